@@ -1,0 +1,1 @@
+// Carries the precompiled torch/torch.h that models, recipes and tests share.

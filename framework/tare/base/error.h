@@ -1,0 +1,109 @@
+// The typed errors of Tare: one type per cause, so that callers and exit codes never depend on a text.
+//
+// A message starts with the operation in brackets and ends with what to do:
+//   [learner.fit] epochs must be > 0, got 0
+// Out-of-memory has its own type in memory/oom.h, because it derives from LibTorch's.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare {
+
+/// Base of every error that Tare throws, but for OutOfMemory. what() is one line, printable, without escape codes.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Where a configuration value came from: a file position or a command-line override.
+struct Source {
+  std::string file;    ///< path, or "command line"; empty for values set in code
+  int64_t line = 0;    ///< from 1; 0 where there is none
+  int64_t column = 0;  ///< from 1; 0 where there is none
+
+  /// "file:line:column", without the parts that are not known.
+  [[nodiscard]] std::string str() const;
+};
+
+/// A wrong configuration value: unknown key, wrong type, out of range, missing. Nothing has been started yet.
+class ConfigError : public Error {
+ public:
+  ConfigError(Source source, std::string field, std::string_view problem, std::string allowed = {}, std::string got = {});
+  /// For values given in code, where there is no file: "[where] problem".
+  ConfigError(std::string_view where, std::string_view problem);
+
+  [[nodiscard]] const Source& source() const { return source_; }
+  [[nodiscard]] const std::string& field() const { return field_; }      ///< dotted path, e.g. "phases.2.epochs"
+  [[nodiscard]] const std::string& allowed() const { return allowed_; }  ///< what would have been right; may be empty
+  [[nodiscard]] const std::string& got() const { return got_; }
+
+ private:
+  Source source_;
+  std::string field_, allowed_, got_;
+};
+
+/// A call that the object's state does not allow: `fit` on a destroyed Learner, `init` after the first tensor.
+class StateError : public Error {
+ public:
+  StateError(std::string call, std::string state, std::string_view advice = {});
+  [[nodiscard]] const std::string& call() const { return call_; }
+  [[nodiscard]] const std::string& state() const { return state_; }
+
+ private:
+  std::string call_, state_;
+};
+
+/// A tensor of the wrong shape or dtype.
+class ShapeError : public Error {
+ public:
+  ShapeError(std::string_view where, std::string expected, std::string got);
+  [[nodiscard]] const std::string& expected() const { return expected_; }
+  [[nodiscard]] const std::string& got() const { return got_; }
+
+ private:
+  std::string expected_, got_;
+};
+
+/// Operands on two devices.
+class DeviceError : public Error {
+ public:
+  DeviceError(std::string_view where, std::string_view first, std::string_view second);
+};
+
+/// The operating system refused a file operation.
+class IoError : public Error {
+ public:
+  IoError(std::string_view operation, std::string path, int error_number);
+  IoError(std::string_view operation, std::string path, std::string_view cause);
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int error_number() const { return error_number_; }  ///< errno, or 0
+
+ private:
+  std::string path_;
+  int error_number_ = 0;
+};
+
+/// A file whose content is not what its format demands: truncated, bit-flipped, foreign, hostile.
+class FormatError : public Error {
+ public:
+  /// `part` names the tensor or field that is wrong.
+  FormatError(std::string_view operation, std::string path, std::string part, std::string_view problem);
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& part() const { return part_; }
+
+ private:
+  std::string path_, part_;
+};
+
+/// Control characters (newlines and escape codes among them) as \n, \t or \xNN, so that text from outside can never
+/// forge a log line; text longer than `limit` bytes is cut with "...".
+[[nodiscard]] std::string printable(std::string_view text, size_t limit = 200);
+
+/// The candidate nearest to `name` (edit distance at most a third of its length, at least 2), or "" for none.
+[[nodiscard]] std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace tare
