@@ -1,0 +1,235 @@
+// The fields of an options struct, listed once; that one list reads YAML, applies `key=value`,
+// writes the canonical dump, names the keys and validates a struct that was made in code.
+//
+//   struct FitOptions { int64_t epochs = 1; double max_lr = 1e-3; std::string device = "auto"; };
+//   void visit_fields(auto& visit, FitOptions& o) {
+//     visit("epochs", o.epochs, config::at_least(1))("max_lr", o.max_lr,
+//     config::above(0))("device", o.device);
+//   }
+//
+// visit_fields is found by argument-dependent lookup, so it stands in the namespace of the struct.
+// It may as well be declared in the header, `void visit_fields(config::Visitor& visit, FitOptions&
+// o);`, and defined in the source.
+//
+// Field types: bool, int64_t, double, std::string, std::filesystem::path, std::optional<T> (null or
+// missing = unset), std::vector<T>, any struct with visit_fields, and any type with
+//   void from_node(const config::Node&, T&);   config::Node to_node(const T&);
+// in its namespace (they come first, so that a variant or an enumeration can choose its form).
+// from_node throws ConfigError(node.source, "", problem, allowed, got); the field's path is put
+// before it on the way out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tare/config/node.h"
+
+namespace tare::config {
+
+/// What a field's value must be, beyond its type. It holds for every scalar in the value: each item
+/// of a list, the value of an optional that is set, both ends of a `{from, to}`. A scalar that is
+/// no number passes number rules.
+struct Rule {
+  enum class Kind { any, at_least, above, between, one_of };
+  Kind kind = Kind::any;
+  double low = 0, high = 0;
+  std::vector<std::string> names;
+};
+[[nodiscard]] Rule at_least(double low);              ///< >= low
+[[nodiscard]] Rule above(double low);                 ///< > low
+[[nodiscard]] Rule between(double low, double high);  ///< low and high included
+[[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
+[[nodiscard]] Rule one_of(std::vector<std::string> names);
+
+/// What can be done with a value of a type that is not known here; made by type_of.
+struct Type {
+  void (*read)(const Node& node, void* value);
+  Node (*write)(const void* value);
+  /// Throws ConfigError where a rule below `path` is broken; `where` is the operation in the
+  /// message.
+  void (*check)(const void* value, std::string_view where, const std::string& path);
+};
+
+struct Field {
+  const char* name;
+  void* value;
+  const Type* type;
+  Rule rule;
+};
+
+template <class T>
+[[nodiscard]] const Type& type_of();
+
+/// What visit_fields calls, once per field; it collects them.
+class Visitor {
+ public:
+  template <class T>
+  Visitor& operator()(const char* name, T& value, Rule rule = {}) {
+    return add({name, &value, &type_of<T>(), std::move(rule)});
+  }
+  [[nodiscard]] std::span<const Field> fields() const { return fields_; }
+
+ private:
+  Visitor& add(Field field);
+  std::vector<Field> fields_;
+};
+
+template <class S>
+concept Options = requires(Visitor& visit, S& options) {
+  visit_fields(visit, options);
+};
+
+namespace detail {
+
+template <class T>
+concept Custom = requires(const Node& node, T& value) {
+  from_node(node, value);
+  Node(to_node(std::as_const(value)));
+};
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+
+void read_scalar(const Node& node, bool& value);
+void read_scalar(const Node& node, int64_t& value);
+void read_scalar(const Node& node, double& value);
+void read_scalar(const Node& node, std::string& value);
+void read_scalar(const Node& node, std::filesystem::path& value);
+[[nodiscard]] Node write_scalar(bool value);
+[[nodiscard]] Node write_scalar(int64_t value);
+[[nodiscard]] Node write_scalar(double value);
+[[nodiscard]] Node write_scalar(const std::string& value);
+[[nodiscard]] Node write_scalar(const std::filesystem::path& value);
+
+void read_fields(const Node& node, std::span<const Field> fields);
+/// Calls type.read(item, add(list)) for each item.
+void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list);
+[[nodiscard]] Node write_fields(std::span<const Field> fields);
+void check_fields(std::span<const Field> fields, std::string_view where, const std::string& path);
+[[nodiscard]] std::string item_path(const std::string& path, size_t index);
+
+/// The visitors only read through it where the object is const.
+template <Options S>
+Visitor visited(const S& options) {
+  Visitor visit;
+  visit_fields(visit, const_cast<S&>(options));
+  return visit;
+}
+
+template <class T>
+void read_value(const Node& node, void* target) {
+  T& value = *static_cast<T*>(target);
+  if constexpr (Custom<T>) {
+    from_node(node, value);
+  } else if constexpr (Options<T>) {
+    read_fields(node, visited(value).fields());
+  } else if constexpr (is_optional<T>) {
+    if (node.kind == Kind::null) return value.reset();
+    if (!value) value.emplace();
+    read_value<typename T::value_type>(node, &*value);
+  } else if constexpr (is_vector<T>) {
+    value.clear();
+    read_items(
+        node, type_of<typename T::value_type>(),
+        [](void* list) -> void* { return &static_cast<T*>(list)->emplace_back(); }, &value);
+  } else {
+    read_scalar(node, value);
+  }
+}
+
+template <class T>
+Node write_value(const void* source) {
+  const T& value = *static_cast<const T*>(source);
+  if constexpr (Custom<T>) {
+    return to_node(value);
+  } else if constexpr (Options<T>) {
+    return write_fields(visited(value).fields());
+  } else if constexpr (is_optional<T>) {
+    return value ? write_value<typename T::value_type>(&*value) : Node();
+  } else if constexpr (is_vector<T>) {
+    Node list = Node::sequence();
+    for (const auto& item : value) list.items.push_back(write_value<typename T::value_type>(&item));
+    return list;
+  } else {
+    return write_scalar(value);
+  }
+}
+
+template <class T>
+void check_value(const void* source, std::string_view where, const std::string& path) {
+  [[maybe_unused]] const T& value = *static_cast<const T*>(source);
+  if constexpr (Options<T>) {
+    check_fields(visited(value).fields(), where, path);
+  } else if constexpr (is_optional<T>) {
+    if (value) check_value<typename T::value_type>(&*value, where, path);
+  } else if constexpr (is_vector<T>) {
+    for (size_t i = 0; i < value.size(); ++i)
+      check_value<typename T::value_type>(&value[i], where, item_path(path, i));
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+const Type& type_of() {
+  static constexpr Type type{&detail::read_value<T>, &detail::write_value<T>,
+                             &detail::check_value<T>};
+  return type;
+}
+
+/// Reads `node` over `value`: keys that are missing keep what is there. A null node is an empty
+/// mapping for options. Throws ConfigError with the place, the dotted path and what is allowed;
+/// `value` is unchanged then.
+template <class T>
+void read_into(const Node& node, T& value) {
+  T copy = value;
+  type_of<T>().read(node, &copy);
+  value = std::move(copy);
+}
+
+/// Reads `node` over the defaults of T.
+template <class T>
+[[nodiscard]] T read(const Node& node) {
+  T value{};
+  type_of<T>().read(node, &value);
+  return value;
+}
+
+/// The value as a tree, in the order of its list of fields; unset optionals are null. read() gives
+/// the value back, doubles to the last bit.
+template <class T>
+[[nodiscard]] Node to_node(const T& value) {
+  return type_of<T>().write(&value);
+}
+
+/// Throws ConfigError "[where] epochs must be >= 1, got 0" for the first field that breaks its
+/// rule.
+template <Options S>
+void validate(const S& options, std::string_view where) {
+  type_of<S>().check(&options, where, "");
+}
+
+[[nodiscard]] std::vector<std::string> names_of(std::span<const Field> fields);
+
+/// The keys, in order.
+template <Options S>
+[[nodiscard]] std::vector<std::string> field_names() {
+  const S defaults{};
+  return names_of(detail::visited(defaults).fields());
+}
+
+}  // namespace tare::config
