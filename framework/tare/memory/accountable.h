@@ -1,4 +1,5 @@
-// The ledger of an object that owns tensors, and what can be asked of it: the Learner and the Predictor are Accountable.
+// The ledger of an object that owns tensors, and what can be asked of it: the Learner and the
+// Predictor are Accountable.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +12,19 @@
 
 namespace tare {
 
-/// What a block of memory is for. `mapped`: weights that lie in a memory-mapped file and cost no allocation.
-enum class Category { parameters, buffers, gradients, optimizer, activations, batch, workspace, other, mapped };
+/// What a block of memory is for. `mapped`: weights that lie in a memory-mapped file and cost no
+/// allocation.
+enum class Category {
+  parameters,
+  buffers,
+  gradients,
+  optimizer,
+  activations,
+  batch,
+  workspace,
+  other,
+  mapped
+};
 inline constexpr size_t kCategories = 9;
 [[nodiscard]] const char* to_string(Category category);
 
@@ -30,13 +42,15 @@ struct CategoryBytes {
 /// One storage that somebody answers for.
 struct LedgerEntry {
   Category category = Category::other;
-  std::string name;               ///< e.g. "layer1.0.conv1.weight"
+  std::string name;  ///< e.g. "layer1.0.conv1.weight"
   c10::Device device = c10::kCPU;
-  const void* data = nullptr;     ///< start of the storage: the key by which it is matched with live blocks
-  int64_t bytes = 0;              ///< size of the whole storage, also when the tensor is a view of part of it
+  const void* data =
+      nullptr;        ///< start of the storage: the key by which it is matched with live blocks
+  int64_t bytes = 0;  ///< size of the whole storage, also when the tensor is a view of part of it
 };
 
-/// The storages that an object answers for, each once: a second tensor on a storage already listed adds nothing.
+/// The storages that an object answers for, each once: a second tensor on a storage already listed
+/// adds nothing.
 class Ledger {
  public:
   /// Undefined tensors and empty storages are ignored.
@@ -52,11 +66,13 @@ class Ledger {
 };
 
 struct PurgeOptions {
-  bool clear_opt = true;        ///< also free the optimizer's state
-  std::optional<bool> compact;  ///< move what stays through the host to defragment; unset: only above a threshold
+  bool clear_opt = true;  ///< also free the optimizer's state
+  std::optional<bool>
+      compact;  ///< move what stays through the host to defragment; unset: only above a threshold
 };
 
-/// What a purge or destroy freed, by category, in bytes that the allocator got back (exact, not estimated).
+/// What a purge or destroy freed, by category, in bytes that the allocator got back (exact, not
+/// estimated).
 struct PurgeReport {
   CategoryBytes freed;
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
@@ -66,8 +82,8 @@ struct PurgeReport {
   [[nodiscard]] std::string str() const;
 };
 
-/// Has a ledger and can be purged. Living Accountables are listed, so that a leak report can tell what is answered
-/// for; not thread-safe, like the objects themselves.
+/// Has a ledger and can be purged. Living Accountables are listed, so that a leak report can tell
+/// what is answered for; not thread-safe, like the objects themselves.
 class Accountable {
  public:
   Accountable();
