@@ -1,4 +1,5 @@
-// The typed errors of Tare: one type per cause, so that callers and exit codes never depend on a text.
+// The typed errors of Tare: one type per cause, so that callers and exit codes never depend on a
+// text.
 //
 // A message starts with the operation in brackets and ends with what to do:
 //   [learner.fit] epochs must be > 0, got 0
@@ -13,7 +14,8 @@
 
 namespace tare {
 
-/// Base of every error that Tare throws, but for OutOfMemory. what() is one line, printable, without escape codes.
+/// Base of every error that Tare throws, but for OutOfMemory. what() is one line, printable,
+/// without escape codes.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -29,24 +31,48 @@ struct Source {
   [[nodiscard]] std::string str() const;
 };
 
-/// A wrong configuration value: unknown key, wrong type, out of range, missing. Nothing has been started yet.
+/// A wrong configuration value: unknown key, wrong type, out of range, missing. Nothing has been
+/// started yet. `problem` reads on from the field: "must be >= 1", "is not known". The message is
+/// "[config] run.yaml:3:5: phases.2.epochs must be >= 1, got 0; allowed: ...".
 class ConfigError : public Error {
  public:
-  ConfigError(Source source, std::string field, std::string_view problem, std::string allowed = {}, std::string got = {});
+  ConfigError(Source source, std::string field, std::string_view problem, std::string allowed = {},
+              std::string got = {});
   /// For values given in code, where there is no file: "[where] problem".
   ConfigError(std::string_view where, std::string_view problem);
+  /// The same with its parts: "[where] field problem, got ...".
+  ConfigError(std::string_view where, std::string field, std::string_view problem,
+              std::string allowed, std::string got);
 
   [[nodiscard]] const Source& source() const { return source_; }
-  [[nodiscard]] const std::string& field() const { return field_; }      ///< dotted path, e.g. "phases.2.epochs"
-  [[nodiscard]] const std::string& allowed() const { return allowed_; }  ///< what would have been right; may be empty
+  [[nodiscard]] const std::string& field() const {
+    return field_;
+  }  ///< dotted path, e.g. "phases.2.epochs"
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] const std::string& allowed() const {
+    return allowed_;
+  }  ///< what would have been right; may be empty
   [[nodiscard]] const std::string& got() const { return got_; }
 
+  /// The same error seen from one level further out: `parent` before the field, `source` where
+  /// there was none.
+  [[nodiscard]] ConfigError within(std::string_view parent, const Source& source) const;
+
  private:
+  struct Parts {
+    std::string where;
+    Source source;
+    std::string field, problem, allowed, got;
+  };
+  explicit ConfigError(Parts parts);
+
+  std::string where_;
   Source source_;
-  std::string field_, allowed_, got_;
+  std::string field_, problem_, allowed_, got_;
 };
 
-/// A call that the object's state does not allow: `fit` on a destroyed Learner, `init` after the first tensor.
+/// A call that the object's state does not allow: `fit` on a destroyed Learner, `init` after the
+/// first tensor.
 class StateError : public Error {
  public:
   StateError(std::string call, std::string state, std::string_view advice = {});
@@ -68,9 +94,10 @@ class ShapeError : public Error {
   std::string expected_, got_;
 };
 
-/// Operands on two devices.
+/// Operands on two devices, or a device that is not there.
 class DeviceError : public Error {
  public:
+  DeviceError(std::string_view where, std::string_view problem);
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
@@ -91,7 +118,8 @@ class IoError : public Error {
 class FormatError : public Error {
  public:
   /// `part` names the tensor or field that is wrong.
-  FormatError(std::string_view operation, std::string path, std::string part, std::string_view problem);
+  FormatError(std::string_view operation, std::string path, std::string part,
+              std::string_view problem);
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& part() const { return part_; }
 
@@ -99,11 +127,13 @@ class FormatError : public Error {
   std::string path_, part_;
 };
 
-/// Control characters (newlines and escape codes among them) as \n, \t or \xNN, so that text from outside can never
-/// forge a log line; text longer than `limit` bytes is cut with "...".
+/// Control characters (newlines and escape codes among them) as \n, \t or \xNN, so that text from
+/// outside can never forge a log line; text longer than `limit` bytes is cut with "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t limit = 200);
 
-/// The candidate nearest to `name` (edit distance at most a third of its length, at least 2), or "" for none.
-[[nodiscard]] std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
+/// The candidate nearest to `name` (edit distance at most a third of its length, at least 2), or ""
+/// for none.
+[[nodiscard]] std::string nearest(std::string_view name,
+                                  const std::vector<std::string>& candidates);
 
 }  // namespace tare

@@ -12,16 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "tare/checkpoint/named_tensor.h"
+
 namespace torch::nn {
 class Module;
 }
 
 namespace tare {
-
-struct NamedTensor {
-  std::string name;  ///< dotted path, e.g. "layer1.0.conv1.weight"
-  at::Tensor tensor;
-};
 
 enum class ParameterKind { weight, bias, norm };  ///< norm: weight or bias of a normalisation layer
 
@@ -45,7 +42,7 @@ struct ModelSpec {
   std::string options;
 };
 
-/// A torch::nn::ModuleHolder: what TORCH_MODULE makes.
+/// What a torch::nn::ModuleHolder is: what TORCH_MODULE makes.
 template <class H>
 concept ModuleHolderLike = requires(H holder) {
   { holder.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
@@ -85,15 +82,21 @@ class Model {
   [[nodiscard]] const std::vector<LayerGroup>& layer_groups() const { return groups_; }
   /// Name and options when it came from the registry.
   [[nodiscard]] const std::optional<ModelSpec>& spec() const { return spec_; }
+  void set_spec(ModelSpec spec) { spec_ = std::move(spec); }
 
   void train(bool on);
   [[nodiscard]] bool is_training() const;
-  /// Moves parameters and buffers; gradients are dropped. Handles returned before stay on the old device.
+  /// Moves parameters and buffers, and with them every handle returned before; gradients become undefined.
   void to(c10::Device device);
   [[nodiscard]] c10::Device device() const;  ///< of the first parameter or buffer; the CPU where there is none
 
   [[nodiscard]] const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
   [[nodiscard]] bool empty() const { return module_ == nullptr; }
+  /// The module as what it is, for a Task: `model.as<MyNetImpl>().encode(x)`. Throws std::bad_cast.
+  template <class Impl>
+  [[nodiscard]] Impl& as() const {
+    return dynamic_cast<Impl&>(*module_);
+  }
 
  private:
   template <class H>
@@ -115,6 +118,18 @@ class Model {
   std::optional<ModelSpec> spec_;
   std::vector<Parameter> parameters_;
   std::vector<NamedTensor> buffers_;
+};
+
+/// Puts the whole model into evaluation mode and gives every submodule its own mode back at the end of the scope.
+class EvaluationScope {
+ public:
+  explicit EvaluationScope(Model& model);
+  ~EvaluationScope();
+  EvaluationScope(const EvaluationScope&) = delete;
+  EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+ private:
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes_;
 };
 
 }  // namespace tare

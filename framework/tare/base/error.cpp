@@ -1,0 +1,203 @@
+#include "tare/base/error.h"
+
+#include <algorithm>
+#include <numeric>
+#include <system_error>
+#include <utility>
+
+namespace tare {
+
+namespace {
+
+constexpr size_t kTextLimit = 2000;
+
+std::string message(std::string_view operation, std::string_view text) {
+  return "[" + printable(operation) + "] " + printable(text, kTextLimit);
+}
+
+std::string cause(int error_number) { return std::generic_category().message(error_number); }
+
+}  // namespace
+
+std::string Source::str() const {
+  std::string text = printable(file, kTextLimit);
+  if (line > 0) text += ":" + std::to_string(line);
+  if (line > 0 && column > 0) text += ":" + std::to_string(column);
+  return text;
+}
+
+namespace {
+
+std::string config_text(const Source& source, std::string_view field, std::string_view problem,
+                        std::string_view allowed, std::string_view got) {
+  std::string text = source.file.empty() ? "" : source.str() + ": ";
+  if (!field.empty()) text += printable(field, 400) + " ";
+  text += printable(problem, kTextLimit);
+  if (!got.empty()) text += ", got " + printable(got);
+  if (!allowed.empty()) text += "; allowed: " + printable(allowed, kTextLimit);
+  return text;
+}
+
+}  // namespace
+
+ConfigError::ConfigError(Parts parts)
+    : Error("[" + printable(parts.where) + "] " +
+            config_text(parts.source, parts.field, parts.problem, parts.allowed, parts.got)),
+      where_(std::move(parts.where)),
+      source_(std::move(parts.source)),
+      field_(std::move(parts.field)),
+      problem_(std::move(parts.problem)),
+      allowed_(std::move(parts.allowed)),
+      got_(std::move(parts.got)) {}
+
+ConfigError::ConfigError(Source source, std::string field, std::string_view problem,
+                         std::string allowed, std::string got)
+    : ConfigError(Parts{"config", std::move(source), std::move(field), std::string(problem),
+                        std::move(allowed), std::move(got)}) {}
+
+ConfigError::ConfigError(std::string_view where, std::string_view problem)
+    : ConfigError(Parts{std::string(where), {}, {}, std::string(problem), {}, {}}) {}
+
+ConfigError::ConfigError(std::string_view where, std::string field, std::string_view problem,
+                         std::string allowed, std::string got)
+    : ConfigError(Parts{std::string(where),
+                        {},
+                        std::move(field),
+                        std::string(problem),
+                        std::move(allowed),
+                        std::move(got)}) {}
+
+ConfigError ConfigError::within(std::string_view parent, const Source& source) const {
+  std::string field(parent);
+  if (!field.empty() && !field_.empty()) field += ".";
+  field += field_;
+  return ConfigError(Parts{where_, source_.file.empty() ? source : source_, std::move(field),
+                           problem_, allowed_, got_});
+}
+
+StateError::StateError(std::string call, std::string state, std::string_view advice)
+    : Error(message(call,
+                    "not possible: " + state + (advice.empty() ? "" : "; " + std::string(advice)))),
+      call_(std::move(call)),
+      state_(std::move(state)) {}
+
+ShapeError::ShapeError(std::string_view where, std::string expected, std::string got)
+    : Error(message(where, "expected " + expected + ", got " + got)),
+      expected_(std::move(expected)),
+      got_(std::move(got)) {}
+
+DeviceError::DeviceError(std::string_view where, std::string_view problem)
+    : Error(message(where, problem)) {}
+
+DeviceError::DeviceError(std::string_view where, std::string_view first, std::string_view second)
+    : Error(message(where, "operands are on two devices: " + std::string(first) + " and " +
+                               std::string(second) + "; move one of them")) {}
+
+IoError::IoError(std::string_view operation, std::string path, int error_number)
+    : Error(message(operation, path + ": " + cause(error_number))),
+      path_(std::move(path)),
+      error_number_(error_number) {}
+
+IoError::IoError(std::string_view operation, std::string path, std::string_view cause)
+    : Error(message(operation, path + ": " + std::string(cause))), path_(std::move(path)) {}
+
+FormatError::FormatError(std::string_view operation, std::string path, std::string part,
+                         std::string_view problem)
+    : Error(message(operation,
+                    path + ": " + (part.empty() ? "" : part + ": ") + std::string(problem))),
+      path_(std::move(path)),
+      part_(std::move(part)) {}
+
+namespace {
+
+void append_escaped(std::string& out, unsigned char c) {
+  constexpr char kHex[] = "0123456789abcdef";
+  if (c == '\n') {
+    out += "\\n";
+  } else if (c == '\t') {
+    out += "\\t";
+  } else {
+    out += {'\\', 'x', kHex[c >> 4], kHex[c & 15]};
+  }
+}
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+/// The length of the UTF-8 character at `i`, or 0 where there is none that may be shown: C1
+/// controls, which terminals obey, the line separators and bidirectional controls, which reorder
+/// what is read, and malformed bytes.
+size_t shown_length(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[i + k]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;
+  const size_t length = lead >= 0xC2 && lead <= 0xDF   ? 2
+                        : lead >= 0xE0 && lead <= 0xEF ? 3
+                        : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                       : 0;
+  if (length == 0 || i + length > text.size()) return 0;
+  for (size_t k = 1; k < length; ++k)
+    if (!is_continuation(text[i + k])) return 0;
+  if (lead == 0xC2 && byte(1) < 0xA0) return 0;
+  if (lead == 0xE0 && byte(1) < 0xA0) return 0;
+  if (lead == 0xED && byte(1) >= 0xA0) return 0;
+  if (lead == 0xF0 && byte(1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(1) >= 0x90) return 0;
+  if (lead == 0xE2 && byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) return 0;
+  if (lead == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, size_t limit) {
+  std::string out;
+  size_t i = 0;
+  while (i < text.size()) {
+    const size_t length = shown_length(text, i);
+    if (i + std::max<size_t>(length, 1) > limit) return out + "...";
+    if (length == 0) {
+      append_escaped(out, static_cast<unsigned char>(text[i]));
+    } else {
+      out += text.substr(i, length);
+    }
+    i += std::max<size_t>(length, 1);
+  }
+  return out;
+}
+
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
+  const size_t allowed = std::max<size_t>(2, name.size() / 3);
+  size_t best = allowed + 1;
+  std::string result;
+  for (const std::string& candidate : candidates) {
+    const size_t shorter = std::min(name.size(), candidate.size());
+    if (std::max(name.size(), candidate.size()) - shorter >= best) continue;
+    const size_t distance = edit_distance(name, candidate);
+    // Within two edits everything short resembles everything: at least one character must stay.
+    if (distance < best && distance < std::max(name.size(), candidate.size())) {
+      best = distance;
+      result = candidate;
+    }
+  }
+  return result;
+}
+
+}  // namespace tare

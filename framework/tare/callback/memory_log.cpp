@@ -1,0 +1,29 @@
+#include "tare/callback/memory_log.h"
+
+namespace tare {
+namespace {
+constexpr double kMiB = 1 << 20;
+}
+
+Action MemoryLog::before_epoch(FitContext& context) {
+  const auto device = context.learner.device();
+  start_bytes_ = memory::backend(device).usage().allocated_bytes;
+  scope_ = std::make_unique<memory::PeakScope>(device);
+  return Action::proceed;
+}
+
+Action MemoryLog::after_epoch(FitContext& context) {
+  if (!scope_) return Action::proceed;
+  const int64_t now = memory::backend(context.learner.device()).usage().allocated_bytes;
+  context.row.metrics.push_back({"used_mib", static_cast<double>(now - start_bytes_) / kMiB});
+  context.row.metrics.push_back({"peak_mib", static_cast<double>(scope_->peak_bytes() - start_bytes_) / kMiB});
+  scope_.reset();
+  return Action::proceed;
+}
+
+Action MemoryLog::after_fit(FitContext&) {
+  scope_.reset();
+  return Action::proceed;
+}
+
+}  // namespace tare

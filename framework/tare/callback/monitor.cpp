@@ -1,0 +1,119 @@
+#include "tare/callback/monitor.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+
+namespace tare {
+namespace {
+
+nlohmann::json parse_state(const std::string& text, const std::string& callback) {
+  auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!value.is_object()) throw FormatError("callback.load_state", callback, "state", "is no JSON object");
+  return value;
+}
+
+std::optional<double> best_of(const nlohmann::json& state) {
+  const auto found = state.find("best");
+  return found != state.end() && found->is_number() ? std::optional<double>(found->get<double>()) : std::nullopt;
+}
+
+nlohmann::json to_json(std::optional<double> best) { return best ? nlohmann::json(*best) : nlohmann::json(nullptr); }
+
+bool lower_is_better_for(const std::string& figure) {
+  for (const char* word : {"loss", "error", "mse", "mae"}) {
+    if (figure.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+double Monitor::value(const EpochRow& row) const {
+  if (figure == "train_loss") return row.train_loss;
+  if (figure == "valid_loss") return row.valid_loss;
+  std::string known = "train_loss, valid_loss";
+  for (const auto& m : row.metrics) {
+    if (m.name == figure) return m.value;
+    known += ", " + m.name;
+  }
+  throw ConfigError("monitor", "no figure is named '" + printable(figure) + "'; there are " + known);
+}
+
+bool Monitor::improves(double value, std::optional<double> best) const {
+  if (std::isnan(value)) return false;
+  if (!best) return true;
+  const bool lower = lower_is_better.value_or(lower_is_better_for(figure));
+  return lower ? value < *best - min_delta : value > *best + min_delta;
+}
+
+Action SaveBest::before_fit(FitContext& context) {
+  if (context.step == 0) best_.reset();  // a resumed fit keeps the best so far
+  return Action::proceed;
+}
+
+Action SaveBest::after_epoch(FitContext& context) {
+  const double value = options_.monitor.value(context.row);
+  if (!options_.monitor.improves(value, best_)) return Action::proceed;
+  best_ = value;
+  context.learner.save(options_.checkpoint);
+  return Action::proceed;
+}
+
+Action SaveBest::after_fit(FitContext& context) {
+  if (options_.restore && best_ && !context.error) context.learner.restore_weights(options_.checkpoint);
+  return Action::proceed;
+}
+
+std::string SaveBest::state() const { return nlohmann::json{{"best", to_json(best_)}}.dump(); }
+
+void SaveBest::load_state(const std::string& json) { best_ = best_of(parse_state(json, name())); }
+
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
+  if (options_.patience < 0) {
+    throw ConfigError("early_stopping", "patience must be >= 0, got " + std::to_string(options_.patience));
+  }
+}
+
+Action EarlyStopping::before_fit(FitContext& context) {
+  if (context.step == 0) {
+    best_.reset();
+    waited_ = 0;
+  }
+  return Action::proceed;
+}
+
+Action EarlyStopping::after_epoch(FitContext& context) {
+  const double value = options_.monitor.value(context.row);
+  if (options_.monitor.improves(value, best_)) {
+    best_ = value;
+    waited_ = 0;
+    return Action::proceed;
+  }
+  if (++waited_ <= options_.patience) return Action::proceed;
+  log::info("stopped early: " + options_.monitor.figure + " has not improved for " + std::to_string(waited_) + " epochs");
+  return Action::stop_fit;
+}
+
+std::string EarlyStopping::state() const {
+  return nlohmann::json{{"best", to_json(best_)}, {"waited", waited_}}.dump();
+}
+
+void EarlyStopping::load_state(const std::string& json) {
+  const auto state = parse_state(json, name());
+  best_ = best_of(state);
+  waited_ = state.value("waited", int64_t{0});
+}
+
+Action StopOnNan::after_loss(FitContext& context) {
+  if (!context.loss.device().is_cpu() && context.step % every_ != 0) return Action::proceed;
+  const double loss = context.loss_value();
+  if (std::isfinite(loss)) return Action::proceed;
+  log::warning("stopped: the loss is " + std::to_string(loss) + " at step " + std::to_string(context.step) +
+               "; try a lower learning rate");
+  return Action::stop_fit;
+}
+
+}  // namespace tare

@@ -1,0 +1,80 @@
+// Callbacks that watch a figure: save the best, stop early, stop on NaN.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "tare/callback/callback.h"
+
+namespace tare {
+
+/// Which figure of the epoch row to watch, and whether lower is better.
+struct Monitor {
+  std::string figure = "valid_loss";    ///< train_loss, valid_loss or a metric's name
+  std::optional<bool> lower_is_better;  ///< unset: true for names with "loss", "error", "mse", "mae", "rmse", else false
+  double min_delta = 0;                 ///< a change below it is no improvement, >= 0
+
+  /// The figure in `row`; throws ConfigError naming the ones there are.
+  [[nodiscard]] double value(const EpochRow& row) const;
+  /// Whether `value` beats `best` by more than min_delta. NaN never does.
+  [[nodiscard]] bool improves(double value, std::optional<double> best) const;
+};
+
+struct SaveBestOptions {
+  Monitor monitor;
+  std::string checkpoint = "best";  ///< name given to save()
+  bool restore = true;              ///< copy the best weights back at the end of the fit
+};
+
+/// Saves a checkpoint after each epoch that is better than all before, within one fit.
+class SaveBest final : public Callback {
+ public:
+  explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}
+  [[nodiscard]] std::string name() const override { return "save_best:" + options_.checkpoint; }
+  Action before_fit(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
+  Action after_fit(FitContext& context) override;
+  [[nodiscard]] std::string state() const override;
+  void load_state(const std::string& json) override;
+  [[nodiscard]] std::optional<double> best() const { return best_; }
+
+ private:
+  SaveBestOptions options_;
+  std::optional<double> best_;
+};
+
+struct EarlyStoppingOptions {
+  Monitor monitor;
+  int64_t patience = 0;  ///< epochs without improvement that are borne, >= 0; stops at the one after
+};
+
+/// Stops the fit when the figure has not improved for more than `patience` epochs.
+class EarlyStopping final : public Callback {
+ public:
+  explicit EarlyStopping(EarlyStoppingOptions options = {});
+  [[nodiscard]] std::string name() const override { return "early_stopping"; }
+  Action before_fit(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
+  [[nodiscard]] std::string state() const override;
+  void load_state(const std::string& json) override;
+
+ private:
+  EarlyStoppingOptions options_;
+  std::optional<double> best_;
+  int64_t waited_ = 0;
+};
+
+/// Stops the fit at the first loss that is NaN or infinite, before that step touches the weights. On the host every
+/// step is checked; on a device every `every` steps, because reading a loss waits for it.
+class StopOnNan final : public Callback {
+ public:
+  explicit StopOnNan(int64_t every = 16) : every_(every) {}
+  [[nodiscard]] std::string name() const override { return "stop_on_nan"; }
+  Action after_loss(FitContext& context) override;
+
+ private:
+  int64_t every_;
+};
+
+}  // namespace tare

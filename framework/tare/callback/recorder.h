@@ -1,0 +1,45 @@
+// Records loss, learning rate and momentum of every step.
+#pragma once
+
+#include <vector>
+
+#include "tare/callback/callback.h"
+
+namespace tare {
+
+/// One training step as the recorder saw it.
+struct StepRecord {
+  double loss = 0;
+  double lr = 0, momentum = 0;  ///< of the last parameter group
+};
+
+/// Keeps a StepRecord for each training step, over all fits until clear(). On the host a loss is read at once; on a
+/// device it is kept as a tensor and read in bunches of kBunch, so that no step waits. Also keeps the exponentially
+/// smoothed loss (beta 0.98, bias-corrected), fastai's figure on the progress line.
+class Recorder final : public Callback {
+ public:
+  static constexpr size_t kBunch = 64;
+
+  [[nodiscard]] std::string name() const override { return "recorder"; }
+  Action after_batch(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
+  void purge() override { flush(); }
+  void account(Ledger& ledger) const override;
+
+  /// All steps so far. Waits for the device when losses are still there.
+  [[nodiscard]] const std::vector<StepRecord>& steps();
+  /// Smoothed loss after the last step read; NaN before the first.
+  [[nodiscard]] double smooth_loss() const;
+  void clear();
+
+ private:
+  void flush();
+  void add(double loss);
+
+  std::vector<StepRecord> steps_;
+  size_t read_ = 0;                  // steps whose loss is a number already
+  std::vector<at::Tensor> pending_;  // detached scalars of the last steps, oldest first
+  double average_ = 0, weight_ = 0;  // weight_ = 1 - beta^steps
+};
+
+}  // namespace tare

@@ -1,0 +1,240 @@
+#include <c10/core/GradMode.h>
+
+#include <chrono>
+
+#include "tare/base/error.h"
+#include "tare/learner/interrupt.h"
+#include "tare/learner/parts.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/phase.h"
+
+namespace tare {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using memory::Phase;
+using memory::PhaseKind;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// The rates and momenta of this step. A pure function of the plan, so nothing has to be saved or restored.
+void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, FitContext& context) {
+  const double factor = plan.schedule.factor(plan.step, steps);
+  const auto momentum = plan.schedule.momentum(plan.step, steps);
+  for (auto& group : optimizer.groups()) {
+    group.lr = plan.rates[static_cast<size_t>(group.layer_group)] * factor;
+    if (momentum) group.momentum = *momentum;
+    context.lr = group.lr;
+    context.momentum = group.momentum;
+  }
+}
+
+}  // namespace
+
+FitResult Learner::fit(int64_t epochs, FitOptions options) {
+  Parts& p = idle("learner.fit");
+  FitPlan plan;
+  plan.epochs = epochs;
+  plan.rates = options.lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
+  plan.schedule = options.schedule;
+  return start(std::move(plan), std::move(options.callbacks), "learner.fit");
+}
+
+FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
+  Parts& p = idle("learner.fit_one_cycle");
+  FitPlan plan;
+  plan.epochs = epochs;
+  plan.rates = options.max_lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
+  plan.schedule = {.kind = "one_cycle", .one_cycle = options.shape};
+  return start(std::move(plan), std::move(options.callbacks), "learner.fit_one_cycle");
+}
+
+bool Learner::can_resume() const { return parts("learner.can_resume").pending.has_value(); }
+
+FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
+  Parts& p = idle("learner.resume");
+  if (!p.pending) {
+    throw StateError("learner.resume", "without an unfinished fit", "load a checkpoint that was saved inside a fit");
+  }
+  FitPlan plan = *p.pending;
+  return start(std::move(plan), std::move(callbacks), "learner.resume");
+}
+
+FitResult Learner::start(FitPlan plan, std::vector<CallbackPtr> callbacks, const char* call) {
+  Parts& p = *parts_;
+  const std::string where = call;
+  if (plan.epochs <= 0) throw ConfigError(where, "epochs must be > 0, got " + std::to_string(plan.epochs));
+  plan.schedule.check();
+  const DatasetPtr& data = p.split(Split::train, call);
+  if (!p.model.has_forward() && !p.options.task) {
+    throw StateError(where, "without forward(Tensor) -> Tensor", "give LearnerOptions::task for such a model");
+  }
+  p.ensure_optimizer().prepare();
+
+  Run run{.plan = std::move(plan), .callbacks = p.options.callbacks, .context = {.learner = *this}};
+  run.callbacks.insert(run.callbacks.end(), callbacks.begin(), callbacks.end());
+  if (p.progress) run.callbacks.push_back(p.progress);
+  run.loader = std::make_unique<Loader>(
+      data, LoaderOptions{.batch = p.options.batch, .shuffle = true, .drop_last = p.options.drop_last,
+                          .workers = p.options.workers, .seed = p.options.seed, .training = true});
+  p.restore_callbacks(run);
+  return this->run(run);
+}
+
+FitResult Learner::run(Run& run) {
+  Parts& p = *parts_;
+  const RunningScope running(p);
+  p.run = &run;
+  FitContext& c = run.context;
+  c.epochs = run.plan.epochs;
+  c.batches = run.loader->batches();
+  c.steps = c.batches * c.epochs;
+  const auto started = Clock::now();
+  const int64_t first_step = run.plan.step;
+  try {
+    run.allows(&Callback::before_fit, Action::stop_fit);
+    while (run.plan.epoch < run.plan.epochs && run.action < Action::stop_fit) {
+      train_epoch(run);
+      if (run.interrupted) break;  // mid-epoch: no row, the checkpoint of an interrupted run goes on from here
+      validate_epoch(run);
+      close_epoch(run);
+    }
+    notify(run.callbacks, &Callback::after_fit, c);
+  } catch (...) {
+    abandon(run);
+    throw;
+  }
+  run.release_step();
+  p.pending.reset();
+  run.result.epochs = run.plan.rows;
+  run.result.steps = run.plan.step - first_step;
+  run.result.seconds = seconds_since(started);
+  run.result.reason = run.interrupted                                ? StopReason::interrupted
+                      : run.plan.epoch < run.plan.epochs ? StopReason::callback
+                                                         : StopReason::finished;
+  if (run.interrupted) p.suspend(run);
+  return run.result;
+}
+
+void Learner::train_epoch(Run& run) {
+  Parts& p = *parts_;
+  FitContext& c = run.context;
+  const auto started = Clock::now();
+  if (run.action == Action::stop_epoch) run.action = Action::proceed;
+  if (run.plan.batch == 0) {
+    run.meter.reset();
+    c.row = EpochRow{.epoch = p.epochs_done};
+  }
+  c.epoch = run.plan.epoch;
+  p.model.train(true);
+  run.allows(&Callback::before_epoch, Action::stop_epoch);
+  run.loader->start(p.epochs_done, run.plan.batch);
+  while (run.action < Action::stop_epoch && next_batch(run)) {
+    train_batch(run);
+    if (interrupt_requested()) {
+      run.interrupted = true;
+      run.action = Action::stop_fit;
+    }
+  }
+  run.loader->stop();
+  c.row.train_loss = run.meter.mean();
+  c.row.samples = run.meter.samples();
+  c.row.seconds += seconds_since(started);
+}
+
+bool Learner::next_batch(Run& run) {
+  const Phase phase(PhaseKind::data);
+  if (!run.loader->next(run.context.data)) return false;
+  run.context.data = parts_->to_device(run.context.data);
+  run.context.batch = run.plan.batch;
+  run.context.step = run.plan.step;
+  return true;
+}
+
+void Learner::train_batch(Run& run) {
+  Parts& p = *parts_;
+  FitContext& c = run.context;
+  apply_schedule(run.plan, c.steps, *p.optimizer, c);
+  if (run.allows(&Callback::before_batch, Action::skip)) {
+    forward(run);
+    if (run.allows(&Callback::after_loss, Action::skip)) {
+      backward(run);
+      if (run.allows(&Callback::after_backward, Action::skip)) step(run);
+    }
+    run.meter.add(c.loss, c.data.size());
+  }
+  ++run.plan.batch;
+  run.allows(&Callback::after_batch, Action::stop_epoch);
+  run.release_step();
+}
+
+void Learner::forward(Run& run) {
+  Parts& p = *parts_;
+  FitContext& c = run.context;
+  const Phase phase(PhaseKind::forward);
+  if (p.options.task) {
+    StepResult result = p.options.task.step(p.model, c.data);
+    c.output = std::move(result.output);
+    c.loss = std::move(result.loss);
+    run.allows(&Callback::after_forward, Action::stop_epoch);
+  } else {
+    c.output = p.model.forward(c.data.input);
+    run.allows(&Callback::after_forward, Action::stop_epoch);
+    p.check_first(c.output, c.data);
+    c.loss = p.loss.mean(c.output, c.data.target);
+  }
+}
+
+void Learner::backward(Run& run) {
+  const Phase phase(PhaseKind::backward);
+  run.context.loss.backward();
+}
+
+void Learner::step(Run& run) {
+  Parts& p = *parts_;
+  const Phase phase(PhaseKind::step);
+  p.optimizer->step();
+  run.context.step = ++run.plan.step;
+  if (run.allows(&Callback::after_step, Action::skip)) p.optimizer->zero_grad();
+}
+
+void Learner::validate_epoch(Run& run) {
+  Parts& p = *parts_;
+  FitContext& c = run.context;
+  c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
+  if (!p.data.valid || !run.allows(&Callback::before_validate, Action::skip)) return;
+  const auto started = Clock::now();
+  const Evaluation result = p.evaluate(p.data.valid);
+  c.row.valid_loss = result.loss;
+  c.row.metrics = result.metrics;
+  c.row.seconds += seconds_since(started);
+  run.allows(&Callback::after_validate, Action::stop_epoch);
+}
+
+// From here on the epoch counts as whole, also for a checkpoint that a callback saves now.
+void Learner::close_epoch(Run& run) {
+  Parts& p = *parts_;
+  ++p.epochs_done;
+  ++run.plan.epoch;
+  run.plan.batch = 0;
+  run.plan.rows.push_back(run.context.row);
+  run.closing = true;
+  run.allows(&Callback::after_epoch, Action::stop_fit);
+  run.closing = false;
+  run.plan.rows.back() = run.context.row;  // with the columns that callbacks added
+  p.history.push_back(run.context.row);
+}
+
+// Leaves a usable Learner behind and nothing of the failed step; the caller rethrows.
+void Learner::abandon(Run& run) {
+  Parts& p = *parts_;
+  FitContext& c = run.context;
+  c.error = std::current_exception();
+  run.loader->stop();
+  for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit}) run.notify_quietly(event);
+  run.release_step();
+  p.optimizer->zero_grad();
+  memory::flush_ready_queue();
+}
+
+}  // namespace tare

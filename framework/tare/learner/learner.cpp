@@ -1,0 +1,108 @@
+#include "tare/learner/learner.h"
+
+#include <iostream>
+
+#include "tare/base/error.h"
+#include "tare/callback/progress.h"
+#include "tare/learner/parts.h"
+#include "tare/memory/device.h"
+
+namespace tare {
+namespace {
+
+void check(const Model& model, const LearnerOptions& options) {
+  if (model.empty()) throw StateError("learner", "without a model", "the model was moved away before");
+  if (options.batch < 1) {
+    throw ConfigError("learner", "batch must be >= 1, got " + std::to_string(options.batch));
+  }
+  for (const auto& callback : options.callbacks) {
+    if (!callback) throw ConfigError("learner", "a callback is null");
+  }
+}
+
+}  // namespace
+
+Learner::Learner(Model model, Splits data, LearnerOptions options) {
+  check(model, options);
+  const c10::Device device = memory::parse_device(options.device);
+  auto parts = std::make_unique<Parts>(std::move(model), std::move(data), std::move(options));
+  parts->device = device;
+  parts->loss = resolve(parts->options.loss);
+  for (const auto& metric : parts->options.metrics) parts->metrics.emplace_back(metric);
+  if (parts->options.progress) parts->progress = std::make_shared<Progress>(std::cout);
+  parts->model.to(device);
+  parts_ = std::move(parts);
+}
+
+Learner::~Learner() = default;
+
+Learner::Parts& Learner::parts(const char* call) const {
+  if (!parts_) throw StateError(call, "destroyed", "make a new Learner, or load_learner() what was exported");
+  return *parts_;
+}
+
+Learner::Parts& Learner::idle(const char* call) const {
+  Parts& p = parts(call);
+  if (p.running) throw StateError(call, "running", "call it when the fit has returned; a callback may save()");
+  return p;
+}
+
+Model& Learner::model() { return parts("learner.model").model; }
+c10::Device Learner::device() const { return parts("learner.device").device; }
+const std::filesystem::path& Learner::folder() const { return parts("learner.folder").options.folder; }
+const Splits& Learner::data() const { return parts("learner.data").data; }
+const std::vector<EpochRow>& Learner::history() const { return parts("learner.history").history; }
+bool Learner::destroyed() const { return parts_ == nullptr; }
+
+Optimizer& Learner::optimizer() { return parts("learner.optimizer").ensure_optimizer(); }
+
+void Learner::set_data(Splits data, int64_t batch) {
+  Parts& p = idle("learner.set_data");
+  if (batch < 1) throw ConfigError("learner.set_data", "batch must be >= 1, got " + std::to_string(batch));
+  p.data = std::move(data);
+  p.options.batch = batch;
+  p.checked_batch = false;
+  p.pending.reset();
+}
+
+FreezeReport Learner::freeze(const FreezeOptions& options) {
+  Parts& p = idle("learner.freeze");
+  if (p.model.layer_groups().size() < 2) {
+    throw StateError("learner.freeze", "with a single layer group", "give the Model groups, or use freeze_to()");
+  }
+  return freeze_to(-1, options);
+}
+
+FreezeReport Learner::unfreeze() { return freeze_to(0); }
+
+FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
+  Parts& p = idle("learner.freeze_to");
+  const auto count = static_cast<int64_t>(p.model.layer_groups().size());
+  const int64_t from = first < 0 ? count + first : first;
+  if (from < 0 || from >= count) {
+    throw ConfigError("learner.freeze_to", "the model has " + std::to_string(count) + " layer groups: from " +
+                                               std::to_string(-count) + " to " + std::to_string(count - 1) + ", got " +
+                                               std::to_string(first));
+  }
+  FreezeReport report;
+  for (const auto& parameter : p.model.parameters()) {
+    at::Tensor tensor = parameter.tensor;
+    const bool trainable =
+        parameter.group >= from || (options.norms && parameter.kind == ParameterKind::norm);
+    (trainable ? report.trainable : report.frozen) += tensor.numel();
+    tensor.set_requires_grad(trainable);
+    if (trainable || !tensor.grad().defined()) continue;
+    report.gradient_bytes += static_cast<int64_t>(tensor.grad().nbytes());
+    tensor.mutable_grad().reset();  // a frozen parameter with a gradient would still be stepped
+  }
+  if (p.optimizer) {
+    const StateChange change = p.optimizer->set_groups(make_groups(p.model, p.options.optimizer));
+    report.state_kept = change.kept;
+    report.state_fresh = change.fresh;
+    report.state_bytes = change.freed_bytes;
+  }
+  p.pending.reset();
+  return report;
+}
+
+}  // namespace tare

@@ -1,0 +1,124 @@
+#include <ATen/autocast_mode.h>
+
+#include <unordered_set>
+
+#include "tare/base/error.h"
+#include "tare/learner/parts.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/phase.h"
+
+namespace tare {
+namespace {
+
+int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
+
+// What went by category; what went beside the ledger (caches, workspaces) so that the sum is what the allocator got.
+CategoryBytes freed_between(const CategoryBytes& before, const CategoryBytes& after, int64_t tracked_freed) {
+  CategoryBytes freed;
+  for (size_t i = 0; i < kCategories; ++i) freed.bytes[i] = before.bytes[i] - after.bytes[i];
+  freed[Category::workspace] += std::max<int64_t>(0, tracked_freed - freed.total());
+  return freed;
+}
+
+// What of a ledger is alive although its owner is gone. Nothing is allocated between the two, so an address that is live
+// is still the same block.
+CategoryBytes still_held(const Ledger& ledger, c10::Device device) {
+  std::unordered_set<const void*> live;
+  for (const auto& block : memory::backend(device).live_blocks()) live.insert(block.data);
+  CategoryBytes held;
+  for (const auto& entry : ledger.entries()) {
+    if (entry.device == device && live.contains(entry.data)) held[entry.category] += entry.bytes;
+  }
+  return held;
+}
+
+// A round trip of every weight through the host, so that the allocator's segments end up dense. The host copies are
+// whole before the first device tensor is let go.
+void compact(Model& model, c10::Device device) {
+  std::vector<at::Tensor> originals, host;
+  for (const auto& [name, tensor] : model.state()) {
+    originals.push_back(tensor);
+    host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
+  }
+  for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
+  memory::backend(device).reclaim();
+  if (device.is_cpu()) return;
+  for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(device));
+}
+
+constexpr double kFragmented = 0.25;  // share of reserved memory that no tensor uses
+
+bool wants_compaction(const PurgeOptions& options, c10::Device device) {
+  if (options.compact) return *options.compact;
+  if (device.is_cpu()) return false;
+  const auto usage = memory::backend(device).usage();
+  return static_cast<double>(usage.reserved_bytes - usage.allocated_bytes) >
+         kFragmented * static_cast<double>(usage.reserved_bytes);
+}
+
+}  // namespace
+
+PurgeReport Learner::purge(const PurgeOptions& options) {
+  Parts& p = idle("learner.purge");
+  const memory::Phase phase(memory::PhaseKind::purge);
+  PurgeReport report;
+  report.tracked_before = tracked(p.device);
+  const CategoryBytes before = ledger().bytes(p.device);
+
+  const auto& callbacks = p.options.callbacks;
+  for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) (*it)->purge();
+  for (auto it = p.metrics.rbegin(); it != p.metrics.rend(); ++it) it->reset();
+  if (options.clear_opt && p.optimizer) p.optimizer->clear();
+  for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
+  at::autocast::clear_cache();
+  memory::backend(p.device).reclaim();
+  if (wants_compaction(options, p.device)) {
+    compact(p.model, p.device);
+    report.compacted = true;
+  }
+
+  report.tracked_after = tracked(p.device);
+  report.freed = freed_between(before, ledger().bytes(p.device), report.tracked_before - report.tracked_after);
+  return report;
+}
+
+PurgeReport Learner::destroy() {
+  PurgeReport report;
+  if (!parts_) return report;
+  Parts& p = idle("learner.destroy");
+  const c10::Device device = p.device;
+  report.tracked_before = tracked(device);
+  const Ledger owned = ledger();
+  parts_.reset();
+  at::autocast::clear_cache();
+  memory::backend(device).reclaim();
+  report.tracked_after = tracked(device);
+  report.held = still_held(owned, device);
+  report.freed = freed_between(owned.bytes(device), report.held, report.tracked_before - report.tracked_after);
+  return report;
+}
+
+Ledger Learner::ledger() const {
+  Ledger all;
+  if (!parts_) return all;
+  const Parts& p = *parts_;
+  for (const auto& parameter : p.model.parameters()) all.add(Category::parameters, parameter.name, parameter.tensor);
+  for (const auto& [name, tensor] : p.model.buffers()) all.add(Category::buffers, name, tensor);
+  if (p.optimizer) p.optimizer->account(all);
+  for (const auto& parameter : p.model.parameters()) {
+    all.add(Category::gradients, parameter.name, parameter.tensor.grad());
+  }
+  for (const auto& metric : p.metrics) all.add(Category::other, metric.name(), metric.sum());
+  for (const auto& callback : p.options.callbacks) callback->account(all);
+  if (p.run) {
+    const Run& run = *p.run;
+    all.add(Category::batch, "input", run.context.data.input);
+    all.add(Category::batch, "target", run.context.data.target);
+    all.add(Category::activations, "output", run.context.output);
+    all.add(Category::activations, "loss", run.context.loss);
+    for (const auto& callback : run.callbacks) callback->account(all);
+  }
+  return all;
+}
+
+}  // namespace tare

@@ -1,0 +1,106 @@
+#include "tare/learner/parts.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <limits>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+
+namespace tare {
+
+void LossMeter::reset() { *this = LossMeter(); }
+
+void LossMeter::add(const at::Tensor& loss, int64_t samples) {
+  samples_ += samples;
+  if (loss.device().is_cpu()) {
+    // item() dispatches; a host float is one load away.
+    const bool plain = loss.scalar_type() == c10::kFloat;
+    sum_ += static_cast<double>(samples) * (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
+    return;
+  }
+  if (!device_sum_.defined()) device_sum_ = at::zeros({}, loss.options().requires_grad(false).dtype(c10::kDouble));
+  device_sum_.add_(loss.detach(), static_cast<double>(samples));
+}
+
+double LossMeter::sum() const { return sum_ + (device_sum_.defined() ? device_sum_.item<double>() : 0.0); }
+
+double LossMeter::mean() const {
+  return samples_ > 0 ? sum() / static_cast<double>(samples_) : std::numeric_limits<double>::quiet_NaN();
+}
+
+void LossMeter::restore(double sum, int64_t samples) {
+  reset();
+  sum_ = sum;
+  samples_ = samples;
+}
+
+const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
+  const DatasetPtr& set = which == Split::train ? data.train : which == Split::valid ? data.valid : data.test;
+  if (set) return set;
+  throw StateError(call, std::string("without data in its ") + to_string(which) + " split", "give it some with set_data()");
+}
+
+Batch Learner::Parts::to_device(const Batch& batch) const {
+  if (device.is_cpu()) return batch;
+  Batch moved;
+  moved.input = batch.input.to(device, /*non_blocking=*/true);
+  if (batch.target.defined()) moved.target = batch.target.to(device, /*non_blocking=*/true);
+  return moved;
+}
+
+Optimizer& Learner::Parts::ensure_optimizer() {
+  if (optimizer) return *optimizer;
+  auto groups = make_groups(model, options.optimizer);
+  if (groups.empty()) {
+    throw StateError("learner.optimizer", "without a trainable parameter", "unfreeze() some layer groups first");
+  }
+  optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
+                                        : make_optimizer(options.optimizer, std::move(groups));
+  return *optimizer;
+}
+
+void Learner::Parts::check_first(const at::Tensor& output, const Batch& batch) {
+  if (checked_batch) return;
+  check_batch(loss, output, batch.target);
+  checked_batch = true;
+}
+
+// Callbacks get back what they had in the checkpoint, by name.
+void Learner::Parts::restore_callbacks(Run& run) {
+  for (const auto& [name, state] : callback_states) {
+    for (const auto& callback : run.callbacks) {
+      if (callback->name() == name) callback->load_state(state);
+    }
+  }
+  callback_states.clear();
+  run.meter = pending_meter;
+  pending_meter.reset();
+}
+
+// What an interrupted fit leaves for save() and resume().
+void Learner::Parts::suspend(const Run& run) {
+  pending = run.plan;
+  pending_meter = run.meter;
+  for (const auto& callback : run.callbacks) {
+    if (auto state = callback->state(); !state.empty()) callback_states.emplace_back(callback->name(), std::move(state));
+  }
+}
+
+void Learner::Run::notify_quietly(EventMethod event) {
+  for (const auto& callback : callbacks) {
+    try {
+      (callback.get()->*event)(context);
+    } catch (const std::exception& second) {  // the first error is on its way and must not be lost
+      log::error("callback '" + callback->name() + "' failed while the fit was ending: " + second.what());
+    }
+  }
+}
+
+void Learner::Run::release_step() {
+  context.data = {};
+  context.output.reset();
+  context.loss.reset();
+}
+
+}  // namespace tare

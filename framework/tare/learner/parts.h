@@ -1,0 +1,107 @@
+// What a Learner is made of; shared by its source files only.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/callback/recorder.h"
+#include "tare/data/loader.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/rng.h"
+
+namespace tare {
+
+/// How far a fit is, and everything that decides how it goes on: what a checkpoint saved inside a fit must hold.
+struct FitPlan {
+  int64_t epochs = 0;
+  std::vector<double> rates;  ///< of each layer group, before the schedule's factor
+  Schedule schedule;
+  int64_t epoch = 0, batch = 0, step = 0;  ///< next epoch and batch of it; steps taken
+  std::vector<EpochRow> rows;              ///< epochs of this fit that are whole
+};
+
+/// Means over samples, summed where the values are: reading them waits for the device once, not each step.
+class LossMeter {
+ public:
+  void reset();
+  void add(const at::Tensor& loss, int64_t samples);
+  [[nodiscard]] double mean() const;
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  /// For a checkpoint saved inside an epoch.
+  [[nodiscard]] double sum() const;
+  void restore(double sum, int64_t samples);
+
+ private:
+  double sum_ = 0;
+  at::Tensor device_sum_;
+  int64_t samples_ = 0;
+};
+
+struct Learner::Parts {
+  Parts(Model m, Splits d, LearnerOptions o) : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
+
+  Model model;
+  Splits data;
+  LearnerOptions options;
+  c10::Device device = c10::kCPU;
+  ResolvedLoss loss;
+  std::vector<MetricState> metrics;
+  std::unique_ptr<Optimizer> optimizer;
+  std::vector<EpochRow> history;
+  int64_t epochs_done = 0;        ///< over the Learner's life: numbers the rows, seeds the order of samples
+  bool checked_batch = false;     ///< the first batch's target was compared with the model's output
+  bool running = false;
+  CallbackPtr progress;           ///< behind all others, so that it shows the columns they add
+  Run* run = nullptr;             ///< the fit under way, for save() from a callback
+  std::optional<FitPlan> pending; ///< of a checkpoint saved inside a fit, for resume()
+  LossMeter pending_meter;
+  std::vector<std::pair<std::string, std::string>> callback_states;  ///< of that checkpoint, by name
+
+  [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
+  [[nodiscard]] Batch to_device(const Batch& batch) const;
+  Optimizer& ensure_optimizer();
+  Evaluation evaluate(const DatasetPtr& set);
+  [[nodiscard]] at::Tensor predict(const Batch& batch);
+  void check_first(const at::Tensor& output, const Batch& batch);
+  void restore_callbacks(Run& run);
+  void suspend(const Run& run);
+};
+
+struct Learner::Run {
+  FitPlan plan;
+  std::vector<CallbackPtr> callbacks;
+  FitContext context;
+  std::unique_ptr<Loader> loader;
+  LossMeter meter;
+  FitResult result;
+  Action action = Action::proceed;  ///< the strongest answer since it was last looked at
+  bool interrupted = false;
+  bool closing = false;  ///< in after_epoch: the epoch is whole, its row still open
+
+  /// Notifies all callbacks; false when one answers `least` or more. What reaches beyond this batch is kept in `action`.
+  bool allows(EventMethod event, Action least) {
+    const Action answer = notify(callbacks, event, context);
+    if (answer > Action::skip && answer > action) action = answer;
+    return answer < least;
+  }
+  void notify_quietly(EventMethod event);
+  void release_step();
+};
+
+/// Marks the Learner as running; what callbacks may not call then throws StateError.
+class Learner::RunningScope {
+ public:
+  explicit RunningScope(Parts& parts) : parts_(parts) { parts_.running = true; }
+  ~RunningScope() {
+    parts_.running = false;
+    parts_.run = nullptr;
+  }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+
+ private:
+  Parts& parts_;
+};
+
+}  // namespace tare

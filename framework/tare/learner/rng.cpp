@@ -1,0 +1,40 @@
+#include "tare/learner/rng.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+
+#include <mutex>
+
+namespace tare {
+namespace {
+
+std::vector<c10::Device> generators_of(c10::Device device) {
+  std::vector<c10::Device> all{c10::kCPU};
+  if (device != c10::Device(c10::kCPU)) all.push_back(device);
+  return all;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> rng_state(c10::Device device) {
+  std::vector<NamedTensor> state;
+  for (const auto d : generators_of(device)) {
+    at::Generator generator = at::globalContext().defaultGenerator(d);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    state.push_back({"rng/" + d.str(), generator.get_state()});
+  }
+  return state;
+}
+
+void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state) {
+  for (const auto d : generators_of(device)) {
+    for (const auto& [name, tensor] : state) {
+      if (name != "rng/" + d.str()) continue;
+      at::Generator generator = at::globalContext().defaultGenerator(d);
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      generator.set_state(tensor);
+    }
+  }
+}
+
+}  // namespace tare

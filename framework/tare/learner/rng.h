@@ -1,0 +1,31 @@
+// Snapshots of the random generators that a training run draws from.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "tare/model/model.h"
+
+namespace tare {
+
+/// State of LibTorch's default generator of the host and, where `device` is another one, of that device, as uint8
+/// tensors named "rng/cpu" and "rng/<device>". Waits for the device.
+[[nodiscard]] std::vector<NamedTensor> rng_state(c10::Device device);
+/// Puts back what rng_state() gave; generators that are not named stay as they are.
+void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state);
+
+/// Gives the generators their state from the beginning of the scope back.
+class RngScope {
+ public:
+  explicit RngScope(c10::Device device) : device_(device), state_(rng_state(device)) {}
+  ~RngScope() { set_rng_state(device_, state_); }
+  RngScope(const RngScope&) = delete;
+  RngScope& operator=(const RngScope&) = delete;
+
+ private:
+  c10::Device device_;
+  std::vector<NamedTensor> state_;
+};
+
+}  // namespace tare

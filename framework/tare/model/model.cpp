@@ -1,0 +1,155 @@
+#include "tare/model/model.h"
+
+#include <torch/nn/module.h>
+
+#include <unordered_set>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+// Any class with "Norm" in its name, so that a user's own normalisation layer counts too.
+bool is_norm(const torch::nn::Module& module) {
+  return module.name().find("Norm") != std::string::npos;
+}
+
+bool covers(const std::string& member, const std::string& name) {
+  return name == member || (name.size() > member.size() && name.compare(0, member.size(), member) == 0 &&
+                            name[member.size()] == '.');
+}
+
+// One group for each direct child that has parameters, one more for parameters of the module itself.
+std::vector<LayerGroup> default_groups(const torch::nn::Module& module) {
+  std::vector<LayerGroup> groups;
+  LayerGroup own{"self", {}};
+  for (const auto& item : module.named_parameters(/*recurse=*/false)) own.members.push_back(item.key());
+  if (!own.members.empty()) groups.push_back(own);
+  for (const auto& child : module.named_children()) {
+    if (!child.value()->parameters().empty()) groups.push_back({child.key(), {child.key()}});
+  }
+  return groups;
+}
+
+int64_t find_group(const std::vector<LayerGroup>& groups, const std::string& name) {
+  int64_t found = -1;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (const auto& member : groups[i].members) {
+      if (!covers(member, name)) continue;
+      if (found >= 0) throw ConfigError("model", "parameter '" + name + "' is in two layer groups");
+      found = static_cast<int64_t>(i);
+    }
+  }
+  if (found < 0) throw ConfigError("model", "parameter '" + name + "' is in no layer group");
+  return found;
+}
+
+void check_members(const std::vector<LayerGroup>& groups, const std::vector<Parameter>& parameters) {
+  for (const auto& group : groups) {
+    for (const auto& member : group.members) {
+      bool used = false;
+      for (const auto& p : parameters) used = used || covers(member, p.name);
+      if (!used) {
+        throw ConfigError("model", "layer group '" + group.name + "' names '" + member + "', which has no parameters");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Model::Model(std::shared_ptr<torch::nn::Module> module, Forward forward, std::vector<LayerGroup> groups,
+             std::optional<ModelSpec> spec)
+    : module_(std::move(module)), forward_(std::move(forward)), groups_(std::move(groups)), spec_(std::move(spec)) {
+  if (!module_) throw ConfigError("model", "the module holder is empty; construct the module first");
+  if (groups_.empty()) groups_ = default_groups(*module_);
+  list_tensors();
+  check_members(groups_, parameters_);
+}
+
+void Model::list_tensors() {
+  std::unordered_set<const void*> seen;  // tied tensors are listed once
+  const auto visit = [&](const std::string& prefix, const torch::nn::Module& owner) {
+    const std::string dot = prefix.empty() ? "" : prefix + ".";
+    for (const auto& item : owner.named_parameters(false)) {
+      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
+      const auto kind = is_norm(owner)                    ? ParameterKind::norm
+                        : item.key().ends_with("bias") ? ParameterKind::bias
+                                                       : ParameterKind::weight;
+      const std::string name = dot + item.key();
+      parameters_.push_back({name, item.value(), kind, find_group(groups_, name)});
+    }
+    for (const auto& item : owner.named_buffers(false)) {
+      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
+      buffers_.push_back({dot + item.key(), item.value()});
+    }
+  };
+  visit("", *module_);
+  for (const auto& item : module_->named_modules("", /*include_self=*/false)) visit(item.key(), *item.value());
+}
+
+void Model::require(const char* call) const {
+  if (!module_) throw StateError(call, "moved away", "the model belongs to whoever it was moved to");
+}
+
+at::Tensor Model::forward(const at::Tensor& input) const {
+  require("model.forward");
+  if (!forward_) {
+    throw StateError("model.forward", "without forward(Tensor) -> Tensor", "give the Learner a Task for such a model");
+  }
+  return forward_(input);
+}
+
+const std::vector<Parameter>& Model::parameters() const {
+  require("model.parameters");
+  return parameters_;
+}
+
+const std::vector<NamedTensor>& Model::buffers() const {
+  require("model.buffers");
+  return buffers_;
+}
+
+std::vector<NamedTensor> Model::state() const {
+  require("model.state");
+  std::vector<NamedTensor> all;
+  all.reserve(parameters_.size() + buffers_.size());
+  for (const auto& p : parameters_) all.push_back({p.name, p.tensor});
+  all.insert(all.end(), buffers_.begin(), buffers_.end());
+  return all;
+}
+
+void Model::train(bool on) {
+  require("model.train");
+  module_->train(on);
+}
+
+bool Model::is_training() const {
+  require("model.is_training");
+  return module_->is_training();
+}
+
+void Model::to(c10::Device device) {
+  require("model.to");
+  for (auto& p : parameters_) p.tensor.mutable_grad().reset();
+  if (device != this->device()) module_->to(device);
+}
+
+c10::Device Model::device() const {
+  require("model.device");
+  if (!parameters_.empty()) return parameters_.front().tensor.device();
+  if (!buffers_.empty()) return buffers_.front().tensor.device();
+  return c10::kCPU;
+}
+
+EvaluationScope::EvaluationScope(Model& model) {
+  for (const auto& module : model.module()->modules()) modes_.emplace_back(module, module->is_training());
+  model.train(false);
+}
+
+// Submodules follow their parents in the list, so each one's own mode is set last.
+EvaluationScope::~EvaluationScope() {
+  for (const auto& [module, training] : modes_) module->train(training);
+}
+
+}  // namespace tare

@@ -1,0 +1,109 @@
+#include "tare/model/registry.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/checkpoint/safetensors.h"
+#include "tare/config/node.h"
+
+namespace tare::models {
+namespace {
+
+std::map<std::string, Family>& table() {
+  static std::map<std::string, Family> families = [] {
+    std::map<std::string, Family> all;
+    for (auto& f : built_in_families()) all.emplace(f.name, f);
+    return all;
+  }();
+  return families;
+}
+
+// A field that the family does not take must be at its default.
+void check_fields(const Family& family, const ModelOptions& options) {
+  const ModelOptions plain;
+  const auto check = [&](const char* field, bool is_default) {
+    if (is_default || std::ranges::find(family.options, field) != family.options.end()) return;
+    std::string taken = "classes, sample_shape, weights";
+    for (const auto& o : family.options) taken += ", " + o;
+    throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field + "'; it takes " + taken);
+  };
+  check("width", options.width == plain.width);
+  check("hidden", options.hidden == plain.hidden);
+  check("dropout", options.dropout == plain.dropout);
+}
+
+// Copies what fits; of the head, tensors of another shape stay as they were initialised.
+void load_weights(const Model& model, const Family& family, const std::string& path) {
+  const checkpoint::SafeTensors file = checkpoint::SafeTensors::open(path);
+  const auto state = model.state();
+  const auto in_head = [&](const std::string& name) { return name.starts_with(family.head + "."); };
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  std::string fresh;
+  for (const auto& [name, tensor] : state) {
+    if (!file.contains(name)) throw FormatError("models.make", path, name, "is missing in the weights file");
+    const at::Tensor source = file.tensor(name);
+    if (source.sizes() == tensor.sizes() && source.scalar_type() == tensor.scalar_type()) {
+      copies.emplace_back(tensor, source);
+    } else if (in_head(name)) {
+      fresh += (fresh.empty() ? "" : ", ") + name;
+    } else {
+      throw FormatError("models.make", path, name, "has another shape or dtype than the model's");
+    }
+  }
+  const c10::AutoGradMode no_grad(false);
+  for (auto& [target, source] : copies) target.copy_(source);
+  if (!fresh.empty()) log::info("weights of " + path + " have another class count; freshly initialised: " + fresh);
+}
+
+}  // namespace
+
+void add(Family family) { table().insert_or_assign(family.name, std::move(family)); }
+
+void add(const std::string& name, std::function<Model(int64_t classes)> factory) {
+  add(Family{.name = name,
+             .summary = "added by the program",
+             .sample_shape = {},
+             .options = {},
+             .head = "",
+             .make = [factory = std::move(factory)](const ModelOptions& o) { return factory(o.classes); }});
+}
+
+const Family& family(const std::string& name) {
+  const auto found = table().find(name);
+  if (found != table().end()) return found->second;
+  const std::string near = nearest(name, names());
+  std::string all;
+  for (const auto& n : names()) all += (all.empty() ? "" : ", ") + n;
+  throw ConfigError("models.make", "no model is named '" + printable(name) + "'" +
+                                       (near.empty() ? "" : "; did you mean '" + near + "'?") + " Known: " + all);
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const auto& [name, unused] : table()) all.push_back(name);
+  return all;
+}
+
+Model make(const std::string& name, const ModelOptions& options) {
+  const Family& chosen = family(name);
+  config::validate(options, "models.make");
+  check_fields(chosen, options);
+  ModelOptions full = options;
+  if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
+  full.weights.clear();  // where the first weights came from is no part of how to build it
+  Model model = chosen.make(full);
+  model.set_spec({name, config::to_yaml(config::to_node(full))});
+  if (!options.weights.empty()) load_weights(model, chosen, options.weights);
+  return model;
+}
+
+Model make(const ModelSpec& spec) {
+  return make(spec.name, config::read<ModelOptions>(config::parse_text(spec.options, "model options")));
+}
+
+}  // namespace tare::models

@@ -1,0 +1,115 @@
+#include "tare/recipe/recipe.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/config/override.h"
+#include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
+
+namespace tare {
+namespace {
+
+// The place of a dotted path in the file, for messages about values that were read without complaint.
+Source source_of(const config::Node* node, const std::vector<std::string>& keys, Source fallback) {
+  for (const auto& key : keys) {
+    if (node == nullptr) break;
+    fallback = node->source;
+    const bool index = node->kind == config::Kind::sequence;
+    node = index ? &node->items.at(std::stoul(key)) : node->find(key);
+  }
+  return node ? node->source : fallback;
+}
+
+class Checker {
+ public:
+  Checker(const RecipeOptions& recipe, const config::Node* root) : recipe_(recipe), root_(root) {}
+
+  void check() const {
+    io::checked_name(recipe_.name, "name");
+    if (recipe_.phases.empty()) fail({"phases"}, "a recipe needs at least one phase", "a list of phases", "none");
+    known(recipe_.loss, loss_names(), {"loss"});
+    for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
+      known(recipe_.metrics[i], metric_names(), {"metrics", std::to_string(i)});
+    }
+    known(recipe_.model.name, models::names(), {"model", "name"});
+    known(recipe_.data.name, datasets::names(), {"data", "name"});
+    if (!recipe_.export_to.empty()) io::checked_name(recipe_.export_to, "export");
+    check_phases();
+  }
+
+ private:
+  void check_phases() const {
+    std::set<std::string> saved, names;
+    for (size_t i = 0; i < recipe_.phases.size(); ++i) {
+      const PhaseOptions& phase = recipe_.phases[i];
+      const std::string index = std::to_string(i);
+      if (!phase.name.empty() && !names.insert(io::checked_name(phase.name, "phases." + index + ".name")).second) {
+        fail({"phases", index, "name"}, "two phases have this name", "a name of its own", phase.name);
+      }
+      if (phase.data) known(phase.data->name, datasets::names(), {"phases", index, "data", "name"});
+      if (!phase.load.empty() && !saved.contains(phase.load)) {
+        fail({"phases", index, "load"}, "no earlier phase saves it", join({saved.begin(), saved.end()}), phase.load);
+      }
+      phase.schedule.check();
+      if (!phase.save.empty()) saved.insert(io::checked_name(phase.save, "phases." + index + ".save"));
+    }
+  }
+
+  static std::string join(const std::vector<std::string>& names) {
+    std::string all;
+    for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
+    return all.empty() ? "nothing is saved before" : all;
+  }
+
+  void known(const std::string& name, const std::vector<std::string>& names, const std::vector<std::string>& keys) const {
+    if (std::ranges::find(names, name) != names.end()) return;
+    const std::string near = nearest(name, names);
+    fail(keys, "no such name" + (near.empty() ? "" : ", did you mean '" + near + "'?"), join(names), name);
+  }
+
+  [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem, const std::string& allowed,
+                         const std::string& got) const {
+    std::string path;
+    for (const auto& key : keys) path += (path.empty() ? "" : ".") + key;
+    throw ConfigError(root_ ? source_of(root_, keys, root_->source) : Source{}, path, problem, allowed, got);
+  }
+
+  const RecipeOptions& recipe_;
+  const config::Node* root_;
+};
+
+}  // namespace
+
+void from_node(const config::Node& node, ModelChoice& value) {
+  config::Node options = node;
+  if (const config::Node* name = node.find("name")) {
+    value.name = config::read<std::string>(*name);
+    std::erase_if(options.entries, [](const config::Entry& entry) { return entry.key == "name"; });
+  }
+  config::read_into(options, value.options);
+}
+
+config::Node to_node(const ModelChoice& value) {
+  config::Node node = config::Node::map();
+  node.set("name", config::Node::string(value.name));
+  for (auto& entry : config::to_node(value.options).entries) node.set(entry.key, entry.value);
+  return node;
+}
+
+RecipeOptions read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  config::Node root = config::parse_file(file);
+  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  auto recipe = config::read<RecipeOptions>(root);
+  Checker(recipe, &root).check();
+  return recipe;
+}
+
+void check_recipe(const RecipeOptions& recipe) {
+  config::validate(recipe, "recipe");
+  Checker(recipe, nullptr).check();
+}
+
+}  // namespace tare
