@@ -1,0 +1,91 @@
+#include "tare/metric/check.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+std::string str(at::IntArrayRef sizes) {
+  std::ostringstream out;
+  out << sizes;
+  return out.str();
+}
+
+const char* dtype_name(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kBFloat16:
+      return "bfloat16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kByte:
+      return "uint8";
+    case at::kBool:
+      return "bool";
+    default:
+      return c10::toString(type);
+  }
+}
+
+}  // namespace
+
+std::string describe(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "no tensor";
+  return std::string(dtype_name(tensor.scalar_type())) + " " + str(tensor.sizes());
+}
+
+void check_batch_size(const std::string& where, const at::Tensor& output,
+                      const at::Tensor& target) {
+  if (!output.defined() || !target.defined() || output.dim() == 0 || target.dim() == 0) {
+    throw ShapeError(where, "output [batch, ...] and target [batch, ...]",
+                     "output " + describe(output) + ", target " + describe(target));
+  }
+  if (output.size(0) != target.size(0)) {
+    throw ShapeError(where, "as many targets as outputs (" + std::to_string(output.size(0)) + ")",
+                     "target " + describe(target) + " for output " + describe(output));
+  }
+  if (output.device() != target.device()) {
+    throw DeviceError(where, "output on " + output.device().str(),
+                      "target on " + target.device().str());
+  }
+}
+
+void check_classes(const std::string& where, const at::Tensor& output, const at::Tensor& target,
+                   int64_t least) {
+  check_batch_size(where, output, target);
+  if (output.dim() < 2 || output.size(1) < least) {
+    throw ShapeError(
+        where, "output [batch, classes, ...] with at least " + std::to_string(least) + " classes",
+        describe(output));
+  }
+  std::vector<int64_t> wanted = output.sizes().vec();
+  wanted.erase(wanted.begin() + 1);
+  if (target.scalar_type() != at::kLong || target.sizes() != at::IntArrayRef(wanted)) {
+    throw ShapeError(
+        where, "target of class labels int64 " + str(wanted) + " for output " + describe(output),
+        describe(target) + (target.dim() == output.dim() && target.size(-1) == 1
+                                ? "; target.squeeze(-1) removes its last dimension"
+                                : ""));
+  }
+}
+
+void check_same_shape(const std::string& where, const at::Tensor& output,
+                      const at::Tensor& target) {
+  check_batch_size(where, output, target);
+  if (target.sizes() != output.sizes() || !target.is_floating_point()) {
+    throw ShapeError(where, "floating-point target of the output's shape " + str(output.sizes()),
+                     describe(target));
+  }
+}
+
+}  // namespace tare

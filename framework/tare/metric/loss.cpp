@@ -1,0 +1,137 @@
+#include "tare/metric/loss.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/kl_div.h>
+#include <ATen/ops/l1_loss.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/nll_loss_nd.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/smooth_l1_loss.h>
+#include <ATen/ops/softmax.h>
+
+#include <array>
+
+#include "tare/base/error.h"
+#include "tare/metric/check.h"
+
+namespace tare {
+namespace {
+
+using at::Tensor;
+
+struct Kind {
+  const char* name;
+  const char* activation;
+  Tensor (*loss)(const Tensor& output, const Tensor& target, int64_t reduction);
+};
+
+// Sorted by name.
+constexpr std::array<Kind, 7> kKinds{{
+    {"bce_with_logits", "sigmoid",
+     [](const Tensor& o, const Tensor& t, int64_t r) {
+       return at::binary_cross_entropy_with_logits(o, t, {}, {}, r);
+     }},
+    {"cross_entropy", "softmax",
+     [](const Tensor& o, const Tensor& t, int64_t r) {
+       return at::cross_entropy_loss(o, t, {}, r);
+     }},
+    {"kl_div", "exp",
+     [](const Tensor& o, const Tensor& t, int64_t r) { return at::kl_div(o, t, r); }},
+    {"l1", "none",
+     [](const Tensor& o, const Tensor& t, int64_t r) { return at::l1_loss(o, t, r); }},
+    {"mse", "none",
+     [](const Tensor& o, const Tensor& t, int64_t r) { return at::mse_loss(o, t, r); }},
+    {"nll", "exp",
+     [](const Tensor& o, const Tensor& t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }},
+    {"smooth_l1", "none",
+     [](const Tensor& o, const Tensor& t, int64_t r) { return at::smooth_l1_loss(o, t, r); }},
+}};
+
+Tensor activate(const std::string& name, const Tensor& output) {
+  if (name == "softmax") return at::softmax(output, 1);
+  if (name == "exp") return at::exp(output);
+  if (name == "sigmoid") return at::sigmoid(output);
+  return output;
+}
+
+const Kind& find(const std::string& name) {
+  std::string all;
+  for (const Kind& kind : kKinds) {
+    if (name == kind.name) return kind;
+    all += (all.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  const std::string near = nearest(name, loss_names());
+  throw ConfigError("loss", "no loss is named '" + printable(name) + "'" +
+                                (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                " Known: " + all);
+}
+
+ResolvedLoss resolve_name(const std::string& name) {
+  const Kind& kind = find(name);
+  const auto loss = kind.loss;
+  const bool by_batch = name == "kl_div";  // its mean is the sum over the batch size
+  const LossFunction mean = [loss](const Tensor& o, const Tensor& t) {
+    return loss(o, t, at::Reduction::Mean);
+  };
+  const LossFunction batch_mean = [loss](const Tensor& o, const Tensor& t) {
+    return loss(o, t, at::Reduction::Sum).div(o.size(0));
+  };
+  const LossFunction per_sample = [loss, by_batch](const Tensor& o, const Tensor& t) {
+    const Tensor each = loss(o, t, at::Reduction::None);
+    if (each.dim() < 2) return each;
+    return by_batch ? each.flatten(1).sum(1) : each.flatten(1).mean(1);
+  };
+  const std::string activation = kind.activation;
+  return {name, by_batch ? batch_mean : mean, per_sample,
+          [activation](const Tensor& o) { return activate(activation, o); }, activation};
+}
+
+// Labels of -100 are left out by cross_entropy and nll.
+void check_labels(const std::string& where, const Tensor& output, const Tensor& target) {
+  constexpr int64_t kIgnored = -100;
+  if (target.numel() == 0) return;
+  const Tensor labels = target.masked_select(target.ne(kIgnored));
+  if (labels.numel() == 0) return;
+  const auto low = labels.min().item<int64_t>(), high = labels.max().item<int64_t>();
+  const int64_t classes = output.size(1);
+  if (low >= 0 && high < classes) return;
+  throw ConfigError(where, "the data has class labels " + std::to_string(low) + " to " +
+                               std::to_string(high) + ", the model has " + std::to_string(classes) +
+                               " outputs (labels 0 to " + std::to_string(classes - 1) +
+                               "); build the model with as many classes as the data has");
+}
+
+}  // namespace
+
+ResolvedLoss resolve(const Loss& loss) {
+  if (const auto* name = std::get_if<std::string>(&loss)) return resolve_name(*name);
+  const auto& function = std::get<LossFunction>(loss);
+  if (!function) throw ConfigError("loss", "the loss function is empty; give a name or a function");
+  return {"custom", function, {}, [](const Tensor& o) { return o; }, "none"};
+}
+
+std::vector<std::string> loss_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
+
+void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target) {
+  const std::string where = "loss." + loss.name;
+  const bool classes = loss.name == "cross_entropy" || loss.name == "nll";
+  const bool probabilities =
+      loss.name == "cross_entropy" && target.defined() && target.is_floating_point();
+  if (loss.name == "custom") {
+    check_batch_size(where, output, target);
+  } else if (classes && !probabilities) {
+    check_classes(where, output, target);
+    check_labels(where, output, target);
+  } else {
+    check_same_shape(where, output, target);
+  }
+}
+
+}  // namespace tare

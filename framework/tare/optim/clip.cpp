@@ -1,0 +1,51 @@
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <c10/core/GradMode.h>
+
+#include "tare/base/error.h"
+#include "tare/optim/optimizer.h"
+
+namespace tare {
+namespace {
+
+std::vector<at::Tensor> gradients(const std::vector<ParameterGroup>& groups) {
+  std::vector<at::Tensor> all;
+  for (const auto& group : groups) {
+    for (const auto& parameter : group.parameters) {
+      if (parameter.tensor.grad().defined()) all.push_back(parameter.tensor.grad());
+    }
+  }
+  return all;
+}
+
+void require_positive(const char* where, double value) {
+  if (!(value > 0)) throw ConfigError(where, "the limit must be > 0, got " + std::to_string(value));
+}
+
+}  // namespace
+
+at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_norm) {
+  require_positive("optimizer.clip_grad_norm", max_norm);
+  const c10::NoGradGuard no_grad;
+  const std::vector<at::Tensor> all = gradients(groups);
+  if (all.empty()) return {};
+  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(all, 2)));
+  constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
+  at::_foreach_mul_(all, norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0));
+  return norm;
+}
+
+void clip_grad_value(const std::vector<ParameterGroup>& groups, double max_value) {
+  require_positive("optimizer.clip_grad_value", max_value);
+  const c10::NoGradGuard no_grad;
+  const std::vector<at::Tensor> all = gradients(groups);
+  if (all.empty()) return;
+  at::_foreach_clamp_min_(all, -max_value);
+  at::_foreach_clamp_max_(all, max_value);
+}
+
+}  // namespace tare

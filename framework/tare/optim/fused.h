@@ -1,0 +1,72 @@
+// What the optimizers on ATen's fused kernels share: state by parameter, and lists of tensors as
+// the kernels take them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tare/optim/optimizer.h"
+
+namespace tare {
+
+/// Lists of the same length for one kernel call: tensors of one dtype on one device.
+struct FusedLists {
+  std::vector<at::Tensor> parameters, gradients, steps;
+  std::array<std::vector<at::Tensor>, 2> buffers;
+};
+
+/// Keeps the state; a derived class names its buffers and calls its kernel.
+class FusedOptimizer : public Optimizer {
+ public:
+  /// `buffers`: at most two names; `counts`: whether each parameter has a step counter (float32
+  /// scalar "step"). Throws ConfigError for a parameter whose elements do not fill its memory
+  /// without holes.
+  FusedOptimizer(std::vector<ParameterGroup> groups, std::vector<std::string> buffers, bool counts);
+
+  void step() final;
+  void prepare() final;
+  void clear() final;
+  [[nodiscard]] std::vector<NamedTensor> state() const final;
+  std::vector<std::string> load_state(const std::vector<NamedTensor>& state) final;
+  StateChange set_groups(std::vector<ParameterGroup> groups) final;
+
+ protected:
+  /// Whether the parameters of this group have state at all.
+  [[nodiscard]] virtual bool needs_state(const ParameterGroup&) const { return true; }
+  /// One kernel call; the step counters have been raised. Must not allocate.
+  virtual void launch(const ParameterGroup& group, FusedLists& lists) = 0;
+
+ private:
+  struct Slot {  // the state of one parameter; undefined tensors before it is allocated
+    std::array<at::Tensor, 2> buffers;
+    at::Tensor step;
+    [[nodiscard]] bool empty() const { return !buffers[0].defined(); }
+    [[nodiscard]] int64_t bytes() const;
+  };
+  struct Bucket {  // parameters of one group with the same dtype and device
+    size_t group = 0;
+    bool with_state = false;
+    FusedLists lists;
+  };
+
+  void check_layout() const;
+  [[nodiscard]] bool fits(const Slot& slot, const at::Tensor& parameter) const;
+  [[nodiscard]] bool ready() const;
+  [[nodiscard]] Slot allocate(const Slot& old, const at::Tensor& parameter) const;
+  void fill_buckets();
+  Bucket& bucket_for(size_t group, const at::Tensor& parameter, bool with_state);
+  void settle_gradients();
+  void step_bucket(Bucket& bucket);
+  void check_state(const std::vector<NamedTensor>& state) const;
+
+  std::vector<std::string> names_;  // of the buffers
+  bool counts_;
+  std::vector<Slot> slots_;  // in the order of the groups' parameters
+  std::vector<Bucket> buckets_;
+};
+
+}  // namespace tare

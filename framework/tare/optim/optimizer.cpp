@@ -1,0 +1,40 @@
+#include "tare/optim/optimizer.h"
+
+#include "tare/base/error.h"
+
+namespace tare {
+
+void Optimizer::zero_grad() {
+  for (auto& group : groups_) {
+    for (auto& parameter : group.parameters) parameter.tensor.mutable_grad().reset();
+  }
+}
+
+void Optimizer::account(Ledger& ledger) const {
+  for (const auto& [name, tensor] : state()) ledger.add(Category::optimizer, name, tensor);
+}
+
+std::vector<ParameterGroup> make_groups(const Model& model, const OptimizerOptions& options) {
+  const auto& layers = model.layer_groups();
+  std::vector<ParameterGroup> all;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (const bool decay : {true, false}) {
+      ParameterGroup group{.name = layers[i].name + (decay ? "" : " (no decay)"),
+                           .parameters = {},
+                           .lr = options.lr,
+                           .momentum = options.momentum,
+                           .weight_decay = decay ? options.weight_decay : 0,
+                           .layer_group = static_cast<int64_t>(i),
+                           .decay = decay};
+      for (const auto& p : model.parameters()) {
+        const bool decays = options.decay_norm_and_bias || p.kind == ParameterKind::weight;
+        if (p.group == group.layer_group && decays == decay && p.tensor.requires_grad())
+          group.parameters.push_back(p);
+      }
+      if (!group.parameters.empty()) all.push_back(std::move(group));
+    }
+  }
+  return all;
+}
+
+}  // namespace tare

@@ -1,0 +1,99 @@
+// Learning-rate schedules as pure functions of progress: nothing to save, nothing to step,
+// printable before training.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tare/config/field.h"
+#include "tare/config/node.h"
+
+namespace tare {
+
+/// Rates over the layer groups: `from` for the first (input side), `to` for the last, geometric
+/// between.
+struct LrRange {
+  double from = 1e-5, to = 1e-3;
+  bool operator==(const LrRange&) const = default;
+};
+void visit_fields(auto& visit, LrRange& r) {
+  visit("from", r.from, config::above(0))("to", r.to, config::above(0));
+}
+[[nodiscard]] inline LrRange lr_range(double from, double to) { return {from, to}; }
+
+/// One rate for all layer groups, or a range over them. In YAML `1e-3` or `{from: 1e-5, to: 1e-3}`.
+struct LearningRate : std::variant<double, LrRange> {
+  using std::variant<double, LrRange>::variant;
+
+  /// The rate of each of `groups` >= 1 layer groups; with one group a range gives `to`. Throws
+  /// ConfigError unless every rate is finite and > 0.
+  [[nodiscard]] std::vector<double> per_group(int64_t groups) const;
+};
+void from_node(const config::Node& node, LearningRate& value);
+[[nodiscard]] config::Node to_node(const LearningRate& value);
+
+/// The shape of fastai v1's one-cycle (Smith and Topin 2017, "Super-Convergence"; cosine in both
+/// phases).
+struct OneCycle {
+  double div = 25;                ///< the first rate is max / div, >= 1
+  double pct_start = 0.3;         ///< share of the steps that rise, in (0, 1)
+  double final_div = 0;           ///< the rate ends at max / final_div; 0: div * 1e4
+  double momentum_start = 0.95;   ///< at the first and the last step
+  double momentum_lowest = 0.85;  ///< at the peak of the rate
+
+  bool operator==(const OneCycle&) const = default;
+};
+void visit_fields(auto& visit, OneCycle& o) {
+  visit("div", o.div, config::at_least(1))("pct_start", o.pct_start, config::between(0, 1))(
+      "final_div", o.final_div, config::at_least(0))("momentum_start", o.momentum_start,
+                                                     config::between(0, 0.9999999))(
+      "momentum_lowest", o.momentum_lowest, config::between(0, 0.9999999));
+}
+
+/// Factor on the maximal rate for step `step` of `total` >= 1. The peak, 1, is used exactly at step
+/// a = max(1, int(total * pct_start)), so that 0 <= step <= total (the last is what a further step
+/// would use).
+[[nodiscard]] double one_cycle_factor(int64_t step, int64_t total, const OneCycle& shape = {});
+/// one_cycle_factor times `max_lr`.
+[[nodiscard]] double one_cycle_lr(int64_t step, int64_t total, double max_lr,
+                                  const OneCycle& shape = {});
+/// Momentum (beta1 of Adam): momentum_start -> momentum_lowest -> momentum_start.
+[[nodiscard]] double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape = {});
+
+/// How the rate (and with one_cycle the momentum) runs over a fit. A value; the same (step, total)
+/// gives the same rate.
+///
+/// | kind        | factor on the rate at progress p = step / total, after the warm-up |
+/// |-------------|--------------------------------------------------------------------|
+/// | constant    | 1                                                                  |
+/// | linear      | 1 -> final_factor in a straight line                               |
+/// | cosine      | 1 -> final_factor along half a cosine                              |
+/// | exponential | 1 -> final_factor, the same ratio each step; final_factor > 0      |
+/// | one_cycle   | `one_cycle`; has its own rise, so no warm-up                       |
+struct Schedule {
+  std::string kind = "constant";
+  double warmup = 0;  ///< share of the steps, in [0, 1), over which the factor first rises in a
+                      ///< line from near 0 to 1
+  double final_factor = 0;  ///< where linear, cosine and exponential end, in [0, 1]
+  OneCycle one_cycle;
+
+  bool operator==(const Schedule&) const = default;
+
+  /// Factor on each group's rate, for 0 <= step < total.
+  [[nodiscard]] double factor(int64_t step, int64_t total) const;
+  /// Momentum for this step; unset where the schedule leaves it alone.
+  [[nodiscard]] std::optional<double> momentum(int64_t step, int64_t total) const;
+  /// Throws ConfigError for values out of range or that exclude each other.
+  void check() const;
+};
+void visit_fields(auto& visit, Schedule& s) {
+  visit("kind", s.kind,
+        config::one_of({"constant", "linear", "cosine", "exponential", "one_cycle"}))(
+      "warmup", s.warmup, config::between(0, 0.9999999))(
+      "final_factor", s.final_factor, config::between(0, 1))("one_cycle", s.one_cycle);
+}
+
+}  // namespace tare

@@ -1,0 +1,313 @@
+#include "tare/optim/torch_optimizer.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <array>
+#include <unordered_map>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+using at::Tensor;
+using TorchOptions = torch::optim::OptimizerOptions;
+using torch::optim::OptimizerParamState;
+using Visit = std::function<void(const char* buffer, Tensor& tensor)>;
+
+// Momentum: SGD and RMSprop have it by that name, Adam and AdamW as the first beta, Adagrad has
+// none.
+template <class O>
+double get_momentum(const TorchOptions& base) {
+  const auto& options = static_cast<const O&>(base);
+  if constexpr (requires { options.momentum(); }) return options.momentum();
+  if constexpr (requires { options.betas(); }) return std::get<0>(options.betas());
+  return 0;
+}
+
+template <class O>
+void set_momentum(TorchOptions& base, double value) {
+  auto& options = static_cast<O&>(base);
+  if constexpr (requires { options.momentum(value); }) {
+    options.momentum(value);
+  } else if constexpr (requires { options.betas(); }) {
+    std::get<0>(options.betas()) = value;
+  }
+}
+
+template <class S>
+void visit_state(OptimizerParamState& base, const Visit& visit) {
+  auto& state = static_cast<S&>(base);
+  if constexpr (requires { state.exp_avg(); }) {
+    visit("exp_avg", state.exp_avg());
+    visit("exp_avg_sq", state.exp_avg_sq());
+    visit("max_exp_avg_sq", state.max_exp_avg_sq());
+  }
+  if constexpr (requires { state.square_avg(); }) {
+    visit("square_avg", state.square_avg());
+    visit("grad_avg", state.grad_avg());
+  }
+  if constexpr (requires { state.momentum_buffer(); })
+    visit("momentum_buffer", state.momentum_buffer());
+  if constexpr (requires { state.sum(); }) visit("sum", state.sum());
+  if constexpr (requires { state.step(); }) {
+    Tensor step = at::scalar_tensor(static_cast<double>(state.step()), at::kFloat);
+    visit("step", step);
+    state.step(step.defined() ? step.item<int64_t>() : 0);
+  }
+}
+
+}  // namespace
+
+struct TorchOptimizer::Class {
+  const char* kind;
+  const char* main_buffer;  // every parameter that was stepped has it
+  bool counts;
+  bool (*is)(const torch::optim::Optimizer&);
+  double (*momentum)(const TorchOptions&);
+  void (*set_momentum)(TorchOptions&, double);
+  double (*weight_decay)(const TorchOptions&);
+  void (*set_weight_decay)(TorchOptions&, double);
+  std::unique_ptr<OptimizerParamState> (*make_state)();
+  void (*visit)(OptimizerParamState&, const Visit&);
+
+  template <class T, class O, class S>
+  static constexpr Class of(const char* kind, const char* main_buffer, bool counts) {
+    return {kind,
+            main_buffer,
+            counts,
+            [](const torch::optim::Optimizer& o) { return dynamic_cast<const T*>(&o) != nullptr; },
+            get_momentum<O>,
+            tare::set_momentum<O>,
+            [](const TorchOptions& o) { return static_cast<const O&>(o).weight_decay(); },
+            [](TorchOptions& o, double value) { static_cast<O&>(o).weight_decay(value); },
+            []() -> std::unique_ptr<OptimizerParamState> { return std::make_unique<S>(); },
+            visit_state<S>};
+  }
+  static const Class* find(const torch::optim::Optimizer& optimizer);
+  [[nodiscard]] bool has_buffer(const std::string& name) const;
+};
+
+const TorchOptimizer::Class* TorchOptimizer::Class::find(const torch::optim::Optimizer& optimizer) {
+  using namespace torch::optim;  // NOLINT: one statement
+  static constexpr std::array<Class, 5> all{
+      of<SGD, SGDOptions, SGDParamState>("torch.sgd", "momentum_buffer", false),
+      of<Adam, AdamOptions, AdamParamState>("torch.adam", "exp_avg", true),
+      of<AdamW, AdamWOptions, AdamWParamState>("torch.adamw", "exp_avg", true),
+      of<RMSprop, RMSpropOptions, RMSpropParamState>("torch.rmsprop", "square_avg", true),
+      of<Adagrad, AdagradOptions, AdagradParamState>("torch.adagrad", "sum", true)};
+  for (const Class& known : all) {
+    if (known.is(optimizer)) return &known;
+  }
+  return nullptr;
+}
+
+bool TorchOptimizer::Class::has_buffer(const std::string& name) const {
+  bool found = false;
+  visit(*make_state(), [&](const char* buffer, Tensor&) { found = found || name == buffer; });
+  return found;
+}
+
+TorchOptimizer::TorchOptimizer(TorchFactory factory, std::vector<ParameterGroup> groups)
+    : Optimizer(std::move(groups)), factory_(std::move(factory)) {
+  if (!factory_)
+    throw ConfigError("torch_optimizer",
+                      "the factory is empty; give one that makes a torch::optim optimizer");
+  build();
+  read_options();
+}
+
+TorchOptimizer::~TorchOptimizer() = default;
+
+std::string TorchOptimizer::kind() const { return class_ ? class_->kind : "torch"; }
+
+void TorchOptimizer::build() {
+  std::vector<torch::optim::OptimizerParamGroup> made;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    std::vector<Tensor> parameters;
+    for (const auto& p : groups_[i].parameters) parameters.push_back(p.tensor);
+    if (i < options_.size() && options_[i]) {
+      made.emplace_back(std::move(parameters), options_[i]->clone());
+    } else {
+      made.emplace_back(std::move(parameters));
+    }
+  }
+  torch_ = factory_(std::move(made));
+  if (!torch_) throw ConfigError("torch_optimizer", "the factory gave no optimizer");
+  if (dynamic_cast<torch::optim::LBFGS*>(torch_.get())) {
+    throw ConfigError("torch_optimizer",
+                      "LBFGS calls the model itself and fits no training loop; use adamw or sgd");
+  }
+  class_ = Class::find(*torch_);
+}
+
+void TorchOptimizer::read_options() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const TorchOptions& options = torch_->param_groups()[i].options();
+    groups_[i].lr = options.get_lr();
+    groups_[i].momentum = class_ ? class_->momentum(options) : 0;
+    groups_[i].weight_decay = class_ ? class_->weight_decay(options) : 0;
+  }
+}
+
+void TorchOptimizer::write_options() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    TorchOptions& options = torch_->param_groups()[i].options();
+    const ParameterGroup& group = groups_[i];
+    if (options.get_lr() != group.lr) options.set_lr(group.lr);
+    if (!class_) continue;
+    if (class_->momentum(options) != group.momentum) class_->set_momentum(options, group.momentum);
+    if (class_->weight_decay(options) != group.weight_decay)
+      class_->set_weight_decay(options, group.weight_decay);
+  }
+}
+
+torch::optim::Optimizer& TorchOptimizer::torch() {
+  prepare();
+  return *torch_;
+}
+
+void TorchOptimizer::prepare() {
+  if (!torch_) build();
+}
+
+void TorchOptimizer::step() {
+  prepare();
+  write_options();
+  torch_->step();
+}
+
+void TorchOptimizer::clear() {
+  if (!torch_) return;
+  write_options();
+  options_.clear();
+  for (auto& group : torch_->param_groups()) options_.push_back(group.options().clone());
+  torch_.reset();
+}
+
+void TorchOptimizer::visit_tensors(
+    const std::function<void(const std::string& name, Tensor& tensor)>& visit) const {
+  if (!torch_ || !class_) return;
+  for (const auto& group : groups_) {
+    for (const auto& p : group.parameters) {
+      const auto found = torch_->state().find(p.tensor.unsafeGetTensorImpl());
+      if (found == torch_->state().end()) continue;
+      class_->visit(*found->second, [&](const char* buffer, Tensor& tensor) {
+        if (tensor.defined()) visit(std::string(buffer) + "/" + p.name, tensor);
+      });
+    }
+  }
+}
+
+std::vector<NamedTensor> TorchOptimizer::state() const {
+  if (torch_ && !class_ && !torch_->state().empty()) {
+    throw StateError("optimizer.state", "of a torch optimizer class that is not known",
+                     "save without the optimizer");
+  }
+  std::vector<NamedTensor> all;
+  visit_tensors([&](const std::string& name, Tensor& tensor) { all.push_back({name, tensor}); });
+  return all;
+}
+
+void TorchOptimizer::account(Ledger& ledger) const {
+  visit_tensors([&](const std::string& name, Tensor& tensor) {
+    if (!name.starts_with("step/")) ledger.add(Category::optimizer, name, tensor);
+  });
+}
+
+std::vector<std::string> TorchOptimizer::load_state(const std::vector<NamedTensor>& state) {
+  prepare();
+  if (!class_) {
+    throw StateError("optimizer.load_state", "of a torch optimizer class that is not known",
+                     "load without the optimizer");
+  }
+  std::unordered_map<std::string, const NamedTensor*> given;
+  for (const auto& entry : state) {
+    if (!class_->has_buffer(entry.name.substr(0, entry.name.find('/')))) {
+      throw ConfigError("optimizer.load_state",
+                        "'" + printable(entry.name) + "' is not state of '" + kind() +
+                            "'; load without the optimizer, or use the kind that wrote it");
+    }
+    given[entry.name] = &entry;
+  }
+  std::vector<std::string> fresh;
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> loaded;
+  for (const auto& group : groups_) {
+    for (const auto& p : group.parameters) {
+      const auto get = [&](const char* buffer) -> const NamedTensor* {
+        const auto found = given.find(std::string(buffer) + "/" + p.name);
+        return found == given.end() ? nullptr : found->second;
+      };
+      if (!get(class_->main_buffer)) {
+        fresh.push_back(p.name);
+        continue;
+      }
+      auto made = class_->make_state();
+      class_->visit(*made, [&](const char* buffer, Tensor& tensor) {
+        const NamedTensor* entry = get(buffer);
+        const bool step = std::string_view(buffer) == "step";
+        if (step && !entry) {
+          throw ConfigError(
+              "optimizer.load_state",
+              "the state of '" + p.name + "' has no step; load without the optimizer");
+        }
+        if (!entry) return;
+        if (step ? entry->tensor.numel() != 1 : entry->tensor.sizes() != p.tensor.sizes()) {
+          throw ShapeError("optimizer.load_state",
+                           "'" + entry->name + "' of shape " + c10::str(p.tensor.sizes()),
+                           c10::str(entry->tensor.sizes()));
+        }
+        tensor = step ? entry->tensor
+                      : entry->tensor.to(p.tensor.options(), /*non_blocking=*/false, /*copy=*/true);
+      });
+      loaded.emplace(p.tensor.unsafeGetTensorImpl(), std::move(made));
+    }
+  }
+  clear();
+  prepare();
+  for (auto& [key, value] : loaded) torch_->state()[key] = std::move(value);
+  return fresh;
+}
+
+StateChange TorchOptimizer::set_groups(std::vector<ParameterGroup> groups) {
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> old;
+  if (torch_) {
+    for (auto& [key, value] : torch_->state()) old.emplace(key, std::move(value));
+  }
+  groups_ = std::move(groups);
+  options_.clear();
+  torch_.reset();
+  build();
+  read_options();
+  StateChange change;
+  for (const auto& group : groups_) {
+    for (const auto& p : group.parameters) {
+      const auto found = old.find(p.tensor.unsafeGetTensorImpl());
+      if (found == old.end()) {
+        ++change.fresh;
+        continue;
+      }
+      torch_->state()[found->first] = std::move(found->second);
+      old.erase(found);
+      ++change.kept;
+    }
+  }
+  for (auto& [key, value] : old) {
+    ++change.freed;
+    if (!class_) continue;
+    class_->visit(*value, [&](const char* buffer, Tensor& tensor) {
+      if (tensor.defined() && std::string_view(buffer) != "step") {
+        change.freed_bytes += static_cast<int64_t>(tensor.storage().nbytes());
+      }
+    });
+  }
+  return change;
+}
+
+}  // namespace tare
