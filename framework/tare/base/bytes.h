@@ -17,11 +17,13 @@ consteval int64_t operator""_GiB(unsigned long long n) { return static_cast<int6
 /// "0 B", "512 B", "44.7 MiB", "-1.5 GiB": at most one digit behind the point, IEC units.
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 
-/// Reads "8GiB", "8 GB", "512m", "1.5e9", "123": IEC units (1024) for KiB..TiB and one-letter forms, decimal for
-/// kB..TB. Unset for text that is no byte count, a negative or an overflowing one.
+/// Reads "8GiB", "8 GB", "512m", "1.5e9", "123": IEC units (1024) for KiB..TiB and one-letter
+/// forms, decimal for kB..TB. Unset for text that is no byte count, a negative or an overflowing
+/// one.
 [[nodiscard]] std::optional<int64_t> parse_bytes(std::string_view text);
 
-/// "0.25 ms", "12.3 s", "2 min 05 s".
+/// "0 us", "0.25 ms", "12.3 s", "2 min 05 s", "3 h 07 min": three digits below a minute; "unknown"
+/// for NaN and infinity.
 [[nodiscard]] std::string format_seconds(double seconds);
 
 /// "1,234,567".

@@ -161,7 +161,7 @@ Node write_value(const void* source) {
   } else if constexpr (is_optional<T>) {
     return value ? write_value<typename T::value_type>(&*value) : Node();
   } else if constexpr (is_vector<T>) {
-    Node list = Node::sequence();
+    Node list = Node::sequence({});
     for (const auto& item : value) list.items.push_back(write_value<typename T::value_type>(&item));
     return list;
   } else {

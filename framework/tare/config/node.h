@@ -42,7 +42,7 @@ struct Node {
   [[nodiscard]] static Node scalar(std::string plain);
   /// Text; quoted where it would otherwise read as a number, a bool or null.
   [[nodiscard]] static Node string(std::string value);
-  [[nodiscard]] static Node sequence(std::vector<Node> items = {});
+  [[nodiscard]] static Node sequence(std::vector<Node> items);
   [[nodiscard]] static Node map();
 
   /// The value of `key`, or nullptr where this is no map or has no such key. Valid until the map

@@ -1,0 +1,95 @@
+#include "tare/base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/base/error.h"
+
+namespace tare::log {
+
+namespace {
+
+const std::vector<std::string>& names() {
+  static const std::vector<std::string> all{"debug", "info", "warning", "error", "off"};
+  return all;
+}
+
+spdlog::level::level_enum native(Level level) {
+  switch (level) {
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warning:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
+    case Level::off:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+struct Logger {
+  spdlog::logger sink{"tare", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+  std::atomic<Level> level{Level::info};
+
+  Logger() {
+    sink.set_pattern("%v");
+    sink.flush_on(spdlog::level::debug);
+    set(Level::info);
+  }
+  Level set(Level wanted) {
+    sink.set_level(native(wanted));
+    return level.exchange(wanted);
+  }
+  void write(spdlog::level::level_enum at, std::string_view prefix, std::string_view text) {
+    if (!sink.should_log(at)) return;
+    std::string line(prefix);
+    line += printable(text, std::numeric_limits<size_t>::max());
+    sink.log(at, spdlog::string_view_t(line.data(), line.size()));
+  }
+};
+
+/// Never destroyed, so that a destructor at exit may still log.
+Logger& logger() {
+  static Logger* const instance = [] {
+    auto* made = new Logger;
+    const char* wanted = std::getenv("TARE_LOG");
+    if (wanted == nullptr) return made;
+    try {
+      made->set(parse_level(wanted));
+    } catch (const ConfigError& error) {
+      made->write(spdlog::level::warn, "[tare] warning: TARE_LOG: ", error.what());
+    }
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+void debug(std::string_view text) { logger().write(spdlog::level::debug, "[tare] debug: ", text); }
+void info(std::string_view text) { logger().write(spdlog::level::info, "[tare] ", text); }
+void warning(std::string_view text) {
+  logger().write(spdlog::level::warn, "[tare] warning: ", text);
+}
+void error(std::string_view text) { logger().write(spdlog::level::err, "[tare] error: ", text); }
+
+Level set_level(Level level) { return logger().set(level); }
+
+Level parse_level(std::string_view name) {
+  for (size_t i = 0; i < names().size(); ++i)
+    if (names()[i] == name) return static_cast<Level>(i);
+  throw ConfigError("log", "level", "is not known", "debug, info, warning, error, off",
+                    std::string(name));
+}
+
+}  // namespace tare::log

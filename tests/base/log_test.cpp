@@ -1,0 +1,74 @@
+#include "tare/base/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "tare/base/error.h"
+
+namespace tare::log {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string captured(Level level) {
+  const Level before = set_level(level);
+  ::testing::internal::CaptureStderr();
+  debug("a");
+  info("b");
+  warning("c");
+  error("d");
+  std::string text = ::testing::internal::GetCapturedStderr();
+  set_level(before);
+  return text;
+}
+
+TEST(Log, WritesTheLevelsThatAreOn) {
+  EXPECT_EQ(captured(Level::debug),
+            "[tare] debug: a\n[tare] b\n[tare] warning: c\n[tare] error: d\n");
+  EXPECT_EQ(captured(Level::info), "[tare] b\n[tare] warning: c\n[tare] error: d\n");
+  EXPECT_EQ(captured(Level::warning), "[tare] warning: c\n[tare] error: d\n");
+  EXPECT_EQ(captured(Level::error), "[tare] error: d\n");
+  EXPECT_EQ(captured(Level::off), "");
+}
+
+TEST(Log, TextFromOutsideCannotForgeALine) {
+  ::testing::internal::CaptureStderr();
+  warning("name \n[tare] error: forged \x1b[31m {} %v");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "[tare] warning: name \\n[tare] error: forged \\x1b[31m {} %v\n");
+}
+
+TEST(Log, LevelsHaveNames) {
+  EXPECT_EQ(parse_level("debug"), Level::debug);
+  EXPECT_EQ(parse_level("info"), Level::info);
+  EXPECT_EQ(parse_level("warning"), Level::warning);
+  EXPECT_EQ(parse_level("error"), Level::error);
+  EXPECT_EQ(parse_level("off"), Level::off);
+  EXPECT_THROW((void)parse_level("loud"), ConfigError);
+}
+
+/// fmt in LibTorch's include folder is another version than the one spdlog was built on.
+TEST(Log, IsCompiledWithoutLibTorchsHeaders) {
+  const char* bin = std::getenv("TARE_BIN_DIR");
+  if (bin == nullptr) GTEST_SKIP() << "TARE_BIN_DIR is not set: run by ctest";
+  std::ifstream file(std::string(bin) + "/../build.ninja");
+  if (!file) GTEST_SKIP() << "no build.ninja beside the programs";
+  std::string line;
+  bool in_base = false, found = false;
+  while (std::getline(file, line)) {
+    if (line.starts_with("build "))
+      in_base = line.find("tare/base/log.cpp.o:") != std::string::npos;
+    if (!in_base || line.find("INCLUDES") == std::string::npos) continue;
+    found = true;
+    EXPECT_THAT(line, Not(HasSubstr("torch")));
+  }
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace tare::log
