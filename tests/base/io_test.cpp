@@ -214,16 +214,17 @@ TEST(RemoveAll, NeverFollowsLinks) {
   fill_with(other.path(), "kept");
   fill_with(dir / "d", "gone");
   fs::create_directory_symlink(other.path(), dir / "d/link");
-  remove_all(dir / "d");
+  io::remove_all(dir / "d");
   EXPECT_FALSE(fs::exists(dir / "d"));
   EXPECT_EQ(read_text(other / "inner/file"), "kept");
-  remove_all(dir / "d");
+  io::remove_all(dir / "d");
 }
 
 TEST(CheckedName, TakesOnePlainComponent) {
-  for (const std::string name : {"a", "step-12", "v1.2_x", std::string(128, 'a')})
+  for (const std::string& name :
+       {std::string("a"), std::string("step-12"), std::string("v1.2_x"), std::string(128, 'a')})
     EXPECT_EQ(checked_name(name, "name"), name);
-  for (const std::string name : {"", ".", "..", ".hidden", "a/b", "a b", "a\n", "é", "*"})
+  for (const char* name : {"", ".", "..", ".hidden", "a/b", "a b", "a\n", "é", "*"})
     EXPECT_THROW(checked_name(name, "name"), ConfigError) << name;
   EXPECT_THROW(checked_name(std::string(129, 'a'), "name"), ConfigError);
   EXPECT_THROW(checked_name(std::string("a\0b", 3), "name"), ConfigError);

@@ -62,7 +62,7 @@ TEST(Log, IsCompiledWithoutLibTorchsHeaders) {
   bool in_base = false, found = false;
   while (std::getline(file, line)) {
     if (line.starts_with("build "))
-      in_base = line.find("tare/base/log.cpp.o:") != std::string::npos;
+      in_base = line.find("tare_base.dir/log.cpp.o:") != std::string::npos;
     if (!in_base || line.find("INCLUDES") == std::string::npos) continue;
     found = true;
     EXPECT_THAT(line, Not(HasSubstr("torch")));

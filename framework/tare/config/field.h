@@ -11,8 +11,9 @@
 // It may as well be declared in the header, `void visit_fields(config::Visitor& visit, FitOptions&
 // o);`, and defined in the source.
 //
-// Field types: bool, int64_t, double, std::string, std::filesystem::path, std::optional<T> (null or
-// missing = unset), std::vector<T>, any struct with visit_fields, and any type with
+// Field types: bool, int64_t, uint64_t, double, std::string, std::filesystem::path,
+// std::optional<T> (null or missing = unset), std::vector<T>, any struct with visit_fields, and any
+// type with
 //   void from_node(const config::Node&, T&);   config::Node to_node(const T&);
 // in its namespace (they come first, so that a variant or an enumeration can choose its form).
 // from_node throws ConfigError(node.source, "", problem, allowed, got); the field's path is put
@@ -106,11 +107,13 @@ inline constexpr bool is_vector<std::vector<T>> = true;
 
 void read_scalar(const Node& node, bool& value);
 void read_scalar(const Node& node, int64_t& value);
+void read_scalar(const Node& node, uint64_t& value);
 void read_scalar(const Node& node, double& value);
 void read_scalar(const Node& node, std::string& value);
 void read_scalar(const Node& node, std::filesystem::path& value);
 [[nodiscard]] Node write_scalar(bool value);
 [[nodiscard]] Node write_scalar(int64_t value);
+[[nodiscard]] Node write_scalar(uint64_t value);
 [[nodiscard]] Node write_scalar(double value);
 [[nodiscard]] Node write_scalar(const std::string& value);
 [[nodiscard]] Node write_scalar(const std::filesystem::path& value);

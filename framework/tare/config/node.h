@@ -20,9 +20,8 @@
 namespace tare::config {
 
 inline constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
-inline constexpr int64_t kMaxDepth = 64;  ///< nested mappings and lists, aliases followed
-inline constexpr int64_t kMaxNodes =
-    100'000;  ///< aliases followed, so that an alias bomb ends here
+inline constexpr int64_t kMaxDepth = 64;       ///< nested mappings and lists, aliases followed
+inline constexpr int64_t kMaxNodes = 100'000;  ///< copies that anchors and aliases make included
 
 enum class Kind { null, scalar, sequence, map };
 
@@ -73,6 +72,9 @@ struct Entry {
 /// What stands there, for a message: "nothing", "a list", "a mapping", or the scalar's text,
 /// printable and cut.
 [[nodiscard]] std::string describe(const Node& node);
+
+/// "a, b, c".
+[[nodiscard]] std::string joined(const std::vector<std::string>& names);
 
 /// The index of the scalar `node` in `names`; for reading enumerations. Throws ConfigError with the
 /// allowed names and the nearest one.

@@ -1,0 +1,190 @@
+#include "tare/config/field.h"
+
+#include <algorithm>
+
+#include "tare/config/scalar.h"
+
+namespace tare::config {
+
+Rule at_least(double low) { return {Rule::Kind::at_least, low, 0, {}}; }
+Rule above(double low) { return {Rule::Kind::above, low, 0, {}}; }
+Rule between(double low, double high) { return {Rule::Kind::between, low, high, {}}; }
+Rule one_of(std::vector<std::string> names) { return {Rule::Kind::one_of, 0, 0, std::move(names)}; }
+Rule one_of(std::initializer_list<const char*> names) {
+  return one_of(std::vector<std::string>(names.begin(), names.end()));
+}
+
+Visitor& Visitor::add(Field field) {
+  fields_.push_back(std::move(field));
+  return *this;
+}
+
+std::vector<std::string> names_of(std::span<const Field> fields) {
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.emplace_back(field.name);
+  return names;
+}
+
+namespace {
+
+/// What is wrong with a scalar under the rule; empty for nothing.
+std::string number_problem(const Rule& rule, double value) {
+  switch (rule.kind) {
+    case Rule::Kind::at_least:
+      return value >= rule.low ? "" : "must be >= " + number_text(rule.low);
+    case Rule::Kind::above:
+      return value > rule.low ? "" : "must be > " + number_text(rule.low);
+    case Rule::Kind::between:
+      return value >= rule.low && value <= rule.high
+                 ? ""
+                 : "must be from " + number_text(rule.low) + " to " + number_text(rule.high);
+    case Rule::Kind::any:
+    case Rule::Kind::one_of:
+      break;
+  }
+  return "";
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  return near.empty() ? "" : ", did you mean \"" + near + "\"?";
+}
+
+void check_scalar(const Rule& rule, const Node& node) {
+  if (rule.kind == Rule::Kind::one_of) {
+    if (std::find(rule.names.begin(), rule.names.end(), node.text) != rule.names.end()) return;
+    throw ConfigError(node.source, "", "is not known" + did_you_mean(node.text, rule.names),
+                      joined(rule.names), describe(node));
+  }
+  const auto value = node.quoted ? std::nullopt : as_number(node.text);
+  const std::string problem = value ? number_problem(rule, *value) : "";
+  if (!problem.empty()) throw ConfigError(node.source, "", problem, "", describe(node));
+}
+
+void check_rule(const Rule& rule, const Node& node) {
+  if (rule.kind == Rule::Kind::any) return;
+  if (node.kind == Kind::scalar) check_scalar(rule, node);
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    try {
+      check_rule(rule, node.items[i]);
+    } catch (const ConfigError& error) {
+      throw error.within(std::to_string(i), {});
+    }
+  }
+  for (const Entry& entry : node.entries) {
+    try {
+      check_rule(rule, entry.value);
+    } catch (const ConfigError& error) {
+      throw error.within(entry.key, {});
+    }
+  }
+}
+
+[[noreturn]] void wrong_type(const Node& node, const char* wanted) {
+  throw ConfigError(node.source, "", std::string("must be ") + wanted, "", describe(node));
+}
+
+const Field* find(std::span<const Field> fields, std::string_view name) {
+  const auto field = std::find_if(fields.begin(), fields.end(), [name](const Field& candidate) {
+    return candidate.name == name;
+  });
+  return field == fields.end() ? nullptr : &*field;
+}
+
+void read_field(const Field& field, const Entry& entry) {
+  try {
+    field.type->read(entry.value, field.value);
+    check_rule(field.rule, entry.value);
+  } catch (const ConfigError& error) {
+    throw error.within(entry.key, entry.value.source);
+  }
+}
+
+}  // namespace
+
+namespace detail {
+
+void read_scalar(const Node& node, bool& value) {
+  const auto read = node.quoted ? std::nullopt : as_bool(node.text);
+  if (node.kind != Kind::scalar || !read) wrong_type(node, "true or false");
+  value = *read;
+}
+
+void read_scalar(const Node& node, int64_t& value) {
+  const auto read = node.quoted ? std::nullopt : as_integer(node.text);
+  if (node.kind != Kind::scalar || !read) wrong_type(node, "a whole number");
+  value = *read;
+}
+
+void read_scalar(const Node& node, double& value) {
+  const auto read = node.quoted ? std::nullopt : as_number(node.text);
+  if (node.kind != Kind::scalar || !read) wrong_type(node, "a number");
+  value = *read;
+}
+
+void read_scalar(const Node& node, std::string& value) {
+  if (node.kind != Kind::scalar) wrong_type(node, "text");
+  value = node.text;
+}
+
+void read_scalar(const Node& node, std::filesystem::path& value) {
+  if (node.kind != Kind::scalar) wrong_type(node, "a path");
+  value = node.text;
+}
+
+Node write_scalar(bool value) { return Node::scalar(value ? "true" : "false"); }
+Node write_scalar(int64_t value) { return Node::scalar(std::to_string(value)); }
+Node write_scalar(double value) { return Node::scalar(number_text(value)); }
+Node write_scalar(const std::string& value) { return Node::string(value); }
+Node write_scalar(const std::filesystem::path& value) { return Node::string(value.string()); }
+
+void read_fields(const Node& node, std::span<const Field> fields) {
+  if (node.kind == Kind::null) return;
+  if (node.kind != Kind::map) wrong_type(node, "a mapping");
+  for (const Entry& entry : node.entries) {
+    if (const Field* field = find(fields, entry.key)) {
+      read_field(*field, entry);
+      continue;
+    }
+    const std::vector<std::string> names = names_of(fields);
+    throw ConfigError(entry.key_source, entry.key,
+                      "is not a known key" + did_you_mean(entry.key, names), joined(names));
+  }
+}
+
+void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list) {
+  if (node.kind != Kind::sequence) wrong_type(node, "a list");
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    try {
+      type.read(node.items[i], add(list));
+    } catch (const ConfigError& error) {
+      throw error.within(std::to_string(i), node.items[i].source);
+    }
+  }
+}
+
+Node write_fields(std::span<const Field> fields) {
+  Node node = Node::map();
+  for (const Field& field : fields) node.set(field.name, field.type->write(field.value));
+  return node;
+}
+
+std::string item_path(const std::string& path, size_t index) {
+  return path + "." + std::to_string(index);
+}
+
+void check_fields(std::span<const Field> fields, std::string_view where, const std::string& path) {
+  for (const Field& field : fields) {
+    const std::string name = path.empty() ? field.name : path + "." + field.name;
+    try {
+      check_rule(field.rule, field.type->write(field.value));
+    } catch (const ConfigError& error) {
+      const ConfigError full = error.within(name, {});
+      throw ConfigError(where, full.field(), full.problem(), full.allowed(), full.got());
+    }
+    field.type->check(field.value, where, name);
+  }
+}
+
+}  // namespace detail
+}  // namespace tare::config

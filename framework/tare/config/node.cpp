@@ -1,0 +1,128 @@
+#include "tare/config/node.h"
+
+#include <yaml-cpp/emitter.h>
+#include <yaml-cpp/emittermanip.h>
+#include <yaml-cpp/null.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tare/config/scalar.h"
+
+namespace tare::config {
+
+Node Node::scalar(std::string plain) {
+  Node node;
+  node.kind = Kind::scalar;
+  node.text = std::move(plain);
+  return node;
+}
+
+Node Node::string(std::string value) {
+  Node node = scalar(std::move(value));
+  node.quoted = !reads_as_text(node.text);
+  return node;
+}
+
+Node Node::sequence(std::vector<Node> items) {
+  Node node;
+  node.kind = Kind::sequence;
+  node.items = std::move(items);
+  return node;
+}
+
+Node Node::map() {
+  Node node;
+  node.kind = Kind::map;
+  return node;
+}
+
+const Node* Node::find(std::string_view key) const {
+  const auto entry = std::find_if(entries.begin(), entries.end(),
+                                  [key](const Entry& candidate) { return candidate.key == key; });
+  return entry == entries.end() ? nullptr : &entry->value;
+}
+
+Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
+
+Node& Node::set(std::string key, Node value) {
+  kind = Kind::map;
+  if (Node* present = find(key)) return *present = std::move(value);
+  entries.push_back({std::move(key), {}, std::move(value)});
+  return entries.back().value;
+}
+
+std::string describe(const Node& node) {
+  switch (node.kind) {
+    case Kind::null:
+      return "nothing";
+    case Kind::sequence:
+      return "a list";
+    case Kind::map:
+      return "a mapping";
+    case Kind::scalar:
+      break;
+  }
+  const std::string text = printable(node.text, 60);
+  return node.quoted ? "\"" + text + "\"" : text;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+size_t choice(const Node& node, std::initializer_list<std::string_view> names) {
+  if (node.kind == Kind::scalar)
+    for (size_t i = 0; i < names.size(); ++i)
+      if (names.begin()[i] == node.text) return i;
+  const std::vector<std::string> known(names.begin(), names.end());
+  const std::string near = nearest(node.text, known);
+  throw ConfigError(node.source, "",
+                    "is not known" + (near.empty() ? "" : ", did you mean \"" + near + "\"?"),
+                    joined(known), describe(node));
+}
+
+namespace {
+
+bool is_leaf(const Node& node) { return node.kind == Kind::null || node.kind == Kind::scalar; }
+
+void emit(YAML::Emitter& out, const Node& node) {
+  switch (node.kind) {
+    case Kind::null:
+      out << YAML::Null;
+      return;
+    case Kind::scalar:
+      if (node.quoted) out << YAML::DoubleQuoted;
+      out << node.text;
+      return;
+    case Kind::sequence:
+      if (std::all_of(node.items.begin(), node.items.end(), is_leaf)) out << YAML::Flow;
+      out << YAML::BeginSeq;
+      for (const Node& item : node.items) emit(out, item);
+      out << YAML::EndSeq;
+      return;
+    case Kind::map:
+      break;
+  }
+  if (node.entries.empty()) out << YAML::Flow;
+  out << YAML::BeginMap;
+  for (const Entry& entry : node.entries) {
+    out << YAML::Key;
+    emit(out, Node::string(entry.key));
+    out << YAML::Value;
+    emit(out, entry.value);
+  }
+  out << YAML::EndMap;
+}
+
+}  // namespace
+
+std::string to_yaml(const Node& node) {
+  YAML::Emitter out;
+  emit(out, node);
+  return std::string(out.c_str(), out.size()) + "\n";
+}
+
+}  // namespace tare::config

@@ -1,0 +1,101 @@
+#include "tare/config/override.h"
+
+#include <string>
+#include <vector>
+
+#include "tare/config/scalar.h"
+
+namespace tare::config {
+
+namespace {
+
+constexpr const char* kCommandLine = "command line";
+
+[[noreturn]] void refuse(std::string_view field, std::string_view problem, std::string allowed = {},
+                         std::string got = {}) {
+  throw ConfigError({kCommandLine, 0, 0}, std::string(field), problem, std::move(allowed),
+                    std::move(got));
+}
+
+std::vector<std::string> split_path(std::string_view key) {
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= key.size();) {
+    const size_t end = std::min(key.find('.', start), key.size());
+    parts.emplace_back(key.substr(start, end - start));
+    if (parts.back().empty()) refuse(key, "has an empty part", "names joined by dots");
+    start = end + 1;
+  }
+  if (parts.size() > static_cast<size_t>(kMaxDepth))
+    refuse(key, "is too deep", "at most " + std::to_string(kMaxDepth) + " levels");
+  return parts;
+}
+
+Node& list_item(Node& list, std::string_view key, const std::string& part) {
+  const auto index = as_integer(part);
+  if (index && *index >= 0 && *index < static_cast<int64_t>(list.items.size()))
+    return list.items[static_cast<size_t>(*index)];
+  if (list.items.empty()) refuse(key, "names an item of an empty list", "", part);
+  refuse(key, "names no item of the list", "0 to " + std::to_string(list.items.size() - 1), part);
+}
+
+Node& child(Node& node, std::string_view key, const std::string& part) {
+  switch (node.kind) {
+    case Kind::sequence:
+      return list_item(node, key, part);
+    case Kind::scalar:
+      refuse(key, "leads through \"" + describe(node) + "\", which has no keys");
+    case Kind::null:
+      node.kind = Kind::map;
+      node.source = {kCommandLine, 0, 0};
+      break;
+    case Kind::map:
+      break;
+  }
+  if (Node* present = node.find(part)) return *present;
+  Node& made = node.set(part, Node());
+  node.entries.back().key_source = {kCommandLine, 0, 0};
+  return made;
+}
+
+/// Positions inside of an argument help nobody: the whole value is from the command line.
+void set_source(Node& node) {
+  node.source = {kCommandLine, 0, 0};
+  for (Node& item : node.items) set_source(item);
+  for (Entry& entry : node.entries) {
+    entry.key_source = node.source;
+    set_source(entry.value);
+  }
+}
+
+Node parse_value(std::string_view key, std::string_view text) {
+  Node value;
+  try {
+    value = parse_text(text, kCommandLine);
+  } catch (const ConfigError& error) {
+    throw ConfigError({kCommandLine, 0, 0}, std::string(key),
+                      "has a value that cannot be read: " + error.problem(), error.allowed(),
+                      std::string(text));
+  }
+  set_source(value);
+  return value;
+}
+
+}  // namespace
+
+void apply_override(Node& root, std::string_view assignment) {
+  if (assignment.size() > kMaxArgumentBytes)
+    refuse("", "an argument is too long", "at most " + std::to_string(kMaxArgumentBytes) + " bytes",
+           std::string(assignment.substr(0, 40)));
+  const size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos)
+    refuse("", "an override needs a '='", "key=value", std::string(assignment));
+  const std::string_view key = assignment.substr(0, equals);
+  if (key.empty()) refuse("", "an override needs a key", "key=value", std::string(assignment));
+  Node changed = root;
+  Node* node = &changed;
+  for (const std::string& part : split_path(key)) node = &child(*node, key, part);
+  *node = parse_value(key, assignment.substr(equals + 1));
+  root = std::move(changed);
+}
+
+}  // namespace tare::config
