@@ -68,13 +68,15 @@ class Ledger {
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
   std::optional<bool>
-      compact;  ///< move what stays through the host to defragment; unset: only above a threshold
+      compact{};  ///< move what stays through the host to defragment; unset: only above a threshold
 };
 
 /// What a purge or destroy freed, by category, in bytes that the allocator got back (exact, not
 /// estimated).
 struct PurgeReport {
   CategoryBytes freed;
+  CategoryBytes held;  ///< destroy: what the object listed and somebody else still holds; it is the
+                       ///< holder's now
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;
   [[nodiscard]] int64_t total() const { return freed.total(); }

@@ -11,6 +11,7 @@
 
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,9 +62,19 @@ struct PeakRecord {
 /// thread-safe: the backend's lock guards it.
 class OpenPeaks {
  public:
-  void fold(int64_t peak_bytes);
-  void open(PeakRecord& record, int64_t current_bytes);
-  void close(PeakRecord& record);
+  void fold(int64_t peak_bytes) {
+    for (auto* record = first_; record; record = record->next)
+      record->peak_bytes = std::max(record->peak_bytes, peak_bytes);
+  }
+  void open(PeakRecord& record, int64_t current_bytes) {
+    record = {current_bytes, current_bytes, first_};
+    first_ = &record;
+  }
+  void close(PeakRecord& record) {
+    auto** link = &first_;
+    while (*link && *link != &record) link = &(*link)->next;
+    if (*link) *link = record.next;
+  }
 
  private:
   PeakRecord* first_ = nullptr;
@@ -104,7 +115,7 @@ class DeviceBackend {
 
   virtual void open_peak(PeakRecord& record) = 0;
   virtual void close_peak(PeakRecord& record) = 0;
-  virtual void refresh_peak(PeakRecord& record) const = 0;  ///< brings record.peak_bytes up to now
+  virtual void refresh_peaks() const = 0;  ///< brings every open record up to now
 };
 
 /// The backend of a device; kCPU is the host, a CUDA device without index is the first. Throws

@@ -29,9 +29,13 @@ c10::Device parse_device(const std::string& name) {
   std::optional<int> index = 0;
   if (name.starts_with("cuda:")) index = index_of(name);
   if (!index || (name != "cuda" && !name.starts_with("cuda:"))) {
-    throw ConfigError(Source{}, "device", "no such device", "auto, cpu, cuda or cuda:N", printable(name));
+    throw ConfigError(Source{}, "device", "no such device", "auto, cpu, cuda or cuda:N",
+                      printable(name));
   }
-  const auto found = name == "cuda" ? first : std::ranges::find(all, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*index)));
+  const auto found =
+      name == "cuda"
+          ? first
+          : std::ranges::find(all, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*index)));
   if (found != all.end()) return *found;
   std::string present;
   for (const auto& d : all) present += (present.empty() ? "" : ", ") + d.str();

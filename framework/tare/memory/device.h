@@ -7,8 +7,8 @@
 
 namespace tare::memory {
 
-/// "auto" (the first CUDA device that has a backend, else the host), "cpu", "cuda" (the first) or "cuda:N". Throws
-/// ConfigError for another text, DeviceError for a device that is not there.
+/// "auto" (the first CUDA device that has a backend, else the host), "cpu", "cuda" (the first) or
+/// "cuda:N". Throws ConfigError for another text, DeviceError for a device that is not there.
 [[nodiscard]] c10::Device parse_device(const std::string& name);
 
 }  // namespace tare::memory

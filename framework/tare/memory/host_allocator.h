@@ -46,7 +46,7 @@ void fail_all(bool on);
 
 void open_peak(PeakRecord& record);
 void close_peak(PeakRecord& record);
-void refresh_peak(PeakRecord& record);
+void refresh_peaks();  ///< brings every open record up to now
 
 /// Puts the allocator in force; done before main by whatever program links init(). Returns false,
 /// and changes nothing, when another allocator than LibTorch's default is there already.

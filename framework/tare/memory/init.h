@@ -21,8 +21,8 @@ struct InitOptions {
 /// ../lib, loaded only where libcuda.so.1 is), threads, malloc thresholds. Call it first in main:
 /// LibTorch settles once whether there is CUDA, at the first seed, backward, convolution or
 /// question for it, and silently stays without for the life of the process. Throws StateError when
-/// such a call, or a tensor, came before; ConfigError for negative threads; DeviceError see
-/// CudaMode::on. A second call does nothing, whatever its options. Not thread-safe.
+/// such a call, or a tensor, came before; ConfigError for negative threads; DeviceError as
+/// CudaMode::on says. A second call does nothing, whatever its options. Not thread-safe.
 void init(const InitOptions& options = {});
 
 /// Whether init() has been done.

@@ -40,7 +40,7 @@ class OutOfMemory : public c10::OutOfMemoryError {
 namespace memory {
 
 /// Who refused.
-enum class OutOfMemorySource { tare, libtorch, cuda_runtime, cublas, cudnn, standard_library };
+enum class OutOfMemorySource { tare, libtorch, cuda, standard_library };
 [[nodiscard]] const char* to_string(OutOfMemorySource source);
 
 struct OutOfMemoryInfo {
@@ -48,6 +48,8 @@ struct OutOfMemoryInfo {
   std::optional<c10::Device> device;   ///< unset where the error does not say
   std::optional<int64_t> asked_bytes;  ///< unset where the error does not say
   std::string message;                 ///< one printable line
+  bool certain =
+      true;  ///< false for cuDNN's NOT_SUPPORTED: memory is out only if a smaller size works
 };
 
 /// Whether an error is an out-of-memory: by type first (OutOfMemory, LibTorch's type, CUDA error

@@ -13,8 +13,9 @@ namespace tare::memory {
 /// Resident set of this process in bytes, shared libraries and mapped files included; 0 where it
 /// cannot be read.
 [[nodiscard]] int64_t resident_bytes();
-/// The machine's memory, cut to the cgroup's bound where there is one.
-[[nodiscard]] MemoryInfo machine_memory();
+/// The machine's memory, cut to the cgroup's bound where there is one; zeros where it cannot be
+/// read. `root` stands before /proc and /sys, for tests.
+[[nodiscard]] MemoryInfo machine_memory(const std::filesystem::path& root = "/");
 /// The processor's model name, or "CPU".
 [[nodiscard]] std::string processor_name();
 /// Share of the time that the machine's processors were busy since the call before (since boot at
@@ -22,7 +23,7 @@ namespace tare::memory {
 [[nodiscard]] std::optional<double> processor_utilisation();
 
 /// Processors that this process may use: the smaller of its affinity and its cgroup's quota
-/// (rounded up, version 1 and 2), at least 1. `root` stands before /sys and /proc, for tests.
+/// (rounded up, version 1 and 2), at least 1.
 [[nodiscard]] int usable_processors(const std::filesystem::path& root = "/");
 
 }  // namespace tare::memory

@@ -1,0 +1,100 @@
+#include "tare/memory/accountable.h"
+
+#include <algorithm>
+
+#include "tare/base/bytes.h"
+
+namespace tare {
+namespace {
+
+std::vector<const Accountable*>& registry() {
+  static auto* const list = new std::vector<const Accountable*>;  // outlives static Accountables
+  return *list;
+}
+
+}  // namespace
+
+const char* to_string(Category category) {
+  switch (category) {
+    case Category::parameters:
+      return "parameters";
+    case Category::buffers:
+      return "buffers";
+    case Category::gradients:
+      return "gradients";
+    case Category::optimizer:
+      return "optimizer";
+    case Category::activations:
+      return "activations";
+    case Category::batch:
+      return "batch";
+    case Category::workspace:
+      return "workspace";
+    case Category::other:
+      return "other";
+    case Category::mapped:
+      return "mapped";
+  }
+  return "other";
+}
+
+int64_t CategoryBytes::total() const {
+  int64_t sum = 0;
+  for (size_t i = 0; i < kCategories; ++i)
+    if (static_cast<Category>(i) != Category::mapped) sum += bytes[i];
+  return sum;
+}
+
+std::string CategoryBytes::str() const {
+  std::string text;
+  for (size_t i = 0; i < kCategories; ++i) {
+    if (bytes[i] == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += std::string(to_string(static_cast<Category>(i))) + " " + format_bytes(bytes[i]);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+void Ledger::add(Category category, const std::string& name, const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const auto& storage = tensor.storage();
+  if (storage.nbytes() == 0 || contains(storage.data())) return;
+  entries_.push_back(
+      {category, name, storage.device(), storage.data(), static_cast<int64_t>(storage.nbytes())});
+}
+
+void Ledger::add(const Ledger& other) {
+  for (const auto& entry : other.entries_)
+    if (!contains(entry.data)) entries_.push_back(entry);
+}
+
+bool Ledger::contains(const void* data) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [data](const auto& entry) { return entry.data == data; });
+}
+
+CategoryBytes Ledger::bytes(c10::Device device) const {
+  CategoryBytes sum;
+  for (const auto& entry : entries_)
+    if (entry.device == device) sum[entry.category] += entry.bytes;
+  return sum;
+}
+
+CategoryBytes Ledger::bytes() const {
+  CategoryBytes sum;
+  for (const auto& entry : entries_) sum[entry.category] += entry.bytes;
+  return sum;
+}
+
+std::string PurgeReport::str() const {
+  return "reclaimed " + format_bytes(total()) + ": " + freed.str() +
+         (compacted ? ", compacted" : "");
+}
+
+Accountable::Accountable() { registry().push_back(this); }
+
+Accountable::~Accountable() { std::erase(registry(), this); }
+
+std::vector<const Accountable*> Accountable::living() { return registry(); }
+
+}  // namespace tare

@@ -1,0 +1,125 @@
+// The one place that knows how each library says that memory is out.
+#include <array>
+#include <new>
+#include <string_view>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/memory/oom.h"
+
+namespace tare::memory {
+namespace {
+
+struct KnownText {
+  std::string_view text;
+  OutOfMemorySource source;
+  bool certain = true;
+};
+
+constexpr std::array kTexts = {
+    KnownText{"DefaultCPUAllocator: can't allocate memory", OutOfMemorySource::libtorch},
+    KnownText{"DefaultCPUAllocator: not enough memory", OutOfMemorySource::libtorch},
+    KnownText{"CUDA out of memory", OutOfMemorySource::libtorch},
+    KnownText{"CUDA error: out of memory", OutOfMemorySource::cuda},
+    KnownText{"CUDA driver error: out of memory", OutOfMemorySource::cuda},
+    KnownText{"CUDA_ERROR_OUT_OF_MEMORY", OutOfMemorySource::cuda},
+    KnownText{"cudaErrorMemoryAllocation", OutOfMemorySource::cuda},
+    KnownText{"STATUS_ALLOC_FAILED", OutOfMemorySource::cuda},  // cuBLAS, cuDNN, cuSOLVER, cuSPARSE
+    KnownText{"CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", OutOfMemorySource::cuda},
+    KnownText{"CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED", OutOfMemorySource::cuda},
+    KnownText{"CUFFT_ALLOC_FAILED", OutOfMemorySource::cuda},
+    KnownText{"Cuda failure 'out of memory'", OutOfMemorySource::cuda},  // NCCL
+    KnownText{"Cuda failure 2 'out of memory'", OutOfMemorySource::cuda},
+    KnownText{"cuDNN error: CUDNN_STATUS_NOT_SUPPORTED", OutOfMemorySource::cuda, false},
+};
+
+constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+
+/// "tried to allocate 400 bytes", "Tried to allocate 2.00 GiB."
+std::optional<int64_t> asked_bytes(std::string_view text) {
+  constexpr std::string_view kBefore = "ried to allocate ";
+  const auto at = text.find(kBefore);
+  if (at == text.npos) return {};
+  text.remove_prefix(at + kBefore.size());
+  const auto number_end = text.find(' ');
+  if (number_end == text.npos) return {};
+  const auto unit_end = text.find_first_of(" .,;)\n", number_end + 1);
+  const auto unit =
+      text.substr(number_end + 1, unit_end == text.npos ? text.npos : unit_end - number_end - 1);
+  std::string amount(text.substr(0, number_end));
+  if (unit != "bytes") amount += std::string(unit);
+  return parse_bytes(amount);
+}
+
+OutOfMemoryInfo describe(OutOfMemorySource source, std::string_view text) {
+  OutOfMemoryInfo info;
+  info.source = source;
+  info.asked_bytes = asked_bytes(text);
+  info.message = printable(text);
+  if (source == OutOfMemorySource::libtorch && text.find("DefaultCPUAllocator") != text.npos)
+    info.device = c10::kCPU;
+  return info;
+}
+
+std::optional<OutOfMemoryInfo> by_text(std::string_view text) {
+  for (const auto& known : kTexts) {
+    if (text.find(known.text) == text.npos) continue;
+    auto info = describe(known.source, text);
+    info.certain = known.certain;
+    return info;
+  }
+  return {};
+}
+
+std::exception_ptr cause_of(const std::exception& error) {
+  const auto* nested = dynamic_cast<const std::nested_exception*>(&error);
+  return nested ? nested->nested_ptr() : nullptr;
+}
+
+std::optional<OutOfMemoryInfo> by_text_or_cause(std::string_view text,
+                                                const std::exception& error) {
+  if (auto info = by_text(text)) return info;
+  return classify(cause_of(error));
+}
+
+}  // namespace
+
+const char* to_string(OutOfMemorySource source) {
+  switch (source) {
+    case OutOfMemorySource::tare:
+      return "Tare";
+    case OutOfMemorySource::libtorch:
+      return "LibTorch";
+    case OutOfMemorySource::cuda:
+      return "CUDA";
+    case OutOfMemorySource::standard_library:
+      return "standard library";
+  }
+  return "";
+}
+
+std::optional<OutOfMemoryInfo> classify(const std::exception_ptr& error) {
+  if (!error) return {};
+  try {
+    std::rethrow_exception(error);
+  } catch (const OutOfMemory& e) {
+    return OutOfMemoryInfo{OutOfMemorySource::tare, e.device(), e.asked_bytes(),
+                           printable(e.what_without_backtrace())};
+  } catch (const c10::OutOfMemoryError& e) {
+    return describe(OutOfMemorySource::libtorch, e.what_without_backtrace());
+  } catch (const c10::AcceleratorError& e) {
+    if (e.get_error_code() == kMemoryAllocation)
+      return describe(OutOfMemorySource::cuda, e.what_without_backtrace());
+    return classify(cause_of(e));
+  } catch (const c10::Error& e) {
+    return by_text_or_cause(e.what_without_backtrace(), e);
+  } catch (const std::bad_alloc& e) {
+    return describe(OutOfMemorySource::standard_library, e.what());
+  } catch (const std::exception& e) {
+    return by_text_or_cause(e.what(), e);
+  } catch (...) {
+    return {};
+  }
+}
+
+}  // namespace tare::memory

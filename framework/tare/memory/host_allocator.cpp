@@ -1,0 +1,227 @@
+#include "tare/memory/host_allocator.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "tare/base/error.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/phase.h"
+
+namespace tare::memory {
+namespace {
+
+constexpr size_t kAlignment = 64;  // what LibTorch's kernels expect of the default allocator
+constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
+
+/// In front of every block. The blocks form a list in order of birth.
+struct alignas(kAlignment) Header {
+  void* raw = nullptr;  // what malloc gave
+  int64_t bytes = 0;
+  uint64_t sequence = 0;
+  Header* older = nullptr;
+  Header* younger = nullptr;
+  uint32_t phase = 0;
+
+  void* data() { return this + 1; }
+  static Header* of(void* data) { return static_cast<Header*>(data) - 1; }
+};
+static_assert(sizeof(Header) == kAlignment);
+
+class SpinLock {
+ public:
+  void lock() noexcept {
+    while (held_.exchange(true, std::memory_order_acquire))
+      while (held_.load(std::memory_order_relaxed)) std::this_thread::yield();
+  }
+  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> held_{false};
+};
+
+enum class Verdict { granted, over_budget, failed_on_demand };
+
+/// Trivially destructible and constant-initialised: blocks are born before and die after all static
+/// objects.
+struct Book {
+  SpinLock lock;
+  int64_t live_bytes = 0, live_blocks = 0;
+  int64_t recent_peak = 0;  // since the last boundary
+  int64_t total_peak = 0;   // up to the last boundary
+  uint64_t births = 0;
+  int64_t budget = kNoBudget;
+  uint64_t fail_countdown = 0;
+  bool fail_all = false;
+  Header* youngest = nullptr;
+  OpenPeaks peaks;
+
+  Verdict admit(Header& block) {
+    if (fail_all || (fail_countdown > 0 && --fail_countdown == 0)) [[unlikely]]
+      return Verdict::failed_on_demand;
+    if (block.bytes > budget - live_bytes) [[unlikely]]
+      return Verdict::over_budget;
+    live_bytes += block.bytes;
+    ++live_blocks;
+    recent_peak = std::max(recent_peak, live_bytes);
+    block.sequence = ++births;
+    block.older = youngest;
+    if (youngest) youngest->younger = &block;
+    youngest = &block;
+    return Verdict::granted;
+  }
+
+  void dismiss(const Header& block) {
+    live_bytes -= block.bytes;
+    --live_blocks;
+    if (block.older) block.older->younger = block.younger;
+    (block.younger ? block.younger->older : youngest) = block.older;
+  }
+
+  void set_boundary() {
+    peaks.fold(recent_peak);
+    total_peak = std::max(total_peak, recent_peak);
+    recent_peak = live_bytes;
+  }
+};
+constinit Book book;
+
+[[noreturn]] void refuse(int64_t bytes, std::string advice) {
+  std::unique_lock lock(book.lock);
+  const int64_t live = book.live_bytes;
+  const int64_t budget = book.budget;
+  lock.unlock();
+  throw OutOfMemory(c10::kCPU, bytes, live,
+                    budget == kNoBudget ? std::nullopt : std::optional(budget), std::move(advice));
+}
+
+// malloc and an own alignment instead of posix_memalign: that one bypasses glibc's per-thread
+// cache.
+Header* make_block(size_t bytes) {
+  const size_t room = sizeof(Header) + kAlignment;
+  if (bytes > static_cast<size_t>(kNoBudget) - room) return nullptr;
+  void* const raw = std::malloc(bytes + room);
+  if (!raw) return nullptr;
+  const auto address = (reinterpret_cast<uintptr_t>(raw) + kAlignment - 1) & ~(kAlignment - 1);
+  return new (reinterpret_cast<void*>(address))
+      Header{.raw = raw, .bytes = static_cast<int64_t>(bytes), .phase = current_phase()};
+}
+
+void release(void* data) {
+  if (!data) return;
+  Header* const block = Header::of(data);
+  {
+    const std::lock_guard lock(book.lock);
+    book.dismiss(*block);
+  }
+  std::free(block->raw);
+}
+
+class HostAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    if (bytes == 0) return {nullptr, nullptr, &release, c10::kCPU};
+    const auto asked = static_cast<int64_t>(std::min(bytes, static_cast<size_t>(kNoBudget)));
+    Header* const block = make_block(bytes);
+    if (!block) refuse(asked, "the system refused it; use a smaller batch or free memory");
+    std::unique_lock lock(book.lock);
+    const Verdict verdict = book.admit(*block);
+    lock.unlock();
+    if (verdict == Verdict::granted) return {block->data(), block->data(), &release, c10::kCPU};
+    std::free(block->raw);
+    refuse(asked, verdict == Verdict::over_budget ? "" : "failed on demand by a test");
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+};
+
+HostAllocator& allocator() {
+  static auto* const instance =
+      new HostAllocator;  // never destroyed: static tensors outlive it otherwise
+  return *instance;
+}
+
+// Before main, so that no tensor escapes the count and init() can tell whether one came before it.
+[[maybe_unused]] const bool in_force_before_main = host_allocator::install();
+
+}  // namespace
+
+namespace host_allocator {
+
+HostCounters counters() {
+  const std::lock_guard lock(book.lock);
+  return {book.live_bytes, book.live_blocks, std::max(book.total_peak, book.recent_peak),
+          book.births};
+}
+
+void set_budget(std::optional<int64_t> bytes) {
+  if (bytes.value_or(0) < 0)
+    throw ConfigError("memory.set_budget",
+                      "the budget must be >= 0 bytes, got " + std::to_string(*bytes));
+  const std::lock_guard lock(book.lock);
+  book.budget = bytes.value_or(kNoBudget);
+}
+
+std::optional<int64_t> budget() {
+  const std::lock_guard lock(book.lock);
+  return book.budget == kNoBudget ? std::nullopt : std::optional(book.budget);
+}
+
+void fail_at(uint64_t k) {
+  const std::lock_guard lock(book.lock);
+  book.fail_countdown = k;
+}
+
+void fail_all(bool on) {
+  const std::lock_guard lock(book.lock);
+  book.fail_all = on;
+}
+
+std::vector<LiveBlock> live_blocks(uint64_t born_after) {
+  std::vector<LiveBlock> blocks;
+  blocks.reserve(static_cast<size_t>(counters().live_blocks));
+  {
+    const std::lock_guard lock(book.lock);
+    for (auto* block = book.youngest; block && block->sequence > born_after; block = block->older)
+      blocks.push_back({block->data(), block->bytes, block->sequence, block->phase});
+  }
+  std::reverse(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+void open_peak(PeakRecord& record) {
+  const std::lock_guard lock(book.lock);
+  book.set_boundary();
+  book.peaks.open(record, book.live_bytes);
+}
+
+void close_peak(PeakRecord& record) {
+  const std::lock_guard lock(book.lock);
+  book.set_boundary();
+  book.peaks.close(record);
+}
+
+void refresh_peaks() {
+  const std::lock_guard lock(book.lock);
+  book.set_boundary();
+}
+
+bool install() {
+  if (installed()) return true;
+  if (c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator()) return false;
+  c10::SetCPUAllocator(&allocator());
+  return true;
+}
+
+bool installed() { return c10::GetCPUAllocator() == &allocator(); }
+
+}  // namespace host_allocator
+}  // namespace tare::memory

@@ -1,0 +1,49 @@
+#include "tare/memory/host_backend.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <malloc.h>
+
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/process.h"
+
+namespace tare::memory {
+namespace {
+
+class HostBackend final : public DeviceBackend {
+ public:
+  c10::Device device() const override { return c10::kCPU; }
+  std::string name() const override { return processor_name(); }
+
+  Usage usage() const override {
+    const auto counters = host_allocator::counters();
+    return {counters.live_bytes, counters.live_bytes, resident_bytes(), counters.live_blocks};
+  }
+  MemoryInfo memory_info() const override { return machine_memory(); }
+  std::optional<double> utilisation() const override { return processor_utilisation(); }
+
+  void set_budget(std::optional<int64_t> bytes) override { host_allocator::set_budget(bytes); }
+  std::optional<int64_t> budget() const override { return host_allocator::budget(); }
+
+  void warm() override { static_cast<void>(at::ones({1})); }
+  Reclaimed reclaim() override {
+    const int64_t before = resident_bytes();
+    malloc_trim(0);
+    return {0, std::max<int64_t>(0, before - resident_bytes())};
+  }
+
+  uint64_t sequence() const override { return host_allocator::counters().births; }
+  std::vector<LiveBlock> live_blocks(uint64_t born_after) const override {
+    return host_allocator::live_blocks(born_after);
+  }
+
+  void open_peak(PeakRecord& record) override { host_allocator::open_peak(record); }
+  void close_peak(PeakRecord& record) override { host_allocator::close_peak(record); }
+  void refresh_peaks() const override { host_allocator::refresh_peaks(); }
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceBackend> make_host_backend() { return std::make_unique<HostBackend>(); }
+
+}  // namespace tare::memory

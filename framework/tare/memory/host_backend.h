@@ -1,0 +1,12 @@
+// The host as a device. Private to the room: everyone else asks backend(kCPU).
+#pragma once
+
+#include <memory>
+
+#include "tare/memory/backend.h"
+
+namespace tare::memory {
+
+[[nodiscard]] std::unique_ptr<DeviceBackend> make_host_backend();
+
+}  // namespace tare::memory

@@ -1,0 +1,40 @@
+#include "tare/memory/oom.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/InferenceMode.h>
+
+#include "tare/base/bytes.h"
+
+namespace tare {
+namespace {
+
+std::string oom_message(c10::Device device, int64_t asked, int64_t allocated,
+                        std::optional<int64_t> budget, const std::string& advice) {
+  std::string text = "[memory.allocate] out of memory on " + device.str() + ": asked " +
+                     format_bytes(asked) + " with " + format_bytes(allocated) + " allocated";
+  if (budget) text += " of a budget of " + format_bytes(*budget);
+  return text + "; " + (advice.empty() ? "use a smaller batch or raise the budget" : advice);
+}
+
+}  // namespace
+
+OutOfMemory::OutOfMemory(c10::Device device, int64_t asked_bytes, int64_t allocated_bytes,
+                         std::optional<int64_t> budget_bytes, std::string advice)
+    : c10::OutOfMemoryError(
+          oom_message(device, asked_bytes, allocated_bytes, budget_bytes, advice)),
+      device_(device),
+      asked_bytes_(asked_bytes),
+      allocated_bytes_(allocated_bytes),
+      budget_bytes_(budget_bytes),
+      advice_(std::move(advice)) {}
+
+void memory::flush_ready_queue() {
+  const c10::InferenceMode normal_mode(false);
+  const at::AutoGradMode with_graph(true);
+  const auto one = at::ones({1}).set_requires_grad(true);
+  one.mul(2).sum().backward();
+}
+
+}  // namespace tare

@@ -1,0 +1,63 @@
+#include "tare/memory/phase.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace tare::memory {
+namespace {
+
+constexpr std::array<const char*, kPhaseKinds> kNames = {
+    "none", "data", "forward", "backward", "step", "validate", "predict", "save", "load", "purge"};
+
+constinit std::atomic<uint32_t> process_phase{0};
+constinit thread_local uint32_t thread_phase = 0;
+
+struct UserPhases {
+  std::mutex mutex;
+  std::vector<std::string> names;
+};
+
+UserPhases& user_phases() {
+  static auto* const phases = new UserPhases;
+  return *phases;
+}
+
+}  // namespace
+
+uint32_t phase_id(std::string_view name) {
+  const auto known = std::find(kNames.begin(), kNames.end(), name);
+  if (known != kNames.end()) return static_cast<uint32_t>(known - kNames.begin());
+  auto& [mutex, names] = user_phases();
+  const std::lock_guard lock(mutex);
+  const auto found = std::find(names.begin(), names.end(), name);
+  const auto index = static_cast<uint32_t>(found - names.begin());
+  if (found == names.end()) names.emplace_back(name);
+  return kPhaseKinds + index;
+}
+
+std::string phase_name(uint32_t id) {
+  if (id < kPhaseKinds) return kNames[id];
+  auto& [mutex, names] = user_phases();
+  const std::lock_guard lock(mutex);
+  return id - kPhaseKinds < names.size() ? names[id - kPhaseKinds] : kNames[0];
+}
+
+uint32_t current_phase() noexcept {
+  return thread_phase != 0 ? thread_phase : process_phase.load(std::memory_order_relaxed);
+}
+
+Phase::Phase(uint32_t id) noexcept
+    : before_(process_phase.exchange(id, std::memory_order_relaxed)) {}
+
+Phase::~Phase() { process_phase.store(before_, std::memory_order_relaxed); }
+
+ThreadPhase::ThreadPhase(PhaseKind kind) noexcept : before_(thread_phase) {
+  thread_phase = static_cast<uint32_t>(kind);
+}
+
+ThreadPhase::~ThreadPhase() { thread_phase = before_; }
+
+}  // namespace tare::memory

@@ -1,0 +1,34 @@
+// The contract between the program and a device room that is loaded at run time. A room is a shared
+// library which sees no symbol of the program: it gets what it needs through HostServices and
+// answers with backends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "tare/memory/backend.h"
+
+namespace tare::memory {
+
+/// What the program does for a room; outlives it.
+class HostServices {
+ public:
+  virtual ~HostServices() = default;
+  virtual void add_backend(std::unique_ptr<DeviceBackend> backend) = 0;
+  /// The phase in force on the calling thread. May be called under an allocator's lock.
+  [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
+  virtual void warn(std::string_view text) = 0;
+  /// Throws ConfigError("[where] problem").
+  [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
+};
+
+/// Changes with every change of HostServices or DeviceBackend: a room of another number is refused.
+inline constexpr int kRoomVersion = 1;
+
+/// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
+/// nothing when `version` is not its own.
+using OpenRoom = int (*)(int version, HostServices& services);
+inline constexpr const char* kOpenRoomName = "tare_open_room";
+
+}  // namespace tare::memory

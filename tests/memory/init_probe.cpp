@@ -1,0 +1,78 @@
+// Does one thing before or after tare::init() and says what came of it: the argument names the
+// thing. Exit code 0: init() accepted; 10: StateError; 11: ConfigError; 12: DeviceError.
+#include "tare/memory/init.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "tare/base/error.h"
+
+namespace {
+
+tare::InitOptions options;
+
+void backward() { at::ones({1}).set_requires_grad(true).mul(2).sum().backward(); }
+void convolution() {
+  static_cast<void>(at::conv2d(at::ones({1, 1, 4, 4}), at::ones({1, 1, 3, 3})));
+}
+
+const std::map<std::string, void (*)()> kBefore = {
+    {"nothing", [] {}},
+    {"tensor", [] { static_cast<void>(at::ones({1})); }},
+    {"seed", [] { at::manual_seed(1); }},
+    {"has_cuda", [] { static_cast<void>(at::hasCUDA()); }},
+    {"backward", &backward},
+    {"conv2d", &convolution},
+    {"foreign_allocator", [] { c10::SetCPUAllocator(c10::GetDefaultMobileCPUAllocator()); }},
+    {"threads_1", [] { options.threads = 1; }},
+    {"negative_threads", [] { options.threads = -1; }},
+    {"cuda_on", [] { options.cuda = tare::CudaMode::on; }},
+    {"cuda_off", [] { options.cuda = tare::CudaMode::off; }},
+    {"twice",
+     [] {
+       tare::init();
+       backward();
+       options.threads = -1;  // a second call looks at nothing
+     }},
+};
+
+int try_init() {
+  try {
+    tare::init(options);
+    return 0;
+  } catch (const tare::StateError& error) {
+    std::puts(error.what());
+    return 10;
+  } catch (const tare::ConfigError& error) {
+    std::puts(error.what());
+    return 11;
+  } catch (const tare::DeviceError& error) {
+    std::puts(error.what());
+    return 12;
+  }
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const std::string thing = argv[1];
+  if (thing == "spin") {
+    tare::bound_spinning(argv);
+    const char* spin = std::getenv("GOMP_SPINCOUNT");
+    std::printf("spin %s\n", spin ? spin : "unset");
+    return 0;
+  }
+  kBefore.at(thing)();
+  const int result = try_init();
+  std::printf("initialized %d threads %d\n", tare::initialized(), at::get_num_threads());
+  return result;
+}

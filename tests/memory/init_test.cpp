@@ -1,0 +1,99 @@
+#include "tare/memory/init.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tare/memory/process.h"
+
+namespace tare {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string text;
+};
+
+/// Runs the probe in a process of its own; `environment` is in env(1)'s form.
+Outcome probe(const std::string& thing, const std::string& environment = "") {
+  const char* folder = std::getenv("TARE_BIN_DIR");
+  const std::string program = std::string(folder ? folder : ".") + "/memory_init_probe";
+  const std::string command = "env " + environment + " " + program + " " + thing + " 2>&1";
+  Outcome outcome;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return outcome;
+  char part[256];
+  while (std::fgets(part, sizeof(part), pipe)) outcome.text += part;
+  const int status = pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+class InitTooLate : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(InitTooLate, IsAStateError) {
+  const auto outcome = probe(GetParam());
+  EXPECT_EQ(outcome.code, 10) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("make tare::init() the first line of main"));
+  EXPECT_THAT(outcome.text, HasSubstr("initialized 0"));
+}
+
+INSTANTIATE_TEST_SUITE_P(After, InitTooLate,
+                         ::testing::Values("tensor", "seed", "has_cuda", "backward", "conv2d",
+                                           "foreign_allocator"));
+
+TEST(Init, AcceptsTheFirstLineOfMain) {
+  const auto outcome = probe("nothing");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("initialized 1"));
+}
+
+TEST(Init, DoesNothingTheSecondTime) { EXPECT_EQ(probe("twice").code, 0); }
+
+TEST(Init, SetsTheThreadsAskedFor) {
+  EXPECT_THAT(probe("threads_1", "OMP_NUM_THREADS=2").text, HasSubstr("threads 1"));
+}
+
+TEST(Init, TakesTheEnvironmentsThreads) {
+  EXPECT_THAT(probe("nothing", "-u MKL_NUM_THREADS OMP_NUM_THREADS=1").text,
+              HasSubstr("threads 1"));
+}
+
+TEST(Init, TakesWhatTheProcessMayUseOtherwise) {
+  EXPECT_THAT(probe("nothing", "-u OMP_NUM_THREADS -u MKL_NUM_THREADS").text,
+              HasSubstr("threads " + std::to_string(memory::usable_processors())));
+}
+
+TEST(Init, TakesAnAffinityOfOne) {
+  EXPECT_THAT(probe("nothing", "-u OMP_NUM_THREADS -u MKL_NUM_THREADS taskset 1").text,
+              HasSubstr("threads 1"));
+}
+
+TEST(Init, RejectsNegativeThreads) { EXPECT_EQ(probe("negative_threads").code, 11); }
+
+TEST(Init, RunsWithoutCudaWhereItIsSwitchedOff) { EXPECT_EQ(probe("cuda_off").code, 0); }
+
+TEST(Init, SaysWhyThereIsNoCuda) {
+  const auto outcome = probe("cuda_on");
+  if (outcome.code == 0) GTEST_SKIP() << "there is a CUDA device";
+  EXPECT_EQ(outcome.code, 12) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("[tare::init] "));
+}
+
+TEST(BoundSpinning, ExecutesTheProgramAnewOnce) {
+  EXPECT_EQ(probe("spin", "-u GOMP_SPINCOUNT -u OMP_WAIT_POLICY").text, "spin 1000\n");
+}
+
+TEST(BoundSpinning, LeavesTheUsersChoiceAlone) {
+  EXPECT_EQ(probe("spin", "-u OMP_WAIT_POLICY GOMP_SPINCOUNT=7").text, "spin 7\n");
+  EXPECT_EQ(probe("spin", "-u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive").text, "spin unset\n");
+}
+
+}  // namespace
+}  // namespace tare
