@@ -35,7 +35,7 @@ struct EpochRow {
   int64_t epoch = 0;         ///< from 0, counted over the Learner's whole life
   double train_loss = 0;     ///< mean over the epoch's samples, while the weights were moving
   double valid_loss = 0;     ///< NaN where there was no validation
-  std::vector<MetricValue> metrics;
+  std::vector<MetricValue> metrics{};
   double seconds = 0;        ///< training and validation
   int64_t samples = 0;       ///< trained on
 };

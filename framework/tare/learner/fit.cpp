@@ -35,7 +35,9 @@ FitResult Learner::fit(int64_t epochs, FitOptions options) {
   Parts& p = idle("learner.fit");
   FitPlan plan;
   plan.epochs = epochs;
-  plan.rates = options.lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
+  const auto groups = p.model.layer_groups().size();
+  plan.rates = options.lr ? options.lr->per_group(static_cast<int64_t>(groups))
+                          : std::vector<double>(groups, p.base_rate());
   plan.schedule = options.schedule;
   return start(std::move(plan), std::move(options.callbacks), "learner.fit");
 }
@@ -78,6 +80,7 @@ FitResult Learner::start(FitPlan plan, std::vector<CallbackPtr> callbacks, const
       data, LoaderOptions{.batch = p.options.batch, .shuffle = true, .drop_last = p.options.drop_last,
                           .workers = p.options.workers, .seed = p.options.seed, .training = true});
   p.restore_callbacks(run);
+  run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
   return this->run(run);
 }
 
@@ -106,13 +109,17 @@ FitResult Learner::run(Run& run) {
   }
   run.release_step();
   p.pending.reset();
+  if (run.interrupted) {  // for save() and resume()
+    p.pending = run.current_plan();
+    p.callback_states = run.callback_states();
+    clear_interrupt();
+  }
   run.result.epochs = run.plan.rows;
   run.result.steps = run.plan.step - first_step;
   run.result.seconds = seconds_since(started);
   run.result.reason = run.interrupted                                ? StopReason::interrupted
                       : run.plan.epoch < run.plan.epochs ? StopReason::callback
                                                          : StopReason::finished;
-  if (run.interrupted) p.suspend(run);
   return run.result;
 }
 
@@ -121,10 +128,8 @@ void Learner::train_epoch(Run& run) {
   FitContext& c = run.context;
   const auto started = Clock::now();
   if (run.action == Action::stop_epoch) run.action = Action::proceed;
-  if (run.plan.batch == 0) {
-    run.meter.reset();
-    c.row = EpochRow{.epoch = p.epochs_done};
-  }
+  if (run.plan.batch == 0) run.meter.reset();
+  c.row = EpochRow{.epoch = p.epochs_done};
   c.epoch = run.plan.epoch;
   p.model.train(true);
   run.allows(&Callback::before_epoch, Action::stop_epoch);

@@ -11,6 +11,7 @@
 
 namespace tare {
 
+class Bundle;
 struct FitPlan;
 
 /// Owns a model and everything its training needs, and gives each of it back at a known line of code.
@@ -106,6 +107,9 @@ class Learner final : public Accountable, private Trainee {
   PurgeReport purge_account() override { return purge(); }
 
  private:
+  friend std::unique_ptr<Learner> load_learner(const std::filesystem::path&, const LearnerLoadOptions&);
+  friend std::unique_ptr<Learner> load_learner(const std::filesystem::path&, Model, const LearnerLoadOptions&);
+  static std::unique_ptr<Learner> from_bundle(const Bundle& bundle, Model model, const LearnerLoadOptions& options);
   void restore_weights(const std::string& name) override;
 
   struct Parts;

@@ -29,45 +29,45 @@ struct StepResult {
 
 /// Replaces `loss(model(input), target)` for models that are not one tensor in, one tensor out.
 struct Task {
-  std::function<StepResult(Model&, const Batch&)> step;                 ///< training and validation
-  std::function<at::Tensor(Model&, const at::Tensor& input)> predict;  ///< get_preds; empty: the output of `step`
+  std::function<StepResult(Model&, const Batch&)> step{};                 ///< training and validation
+  std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};  ///< get_preds; empty: the output of `step`
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
 struct LearnerOptions {
   Loss loss = "cross_entropy";            ///< a name (see loss_names()) or a function of (output, target)
-  std::vector<Metric> metrics;            ///< names (see metric_names()) or functions, computed in validation
+  std::vector<Metric> metrics{};            ///< names (see metric_names()) or functions, computed in validation
   std::string device = "auto";            ///< auto | cpu | cuda | cuda:N; auto: the first GPU where there is one
   int64_t batch = 64;                     ///< samples per optimizer step, >= 1
-  OptimizerOptions optimizer;             ///< ours, on fused kernels
-  OptimizerFactory optimizer_factory;     ///< another one, e.g. torch_optimizer<torch::optim::Adam>(); empty: `optimizer`
+  OptimizerOptions optimizer{};             ///< ours, on fused kernels
+  OptimizerFactory optimizer_factory{};     ///< another one, e.g. torch_optimizer<torch::optim::Adam>(); empty: `optimizer`
   uint64_t seed = 42;                     ///< of the order of samples and of augmentation; not of the model's weights
   int64_t workers = 1;                    ///< loader threads; 0: batches are made between the steps
   bool drop_last = false;                 ///< leave out a last batch that is not full
   std::filesystem::path folder = "runs";  ///< where save(name) and logs go; made when first written to
   std::vector<CallbackPtr> callbacks;     ///< for every fit
-  Task task;                              ///< empty: loss(model(input), target)
+  Task task{};                              ///< empty: loss(model(input), target)
   bool progress = true;                   ///< the epochs table on standard output
 };
 
 /// One call of fit(). The callbacks are for this call only.
 struct FitOptions {
-  LearningRate lr = 1e-3;  ///< one rate, or lr_range(first, last) over the layer groups
-  Schedule schedule;       ///< the course of rate and momentum over the fit; constant by default
-  std::vector<CallbackPtr> callbacks;
+  std::optional<LearningRate> lr{};  ///< one rate, or lr_range(first, last) over the layer groups; unset: the optimizer's
+  Schedule schedule{};       ///< the course of rate and momentum over the fit; constant by default
+  std::vector<CallbackPtr> callbacks{};
 };
 
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).
 struct OneCycleOptions {
   LearningRate max_lr = 1e-3;
-  OneCycle shape;
-  std::vector<CallbackPtr> callbacks;
+  OneCycle shape{};
+  std::vector<CallbackPtr> callbacks{};
 };
 
 enum class StopReason { finished, callback, interrupted };
 
 struct FitResult {
-  std::vector<EpochRow> epochs;
+  std::vector<EpochRow> epochs{};
   StopReason reason = StopReason::finished;
   int64_t steps = 0;      ///< optimizer steps taken by this call
   double seconds = 0;
@@ -76,7 +76,7 @@ struct FitResult {
 
 struct Evaluation {
   double loss = std::numeric_limits<double>::quiet_NaN();
-  std::vector<MetricValue> metrics;
+  std::vector<MetricValue> metrics{};
   int64_t samples = 0;
 };
 
@@ -125,11 +125,11 @@ struct LoadReport {
 
 struct ExportOptions {
   bool destroy = false;             ///< destroy the Learner once the file is safe
-  std::vector<std::string> labels;  ///< class names; empty: the data set's
+  std::vector<std::string> labels{};  ///< class names; empty: the data set's
 };
 
 struct LearnerLoadOptions {
-  DatasetPtr test;             ///< data for get_preds(Split::test) and validate(Split::test)
+  DatasetPtr test{};             ///< data for get_preds(Split::test) and validate(Split::test)
   std::string device = "auto";
   int64_t batch = 64;
 };

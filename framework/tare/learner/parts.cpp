@@ -57,7 +57,13 @@ Optimizer& Learner::Parts::ensure_optimizer() {
   }
   optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
                                         : make_optimizer(options.optimizer, std::move(groups));
+  made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
+}
+
+double Learner::Parts::base_rate() {
+  ensure_optimizer();
+  return made_with_rate;
 }
 
 void Learner::Parts::check_first(const at::Tensor& output, const Batch& batch) {
@@ -67,24 +73,29 @@ void Learner::Parts::check_first(const at::Tensor& output, const Batch& batch) {
 }
 
 // Callbacks get back what they had in the checkpoint, by name.
-void Learner::Parts::restore_callbacks(Run& run) {
+void Learner::Parts::restore_callbacks(Run& fit) {
   for (const auto& [name, state] : callback_states) {
-    for (const auto& callback : run.callbacks) {
+    for (const auto& callback : fit.callbacks) {
       if (callback->name() == name) callback->load_state(state);
     }
   }
   callback_states.clear();
-  run.meter = pending_meter;
-  pending_meter.reset();
 }
 
-// What an interrupted fit leaves for save() and resume().
-void Learner::Parts::suspend(const Run& run) {
-  pending = run.plan;
-  pending_meter = run.meter;
-  for (const auto& callback : run.callbacks) {
-    if (auto state = callback->state(); !state.empty()) callback_states.emplace_back(callback->name(), std::move(state));
+FitPlan Learner::Run::current_plan() const {
+  FitPlan now = plan;
+  now.loss_sum = meter.sum();
+  now.loss_samples = meter.samples();
+  if (closing) now.rows.back() = context.row;
+  return now;
+}
+
+std::vector<std::pair<std::string, std::string>> Learner::Run::callback_states() const {
+  std::vector<std::pair<std::string, std::string>> states;
+  for (const auto& callback : callbacks) {
+    if (auto state = callback->state(); !state.empty()) states.emplace_back(callback->name(), std::move(state));
   }
+  return states;
 }
 
 void Learner::Run::notify_quietly(EventMethod event) {

@@ -1,25 +1,20 @@
 // What a Learner is made of; shared by its source files only.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tare/callback/recorder.h"
 #include "tare/data/loader.h"
+#include "tare/inference/bundle.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/rng.h"
+#include "tare/learner/train_state.h"
 
 namespace tare {
-
-/// How far a fit is, and everything that decides how it goes on: what a checkpoint saved inside a fit must hold.
-struct FitPlan {
-  int64_t epochs = 0;
-  std::vector<double> rates;  ///< of each layer group, before the schedule's factor
-  Schedule schedule;
-  int64_t epoch = 0, batch = 0, step = 0;  ///< next epoch and batch of it; steps taken
-  std::vector<EpochRow> rows;              ///< epochs of this fit that are whole
-};
 
 /// Means over samples, summed where the values are: reading them waits for the device once, not each step.
 class LossMeter {
@@ -48,6 +43,7 @@ struct Learner::Parts {
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
   std::unique_ptr<Optimizer> optimizer;
+  double made_with_rate = 0;
   std::vector<EpochRow> history;
   int64_t epochs_done = 0;        ///< over the Learner's life: numbers the rows, seeds the order of samples
   bool checked_batch = false;     ///< the first batch's target was compared with the model's output
@@ -55,26 +51,29 @@ struct Learner::Parts {
   CallbackPtr progress;           ///< behind all others, so that it shows the columns they add
   Run* run = nullptr;             ///< the fit under way, for save() from a callback
   std::optional<FitPlan> pending; ///< of a checkpoint saved inside a fit, for resume()
-  LossMeter pending_meter;
   std::vector<std::pair<std::string, std::string>> callback_states;  ///< of that checkpoint, by name
+  std::optional<BundleManifest> origin;  ///< what load_learner() opened
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   [[nodiscard]] Batch to_device(const Batch& batch) const;
   Optimizer& ensure_optimizer();
+  /// The rate that the optimizer was made with.
+  [[nodiscard]] double base_rate();
   Evaluation evaluate(const DatasetPtr& set);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
   void check_first(const at::Tensor& output, const Batch& batch);
-  void restore_callbacks(Run& run);
-  void suspend(const Run& run);
+  void restore_callbacks(Run& fit);
+  [[nodiscard]] TrainState train_state() const;
+  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
 };
 
 struct Learner::Run {
   FitPlan plan;
   std::vector<CallbackPtr> callbacks;
   FitContext context;
-  std::unique_ptr<Loader> loader;
-  LossMeter meter;
-  FitResult result;
+  std::unique_ptr<Loader> loader{};
+  LossMeter meter{};
+  FitResult result{};
   Action action = Action::proceed;  ///< the strongest answer since it was last looked at
   bool interrupted = false;
   bool closing = false;  ///< in after_epoch: the epoch is whole, its row still open
@@ -86,6 +85,9 @@ struct Learner::Run {
     return answer < least;
   }
   void notify_quietly(EventMethod event);
+  /// The plan with the epoch under way, as a checkpoint needs it.
+  [[nodiscard]] FitPlan current_plan() const;
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> callback_states() const;
   void release_step();
 };
 

@@ -8,7 +8,7 @@ namespace tare {
 namespace {
 
 struct Row {
-  std::string module, shapes;
+  std::string module{}, shapes{};
   int64_t parameters = 0, trainable = 0, bytes = 0;
 };
 

@@ -106,4 +106,18 @@ Model make(const ModelSpec& spec) {
   return make(spec.name, config::read<ModelOptions>(config::parse_text(spec.options, "model options")));
 }
 
+void reset_head(Model& model) {
+  if (!model.spec() || family(model.spec()->name).head.empty()) {
+    throw StateError("models.reset_head", "without a head that the registry knows", "reset the module's own layers");
+  }
+  const std::string prefix = family(model.spec()->name).head + ".";
+  const Model fresh = make(*model.spec());
+  const auto source = fresh.state(), target = model.state();
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = 0; i < target.size(); ++i) {
+    at::Tensor tensor = target[i].tensor;
+    if (target[i].name.starts_with(prefix)) tensor.copy_(source[i].tensor);
+  }
+}
+
 }  // namespace tare::models

@@ -48,6 +48,10 @@ void add(const std::string& name, std::function<Model(int64_t classes)> factory)
 [[nodiscard]] Model make(const std::string& name, const ModelOptions& options = {});
 /// From what a bundle or checkpoint noted.
 [[nodiscard]] Model make(const ModelSpec& spec);
+/// Initialises the head of a registry model anew, as make() would; nothing else changes. Throws StateError for a model
+/// that is not of the registry, or whose family names no head.
+void reset_head(Model& model);
+
 [[nodiscard]] const Family& family(const std::string& name);
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
 

@@ -1,0 +1,159 @@
+#include <algorithm>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/checkpoint/checkpoint.h"
+#include "tare/checkpoint/match.h"
+#include "tare/inference/bundle.h"
+#include "tare/learner/parts.h"
+#include "tare/memory/phase.h"
+
+namespace tare {
+namespace {
+
+using memory::Phase;
+using memory::PhaseKind;
+
+// A name below the folder, or a path when it has a separator.
+std::filesystem::path place_of(const std::string& name, const std::filesystem::path& folder) {
+  if (name.find('/') != std::string::npos) return name;
+  return folder / io::checked_name(name, "checkpoint");
+}
+
+// What the loss's activation tells about a loss, for bundles, which know no loss.
+std::string loss_of(const std::string& activation) {
+  if (activation == "softmax") return "cross_entropy";
+  if (activation == "sigmoid") return "bce_with_logits";
+  return activation == "exp" ? "nll" : "mse";
+}
+
+std::vector<Metric> metrics_of(const BundleManifest& manifest) {
+  const auto known = metric_names();
+  std::vector<Metric> metrics;
+  for (const auto& m : manifest.metrics) {
+    if (std::ranges::find(known, m.name) != known.end()) metrics.emplace_back(m.name);
+  }
+  return metrics;
+}
+
+}  // namespace
+
+TrainState Learner::Parts::train_state() const {
+  TrainState state{.epochs_done = epochs_done, .history = history, .plan = pending, .callbacks = callback_states};
+  if (!run) return state;
+  state.plan = run->current_plan();
+  if (run->closing) state.history.push_back(run->context.row);
+  state.callbacks = run->callback_states();
+  if (state.plan->finished()) state.plan.reset();
+  return state;
+}
+
+void Learner::save(const std::string& name) {
+  Parts& p = parts("learner.save");
+  const Phase phase(PhaseKind::save);
+  const auto path = p.options.folder / io::checked_name(name, "checkpoint");
+  checkpoint::save(path, {.model = p.model.state(),
+                          .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
+                          .extra = rng_state(p.device),
+                          .state = to_json(p.train_state())});
+}
+
+LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
+  Parts& p = idle("learner.load");
+  const Phase phase(PhaseKind::load);
+  const auto path = place_of(name, p.options.folder);
+  const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
+  TrainState state = train_state_from_json(loaded.state, path);
+  const auto targets = p.model.state();
+  const auto match = checkpoint::compare(targets, loaded.model);
+  if (options.strict && !match.complete()) {
+    throw FormatError("learner.load", path.string(), "model", match.str() + "; strict = false takes what fits");
+  }
+  if (state.plan && state.plan->rates.size() != p.model.layer_groups().size()) {
+    throw FormatError("learner.load", path.string(), "state.fit.rates", "is for another number of layer groups");
+  }
+
+  // From here on only the optimizer can refuse, and it does so before it changes anything.
+  LoadReport report;
+  if (options.with_opt && loaded.has_optimizer) {
+    report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
+    report.optimizer_loaded = true;
+  }
+  if (options.purge) report.purged = purge({.clear_opt = !options.with_opt});
+  if (!report.optimizer_loaded && p.optimizer) p.optimizer->clear();
+  const auto copied = checkpoint::copy_into(targets, loaded.model, options.strict, "learner.load", path);
+  report.fresh = copied.fresh;
+  report.ignored = copied.ignored;
+  p.pending.reset();
+  if (!options.with_opt) return report;
+
+  set_rng_state(p.device, loaded.extra);
+  p.epochs_done = state.epochs_done;
+  p.history = std::move(state.history);
+  p.pending = std::move(state.plan);
+  p.callback_states = std::move(state.callbacks);
+  report.resumable = p.pending.has_value();
+  return report;
+}
+
+void Learner::restore_weights(const std::string& name) {
+  Parts& p = *parts_;
+  const auto path = p.options.folder / io::checked_name(name, "checkpoint");
+  const auto loaded = checkpoint::load(path, {.with_optimizer = false});
+  checkpoint::copy_into(p.model.state(), loaded.model, /*strict=*/true, "learner.restore_weights", path);
+}
+
+BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) const {
+  BundleManifest manifest = origin.value_or(BundleManifest{});
+  if (model.spec()) manifest.model = *model.spec();
+  const DatasetPtr& set = data.valid ? data.valid : data.test ? data.test : data.train;
+  if (set && !origin) {
+    manifest.sample_shape = set->sample_shape();
+    manifest.labels = set->labels();
+    if (set->transforms()) manifest.transforms = set->transforms()->deterministic();
+  }
+  if (!labels.empty()) manifest.labels = labels;
+  manifest.activation = loss.activation_name;
+  if (!history.empty()) {
+    manifest.metrics = {{"valid_loss", history.back().valid_loss}};
+    for (const auto& m : history.back().metrics) manifest.metrics.push_back({m.name, m.value});
+    std::erase_if(manifest.metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
+  }
+  return manifest;
+}
+
+void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
+  Parts& p = idle("learner.export_to");
+  {
+    const Phase phase(PhaseKind::save);
+    write_bundle(path, p.manifest(options.labels), p.model.state());
+  }
+  if (options.destroy) destroy();
+}
+
+std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model, const LearnerLoadOptions& options) {
+  const BundleManifest& manifest = bundle.manifest();
+  DatasetPtr test = options.test;
+  if (test && !test->transforms() && !manifest.transforms.steps().empty()) test = transformed(test, manifest.transforms);
+  auto learner = std::make_unique<Learner>(std::move(model), Splits{.train = {}, .valid = {}, .test = std::move(test)},
+                                           LearnerOptions{.loss = loss_of(manifest.activation),
+                                                          .metrics = metrics_of(manifest),
+                                                          .device = options.device,
+                                                          .batch = options.batch});
+  learner->parts_->origin = manifest;
+  return learner;
+}
+
+std::unique_ptr<Learner> load_learner(const std::filesystem::path& path, const LearnerLoadOptions& options) {
+  const Bundle bundle = open_bundle(path);
+  return Learner::from_bundle(bundle, make_model(bundle), options);
+}
+
+std::unique_ptr<Learner> load_learner(const std::filesystem::path& path, Model module,
+                                      const LearnerLoadOptions& options) {
+  const Bundle bundle = open_bundle(path);
+  load_weights(module, bundle);
+  return Learner::from_bundle(bundle, std::move(module), options);
+}
+
+}  // namespace tare

@@ -1,0 +1,58 @@
+// Staged fine-tuning on digits, as recipes/configs/digits/staged.yaml tells it, in C++: pre-train on drawn digits, train a
+// new head on real ones with the body frozen, then everything with lower rates for early layers, at two image sizes.
+// Each stage is weighed and gives its memory back before the next one starts.
+//
+// Run: build/bin/staged_digits     Expect: 99 % validation accuracy and more, about a minute on two cores.
+#include <tare/tare.h>
+
+#include <iostream>
+
+namespace {
+
+using namespace tare;
+
+Splits digits(const std::string& name, int64_t size) {
+  DataOptions options{.name = name, .size = size};
+  options.transforms = {Normalise{.mean = {0.13}, .std = {0.31}}, Shift{.pixels = 2}};
+  return datasets::make(options).splits;
+}
+
+// A stage on its own data: everything that it takes is back when it ends.
+template <class Train>
+void stage(const char* name, Learner& learner, const char* data, int64_t size, Train&& train) {
+  Experiment experiment(name, learner);
+  learner.set_data(digits(data, size), 64);
+  train();
+  learner.set_data({}, 64);
+  std::cout << experiment.finish() << '\n';
+}
+
+}  // namespace
+
+int main() {
+  init();
+  Learner learner(models::make("resnet9"), {}, {.metrics = {"accuracy"}, .folder = "runs/staged_digits"});
+  std::cout << learner.summary() << '\n';
+
+  stage("pretrain", learner, "generated_digits", 28, [&] { learner.fit_one_cycle(1, {.max_lr = 1e-2}); });
+  models::reset_head(learner.model());
+
+  for (const int64_t size : {28, 36}) {
+    const double rate = size == 28 ? 1e-2 : 5e-3;
+    stage("head", learner, "digits", size, [&] {
+      learner.freeze();
+      learner.fit_one_cycle(1, {.max_lr = rate});
+    });
+    stage("all", learner, "digits", size, [&] {
+      learner.unfreeze();
+      learner.fit_one_cycle(3, {.max_lr = lr_range(rate / 5, rate)});
+    });
+  }
+
+  learner.set_data(digits("digits", 36), 64);
+  const Evaluation test = learner.validate(Split::test);
+  std::cout << "test: loss " << test.loss << ", accuracy " << test.metrics.at(0).value << '\n';
+  learner.export_to("runs/staged_digits/digits.tare", {.destroy = true});
+  std::cout << "after destroy the process tracks "
+            << format_bytes(memory::backend(c10::kCPU).usage().allocated_bytes) << '\n';
+}

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "learner/fixture.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+TEST(Validate, EqualsTheWholeSplitAtOnce) {
+  const TempDir folder;
+  Splits data = split_points(48, 37);  // a last batch that is not full
+  Learner learner(make_net(), data, quiet(folder));
+  learner.fit(2);
+  const Evaluation result = learner.validate();
+  const Predictions raw = learner.get_preds(Split::valid, {.activation = false});
+  const double loss = torch::nn::functional::cross_entropy(raw.outputs, raw.targets).item<double>();
+  const double accuracy = raw.outputs.argmax(1).eq(raw.targets).to(torch::kDouble).mean().item<double>();
+  constexpr double kRounding = 1e-6;  // float32 means in another order
+  EXPECT_NEAR(result.loss, loss, kRounding);
+  EXPECT_NEAR(result.metrics.at(0).value, accuracy, kRounding);
+  EXPECT_EQ(result.samples, 37);
+}
+
+TEST(GetPreds, GivesTheSplitInItsOrderWithActivationAndLosses) {
+  const TempDir folder;
+  Splits data = split_points();
+  Learner learner(make_net(), data, quiet(folder));
+  const Predictions p = learner.get_preds(Split::train, {.activation = true, .losses = true});
+  std::vector<int64_t> all(90);
+  std::iota(all.begin(), all.end(), 0);
+  const Batch whole = data.train->get({.indices = all});
+  EXPECT_TRUE(torch::equal(p.targets, whole.target));
+  EXPECT_TRUE(torch::allclose(p.outputs.sum(1), torch::ones(90)));
+  const auto raw = learner.get_preds(Split::train, {.activation = false}).outputs;
+  EXPECT_TRUE(torch::allclose(torch::softmax(raw, 1), p.outputs));
+  const auto losses = torch::nn::functional::cross_entropy(
+      raw, whole.target, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+  EXPECT_TRUE(torch::allclose(losses, p.losses));
+  EXPECT_FALSE(learner.get_preds(Split::train).losses.defined());
+}
+
+TEST(GetPreds, HasNoSideEffect) {
+  const TempDir folder;
+  Net net = make_net();
+  Learner learner(net, split_points(), quiet(folder));
+  net->train(true);
+  net->norm->train(false);  // a submodule with a mode of its own
+  const auto rng = at::detail::getDefaultCPUGenerator().get_state();
+  const auto weights = flat(learner.model());
+  const int64_t bytes = tracked() ;
+  { const auto result = learner.get_preds(); }
+  learner.validate();
+  EXPECT_TRUE(net->is_training());
+  EXPECT_FALSE(net->norm->is_training());
+  EXPECT_TRUE(net->second->is_training());
+  EXPECT_TRUE(torch::equal(rng, at::detail::getDefaultCPUGenerator().get_state()));
+  EXPECT_TRUE(torch::equal(weights, flat(learner.model())));
+  EXPECT_EQ(tracked(), bytes) << "no optimizer, no outputs are left";
+}
+
+TEST(Validate, SaysWhatIsMissing) {
+  const TempDir folder;
+  Learner learner(make_net(), {.train = points(20, 1)}, quiet(folder));
+  EXPECT_THROW(learner.validate(), StateError);
+  EXPECT_THROW(learner.get_preds(Split::test), StateError);
+  const FitResult result = learner.fit(1);
+  EXPECT_TRUE(std::isnan(result.epochs[0].valid_loss)) << "a fit without validation data is fine";
+}
+
+TEST(Validate, RefusesLabelsThatTheModelCannotGive) {
+  const TempDir folder;
+  const auto input = torch::randn({20, kFeatures});
+  const DatasetPtr wrong = tensor_dataset(input, torch::full({20}, kClasses, torch::kLong));
+  Learner learner(make_net(), {.train = wrong, .valid = wrong}, quiet(folder));
+  EXPECT_THROW(learner.fit(1), ConfigError);
+  EXPECT_THROW(learner.validate(), ConfigError);
+}
+
+TEST(Summary, CountsAndTouchesNothing) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  const auto before = flat(learner.model());
+  learner.freeze({.norms = false});
+  const std::string text = learner.summary();
+  const int64_t total = 8 * 16 + 16 + 2 * 16 + 16 * 16 + 16 + 16 * 3 + 3;
+  EXPECT_NE(text.find(std::to_string(total)), std::string::npos) << text;
+  EXPECT_NE(text.find("51"), std::string::npos) << text;
+  EXPECT_NE(text.find("layer groups: first, norm, second, head"), std::string::npos) << text;
+  EXPECT_TRUE(torch::equal(before, flat(learner.model())));
+}
+
+}  // namespace
+}  // namespace tare::testing

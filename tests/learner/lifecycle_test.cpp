@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+
+#include "learner/fixture.h"
+#include "tare/base/error.h"
+#include "tare/callback/recorder.h"
+#include "tare/model/registry.h"
+#include "tare/optim/torch_optimizer.h"
+
+namespace tare::testing {
+namespace {
+
+int64_t weight_bytes(Model& model) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : model.state()) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+TEST(Purge, LeavesExactlyParametersAndBuffers) {
+  const TempDir folder;
+  const Splits data = split_points();
+  const int64_t before = tracked();
+  Learner learner(make_net(), data, quiet(folder));
+  learner.fit_one_cycle(2);
+  learner.purge();
+  EXPECT_EQ(tracked() - before, weight_bytes(learner.model()));
+}
+
+TEST(Purge, ReturnsExactlyTheOptimizersBytes) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  learner.fit(1);
+  Ledger optimizer;
+  learner.optimizer().account(optimizer);
+  const int64_t expected = optimizer.bytes()[Category::optimizer];
+  ASSERT_GT(expected, 0);
+  const int64_t before = tracked();
+  const PurgeReport report = learner.purge();
+  EXPECT_EQ(report.freed[Category::optimizer], expected);
+  EXPECT_EQ(report.total(), before - tracked());
+  EXPECT_EQ(report.tracked_before - report.tracked_after, report.total());
+}
+
+TEST(Purge, MeansWhatItSays) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  learner.fit(1);
+  EXPECT_EQ(learner.purge(false).freed[Category::optimizer], 0);
+  EXPECT_FALSE(learner.optimizer().state().empty());
+  EXPECT_EQ(learner.purge({.clear_opt = false}).freed[Category::optimizer], 0);
+  EXPECT_GT(learner.purge(true).freed[Category::optimizer], 0);
+  EXPECT_TRUE(learner.optimizer().state().empty());
+  static_assert(!std::is_invocable_v<decltype([](auto& l, int i) -> decltype(l.purge(i)) { return l.purge(i); }), Learner&, int>);
+}
+
+TEST(Purge, WithoutClearingGoesOnAsIfNothingHadHappened) {
+  const TempDir folder;
+  Learner straight(make_net(), split_points(), quiet(folder));
+  torch::manual_seed(3);
+  straight.fit(1);
+  straight.fit(1);
+  Learner purged(make_net(), split_points(), quiet(folder));
+  torch::manual_seed(3);
+  purged.fit(1);
+  purged.purge(false);
+  purged.fit(1);
+  EXPECT_TRUE(torch::equal(flat(straight.model()), flat(purged.model())));
+}
+
+TEST(Purge, CompactsOnRequestAndKeepsEveryWeight) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  learner.fit(1);
+  const auto before = flat(learner.model());
+  const PurgeReport report = learner.purge({.compact = true});
+  EXPECT_TRUE(report.compacted);
+  EXPECT_TRUE(torch::equal(before, flat(learner.model())));
+  learner.fit(1);
+}
+
+TEST(Destroy, ReturnsToTheCountBeforeConstruction) {
+  const TempDir folder;
+  const int64_t bytes = tracked(), count = blocks();
+  {
+    Learner learner(make_net(), split_points(), quiet(folder));
+    learner.fit(1);
+    const PurgeReport report = learner.destroy();
+    EXPECT_GT(report.freed[Category::parameters], 0);
+    EXPECT_EQ(report.held.total(), 0);
+    EXPECT_EQ(tracked(), bytes);
+    EXPECT_EQ(blocks(), count);
+    EXPECT_EQ(learner.destroy().total(), 0) << "a second call does nothing";
+    EXPECT_TRUE(learner.destroyed());
+    EXPECT_THROW(learner.fit(1), StateError);
+    EXPECT_THROW((void)learner.model(), StateError);
+    EXPECT_THROW(learner.purge(), StateError);
+    EXPECT_THROW(learner.save("x"), StateError);
+  }
+  EXPECT_EQ(tracked(), bytes);
+}
+
+TEST(Destroy, NamesWhatTheCallerStillHolds) {
+  const TempDir folder;
+  Net net = make_net();
+  Learner learner(net, split_points(), quiet(folder));
+  learner.fit(1);
+  const PurgeReport report = learner.destroy();
+  EXPECT_GT(report.held[Category::parameters], 0);
+  EXPECT_EQ(report.freed[Category::parameters], 0);
+  EXPECT_EQ(report.freed[Category::optimizer] > 0, true);
+}
+
+TEST(States, CallsFromACallbackAreRefused) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  struct Meddle final : Callback {
+    explicit Meddle(Learner& l) : learner(l) {}
+    [[nodiscard]] std::string name() const override { return "meddle"; }
+    Action after_batch(FitContext&) override {
+      EXPECT_THROW(learner.fit(1), StateError);
+      EXPECT_THROW(learner.purge(), StateError);
+      EXPECT_THROW(learner.load("x"), StateError);
+      EXPECT_THROW(learner.destroy(), StateError);
+      EXPECT_THROW(learner.validate(), StateError);
+      ++calls;
+      return Action::stop_fit;
+    }
+    Learner& learner;
+    int calls = 0;
+  };
+  auto meddle = std::make_shared<Meddle>(learner);
+  learner.fit(1, {.callbacks = {meddle}});
+  EXPECT_EQ(meddle->calls, 1);
+  learner.purge();
+}
+
+struct Cell {
+  std::string model, optimizer;
+};
+
+class Cycles : public ::testing::TestWithParam<Cell> {};
+
+// One life: fit, purge, freeze, fit, save, load, export, destroy.
+void live(const Cell& cell, const TempDir& folder, const Splits& data) {
+  LearnerOptions options = quiet(folder);
+  options.optimizer.kind = cell.optimizer;
+  options.optimizer.lr = 1e-3;
+  options.batch = 8;
+  torch::manual_seed(1);
+  Learner learner(models::make(cell.model, {.sample_shape = {1, 16, 16}}), data, options);
+  learner.fit(1);
+  learner.purge();
+  learner.freeze();
+  learner.fit(1);
+  learner.save("cycle");
+  learner.load("cycle");
+  learner.export_to(folder / "cycle.tare", {.destroy = true});
+}
+
+TEST_P(Cycles, EndAtTheSameBytesAndBlocksTwentyTimes) {
+  const TempDir folder;
+  const auto images = torch::randint(0, 255, {16, 1, 16, 16}, torch::kUInt8);
+  const DatasetPtr base = transformed(tensor_dataset(images, torch::arange(16) % 10), {});
+  const Splits data{.train = base, .valid = base};
+  live(GetParam(), folder, data);  // library caches are filled once
+  const int64_t bytes = tracked(), count = blocks();
+  for (int i = 0; i < 20; ++i) {
+    live(GetParam(), folder, data);
+    ASSERT_EQ(tracked(), bytes) << "cycle " << i;
+    ASSERT_EQ(blocks(), count) << "cycle " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryModelAndOptimizer, Cycles,
+                         ::testing::Values(Cell{"mlp", "sgd"}, Cell{"mlp", "adam"}, Cell{"mlp", "adamw"},
+                                           Cell{"convnet", "adamw"}, Cell{"resnet9", "sgd"}, Cell{"resnet9", "adamw"},
+                                           Cell{"resnet18", "sgd"}, Cell{"resnet34", "sgd"}),
+                         [](const auto& info) { return info.param.model + "_" + info.param.optimizer; });
+
+}  // namespace
+}  // namespace tare::testing
