@@ -1,0 +1,218 @@
+// How a pipeline is run: it is cut into stages, each one pass over the images.
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "tare/base/error.h"
+#include "tare/transform/random.h"
+#include "tare/transform/transform.h"
+
+namespace tare {
+namespace {
+
+// One pass: either moves pixels or resizes, then (v - subtract) / divide per channel.
+struct Stage {
+  struct Step {
+    size_t place;  // in the list of transforms: part of the step's seed
+    const Transform* transform;
+  };
+  std::vector<Step> moves;
+  bool shifts = false;
+  const Resize* resize = nullptr;
+  const Normalise* normalise = nullptr;
+};
+
+// Out(y, x) = in(y - down, x - right), where `in` is mirrored first if flip.
+struct Move {
+  bool flip = false, edge = false;
+  int64_t down = 0, right = 0;
+};
+
+struct Affine {
+  float subtract, divide;
+  float operator()(float v) const { return (v - subtract) / divide; }
+};
+
+struct Axis {
+  std::vector<int64_t> low, high;
+  std::vector<float> weight;  // of high
+
+  Axis(int64_t in, int64_t out) {
+    const float scale = static_cast<float>(in) / static_cast<float>(out);
+    for (int64_t i = 0; i < out; ++i) {
+      const float at = std::max((static_cast<float>(i) + 0.5F) * scale - 0.5F, 0.0F);
+      low.push_back(std::min(static_cast<int64_t>(at), in - 1));
+      high.push_back(std::min(low.back() + 1, in - 1));
+      weight.push_back(at - static_cast<float>(low.back()));
+    }
+  }
+};
+
+std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training) {
+  std::vector<Stage> stages(1);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Stage* last = &stages.back();
+    const bool empty = last->moves.empty() && !last->resize && !last->normalise;
+    if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
+      if (last->normalise) last = &stages.emplace_back();
+      last->normalise = normalise;
+    } else if (const auto* resize = std::get_if<Resize>(&steps[i])) {
+      if (!empty) last = &stages.emplace_back();
+      last->resize = resize;
+    } else if (training) {
+      const bool shift = std::holds_alternative<Shift>(steps[i]);
+      if (last->resize || last->normalise || (shift && last->shifts)) last = &stages.emplace_back();
+      last->moves.push_back({i, &steps[i]});
+      last->shifts |= shift;
+    }
+  }
+  return stages;
+}
+
+Move draw_move(const Stage& stage, uint64_t sample_seed) {
+  Move move;
+  for (const Stage::Step& step : stage.moves) {
+    RandomBits bits(derive_seed(sample_seed, step.place));
+    if (const auto* flip = std::get_if<Flip>(step.transform)) {
+      if (bits.uniform() >= static_cast<float>(flip->probability)) continue;
+      move.flip = !move.flip;
+      move.right = -move.right;
+    } else {
+      const auto& shift = std::get<Shift>(*step.transform);
+      const auto span = static_cast<uint64_t>(2 * shift.pixels + 1);
+      move.down = static_cast<int64_t>(bits.below(span)) - shift.pixels;
+      move.right = static_cast<int64_t>(bits.below(span)) - shift.pixels;
+      move.edge = shift.padding == "edge";
+    }
+  }
+  return move;
+}
+
+template <class T>
+void move_row(const T* in, float* out, int64_t width, const Move& move, Affine affine) {
+  const int64_t begin = std::clamp<int64_t>(move.right, 0, width);
+  const int64_t end = std::clamp<int64_t>(width + move.right, 0, width);
+  const float pad = affine(0);
+  const auto first = static_cast<float>(in[move.flip ? width - 1 : 0]);
+  const auto last = static_cast<float>(in[move.flip ? 0 : width - 1]);
+  std::fill(out, out + begin, move.edge ? affine(first) : pad);
+  if (move.flip) {
+    const T* from = in + width - 1 + move.right;
+    for (int64_t x = begin; x < end; ++x) out[x] = affine(static_cast<float>(from[-x]));
+  } else {
+    const T* from = in - move.right;
+    for (int64_t x = begin; x < end; ++x) out[x] = affine(static_cast<float>(from[x]));
+  }
+  std::fill(out + end, out + width, move.edge ? affine(last) : pad);
+}
+
+template <class T>
+void move_plane(const T* in, float* out, int64_t height, int64_t width, const Move& move,
+                Affine affine) {
+  for (int64_t y = 0; y < height; ++y, out += width) {
+    const int64_t from = y - move.down;
+    if (!move.edge && (from < 0 || from >= height))
+      std::fill(out, out + width, affine(0));
+    else
+      move_row(in + std::clamp<int64_t>(from, 0, height - 1) * width, out, width, move, affine);
+  }
+}
+
+template <class T>
+void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns, int64_t in_width,
+                  Affine affine) {
+  const size_t width = columns.low.size();
+  for (size_t y = 0; y < rows.low.size(); ++y, out += width) {
+    const T* top = in + rows.low[y] * in_width;
+    const T* bottom = in + rows.high[y] * in_width;
+    const float wy = rows.weight[y];
+    for (size_t x = 0; x < width; ++x) {
+      const int64_t i = columns.low[x], j = columns.high[x];
+      const float wx = columns.weight[x];
+      const float upper = (1 - wx) * static_cast<float>(top[i]) + wx * static_cast<float>(top[j]);
+      const float lower =
+          (1 - wx) * static_cast<float>(bottom[i]) + wx * static_cast<float>(bottom[j]);
+      out[x] = affine((1 - wy) * upper + wy * lower);
+    }
+  }
+}
+
+std::vector<Affine> affines(const Stage& stage, int64_t channels, bool bytes) {
+  const double unit = bytes ? 255 : 1;
+  std::vector<Affine> result(static_cast<size_t>(channels), Affine{0, static_cast<float>(unit)});
+  if (!stage.normalise) return result;
+  for (size_t c = 0; c < result.size(); ++c) {
+    const size_t i = stage.normalise->mean.size() == 1 ? 0 : c;
+    result[c] = {static_cast<float>(unit * stage.normalise->mean[i]),
+                 static_cast<float>(unit * stage.normalise->std[i])};
+  }
+  return result;
+}
+
+template <class T>
+at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
+                     const std::span<const int64_t>* rows, std::span<const uint64_t> seeds) {
+  const int64_t count = rows ? static_cast<int64_t>(rows->size()) : images.size(0);
+  const int64_t channels = images.size(1), height = images.size(2), width = images.size(3);
+  const int64_t out_height = stage.resize ? stage.resize->height : height;
+  const int64_t out_width = stage.resize ? stage.resize->width : width;
+  at::Tensor result = at::empty({count, channels, out_height, out_width}, at::kFloat);
+  const std::vector<Affine> affine = affines(stage, channels, std::is_same_v<T, uint8_t>);
+  std::optional<Axis> down, across;
+  if (stage.resize) {
+    down.emplace(height, out_height);
+    across.emplace(width, out_width);
+  }
+  const T* in = images.const_data_ptr<T>();
+  float* out = result.mutable_data_ptr<float>();
+  for (int64_t n = 0; n < count; ++n) {
+    const T* image = in + (rows ? (*rows)[static_cast<size_t>(n)] : n) * channels * height * width;
+    const Move move =
+        stage.moves.empty() ? Move{} : draw_move(stage, seeds[static_cast<size_t>(n)]);
+    for (int64_t c = 0; c < channels; ++c, image += height * width, out += out_height * out_width) {
+      if (stage.resize)
+        resize_plane(image, out, *down, *across, width, affine[static_cast<size_t>(c)]);
+      else
+        move_plane(image, out, height, width, move, affine[static_cast<size_t>(c)]);
+    }
+  }
+  return result;
+}
+
+void check_images(const at::Tensor& images) {
+  const bool fits = images.defined() && images.device().is_cpu() && images.dim() == 4 &&
+                    images.is_contiguous() &&
+                    (images.scalar_type() == at::kByte || images.scalar_type() == at::kFloat);
+  if (fits && images.size(2) > 0 && images.size(3) > 0) return;
+  std::string got = "an undefined tensor";
+  if (images.defined())
+    got = images.toString() + " of shape " + c10::str(images.sizes()) +
+          (images.is_contiguous() ? "" : ", not contiguous");
+  throw ShapeError("transform",
+                   "contiguous uint8 or float32 images [N, channels, height, width] on the host",
+                   got);
+}
+
+}  // namespace
+
+at::Tensor Transforms::run(const at::Tensor& images, const std::span<const int64_t>* rows,
+                           std::span<const uint64_t> sample_seeds, bool training) const {
+  check_images(images);
+  (void)output_shape(images.sizes().slice(1).vec());
+  const size_t count = rows ? rows->size() : static_cast<size_t>(images.size(0));
+  if (training && random() && sample_seeds.size() != count)
+    throw ShapeError("transform", std::to_string(count) + " sample seeds, one for each image",
+                     std::to_string(sample_seeds.size()));
+  at::Tensor current = images;
+  for (const Stage& stage : stages_of(steps_, training)) {
+    current = current.scalar_type() == at::kByte
+                  ? run_stage<uint8_t>(stage, current, rows, sample_seeds)
+                  : run_stage<float>(stage, current, rows, sample_seeds);
+    rows = nullptr;
+  }
+  return current;
+}
+
+}  // namespace tare

@@ -1,0 +1,116 @@
+#include "tare/transform/image.h"
+
+#include <ATen/ops/empty.h>
+#include <png.h>
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/transform/transform.h"
+
+namespace tare {
+namespace {
+
+// libpng's control block, freed on every way out.
+struct Png {
+  png_image image{};
+  Png() { image.version = PNG_IMAGE_VERSION; }
+  ~Png() { png_image_free(&image); }
+  Png(const Png&) = delete;
+  Png& operator=(const Png&) = delete;
+};
+
+[[noreturn]] void refuse(const std::string& name, std::string part, std::string_view problem) {
+  throw FormatError("transform.decode_png", name, std::move(part), problem);
+}
+
+// Interleaved [height, width, channels] to planes and back.
+void to_planes(const uint8_t* in, uint8_t* out, int64_t pixels, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < pixels; ++i) *out++ = in[i * channels + c];
+}
+
+std::vector<uint8_t> interleaved(const at::Tensor& image) {
+  const int64_t channels = image.size(0), pixels = image.size(1) * image.size(2);
+  const at::Tensor planes = image.contiguous();
+  const uint8_t* in = planes.const_data_ptr<uint8_t>();
+  std::vector<uint8_t> out(static_cast<size_t>(channels * pixels));
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < pixels; ++i) out[static_cast<size_t>(i * channels + c)] = *in++;
+  return out;
+}
+
+void check_image(std::string_view where, const at::Tensor& image) {
+  if (image.defined() && image.device().is_cpu() && image.dim() == 3 &&
+      image.scalar_type() == at::kByte && image.numel() > 0)
+    return;
+  throw ShapeError(
+      where, "uint8 [channels, height, width] on the host",
+      image.defined() ? image.toString() + " " + c10::str(image.sizes()) : "an undefined tensor");
+}
+
+}  // namespace
+
+at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name, int64_t channels) {
+  if (channels != 0 && channels != 1 && channels != 3)
+    throw ConfigError("transform.decode_png", "channels", "is not a number of channels",
+                      "1 (grey), 3 (RGB), 0 (as in the file)", std::to_string(channels));
+  Png png;
+  if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
+    refuse(name, "header", png.image.message);
+  const int64_t height = png.image.height, width = png.image.width, pixels = height * width;
+  if (pixels > kMaxImagePixels)
+    refuse(name, "size",
+           std::to_string(width) + " x " + std::to_string(height) + " pixels are more than " +
+               std::to_string(kMaxImagePixels) + ", which is the limit");
+  if (channels == 0) channels = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
+  png.image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  at::Tensor rows = at::empty({height, width, channels}, at::kByte);
+  const png_color black{0, 0, 0};
+  if (!png_image_finish_read(&png.image, &black, rows.mutable_data_ptr(), 0, nullptr))
+    refuse(name, "pixels", png.image.message);
+  if (channels == 1) return rows.view({1, height, width});
+  at::Tensor planes = at::empty({channels, height, width}, at::kByte);
+  to_planes(rows.const_data_ptr<uint8_t>(), planes.mutable_data_ptr<uint8_t>(), pixels, channels);
+  return planes;
+}
+
+at::Tensor read_png(const std::filesystem::path& path, int64_t channels) {
+  const std::string bytes = io::read_text(path, kMaxImageFileBytes);
+  return decode_png(std::as_bytes(std::span(bytes)), path.string(), channels);
+}
+
+void write_png(const std::filesystem::path& path, const at::Tensor& image) {
+  check_image("transform.write_png", image);
+  if (image.size(0) != 1 && image.size(0) != 3)
+    throw ShapeError("transform.write_png", "1 or 3 channels", std::to_string(image.size(0)));
+  Png png;
+  png.image.height = static_cast<png_uint_32>(image.size(1));
+  png.image.width = static_cast<png_uint_32>(image.size(2));
+  png.image.format = image.size(0) == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  const std::vector<uint8_t> rows = interleaved(image);
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png.image);
+  std::string file(size, '\0');
+  if (!png_image_write_to_memory(&png.image, file.data(), &size, 0, rows.data(), 0, nullptr))
+    throw IoError("transform.write_png", path.string(), png.image.message);
+  file.resize(size);
+  io::write_atomically(path, file);
+}
+
+at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width) {
+  check_image("transform.resize_image", image);
+  const Transforms resize{Resize{height, width}};
+  const at::Tensor scaled = resize.apply(image.contiguous().unsqueeze(0), {}, false);
+  at::Tensor result = at::empty({image.size(0), height, width}, at::kByte);
+  const float* in = scaled.const_data_ptr<float>();
+  uint8_t* out = result.mutable_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < result.numel(); ++i)
+    out[i] = static_cast<uint8_t>(std::lround(in[i] * 255));
+  return result;
+}
+
+}  // namespace tare

@@ -1,0 +1,109 @@
+// What happens to an image between file and model: values that can be written into a bundle, so
+// that training and prediction cannot differ.
+//
+// Every pipeline, the empty one too, turns uint8 images into float32 in [0, 1] (value / 255);
+// float32 images are taken as they are. The steps then act in their order. Random steps (flip,
+// shift) act in training only, and what they do to a sample depends on nothing but the sample's
+// seed and the step's place in the list.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tare/config/field.h"
+
+namespace tare {
+
+/// Bilinear, pixel centres at half-integers, no antialiasing (as interpolate(...,
+/// align_corners=False)).
+struct Resize {
+  int64_t height = 0;  ///< >= 1
+  int64_t width = 0;   ///< >= 1
+  bool operator==(const Resize&) const = default;
+};
+/// (value - mean) / std per channel; the statistics are those of images in [0, 1].
+struct Normalise {
+  std::vector<double> mean;  ///< one for each channel, or one for all
+  std::vector<double> std;   ///< as many as `mean`, > 0
+  bool operator==(const Normalise&) const = default;
+};
+/// Mirrors left and right, with the given probability. Random.
+struct Flip {
+  double probability = 0.5;  ///< in [0, 1]
+  bool operator==(const Flip&) const = default;
+};
+/// Moves by a whole number of pixels, uniform in [-pixels, pixels] down and across. Random.
+struct Shift {
+  int64_t pixels = 2;            ///< in [0, 1024]
+  std::string padding = "zero";  ///< what comes in: zero | edge (the border repeated)
+  bool operator==(const Shift&) const = default;
+};
+
+void visit_fields(auto& visit, Resize& r) {
+  visit("height", r.height, config::between(1, 16384))("width", r.width, config::between(1, 16384));
+}
+void visit_fields(auto& visit, Normalise& n) { visit("mean", n.mean)("std", n.std); }
+void visit_fields(auto& visit, Flip& f) {
+  visit("probability", f.probability, config::between(0, 1));
+}
+void visit_fields(auto& visit, Shift& s) {
+  visit("pixels", s.pixels, config::between(0, 1024))("padding", s.padding,
+                                                      config::one_of({"zero", "edge"}));
+}
+
+using Transform = std::variant<Resize, Normalise, Flip, Shift>;
+/// "resize", "normalise", "flip" or "shift".
+[[nodiscard]] const char* name_of(const Transform& transform);
+
+/// An ordered list of transforms; a value. In YAML:
+///   - resize: {height: 32, width: 32}
+///   - normalise: {mean: [0.13], std: [0.31]}
+///   - shift: {pixels: 2}
+class Transforms {
+ public:
+  Transforms() = default;
+  /// Throws ConfigError for a field out of its range.
+  Transforms(std::initializer_list<Transform> steps);
+  explicit Transforms(std::vector<Transform> steps);
+
+  [[nodiscard]] const std::vector<Transform>& steps() const { return steps_; }
+  /// True when a step is random.
+  [[nodiscard]] bool random() const;
+  /// Without the random steps: what a bundle keeps.
+  [[nodiscard]] Transforms deterministic() const;
+  /// Shape of a transformed sample. `shape`: [channels, height, width]; throws ShapeError for
+  /// another rank, ConfigError for a Normalise that does not fit the channels.
+  [[nodiscard]] std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const;
+
+  /// Transforms a batch. `images`: [N, C, H, W], uint8 or float32, contiguous, on the host.
+  /// `sample_seeds`: one for each image (derive_seed(epoch seed, sample index)); may be empty when
+  /// nothing random acts. Returns a new float32 tensor [N, C, H', W']. Thread-safe. Throws
+  /// ShapeError, ConfigError.
+  [[nodiscard]] at::Tensor apply(const at::Tensor& images, std::span<const uint64_t> sample_seeds,
+                                 bool training) const;
+  /// The same for the images at `rows` of a larger set [total, C, H, W], without a copy between;
+  /// each row is in [0, total) (the caller checks). `sample_seeds` belong to the rows.
+  [[nodiscard]] at::Tensor apply_rows(const at::Tensor& images, std::span<const int64_t> rows,
+                                      std::span<const uint64_t> sample_seeds, bool training) const;
+
+  bool operator==(const Transforms&) const = default;
+
+ private:
+  [[nodiscard]] at::Tensor run(const at::Tensor& images, const std::span<const int64_t>* rows,
+                               std::span<const uint64_t> sample_seeds, bool training) const;
+
+  std::vector<Transform> steps_;
+};
+
+/// The form in YAML and in a bundle, as above. from_node throws ConfigError for an unknown
+/// transform, naming the nearest.
+void from_node(const config::Node& node, Transforms& transforms);
+[[nodiscard]] config::Node to_node(const Transforms& transforms);
+
+}  // namespace tare
