@@ -121,5 +121,10 @@ TEST(Nearest, IsEmptyWhereNothingIsNear) {
   EXPECT_EQ(nearest(std::string(100'000, 'a'), {"aaaa"}), "");
 }
 
+TEST(DidYouMean, AddsTheNearestName) {
+  EXPECT_EQ(did_you_mean("epoch", {"epochs", "batch"}), " (did you mean \"epochs\"?)");
+  EXPECT_EQ(did_you_mean("optimizer", {"epochs", "batch"}), "");
+}
+
 }  // namespace
 }  // namespace tare

@@ -25,13 +25,19 @@ using testing::TempDir;
 constexpr int kErrors[] = {ENOSPC, EIO, EROFS, EDQUOT, EACCES};
 const std::string kOld(3000, 'o'), kNew(5000, 'n');
 
-/// Clean-up that fails is logged on purpose; not here.
+/// Folders in memory where the system has them: thousands of small writes need no disk.
+class FastDir : public TempDir {
+ public:
+  FastDir() : TempDir(fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path()) {}
+};
+
 class IoFault : public ::testing::Test {
  protected:
+  // Clean-up that fails is logged on purpose; not here.
   void SetUp() override { level_ = log::set_level(log::Level::off); }
   void TearDown() override { log::set_level(level_); }
   log::Level level_{};
-  FaultFileSystem quick_;  // nothing waits for the disk
+  FaultFileSystem quick_;
 };
 
 void fill_directory(const fs::path& folder, const std::string& text) {
@@ -109,7 +115,7 @@ void fail_every_call(const Subject& subject, const std::string& old) {
   for (const int error : kErrors) {
     int64_t calls = 1;
     for (int64_t k = 1; k <= calls; ++k) {
-      TempDir dir;
+      FastDir dir;
       if (!old.empty()) subject.write(dir / "x", old);
       if (k == 1) {
         calls = subject.calls(dir / "x");
@@ -147,11 +153,11 @@ TEST_F(IoFault, EveryCallOfADirectoryWriteWithoutExchange) {
 
 /// From call k on nothing works any more, as on a disk that is full or gone.
 void fail_from_every_call(const Subject& subject) {
-  TempDir count_dir;
+  FastDir count_dir;
   subject.write(count_dir / "x", kOld);
   const int64_t calls = subject.calls(count_dir / "x");
   for (int64_t k = 1; k <= calls; ++k) {
-    TempDir dir;
+    FastDir dir;
     subject.write(dir / "x", kOld);
     const Outcome outcome =
         write_with(subject, dir / "x", {.at = k, .error_number = EIO, .sticky = true});
@@ -170,7 +176,7 @@ TEST_F(IoFault, ADiskThatStaysBroken) {
 
 TEST_F(IoFault, InterruptedAndShortCallsAreCompleted) {
   for (const Subject& subject : {kFile, kDirectory, kDirectoryByRenames}) {
-    TempDir dir;
+    FastDir dir;
     const int64_t calls = subject.calls(dir / "x");
     for (int64_t k = 1; k <= calls + 3; ++k) {
       for (const Fault& fault : {Fault{.at = k, .error_number = EINTR},
@@ -202,7 +208,7 @@ void stop_before_every_call(const Subject& subject, const std::string& old) {
   bool seen_old = false, seen_new = false;
   for (int64_t k = 1, code = FaultFileSystem::kExitCode; code != 0; ++k) {
     SCOPED_TRACE("stopped before call " + std::to_string(k));
-    TempDir dir;
+    FastDir dir;
     if (!old.empty()) subject.write(dir / "x", old);
     code = write_in_child(subject, dir / "x", k);
     ASSERT_TRUE(code == 0 || code == FaultFileSystem::kExitCode) << code;
@@ -231,7 +237,7 @@ TEST_F(IoFault, AProcessThatEndsBeforeAnyCall) {
 /// A recovery that is itself stopped, at each call, can be repeated.
 TEST_F(IoFault, ARecoveryThatEndsBeforeAnyCall) {
   for (int64_t k = 1, code = FaultFileSystem::kExitCode; code != 0; ++k) {
-    TempDir dir;
+    FastDir dir;
     fill_directory(dir / "x.old", kOld);
     fill_directory(dir / "x.partial", kNew);
     const pid_t child = ::fork();
@@ -251,7 +257,7 @@ TEST_F(IoFault, ARecoveryThatEndsBeforeAnyCall) {
 }
 
 TEST_F(IoFault, ReadsAreTypedErrorsAtEveryCall) {
-  TempDir dir;
+  FastDir dir;
   write_atomically(dir / "x", kOld);
   for (int64_t k = 1; k <= 3; ++k) {  // read_text: open, read twice; Mapping: open, map
     SCOPED_TRACE(k);

@@ -9,8 +9,8 @@ namespace tare::testing {
 
 class TempDir {
  public:
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "tare-test-XXXXXX").string();
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "tare-test-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
   ~TempDir() {

@@ -200,4 +200,9 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   return result;
 }
 
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(name, candidates);
+  return near.empty() ? "" : " (did you mean \"" + near + "\"?)";
+}
+
 }  // namespace tare

@@ -136,4 +136,8 @@ class FormatError : public Error {
 [[nodiscard]] std::string nearest(std::string_view name,
                                   const std::vector<std::string>& candidates);
 
+/// ` (did you mean "epochs"?)`, or "" where nothing is near.
+[[nodiscard]] std::string did_you_mean(std::string_view name,
+                                       const std::vector<std::string>& candidates);
+
 }  // namespace tare

@@ -45,16 +45,10 @@ std::string number_problem(const Rule& rule, double value) {
   return "";
 }
 
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
-  const std::string near = nearest(name, known);
-  return near.empty() ? "" : ", did you mean \"" + near + "\"?";
-}
-
 void check_scalar(const Rule& rule, const Node& node) {
   if (rule.kind == Rule::Kind::one_of) {
     if (std::find(rule.names.begin(), rule.names.end(), node.text) != rule.names.end()) return;
-    throw ConfigError(node.source, "", "is not known" + did_you_mean(node.text, rule.names),
-                      joined(rule.names), describe(node));
+    refuse_name(node, rule.names);
   }
   const auto value = node.quoted ? std::nullopt : as_number(node.text);
   const std::string problem = value ? number_problem(rule, *value) : "";

@@ -73,15 +73,16 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+void refuse_name(const Node& node, const std::vector<std::string>& known) {
+  throw ConfigError(node.source, "", "is not known" + did_you_mean(node.text, known), joined(known),
+                    describe(node));
+}
+
 size_t choice(const Node& node, std::initializer_list<std::string_view> names) {
   if (node.kind == Kind::scalar)
     for (size_t i = 0; i < names.size(); ++i)
       if (names.begin()[i] == node.text) return i;
-  const std::vector<std::string> known(names.begin(), names.end());
-  const std::string near = nearest(node.text, known);
-  throw ConfigError(node.source, "",
-                    "is not known" + (near.empty() ? "" : ", did you mean \"" + near + "\"?"),
-                    joined(known), describe(node));
+  refuse_name(node, {names.begin(), names.end()});
 }
 
 namespace {

@@ -76,6 +76,9 @@ struct Entry {
 /// "a, b, c".
 [[nodiscard]] std::string joined(const std::vector<std::string>& names);
 
+/// Throws the ConfigError for a name that is not among the known ones: they, and the nearest.
+[[noreturn]] void refuse_name(const Node& node, const std::vector<std::string>& known);
+
 /// The index of the scalar `node` in `names`; for reading enumerations. Throws ConfigError with the
 /// allowed names and the nearest one.
 [[nodiscard]] size_t choice(const Node& node, std::initializer_list<std::string_view> names);

@@ -69,7 +69,7 @@ bool reads_as_text(std::string_view text) {
   if (is_digit(text[0])) return false;
   if (text[0] == '.') return rest.empty() || !is_digit(rest[0]);
   if (text[0] != '+' && text[0] != '-') return true;
-  return rest.empty() || !(is_digit(rest[0]) || rest[0] == '.');
+  return !rest.empty() && !is_digit(rest[0]) && rest[0] != '.';
 }
 
 }  // namespace tare::config

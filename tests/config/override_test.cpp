@@ -1,0 +1,95 @@
+#include "tare/config/override.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/expect_error.h"
+
+namespace tare::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+Node recipe() {
+  return parse_text(
+      "batch: 64\nphases:\n  - epochs: 1\n  - epochs: 2\n    lr: {from: 1, to: 2}\nseed:\n",
+      "r.yaml");
+}
+
+std::string after(std::initializer_list<const char*> assignments) {
+  Node root = recipe();
+  for (const char* assignment : assignments) apply_override(root, assignment);
+  return to_yaml(root);
+}
+
+TEST(Override, SetsValuesAtAnyDepth) {
+  EXPECT_THAT(after({"batch=256"}), HasSubstr("batch: 256\n"));
+  EXPECT_THAT(after({"phases.1.epochs=7"}), HasSubstr("epochs: 7\n"));
+  EXPECT_THAT(after({"phases.1.lr.to=9"}), HasSubstr("from: 1\n      to: 9\n"));
+}
+
+TEST(Override, MakesMappingsOnTheWay) {
+  EXPECT_THAT(after({"model.options.depth=3"}), HasSubstr("model:\n  options:\n    depth: 3\n"));
+  EXPECT_THAT(after({"seed.value=3"}), HasSubstr("seed:\n  value: 3\n"));
+  Node empty;
+  apply_override(empty, "a=1");
+  EXPECT_EQ(to_yaml(empty), "a: 1\n");
+}
+
+TEST(Override, ValuesAreYaml) {
+  EXPECT_THAT(after({"hidden=[64,32]"}), HasSubstr("hidden: [64, 32]\n"));
+  EXPECT_THAT(after({"lr={from: 1e-5, to: 1e-3}"}), HasSubstr("lr:\n  from: 1e-5\n"));
+  EXPECT_THAT(after({"name='01'"}), HasSubstr("name: \"01\"\n"));
+  EXPECT_THAT(after({"seed="}), HasSubstr("seed: ~\n"));
+  EXPECT_THAT(after({"filter=a=b"}), HasSubstr("filter: a=b\n"));
+  EXPECT_THAT(after({"phases=[]"}), HasSubstr("phases: []\n"));
+}
+
+TEST(Override, SaysWhereItsValuesCameFrom) {
+  Node root = recipe();
+  apply_override(root, "hidden=[64, 32]");
+  EXPECT_EQ(root.find("hidden")->items[1].source.str(), "command line");
+  EXPECT_EQ(root.entries.back().key_source.str(), "command line");
+}
+
+TEST(Override, RefusesAndLeavesTheTreeAsItWas) {
+  const struct {
+    std::string assignment, message;
+  } cases[] = {
+      {"batch", "needs a '='"},
+      {"", "needs a '='"},
+      {"=3", "needs a key"},
+      {"a..b=3", "a..b has an empty part"},
+      {".a=3", "has an empty part"},
+      {"a.=3", "has an empty part"},
+      {"phases.2.epochs=1", "phases.2.epochs names no item of the list, got 2; allowed: 0 to 1"},
+      {"phases.-1.epochs=1", "names no item"},
+      {"phases.last.epochs=1", "names no item"},
+      {"phases.99999999999999999999=1", "names no item"},
+      {"batch.size=3", "batch.size leads through \"64\""},
+      {"hidden=[64,32", "hidden has a value that cannot be read"},
+      {"hidden={a: 1, a: 2}", "a value that cannot be read"},
+      {"new.path=[", "cannot be read"},
+      {"a=" + std::string(kMaxArgumentBytes, 'x'), "an argument is too long"},
+  };
+  const std::string before = to_yaml(recipe());
+  for (const auto& [assignment, message] : cases) {
+    Node root = recipe();
+    const ConfigError error = error_of([&, &text = assignment] { apply_override(root, text); });
+    EXPECT_THAT(error.what(), HasSubstr(message));
+    EXPECT_EQ(error.source().file, "command line");
+    EXPECT_EQ(to_yaml(root), before) << assignment;
+  }
+  Node root = recipe();
+  std::string deep = "a";
+  for (int64_t i = 0; i < kMaxDepth; ++i) deep += ".a";
+  EXPECT_THAT(message_of([&] { apply_override(root, deep + "=1"); }), HasSubstr("is too deep"));
+}
+
+TEST(Override, NamesAnItemOfAnEmptyList) {
+  Node root = parse_text("list: []", "t");
+  EXPECT_THAT(message_of([&] { apply_override(root, "list.0=1"); }), HasSubstr("an empty list"));
+}
+
+}  // namespace
+}  // namespace tare::config

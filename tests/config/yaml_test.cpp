@@ -1,0 +1,160 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "config/expect_error.h"
+#include "support/temp_dir.h"
+#include "tare/base/io.h"
+#include "tare/config/node.h"
+
+namespace tare::config {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+std::string refusal(const std::string& text) {
+  return message_of([&] { (void)parse_text(text, "t.yaml"); });
+}
+
+TEST(Yaml, KeepsOrderAndPlaces) {
+  const Node node = parse_text("b: 1\na:\n  - x\n  - 'y'\n", "t.yaml");
+  ASSERT_EQ(node.kind, Kind::map);
+  EXPECT_EQ(node.entries[0].key, "b");
+  EXPECT_EQ(node.entries[1].key_source.str(), "t.yaml:2:1");
+  const Node& list = *node.find("a");
+  ASSERT_EQ(list.items.size(), 2u);
+  EXPECT_EQ(list.items[1].source.str(), "t.yaml:4:5");
+  EXPECT_FALSE(list.items[0].quoted);
+  EXPECT_TRUE(list.items[1].quoted);
+}
+
+TEST(Yaml, EmptyTextIsNull) {
+  for (const char* text : {"", "\n", "# only a comment\n", "---\n", "\xEF\xBB\xBF"})
+    EXPECT_EQ(parse_text(text, "t").kind, Kind::null) << text;
+}
+
+TEST(Yaml, ReadsFilesAndNamesMissingOnes) {
+  TempDir dir;
+  io::write_atomically(dir / "a.yaml", "a: 1\n");
+  EXPECT_EQ(parse_file(dir / "a.yaml").find("a")->text, "1");
+  try {
+    (void)parse_file(dir / "no.yaml");
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.path(), (dir / "no.yaml").string());
+  }
+}
+
+TEST(Yaml, ExpandsAliases) {
+  const Node node = parse_text("a: &x {k: 1}\nb: *x\n", "t.yaml");
+  EXPECT_EQ(node.find("b")->find("k")->text, "1");
+}
+
+TEST(Yaml, ResolvesMergeKeys) {
+  const Node node = parse_text(
+      "a: &a {k: 1, l: 1}\nb: &b {l: 2, m: 2}\nc:\n  <<: [*a, *b]\n  k: 3\nd: {<<: *a}\n",
+      "t.yaml");
+  const Node& merged = *node.find("c");
+  EXPECT_EQ(merged.entries.size(), 3u);
+  EXPECT_EQ(merged.find("k")->text, "3");  // its own wins
+  EXPECT_EQ(merged.find("l")->text, "1");  // the first of the list wins
+  EXPECT_EQ(merged.find("m")->text, "2");
+  EXPECT_EQ(node.find("d")->entries.size(), 2u);
+  EXPECT_EQ(parse_text("\"<<\": 1", "t").entries[0].key, "<<");
+}
+
+TEST(Yaml, RefusesAMergeOfWhatIsNoMapping) {
+  EXPECT_THAT(refusal("a:\n  <<: 3\n"), HasSubstr("a merge key takes mappings, got 3"));
+  EXPECT_THAT(refusal("a: &a {k: 1}\nb:\n  <<: *a\n  <<: *a\n"), HasSubstr("<< is given twice"));
+}
+
+struct Refused {
+  const char *text, *place, *problem;
+};
+
+TEST(Yaml, RefusesWithThePlace) {
+  const Refused cases[] = {
+      {"a: 1\nb: 2\na: 3\n", "t.yaml:3:1", "a is given twice"},
+      {"x: {a: 1, 'a': 2}\n", "t.yaml:1:11", "a is given twice"},
+      {"a:\n\t- 1\n", "t.yaml:2:1", "a tab stands in the indentation"},
+      {"a:\n  \tb: 1\n", "t.yaml:2:3", "a tab stands in the indentation"},
+      {"a: [1, 2\n", "t.yaml:2:1", "is not valid YAML"},
+      {"a: 1\n  b: 2\n", "t.yaml:2:4", "is not valid YAML"},
+      {"a: 1\n---\nb: 2\n", "t.yaml:2:1", "a second document"},
+      {"a: &x [1, *x]\n", "t.yaml:1:11", "a cycle"},
+      {"a: &x {k: *x}\n", "t.yaml:1:11", "a cycle"},
+      {"a: *x\n", "t.yaml:1:4", "is not valid YAML"},
+      {"a: !!python/object x\n", "t.yaml:1:4", "tags are not supported"},
+      {"a: !x [1]\n", "t.yaml:1:4", "tags are not supported"},
+      {"[1]: 2\n", "t.yaml:1:1", "a key must be plain text, got a list"},
+      {"~: 2\n", "t.yaml:1:1", "a key must be plain text, got nothing"},
+      {"'': 2\n", "t.yaml:1:1", "a key must be plain text"},
+      {"a: &x b\n*x : 2\n", "t.yaml:2:1", "a key must be plain text"},
+      {"a: b\x01\n", "t.yaml:1:5", "cannot be shown"},
+      {"a: 1\nb: \x1b[31m\n", "t.yaml:2:4", "cannot be shown"},
+      {"a: \xff\n", "t.yaml:1:4", "UTF-8"},
+  };
+  for (const auto& [text, place, problem] : cases) {
+    EXPECT_THAT(refusal(text), HasSubstr(place)) << text;
+    EXPECT_THAT(refusal(text), HasSubstr(problem)) << text;
+  }
+  EXPECT_THAT(refusal(std::string("a: \0b\n", 6)), HasSubstr("cannot be shown"));
+}
+
+std::string repeated(const std::string& text, int64_t times) {
+  std::string out;
+  for (int64_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+TEST(Yaml, LimitsTheSize) {
+  EXPECT_EQ(parse_text("#" + std::string(kMaxFileBytes - 1, 'x'), "t").kind, Kind::null);
+  EXPECT_THAT(refusal("#" + std::string(kMaxFileBytes, 'x')), HasSubstr("is too large"));
+  TempDir dir;
+  io::write_atomically(dir / "big.yaml", std::string(8 * kMaxFileBytes, 'x'));
+  EXPECT_THROW((void)parse_file(dir / "big.yaml"), Error);
+}
+
+TEST(Yaml, LimitsTheDepth) {
+  EXPECT_NO_THROW((void)parse_text(repeated("[", kMaxDepth) + repeated("]", kMaxDepth), "t"));
+  EXPECT_THAT(refusal(repeated("[", kMaxDepth + 1) + repeated("]", kMaxDepth + 1)),
+              HasSubstr("nesting is too deep"));
+  for (const char* open : {"[", "{", "- ", "? ", "{a: ", "[{a: "})
+    EXPECT_FALSE(refusal(repeated(open, 100'000)).empty());
+  std::string chain = "a0: &a0 [1]\n";
+  for (int i = 1; i <= 70; ++i)
+    chain += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) +
+             "]\n";
+  EXPECT_THAT(refusal(chain), HasSubstr("nesting is too deep"));
+}
+
+TEST(Yaml, LimitsTheNumberOfValues) {
+  EXPECT_NO_THROW((void)parse_text("[" + repeated("1,", 99'000) + "]", "t"));
+  EXPECT_THAT(refusal("[" + repeated("1,", 100'000) + "]"), HasSubstr("too many values"));
+}
+
+TEST(Yaml, RefusesAliasBombs) {
+  std::string bomb = "a: &a [" + repeated("x,", 9) + "]\n";
+  for (char c = 'b'; c <= 'i'; ++c)
+    bomb += std::string(1, c) + ": &" + c + " [" +
+            repeated(std::string("*") + char(c - 1) + ",", 9) + "]\n";
+  EXPECT_THAT(refusal(bomb), HasSubstr("too many values"));
+  std::string nested;
+  for (int i = 0; i < 60; ++i) nested += "&a" + std::to_string(i) + " [";
+  EXPECT_THAT(refusal(nested + repeated("1,", 90'000) + repeated("]", 60)),
+              HasSubstr("too many values"));
+}
+
+TEST(Yaml, ManyKeysInOneMappingStayCheap) {
+  std::string text;
+  for (int i = 0; i < 49'000; ++i) text += "key_" + std::to_string(i) + ": 1\n";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse_text(text, "t").entries.size(), 49'000u);
+  // Compared pairwise these keys would take minutes; a loaded machine stays far below ten seconds.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+}  // namespace
+}  // namespace tare::config
