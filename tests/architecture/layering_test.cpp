@@ -1,0 +1,210 @@
+// Reads the #include lines below framework/tare and holds the table of rooms: who may include whom,
+// and which headers of other libraries stay behind which files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tare/base/io.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// A room and the rooms it may include beside base and memory; theirs are open to it as well.
+const std::map<std::string, std::set<std::string>>& rooms() {
+  static const std::map<std::string, std::set<std::string>> table{
+      {"base", {}},
+      {"memory", {}},
+      {"cuda", {}},
+      {"plan", {}},
+      {"adapt", {}},
+      {"experiment", {}},
+      {"config", {}},
+      {"transform", {"config"}},
+      {"data", {"transform"}},
+      {"metric", {"config"}},
+      {"model", {"config"}},
+      {"optim", {"model"}},
+      {"parallel", {"model", "data"}},
+      {"checkpoint", {}},
+      {"inference", {"transform", "model", "checkpoint"}},
+      {"report", {"config"}},
+      {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
+      {"learner", {"callback", "parallel", "adapt", "plan", "inference"}},
+      {"recipe", {"learner"}},
+      {"sweep", {"report"}},
+      {"cli", {"recipe", "sweep", "cuda"}},
+  };
+  return table;
+}
+
+void add_with_theirs(const std::string& room, std::set<std::string>& open) {
+  if (!open.insert(room).second) return;
+  for (const std::string& below : rooms().at(room)) add_with_theirs(below, open);
+}
+
+std::set<std::string> open_to(const std::string& room) {
+  std::set<std::string> open;
+  add_with_theirs(room, open);
+  if (room != "base") open.insert("base");
+  if (room != "base" && room != "config") open.insert("memory");
+  return open;
+}
+
+/// Headers that only the named files (or the files of a room, "config/") may include.
+struct Guarded {
+  std::string header;
+  std::vector<std::string> allowed;
+};
+const std::vector<Guarded>& guarded() {
+  static const std::vector<Guarded> table{
+      {"torch/torch.h", {}},         {"torch/nn.h", {}},
+      {"ATen/ATen.h", {}},           {"fstream", {}},  // all file I/O goes through base/io.h
+      {"spdlog/", {"base/log.cpp"}}, {"yaml-cpp/", {"config/"}},
+  };
+  return table;
+}
+
+std::string room_of(const std::string& path) { return path.substr(0, path.find('/')); }
+
+/// Why `file` (relative to framework/tare) may not include `header`; "" where it may.
+std::string problem_with(const std::string& file, const std::string& header) {
+  for (const auto& [prefix, allowed] : guarded()) {
+    if (!header.starts_with(prefix)) continue;
+    const bool open = std::any_of(allowed.begin(), allowed.end(), [&file](const std::string& name) {
+      return file.starts_with(name);
+    });
+    if (!open) return "is closed to framework/tare/" + file;
+  }
+  // The umbrella header stands above all rooms.
+  if (!header.starts_with("tare/") || file.find('/') == std::string::npos) return "";
+  const std::string target = header.substr(5), room = room_of(file);
+  if (target.find('/') == std::string::npos) return "is the umbrella, for users only";
+  if (!rooms().contains(room_of(target))) return "is in no room of the table";
+  if (target == "config/field.h") return room == "base" || room == "memory" ? "is above it" : "";
+  return open_to(room).contains(room_of(target)) ? "" : "is not open to the room " + room;
+}
+
+/// The header named by an #include line; "" for other lines.
+std::string included(std::string_view line) {
+  const size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string_view::npos || line[hash] != '#') return "";
+  const size_t word = line.find_first_not_of(" \t", hash + 1);
+  if (word == std::string_view::npos || !line.substr(word).starts_with("include")) return "";
+  const size_t open = line.find_first_of("\"<", word);
+  if (open == std::string_view::npos) return "";
+  const size_t close = line.find_first_of("\">", open + 1);
+  return std::string(line.substr(open + 1, close - open - 1));
+}
+
+/// One line for each forbidden include in the text of `file`.
+std::vector<std::string> violations(const std::string& file, const std::string& text) {
+  if (file.find('/') != std::string::npos && !rooms().contains(room_of(file)))
+    return {"framework/tare/" + file + ": its room is not in the table"};
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::string header = included(line);
+    const std::string problem = header.empty() ? "" : problem_with(file, header);
+    if (!problem.empty())
+      found.push_back("framework/tare/" + file + ":" + std::to_string(number) + ": " + header +
+                      " " + problem);
+  }
+  return found;
+}
+
+fs::path source_folder() {
+  const char* folder = std::getenv("TARE_SOURCE_DIR");
+  return folder == nullptr ? fs::path() : fs::path(folder) / "framework" / "tare";
+}
+
+TEST(Layering, HoldsInTheWholeFramework) {
+  const fs::path root = source_folder();
+  ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
+  std::vector<std::string> found;
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension != ".h" && extension != ".cpp") continue;
+    ++files;
+    for (std::string& line :
+         violations(fs::relative(entry.path(), root).generic_string(), io::read_text(entry.path())))
+      found.push_back(std::move(line));
+  }
+  EXPECT_THAT(found, IsEmpty());
+  EXPECT_GT(files, 20);
+}
+
+TEST(Layering, RoomsAreNeverNested) {
+  const fs::path root = source_folder();
+  ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
+  for (const auto& room : fs::directory_iterator(root)) {
+    if (!room.is_directory()) continue;
+    for (const auto& entry : fs::directory_iterator(room))
+      EXPECT_FALSE(entry.is_directory()) << entry.path();
+  }
+}
+
+TEST(Layering, TheTableHasNoCycle) {
+  for (const auto& [room, below] : rooms())
+    for (const std::string& name : below)
+      EXPECT_FALSE(open_to(name).contains(room)) << room << " and " << name;
+}
+
+TEST(Layering, NamesFileLineAndInclude) {
+  EXPECT_THAT(
+      violations("metric/loss.cpp", "// x\n#include \"tare/data/dataset.h\"\n"),
+      ElementsAre(
+          "framework/tare/metric/loss.cpp:2: tare/data/dataset.h is not open to the room metric"));
+}
+
+TEST(Layering, RefusesWhatIsAbove) {
+  const auto refused = [](const std::string& file, const std::string& header) {
+    return !problem_with(file, header).empty();
+  };
+  EXPECT_TRUE(refused("base/io.cpp", "tare/memory/oom.h"));
+  EXPECT_TRUE(refused("memory/init.cpp", "tare/config/field.h"));
+  EXPECT_TRUE(refused("inference/predictor.cpp", "tare/optim/fused.h"));
+  EXPECT_TRUE(refused("inference/predictor.cpp", "tare/data/dataset.h"));
+  EXPECT_TRUE(refused("checkpoint/manifest.cpp", "tare/config/node.h"));
+  EXPECT_TRUE(refused("learner/learner.cpp", "tare/recipe/run.h"));
+  EXPECT_TRUE(refused("learner/learner.cpp", "tare/tare.h"));
+  EXPECT_TRUE(refused("learner/learner.cpp", "tare/nowhere/a.h"));
+  EXPECT_TRUE(refused("learner/learner.cpp", "torch/torch.h"));
+  EXPECT_TRUE(refused("data/idx.cpp", "fstream"));
+  EXPECT_TRUE(refused("base/error.cpp", "spdlog/spdlog.h"));
+  EXPECT_TRUE(refused("recipe/run.cpp", "yaml-cpp/yaml.h"));
+}
+
+TEST(Layering, AllowsWhatTheTableNames) {
+  EXPECT_EQ(problem_with("base/log.cpp", "spdlog/spdlog.h"), "");
+  EXPECT_EQ(problem_with("config/parse.cpp", "yaml-cpp/parser.h"), "");
+  EXPECT_EQ(problem_with("experiment/experiment.h", "tare/config/field.h"), "");
+  EXPECT_EQ(problem_with("checkpoint/manifest.cpp", "tare/memory/phase.h"), "");
+  EXPECT_EQ(problem_with("learner/fit.cpp", "tare/transform/image.h"), "");
+  EXPECT_EQ(problem_with("tare.h", "tare/learner/learner.h"), "");
+  EXPECT_EQ(problem_with("model/model.cpp", "torch/nn/module.h"), "");
+}
+
+TEST(Layering, ReadsEveryFormOfInclude) {
+  EXPECT_EQ(included("#include \"a/b.h\""), "a/b.h");
+  EXPECT_EQ(included("  #  include <c.h>  // why"), "c.h");
+  EXPECT_EQ(included("// #include \"a.h\""), "");
+  EXPECT_EQ(included("#define X"), "");
+}
+
+}  // namespace
+}  // namespace tare
