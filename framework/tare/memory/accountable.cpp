@@ -1,7 +1,5 @@
 #include "tare/memory/accountable.h"
 
-#include <algorithm>
-
 #include "tare/base/bytes.h"
 
 namespace tare {
@@ -58,19 +56,14 @@ std::string CategoryBytes::str() const {
 void Ledger::add(Category category, const std::string& name, const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   const auto& storage = tensor.storage();
-  if (storage.nbytes() == 0 || contains(storage.data())) return;
+  if (storage.nbytes() == 0 || !storages_.insert(storage.data()).second) return;
   entries_.push_back(
       {category, name, storage.device(), storage.data(), static_cast<int64_t>(storage.nbytes())});
 }
 
 void Ledger::add(const Ledger& other) {
   for (const auto& entry : other.entries_)
-    if (!contains(entry.data)) entries_.push_back(entry);
-}
-
-bool Ledger::contains(const void* data) const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [data](const auto& entry) { return entry.data == data; });
+    if (storages_.insert(entry.data).second) entries_.push_back(entry);
 }
 
 CategoryBytes Ledger::bytes(c10::Device device) const {
@@ -91,7 +84,11 @@ std::string PurgeReport::str() const {
          (compacted ? ", compacted" : "");
 }
 
-Accountable::Accountable() { registry().push_back(this); }
+Accountable::Accountable() {
+  static uint64_t last_id = 0;
+  id_ = ++last_id;
+  registry().push_back(this);
+}
 
 Accountable::~Accountable() { std::erase(registry(), this); }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace tare {
@@ -57,12 +58,13 @@ class Ledger {
   void add(Category category, const std::string& name, const at::Tensor& tensor);
   void add(const Ledger& other);
   [[nodiscard]] const std::vector<LedgerEntry>& entries() const { return entries_; }
-  [[nodiscard]] bool contains(const void* data) const;
+  [[nodiscard]] bool contains(const void* data) const { return storages_.contains(data); }
   [[nodiscard]] CategoryBytes bytes(c10::Device device) const;
   [[nodiscard]] CategoryBytes bytes() const;  ///< over all devices
 
  private:
   std::vector<LedgerEntry> entries_;
+  std::unordered_set<const void*> storages_;
 };
 
 struct PurgeOptions {
@@ -93,6 +95,8 @@ class Accountable {
   Accountable(const Accountable&) = delete;
   Accountable& operator=(const Accountable&) = delete;
 
+  /// Never used twice in a process: tells an object from a later one at the same address.
+  [[nodiscard]] uint64_t account_id() const { return id_; }
   [[nodiscard]] virtual std::string account_name() const = 0;
   [[nodiscard]] virtual Ledger ledger() const = 0;
   /// Frees all but the essentials (parameters and buffers), in place.
@@ -100,6 +104,9 @@ class Accountable {
 
   /// Every Accountable alive now, in order of construction.
   [[nodiscard]] static std::vector<const Accountable*> living();
+
+ private:
+  uint64_t id_;
 };
 
 }  // namespace tare

@@ -1,0 +1,268 @@
+#include "tare/experiment/experiment.h"
+
+#include <ATen/autocast_mode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/phase.h"
+
+namespace tare {
+namespace {
+
+memory::DeviceBackend& warmed(c10::Device device) {
+  auto& backend = memory::backend(device);
+  backend.warm();
+  backend.reclaim();
+  return backend;
+}
+
+MemoryFigures operator-(const memory::Usage& a, const memory::Usage& b) {
+  return {a.allocated_bytes - b.allocated_bytes, a.reserved_bytes - b.reserved_bytes,
+          a.process_bytes - b.process_bytes};
+}
+
+MemoryFigures operator-(const MemoryFigures& a, const MemoryFigures& b) {
+  return {a.allocated_bytes - b.allocated_bytes, a.reserved_bytes - b.reserved_bytes,
+          a.process_bytes - b.process_bytes};
+}
+
+bool lives(const Accountable* object, uint64_t id) {
+  return std::ranges::any_of(Accountable::living(), [=](const Accountable* living) {
+    return living == object && living->account_id() == id;
+  });
+}
+
+/// What holds memory although no object does: tasks of a backward that threw, half-precision copies
+/// of weights.
+void drop_library_leftovers() {
+  at::autocast::clear_cache();
+  try {
+    memory::flush_ready_queue();
+  } catch (const c10::OutOfMemoryError&) {
+    log::warning(
+        "[experiment.finish] no memory to flush the backward's queue; free some and run a "
+        "backward");
+  }
+}
+
+Ledger ledger_of_the_living() {
+  Ledger all;
+  for (const auto* object : Accountable::living()) all.add(object->ledger());
+  return all;
+}
+
+ReleasedObject purge(Accountable& object) {
+  ReleasedObject released;
+  released.name = object.account_name();
+  try {
+    released.freed = object.purge_account().freed;
+  } catch (const Error& error) {
+    released.problem = error.what();
+  } catch (const c10::Error& error) {
+    released.problem = printable(error.what_without_backtrace());
+  }
+  return released;
+}
+
+}  // namespace
+
+Experiment::Scale::Scale(c10::Device device)
+    : backend(warmed(device)),
+      start(backend.usage()),
+      mark(backend.sequence()),
+      peak(backend.device()) {}
+
+DeviceReport Experiment::Scale::read() const {
+  DeviceReport side;
+  side.device = backend.device();
+  side.name = backend.name();
+  side.consumed = backend.usage() - start;
+  side.peak_bytes = peak.peak_above_start_bytes();
+  side.available_bytes = backend.memory_info().available_bytes;
+  return side;
+}
+
+Experiment::Experiment(std::string name, ExperimentOptions options)
+    : Experiment(std::move(name), {}, std::move(options)) {}
+
+Experiment::Experiment(std::string name, Accountable& attended, ExperimentOptions options)
+    : Experiment(std::move(name), {std::ref(attended)}, std::move(options)) {}
+
+Experiment::Experiment(std::string name,
+                       std::initializer_list<std::reference_wrapper<Accountable>> attended,
+                       ExperimentOptions options)
+    : name_(std::move(name)), options_(std::move(options)) {
+  if (options_.enabled) {
+    const auto devices =
+        options_.devices.empty() ? std::vector<c10::Device>{c10::kCPU} : options_.devices;
+    for (const auto device : devices) weigh(device);
+  }
+  for (auto& object : attended) attend(object);
+  if (options_.enabled && options_.out) print_banner();
+  begin_ = std::chrono::steady_clock::now();
+}
+
+Experiment::~Experiment() {
+  if (finished()) return;
+  try {
+    const auto report = finish();
+    if (report.enabled && options_.out) *options_.out << report << std::flush;
+  } catch (...) {  // a destructor must not throw
+    log::error("[experiment] finishing at the end of the scope failed; call finish() to see why");
+  }
+}
+
+void Experiment::weigh(c10::Device device) {
+  const auto canonical = memory::backend(device).device();
+  const bool known = std::ranges::any_of(
+      scales_, [=](const auto& scale) { return scale->backend.device() == canonical; });
+  if (!known) scales_.push_back(std::make_unique<Scale>(canonical));
+}
+
+void Experiment::print_banner() const {
+  *options_.out << "Experiment '" << name_ << "' on";
+  for (size_t i = 0; i < scales_.size(); ++i) {
+    const auto& backend = scales_[i]->backend;
+    const auto info = backend.memory_info();
+    *options_.out << (i ? ", " : " ") << backend.device() << " (" << backend.name() << ", "
+                  << format_bytes(info.available_bytes) << " of " << format_bytes(info.total_bytes)
+                  << " available)";
+  }
+  *options_.out << "\n" << std::flush;
+}
+
+void Experiment::check_new_name(const std::string& owned_name) const {
+  if (finished()) throw StateError("experiment.emplace", "after finish()", "make a new Experiment");
+  if (std::ranges::any_of(owned_, [&](const Owned& owned) { return owned.name == owned_name; }))
+    throw ConfigError("experiment.emplace",
+                      "the name '" + printable(owned_name) + "' is taken; use another");
+}
+
+Experiment::Marks Experiment::marks() const {
+  Marks marks;
+  for (const auto& scale : scales_) marks.push_back(scale->backend.sequence());
+  return marks;
+}
+
+void Experiment::attend(Accountable& object) {
+  if (finished()) throw StateError("experiment.attend", "after finish()", "make a new Experiment");
+  attended_.push_back({&object, object.account_id()});
+  if (!options_.enabled || !options_.devices.empty()) return;
+  const Ledger ledger = object.ledger();
+  for (const auto& entry : ledger.entries()) weigh(entry.device);
+}
+
+void Experiment::keep(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const void* data = tensor.storage().data();
+  for (const auto& scale : scales_) {
+    if (scale->backend.device() != tensor.device()) continue;
+    for (const auto& block : scale->backend.live_blocks(scale->mark))
+      if (block.data == data) kept_blocks_.emplace_back(tensor.device(), block.sequence);
+  }
+}
+
+void Experiment::keep(const std::string& owned_name) {
+  const auto owned = std::ranges::find(owned_, owned_name, &Owned::name);
+  if (owned == owned_.end())
+    throw ConfigError("experiment.keep",
+                      "no owned object '" + printable(owned_name) + "'; emplace it first");
+  owned->kept = true;
+}
+
+std::vector<DeviceReport> Experiment::data() const {
+  if (report_) return report_->devices;
+  std::vector<DeviceReport> sides;
+  for (const auto& scale : scales_) sides.push_back(scale->read());
+  return sides;
+}
+
+ExperimentReport Experiment::finish() {
+  if (report_) return *report_;
+  ExperimentReport report;
+  report.name = name_;
+  report.enabled = options_.enabled;
+  if (options_.enabled) {
+    freeze(report);
+    purge_attended(report);
+  }
+  destroy_owned(report);
+  if (options_.enabled) {
+    reclaim(report);
+    find_leaks(report);
+    scales_.clear();
+  } else {
+    report.released.clear();
+    report.kept.clear();
+  }
+  report_ = std::move(report);
+  return *report_;
+}
+
+void Experiment::freeze(ExperimentReport& report) const {
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  report.devices = data();
+}
+
+void Experiment::purge_attended(ExperimentReport& report) const {
+  const memory::Phase phase(memory::PhaseKind::purge);
+  for (const auto& [object, id] : attended_)
+    if (lives(object, id)) report.released.push_back(purge(*object));
+}
+
+void Experiment::destroy_owned(ExperimentReport& report) {
+  for (auto owned = owned_.rbegin(); owned != owned_.rend(); ++owned) {
+    if (owned->kept) {
+      report.kept.push_back(owned->name);
+      continue;
+    }
+    owned->object.reset();
+    report.released.push_back({owned->name, {}, {}});
+  }
+}
+
+void Experiment::reclaim(ExperimentReport& report) const {
+  drop_library_leftovers();
+  for (size_t i = 0; i < scales_.size(); ++i) {
+    auto& backend = scales_[i]->backend;
+    backend.reclaim();
+    auto& side = report.devices[i];
+    side.reclaimed = side.consumed - (backend.usage() - scales_[i]->start);
+    side.available_bytes = backend.memory_info().available_bytes;
+  }
+}
+
+void Experiment::find_leaks(ExperimentReport& report) const {
+  const Ledger answered = ledger_of_the_living();
+  for (size_t i = 0; i < scales_.size(); ++i) {
+    const auto& scale = *scales_[i];
+    std::map<uint32_t, LeakReport> by_phase;
+    for (const auto& block : scale.backend.live_blocks(scale.mark)) {
+      if (answered.contains(block.data) || kept(i, block)) continue;
+      auto& leak = by_phase[block.phase];
+      leak.bytes += block.bytes;
+      ++leak.count;
+    }
+    for (auto& [phase, leak] : by_phase) {
+      leak.device = scale.backend.device();
+      leak.phase = memory::phase_name(phase);
+      report.leaks.push_back(leak);
+    }
+  }
+}
+
+bool Experiment::kept(size_t scale, const memory::LiveBlock& block) const {
+  const std::pair key(scales_[scale]->backend.device(), block.sequence);
+  if (std::ranges::find(kept_blocks_, key) != kept_blocks_.end()) return true;
+  return std::ranges::any_of(owned_, [&](const Owned& owned) {
+    return owned.kept && scale < owned.first.size() && block.sequence > owned.first[scale] &&
+           block.sequence <= owned.last[scale];
+  });
+}
+
+}  // namespace tare

@@ -1,0 +1,82 @@
+#include "tare/experiment/region_log.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+#include <utility>
+
+#include "tare/base/bytes.h"
+
+namespace tare {
+namespace {
+
+thread_local int open_regions = 0;
+
+std::string signed_bytes(int64_t bytes) { return (bytes > 0 ? "+" : "") + format_bytes(bytes); }
+
+std::string indent(int depth) { return std::string(2 * static_cast<size_t>(depth), ' '); }
+
+/// What was needed above the start, less what the region kept of it.
+int64_t peaked(int64_t peak_above_start, int64_t consumed) {
+  return std::max<int64_t>(0, peak_above_start - std::max<int64_t>(0, consumed));
+}
+
+}  // namespace
+
+std::string RegionReport::compact() const {
+  std::string text = indent(depth) + name + ": ";
+  for (const auto& side : devices)
+    text += side.device.str() + " " + signed_bytes(side.consumed_bytes) + ", peaked " +
+            format_bytes(side.peaked_bytes) + "; ";
+  return text + format_seconds(seconds);
+}
+
+std::string RegionReport::full() const {
+  std::ostringstream text;
+  text << indent(depth) << name << ": " << format_seconds(seconds) << "\n"
+       << indent(depth) << "  " << std::left << std::setw(8) << "device" << std::right
+       << std::setw(14) << "consumed" << std::setw(14) << "peaked"
+       << "\n";
+  for (const auto& side : devices)
+    text << indent(depth) << "  " << std::left << std::setw(8) << side.device.str() << std::right
+         << std::setw(14) << signed_bytes(side.consumed_bytes) << std::setw(14)
+         << format_bytes(side.peaked_bytes) << "\n";
+  return text.str();
+}
+
+RegionLog::RegionLog(std::string name, RegionLogOptions options) : options_(std::move(options)) {
+  report_.name = std::move(name);
+  report_.depth = open_regions++;
+  if (options_.devices.empty()) options_.devices = memory::devices();
+  for (const auto device : options_.devices)
+    scopes_.push_back(std::make_unique<memory::PeakScope>(device));
+  begin_ = std::chrono::steady_clock::now();
+}
+
+RegionLog::~RegionLog() { finish(); }
+
+RegionReport RegionLog::data() const {
+  if (finished_) return report_;
+  RegionReport now = report_;
+  now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  for (size_t i = 0; i < scopes_.size(); ++i) {
+    const auto device = options_.devices[i];
+    const auto& scope = *scopes_[i];
+    const int64_t consumed = memory::backend(device).usage().allocated_bytes - scope.start_bytes();
+    now.devices.push_back({device, consumed, peaked(scope.peak_above_start_bytes(), consumed)});
+  }
+  return now;
+}
+
+RegionReport RegionLog::finish() {
+  if (finished_) return report_;
+  report_ = data();
+  finished_ = true;
+  scopes_.clear();
+  --open_regions;
+  if (options_.out)
+    *options_.out << (options_.compact ? report_.compact() + "\n" : report_.full()) << std::flush;
+  return report_;
+}
+
+}  // namespace tare

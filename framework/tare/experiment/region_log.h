@@ -1,0 +1,66 @@
+// Memory and time of a region of code, by the rule of IPyExperiments' CellLogger, with exact peaks.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/memory/backend.h"
+
+namespace tare {
+
+struct RegionLogOptions {
+  std::vector<c10::Device> devices;  ///< empty: all that have a backend
+  bool compact = true;               ///< one line; false: a table
+  std::ostream* out = &std::cout;    ///< for the line or table at the end; nullptr: none
+};
+
+/// One device's side of a region, in allocated bytes. The region needed consumed + peaked bytes
+/// above its start.
+struct RegionMemory {
+  c10::Device device = c10::kCPU;
+  int64_t consumed_bytes = 0;  ///< end less start; negative when the region freed more than it took
+  int64_t peaked_bytes =
+      0;  ///< what the region needed for a while on top of what it kept; never negative
+};
+
+struct RegionReport {
+  std::string name;
+  int depth = 0;       ///< regions around it on this thread
+  double seconds = 0;  ///< does not wait for the device: work may still be queued there
+  std::vector<RegionMemory> devices;
+
+  /// "forward: cpu +12 MiB, peaked 3 MiB; 0.25 ms", indented by depth.
+  [[nodiscard]] std::string compact() const;
+  /// The same as a table, a line per device.
+  [[nodiscard]] std::string full() const;
+};
+
+/// Measures from construction to finish() or the end of the scope, which prints. Nests; one thread.
+class RegionLog {
+ public:
+  explicit RegionLog(std::string name, RegionLogOptions options = {});
+  ~RegionLog();
+  RegionLog(const RegionLog&) = delete;
+  RegionLog& operator=(const RegionLog&) = delete;
+
+  /// So far, or what finish() returned; prints nothing.
+  [[nodiscard]] RegionReport data() const;
+  /// Ends the region and prints it. A second call returns the same report and does nothing.
+  RegionReport finish();
+
+ private:
+  RegionReport report_;
+  RegionLogOptions options_;
+  std::vector<std::unique_ptr<memory::PeakScope>> scopes_;
+  std::chrono::steady_clock::time_point begin_;
+  bool finished_ = false;
+};
+
+}  // namespace tare
