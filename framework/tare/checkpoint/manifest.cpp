@@ -1,0 +1,121 @@
+#include "tare/checkpoint/manifest.h"
+
+#include <torch/headeronly/version.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+
+namespace tare::checkpoint {
+namespace {
+
+constexpr std::string_view kSealStart = "{\n \"checksum\": \"xxh3:";
+constexpr std::string_view kSealEnd = "\",\n";
+constexpr size_t kHexDigits = 16;
+
+bool is_hash(const nlohmann::json& value) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  return text.size() == kHexDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+std::string to_hex(uint64_t value) {
+  std::string text(kHexDigits, '0');
+  for (size_t i = kHexDigits; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+std::string hash(std::span<const std::byte> bytes) {
+  return to_hex(XXH3_64bits(bytes.data(), bytes.size()));
+}
+std::string hash(std::string_view text) {
+  return hash(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+nlohmann::json parse_object(std::string_view text, std::string_view operation,
+                            const std::filesystem::path& path, const std::string& part) {
+  using nlohmann::json;
+  const auto fail = [&](const std::string& problem) {
+    throw FormatError(operation, path.string(), part, problem);
+  };
+  if (static_cast<int64_t>(text.size()) > kMaxManifestBytes)
+    fail("is larger than " + format_bytes(kMaxManifestBytes));
+  // The parser would take a zero byte for the end of the text.
+  if (text.find('\0') != std::string_view::npos) fail("has a zero byte");
+  std::vector<std::set<std::string>> keys;  // of every object that is open
+  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth >= kMaxManifestDepth) fail("nests deeper than " + std::to_string(kMaxManifestDepth));
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key &&
+        !keys.back().insert(parsed.get<std::string>()).second) {
+      fail("has the key '" + printable(parsed.get<std::string>()) + "' twice");
+    }
+    return true;
+  };
+  json result;
+  try {
+    result = json::parse(text, watch);
+  } catch (const json::exception&) {
+    fail("is no valid JSON");
+  }
+  if (!result.is_object()) fail("is no JSON object");
+  return result;
+}
+
+std::string seal(const nlohmann::json& manifest) {
+  const std::string body = manifest.dump(1).substr(2);  // without "{\n"
+  return std::string(kSealStart) + hash(body) + std::string(kSealEnd) + body;
+}
+
+nlohmann::json unseal(std::string_view text, std::string_view operation,
+                      const std::filesystem::path& path, const std::string& part) {
+  const size_t body_start = kSealStart.size() + kHexDigits + kSealEnd.size();
+  if (text.size() <= body_start || !text.starts_with(kSealStart) ||
+      text.substr(kSealStart.size() + kHexDigits, kSealEnd.size()) != kSealEnd) {
+    throw FormatError(operation, path.string(), part,
+                      "does not begin with its checksum: it is damaged or not Tare's");
+  }
+  const std::string_view body = text.substr(body_start);
+  if (hash(body) != text.substr(kSealStart.size(), kHexDigits)) {
+    throw FormatError(operation, path.string(), part,
+                      "has another checksum than it says: it was damaged or changed");
+  }
+  return parse_object("{\n" + std::string(body), operation, path, part);
+}
+
+nlohmann::json to_json(const Digest& digest) {
+  return {{"layout", digest.layout}, {"tensors", digest.tensors}};
+}
+
+Digest digest_from_json(const nlohmann::json& json, std::string_view operation,
+                        const std::filesystem::path& path, const std::string& part) {
+  const auto valid = [&] {
+    if (!json.is_object() || !json.contains("layout") || !is_hash(json["layout"])) return false;
+    if (!json.contains("tensors") || !json["tensors"].is_object()) return false;
+    return std::ranges::all_of(json["tensors"], is_hash);
+  };
+  if (!valid()) {
+    throw FormatError(operation, path.string(), part,
+                      "needs 'layout' and 'tensors' with hashes of 16 digits");
+  }
+  return {json["layout"].get<std::string>(),
+          json["tensors"].get<std::map<std::string, std::string>>()};
+}
+
+std::string tare_version() { return TARE_VERSION; }
+
+std::string libtorch_version() {
+  return std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + "." +
+         std::to_string(TORCH_VERSION_PATCH);
+}
+
+}  // namespace tare::checkpoint

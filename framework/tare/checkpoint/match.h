@@ -1,0 +1,54 @@
+// Named tensors against named tensors: what fits, what does not, and copying only after all of it
+// is known to fit.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tare/checkpoint/named_tensor.h"
+
+namespace tare::checkpoint {
+
+/// A name on both sides with another shape or dtype.
+struct Difference {
+  std::string name;
+  std::string expected;  ///< of the target, e.g. "float32 [10, 512]"
+  std::string got;       ///< of the source
+};
+
+/// What compare() found; names in the order of their list.
+struct Match {
+  std::vector<std::string> missing;     ///< targets that the source lacks
+  std::vector<std::string> unexpected;  ///< source tensors that no target takes
+  std::vector<Difference> different;    ///< e.g. a head for another number of classes
+
+  [[nodiscard]] bool complete() const {
+    return missing.empty() && unexpected.empty() && different.empty();
+  }
+  /// One line: "missing: fc.weight (nearest: head.weight); unexpected: ...; different: fc.bias
+  /// needs float32 [10], got float32 [3]"; at most 8 names of each kind. "all tensors fit" for a
+  /// complete match.
+  [[nodiscard]] std::string str() const;
+};
+
+/// Compares names, shapes and dtypes. Never throws for a mismatch.
+[[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
+                            const std::vector<NamedTensor>& source);
+
+/// What copy_into() left alone; both empty when strict.
+struct CopyReport {
+  std::vector<std::string> fresh;    ///< targets that kept their values
+  std::vector<std::string> ignored;  ///< source tensors that were not used
+};
+
+/// Copies source into targets by name, across devices, outside of autograd, in place. All names,
+/// shapes and dtypes are checked before the first byte is written. Strict: anything that does not
+/// fit throws FormatError(operation, path) naming the first such tensor and listing the others, and
+/// no target has changed. Not strict: what fits is copied.
+CopyReport copy_into(const std::vector<NamedTensor>& targets,
+                     const std::vector<NamedTensor>& source, bool strict,
+                     std::string_view operation, const std::filesystem::path& path);
+
+}  // namespace tare::checkpoint

@@ -1,0 +1,207 @@
+#include "tare/checkpoint/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/support.h"
+#include "support/temp_dir.h"
+#include "tare/checkpoint/manifest.h"
+
+namespace tare::checkpoint {
+namespace {
+
+using nlohmann::json;
+using tare::testing::TempDir;
+
+Contents small() {
+  return {.model = {{"fc.weight", counting({3, 4})}, {"fc.bias", counting({3})}},
+          .optimizer = {{"exp_avg/fc.weight", counting({3, 4}).add(1)}},
+          .extra = {{"rng/cpu", counting({16}, at::kByte)}},
+          .state = R"({"epoch":3,"nested":{"lr":0.001}})"};
+}
+
+void expect_same(const std::vector<NamedTensor>& got, std::vector<NamedTensor> expected) {
+  std::ranges::sort(expected, {}, &NamedTensor::name);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].name, expected[i].name);
+    EXPECT_TRUE(same(got[i].tensor, expected[i].tensor)) << got[i].name;
+  }
+}
+
+std::string refused(const std::filesystem::path& path) {
+  return refused_part([&] { (void)load(path); });
+}
+
+TEST(Checkpoint, GivesBackWhatWasSaved) {
+  const TempDir dir;
+  save(dir / "runs/step-1", small());
+  const Loaded loaded = load(dir / "runs/step-1");
+  expect_same(loaded.model, small().model);
+  expect_same(loaded.optimizer, small().optimizer);
+  expect_same(loaded.extra, small().extra);
+  EXPECT_EQ(json::parse(loaded.state), json::parse(small().state));
+  EXPECT_TRUE(loaded.has_optimizer);
+  EXPECT_EQ(loaded.tare_version, tare_version());
+  EXPECT_EQ(loaded.libtorch_version, libtorch_version());
+}
+
+TEST(Checkpoint, LeavesOutFilesWithoutTensors) {
+  const TempDir dir;
+  save(dir / "c", {.model = small().model, .optimizer = {}, .extra = {}});
+  EXPECT_FALSE(std::filesystem::exists(dir / "c/optimizer.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "c/extra.safetensors"));
+  const Loaded loaded = load(dir / "c");
+  EXPECT_FALSE(loaded.has_optimizer);
+  EXPECT_EQ(loaded.state, "{}");
+}
+
+TEST(Checkpoint, WithoutOptimizerItsFileIsNotRead) {
+  const TempDir dir;
+  save(dir / "c", small());
+  overwrite(dir / "c/optimizer.safetensors", "damaged");
+  const Loaded loaded = load(dir / "c", {.with_optimizer = false});
+  EXPECT_TRUE(loaded.optimizer.empty());
+  EXPECT_TRUE(loaded.has_optimizer);
+  EXPECT_EQ(refused(dir / "c"), "optimizer.safetensors");
+}
+
+TEST(Checkpoint, ReplacesAnOlderOneWhole) {
+  const TempDir dir;
+  save(dir / "c", small());
+  const Loaded old = load(dir / "c");
+  save(dir / "c", {.model = {{"other", counting({2})}}, .optimizer = {}, .extra = {}});
+  expect_same(load(dir / "c").model, {{"other", counting({2})}});
+  expect_same(old.model, small().model);  // mapped tensors live on
+  EXPECT_FALSE(std::filesystem::exists(dir / "c.partial"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "c.old"));
+}
+
+TEST(Checkpoint, EveryThirdFlippedBitIsDetected) {
+  const TempDir dir;
+  save(dir / "c", small());
+  int64_t flips = 0;
+  for (const char* name :
+       {"model.safetensors", "optimizer.safetensors", "extra.safetensors", "manifest.json"}) {
+    const std::string whole = read_file(dir / "c" / name);
+    for (size_t bit = 0; bit < whole.size() * 8; bit += 3, ++flips) {
+      std::string damaged = whole;
+      damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+      overwrite(dir / "c" / name, damaged);
+      const std::string part = refused(dir / "c");
+      ASSERT_FALSE(part == "accepted" || part.starts_with("another error"))
+          << name << " bit " << bit << ": " << part;
+    }
+    overwrite(dir / "c" / name, whole);
+  }
+  EXPECT_GT(flips, 2500);
+  EXPECT_EQ(refused(dir / "c"), "accepted");
+}
+
+TEST(Checkpoint, EveryTruncationIsDetected) {
+  const TempDir dir;
+  save(dir / "c", small());
+  for (const char* name : {"model.safetensors", "extra.safetensors", "manifest.json"}) {
+    const std::string whole = read_file(dir / "c" / name);
+    for (size_t size = 0; size < whole.size(); size += 7) {
+      overwrite(dir / "c" / name, std::string_view(whole).substr(0, size));
+      ASSERT_EQ(refused(dir / "c"), name) << size;
+    }
+    overwrite(dir / "c" / name, whole);
+  }
+}
+
+TEST(Checkpoint, ADamagedTensorIsNamed) {
+  const TempDir dir;
+  save(dir / "c", small());
+  std::string content = read_file(dir / "c/model.safetensors");
+  content.back() = static_cast<char>(content.back() ^ 64);
+  overwrite(dir / "c/model.safetensors", content);
+  EXPECT_EQ(refused(dir / "c"), "fc.weight");
+}
+
+TEST(Checkpoint, AFileOfAnotherCheckpointIsForeign) {
+  const TempDir dir;
+  Contents other = small();
+  other.model[0].tensor = other.model[0].tensor.add(1);
+  save(dir / "a", small());
+  save(dir / "b", other);
+  overwrite(dir / "a/model.safetensors", read_file(dir / "b/model.safetensors"));
+  EXPECT_EQ(refused(dir / "a"), "fc.weight");
+}
+
+TEST(Checkpoint, WhatIsNoCheckpointIsRefused) {
+  const TempDir dir;
+  EXPECT_THROW((void)load(dir / "none"), IoError);
+  EXPECT_FALSE(checkpoint::exists(dir / "none"));
+  io::make_directories(dir / "empty");
+  EXPECT_EQ(refused(dir / "empty"), "manifest.json");
+  EXPECT_FALSE(checkpoint::exists(dir / "empty"));
+  overwrite(dir / "file", "text");
+  EXPECT_EQ(refused(dir / "file"), "");
+  save(dir / "c", small());
+  EXPECT_TRUE(checkpoint::exists(dir / "c"));
+  io::remove_all(dir / "c/extra.safetensors");
+  EXPECT_EQ(refused(dir / "c"), "extra.safetensors");
+}
+
+TEST(Checkpoint, APartialOneIsNeverBelieved) {
+  const TempDir dir;
+  save(dir / "c", small());
+  std::filesystem::rename(dir / "c", dir / "c.partial");
+  EXPECT_THROW((void)load(dir / "c"), IoError);
+  EXPECT_EQ(refused(dir / "c.partial"), "");
+}
+
+TEST(Checkpoint, TheOldOneIsReadWhereAKilledSaveLeftOnlyThat) {
+  const TempDir dir;
+  save(dir / "c", small());
+  std::filesystem::rename(dir / "c", dir / "c.old");
+  EXPECT_TRUE(checkpoint::exists(dir / "c"));
+  expect_same(load(dir / "c").model, small().model);
+}
+
+TEST(Checkpoint, AManifestIsCheckedFieldByField) {
+  const TempDir dir;
+  save(dir / "c", small());
+  const json good = unseal(read_file(dir / "c/manifest.json"), "test", "file", "manifest");
+  const auto part = [&](const std::function<void(json&)>& change) {
+    json changed = good;
+    change(changed);
+    overwrite(dir / "c/manifest.json", seal(changed));
+    return refused(dir / "c");
+  };
+  EXPECT_EQ(part([](json&) {}), "accepted");
+  EXPECT_EQ(part([](json& m) { m["format"] = "other"; }), "format");
+  EXPECT_EQ(part([](json& m) { m["version"] = 2; }), "version");
+  EXPECT_EQ(part([](json& m) { m.erase("version"); }), "version");
+  EXPECT_EQ(part([](json& m) { m["state"] = 1; }), "state");
+  EXPECT_EQ(part([](json& m) { m["tare"] = 1; }), "tare");
+  EXPECT_EQ(part([](json& m) { m["files"] = json::array(); }), "files");
+  EXPECT_EQ(part([](json& m) { m["files"].erase("model.safetensors"); }), "files");
+  EXPECT_EQ(part([](json& m) { m["files"]["../secret"] = m["files"]["model.safetensors"]; }),
+            "files");
+  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"].erase("bytes"); }),
+            "files.model.safetensors");
+  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"]["bytes"] = 1; }),
+            "model.safetensors");
+  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"].erase("layout"); }),
+            "files.model.safetensors");
+  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"]["tensors"].erase("fc.bias"); }),
+            "fc.bias");
+}
+
+TEST(Checkpoint, ABadStateIsRefusedBeforeAnythingIsWritten) {
+  const TempDir dir;
+  Contents contents = small();
+  for (const std::string& state :
+       {std::string(""), std::string("[]"), std::string("{\"a\":1,\"a\":2}"),
+        "{\"a\":" + std::string(31, '[') + std::string(31, ']') + "}"}) {
+    contents.state = state;
+    EXPECT_EQ(refused_part([&] { save(dir / "c", contents); }).empty(), false);
+    EXPECT_FALSE(std::filesystem::exists(dir / "c")) << state;
+    EXPECT_FALSE(std::filesystem::exists(dir / "c.partial")) << state;
+  }
+}
+
+}  // namespace
+}  // namespace tare::checkpoint
