@@ -1,0 +1,219 @@
+#include "tare/inference/bundle.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/checkpoint/manifest.h"
+#include "tare/checkpoint/match.h"
+#include "tare/model/registry.h"
+
+namespace tare {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kWrite = "bundle.write";
+constexpr const char* kOpen = "bundle.open";
+constexpr const char* kKey = "tare";  // of the metadata entry
+constexpr const char* kFormat = "tare.bundle";
+constexpr int64_t kVersion = 1;
+constexpr size_t kMaxLabels = 1'000'000;
+constexpr size_t kMaxLabelBytes = 4096;
+constexpr size_t kMaxShape = 8;
+constexpr std::array kActivations = {"softmax", "exp", "sigmoid", "none"};
+
+// The first field that is out of range, and why; shared by writer and reader.
+struct Problem {
+  const char* field = nullptr;
+  std::string text;
+};
+
+Problem find_problem(const BundleManifest& m) {
+  const auto too_long = [](const std::string& label) { return label.size() > kMaxLabelBytes; };
+  if (std::ranges::find(kActivations, m.activation) == kActivations.end()) {
+    return {"activation",
+            "must be softmax, exp, sigmoid or none, got '" + printable(m.activation) + "'"};
+  }
+  if (m.sample_shape.size() > kMaxShape ||
+      std::ranges::any_of(m.sample_shape, [](int64_t n) { return n < 1; })) {
+    return {"sample_shape", "must be at most 8 sizes >= 1"};
+  }
+  if (m.labels.size() > kMaxLabels || std::ranges::any_of(m.labels, too_long)) {
+    return {"labels", "must be at most 1,000,000 of at most 4,096 bytes"};
+  }
+  return {};
+}
+
+json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
+  json metrics = json::array();
+  for (const auto& metric : m.metrics)
+    metrics.push_back({{"name", metric.name}, {"value", metric.value}});
+  return {{"format", kFormat},
+          {"version", kVersion},
+          {"tare", checkpoint::tare_version()},
+          {"libtorch", checkpoint::libtorch_version()},
+          {"model", {{"name", m.model.name}, {"options", m.model.options}}},
+          {"sample_shape", m.sample_shape},
+          {"transforms", config::to_yaml(config::to_node(m.transforms.deterministic()))},
+          {"labels", m.labels},
+          {"metrics", metrics},
+          {"activation", m.activation},
+          {"digest", checkpoint::to_json(digest)}};
+}
+
+// Reads the fields of a manifest, each with its type checked.
+class Reader {
+ public:
+  Reader(const json& manifest, const std::filesystem::path& path) : json_(manifest), path_(path) {}
+
+  [[noreturn]] void fail(const std::string& field, const std::string& problem) const {
+    throw FormatError(kOpen, path_.string(), field, problem);
+  }
+  [[nodiscard]] const json& field(const char* name, json::value_t type, const json& from) const {
+    if (!from.contains(name)) fail(name, "is missing");
+    const json& value = from.at(name);
+    const bool number = type == json::value_t::number_unsigned;
+    if (number ? !value.is_number_unsigned() : value.type() != type)
+      fail(name, "is not of the right type");
+    return value;
+  }
+  [[nodiscard]] std::string text(const char* name) const { return text(name, json_); }
+  [[nodiscard]] std::string text(const char* name, const json& from) const {
+    return field(name, json::value_t::string, from).get<std::string>();
+  }
+  [[nodiscard]] const json& list(const char* name) const {
+    return field(name, json::value_t::array, json_);
+  }
+  [[nodiscard]] const json& object(const char* name) const {
+    return field(name, json::value_t::object, json_);
+  }
+  [[nodiscard]] uint64_t number(const char* name) const {
+    return field(name, json::value_t::number_unsigned, json_).get<uint64_t>();
+  }
+
+  [[nodiscard]] std::vector<int64_t> shape() const {
+    std::vector<int64_t> sizes;
+    for (const json& size : list("sample_shape")) {
+      if (!size.is_number_unsigned() || size.get<uint64_t>() > INT32_MAX)
+        fail("sample_shape", "has no valid size");
+      sizes.push_back(size.get<int64_t>());
+    }
+    return sizes;
+  }
+  [[nodiscard]] std::vector<std::string> labels() const {
+    std::vector<std::string> result;
+    for (const json& label : list("labels")) {
+      if (!label.is_string()) fail("labels", "has one that is no text");
+      result.push_back(label.get<std::string>());
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<BundleMetric> metrics() const {
+    std::vector<BundleMetric> result;
+    for (const json& metric : list("metrics")) {
+      if (!metric.is_object() || !metric.contains("value"))
+        fail("metrics", "has one without a value");
+      const json& value = metric["value"];  // null: it was not finite
+      if (!value.is_number() && !value.is_null())
+        fail("metrics", "has one whose value is no number");
+      const double none = std::numeric_limits<double>::quiet_NaN();
+      result.push_back({text("name", metric), value.is_null() ? none : value.get<double>()});
+    }
+    return result;
+  }
+  [[nodiscard]] Transforms transforms() const {
+    try {
+      return config::read<Transforms>(config::parse_text(text("transforms"), "transforms"));
+    } catch (const ConfigError& error) {
+      fail("transforms", error.what());
+    }
+  }
+
+ private:
+  const json& json_;
+  const std::filesystem::path& path_;
+};
+
+BundleManifest read_manifest(const json& manifest, const std::filesystem::path& path) {
+  const Reader reader(manifest, path);
+  if (reader.text("format") != kFormat) reader.fail("format", "is not " + std::string(kFormat));
+  if (const auto version = reader.number("version"); version != kVersion) {
+    reader.fail("version",
+                "is " + std::to_string(version) + "; this Tare reads " + std::to_string(kVersion));
+  }
+  const json& model = reader.object("model");
+  BundleManifest result{.model = {reader.text("name", model), reader.text("options", model)},
+                        .sample_shape = reader.shape(),
+                        .transforms = reader.transforms(),
+                        .labels = reader.labels(),
+                        .metrics = reader.metrics(),
+                        .activation = reader.text("activation"),
+                        .tare_version = reader.text("tare"),
+                        .libtorch_version = reader.text("libtorch")};
+  if (const Problem problem = find_problem(result); problem.field)
+    reader.fail(problem.field, problem.text);
+  return result;
+}
+
+}  // namespace
+
+void write_bundle(const std::filesystem::path& path, BundleManifest manifest,
+                  const std::vector<NamedTensor>& tensors) {
+  if (const Problem problem = find_problem(manifest); problem.field) {
+    throw ConfigError(kWrite, std::string(problem.field) + " " + problem.text);
+  }
+  std::vector<NamedTensor>
+      host;  // hashed before they are written: the manifest stands in front of the data
+  for (const auto& t : tensors)
+    host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
+  std::string text;
+  try {
+    text = checkpoint::seal(to_json(manifest, checkpoint::digest(host)));
+  } catch (const json::exception&) {
+    throw ConfigError(kWrite, "a label, a metric's name or the model's options are not UTF-8");
+  }
+  if (static_cast<int64_t>(text.size()) > checkpoint::kMaxManifestBytes) {
+    throw ConfigError(kWrite,
+                      "the manifest would be larger than 16 MiB; use fewer or shorter labels");
+  }
+  if (path.has_parent_path()) io::make_directories(path.parent_path());
+  checkpoint::write(path, host, {{kKey, text}});
+}
+
+Bundle open_bundle(const std::filesystem::path& path) {
+  auto file = checkpoint::SafeTensors::open(path);
+  const auto entry = file.metadata().find(kKey);
+  if (entry == file.metadata().end()) {
+    throw FormatError(kOpen, path.string(), kKey,
+                      "is missing: this is a safetensors file, but no bundle");
+  }
+  const json manifest = checkpoint::unseal(entry->second, kOpen, path, "manifest");
+  BundleManifest read = read_manifest(manifest, path);
+  const json& digest = manifest.contains("digest") ? manifest["digest"] : json();
+  checkpoint::verify(file, checkpoint::digest_from_json(digest, kOpen, path, "digest"), kOpen);
+  return Bundle(std::move(file), std::move(read));
+}
+
+Model make_model(const Bundle& bundle) {
+  if (bundle.manifest().model.name.empty()) {
+    throw ConfigError("bundle.make_model",
+                      "'" + printable(bundle.file().path().string()) +
+                          "' holds a model that is not in the registry; give its module too");
+  }
+  Model model = models::make(bundle.manifest().model);
+  load_weights(model, bundle);
+  model.train(false);
+  return model;
+}
+
+void load_weights(Model& model, const Bundle& bundle) {
+  checkpoint::copy_into(model.state(), bundle.tensors(), /*strict=*/true, "bundle.load_weights",
+                        bundle.file().path());
+}
+
+}  // namespace tare

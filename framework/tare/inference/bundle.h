@@ -1,0 +1,77 @@
+// Bundles: one file with everything that predicting needs, and nothing that only training needs.
+//
+// A bundle is a valid safetensors file. Its metadata entry "tare" is a sealed JSON manifest: how to
+// rebuild the model, what happens to an image before it, what its outputs mean, and a hash of every
+// tensor. See docs/formats.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tare/checkpoint/safetensors.h"
+#include "tare/model/model.h"
+#include "tare/transform/transform.h"
+
+namespace tare {
+
+/// A number that was measured when the model was exported, e.g. {"accuracy", 0.9931}.
+struct BundleMetric {
+  std::string name;
+  double value = 0;
+  bool operator==(const BundleMetric&) const = default;
+};
+
+/// What a bundle says beside its tensors.
+struct BundleManifest {
+  ModelSpec model;  ///< of the registry; an empty name: a module that is not in it
+  std::vector<int64_t> sample_shape;  ///< of one sample as the model takes it, [channels, height,
+                                      ///< width] or [features]
+  Transforms transforms;              ///< written without the random ones
+  std::vector<std::string>
+      labels;  ///< class names by index, at most 1,000,000 of 4 KiB; empty: not known
+  std::vector<BundleMetric> metrics;
+  std::string activation =
+      "none";  ///< softmax | exp | sigmoid | none: from output to prediction, on dimension 1
+  std::string tare_version, libtorch_version;  ///< that wrote it; filled in by write_bundle()
+};
+
+/// Writes a bundle, atomically and flushed: on any error the file that was there stays. The tensors
+/// may be on any device. Throws ConfigError for a manifest field out of range or tensors that
+/// cannot be written, IoError.
+void write_bundle(const std::filesystem::path& path, BundleManifest manifest,
+                  const std::vector<NamedTensor>& tensors);
+
+/// A bundle, open and verified; a value. Tensors are on the mapped file (see SafeTensors).
+class Bundle {
+ public:
+  [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
+  [[nodiscard]] const checkpoint::SafeTensors& file() const { return file_; }
+  [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
+
+ private:
+  friend Bundle open_bundle(const std::filesystem::path& path);
+  Bundle(checkpoint::SafeTensors file, BundleManifest manifest)
+      : file_(std::move(file)), manifest_(std::move(manifest)) {}
+  checkpoint::SafeTensors file_;
+  BundleManifest manifest_;
+};
+
+/// Opens a bundle by memory map and checks all of it, the hash of every tensor included, before
+/// anything is returned. Throws IoError; FormatError naming tensor or field for a file that is
+/// truncated, altered, no bundle, or of a newer format.
+[[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
+
+/// The model of the bundle, built by the registry, its weights copied in; in evaluation mode, on
+/// the CPU. Throws ConfigError for a model that the registry does not know, FormatError for one
+/// whose tensors do not fit.
+[[nodiscard]] Model make_model(const Bundle& bundle);
+
+/// Copies the weights of a bundle into a model that is not in the registry; on any device.
+/// Everything is checked first: on an error the model is unchanged. Throws FormatError listing what
+/// does not fit.
+void load_weights(Model& model, const Bundle& bundle);
+
+}  // namespace tare

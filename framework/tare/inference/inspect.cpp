@@ -1,0 +1,136 @@
+#include "tare/inference/inspect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <sstream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/checkpoint/checkpoint.h"
+#include "tare/inference/bundle.h"
+
+namespace tare {
+namespace {
+
+constexpr size_t kTextLimit = 2000;
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& items) {
+  std::string text;
+  for (const auto& item : items) text += (text.empty() ? "" : ", ") + printable(item);
+  return text;
+}
+
+void add_line(std::ostream& out, std::string_view field, const std::string& value) {
+  out << "  " << field << std::string(field.size() < 14 ? 14 - field.size() : 1, ' ') << value
+      << "\n";
+}
+
+// Text of several lines, each escaped, below one field.
+void add_lines(std::ostream& out, std::string_view field, const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line); field = "")
+    add_line(out, field, printable(line, kTextLimit));
+}
+
+void add_tensors(std::ostream& out, const char* title, const std::vector<NamedTensor>& tensors) {
+  int64_t elements = 0, bytes = 0;
+  size_t width = 0;
+  std::set<const void*> seen;  // tied tensors count once
+  for (const auto& [name, tensor] : tensors) {
+    width = std::max(width, std::min<size_t>(name.size(), 60));
+    if (tensor.numel() > 0 && !seen.insert(tensor.const_data_ptr()).second) continue;
+    elements += tensor.numel();
+    bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+  add_line(out, title,
+           format_count(static_cast<int64_t>(tensors.size())) + " tensors, " +
+               format_count(elements) + " elements, " + format_bytes(bytes));
+  for (const auto& [name, tensor] : tensors) {
+    const std::string shown = printable(name);
+    out << "    " << shown << std::string(shown.size() < width ? width - shown.size() : 0, ' ')
+        << "  " << checkpoint::describe(tensor.scalar_type(), tensor.sizes()) << "  "
+        << format_bytes(static_cast<int64_t>(tensor.nbytes())) << "\n";
+  }
+}
+
+void add_manifest(std::ostream& out, const BundleManifest& m) {
+  add_line(out, "model", m.model.name.empty() ? "not in the registry" : printable(m.model.name));
+  add_lines(out, "options", m.model.options);
+  std::vector<std::string> sizes;
+  for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
+  add_line(out, "sample shape", "[" + joined(sizes) + "]");
+  if (!m.transforms.steps().empty())
+    add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));
+  add_line(out, "activation", m.activation);
+  if (!m.labels.empty())
+    add_line(out, "labels", std::to_string(m.labels.size()) + ": " + joined(m.labels));
+  for (const auto& metric : m.metrics)
+    add_line(out, "metric", printable(metric.name) + " " + number(metric.value));
+  add_line(out, "written by",
+           "Tare " + printable(m.tare_version) + ", LibTorch " + printable(m.libtorch_version));
+}
+
+void add_title(std::ostream& out, const std::filesystem::path& path, const std::string& rest) {
+  out << printable(path.string(), kTextLimit) << ": " << rest << "\n";
+}
+
+void inspect_checkpoint(std::ostream& out, const std::filesystem::path& path) {
+  try {
+    const auto loaded = checkpoint::load(path);
+    add_title(out, path, "checkpoint, verified");
+    add_line(out, "written by",
+             "Tare " + printable(loaded.tare_version) + ", LibTorch " +
+                 printable(loaded.libtorch_version));
+    add_line(out, "state", printable(loaded.state, kTextLimit));
+    add_tensors(out, "model", loaded.model);
+    if (!loaded.optimizer.empty()) add_tensors(out, "optimizer", loaded.optimizer);
+    if (!loaded.extra.empty()) add_tensors(out, "extra", loaded.extra);
+  } catch (const FormatError& error) {
+    if (!checkpoint::exists(path)) throw;
+    add_title(out, path, "checkpoint, damaged");
+    add_line(out, "problem", error.what());
+  }
+}
+
+void inspect_file(std::ostream& out, const std::filesystem::path& path) {
+  const auto file = checkpoint::SafeTensors::open(path);
+  const std::string size = format_bytes(file.file_bytes());
+  if (file.metadata().contains("tare")) {
+    try {
+      const Bundle bundle = open_bundle(path);
+      add_title(out, path, "bundle, " + size + ", verified");
+      add_manifest(out, bundle.manifest());
+    } catch (const FormatError& error) {
+      add_title(out, path, "bundle, " + size + ", damaged");
+      add_line(out, "problem", error.what());
+    }
+  } else {
+    add_title(out, path, "safetensors file, " + size + ", well-formed (it has no checksums)");
+    for (const auto& [key, value] : file.metadata())
+      add_line(out, "metadata", printable(key) + ": " + printable(value));
+  }
+  add_tensors(out, "tensors", file.all());
+}
+
+}  // namespace
+
+std::string inspect(const std::filesystem::path& path) {
+  std::ostringstream out;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    inspect_checkpoint(out, path);
+  } else {
+    inspect_file(out, path);
+  }
+  return out.str();
+}
+
+}  // namespace tare
