@@ -1,0 +1,135 @@
+#include "tare/metric/loss.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+using at::Tensor;
+using ::testing::HasSubstr;
+
+// Sums of float32 in another order.
+constexpr double kTolerance = 1e-6;
+
+const Tensor kLogits = at::tensor({2.0f, 0.5f, -1.0f, 0.0f, 1.0f, 3.0f}).view({2, 3});
+Tensor labels(std::vector<int64_t> values) { return at::tensor(values); }
+
+template <class E, class F>
+std::string message(F&& call) {
+  try {
+    call();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "no exception of the expected type";
+}
+
+TEST(Loss, CrossEntropyIsMinusLogSoftmaxOfTheLabel) {
+  const ResolvedLoss loss = resolve("cross_entropy");
+  const double first = std::log(std::exp(2.0) + std::exp(0.5) + std::exp(-1.0)) - 2.0;
+  const double second = std::log(std::exp(0.0) + std::exp(1.0) + std::exp(3.0)) - 1.0;
+  const Tensor each = loss.per_sample(kLogits, labels({0, 1}));
+  ASSERT_EQ(each.sizes(), at::IntArrayRef({2}));
+  EXPECT_NEAR(each[0].item<double>(), first, kTolerance);
+  EXPECT_NEAR(each[1].item<double>(), second, kTolerance);
+  EXPECT_NEAR(loss.mean(kLogits, labels({0, 1})).item<double>(), (first + second) / 2, kTolerance);
+}
+
+TEST(Loss, MeanOfPerSampleIsMeanForEveryName) {
+  at::manual_seed(1);
+  for (const auto& name : loss_names()) {
+    const bool classes = name == "cross_entropy" || name == "nll";
+    const Tensor output = at::log_softmax(at::randn({4, 3, 5}), 1);
+    const Tensor target =
+        classes ? at::randint(3, {4, 5}, at::kLong) : at::softmax(at::randn({4, 3, 5}), 1);
+    const ResolvedLoss loss = resolve(name);
+    const Tensor each = loss.per_sample(output, target);
+    ASSERT_EQ(each.sizes(), at::IntArrayRef({4})) << name;
+    EXPECT_NEAR(each.mean().item<double>(), loss.mean(output, target).item<double>(), kTolerance)
+        << name;
+  }
+}
+
+TEST(Loss, EachNameHasItsActivation) {
+  const std::vector<std::pair<std::string, std::string>> wanted{{"bce_with_logits", "sigmoid"},
+                                                                {"cross_entropy", "softmax"},
+                                                                {"kl_div", "exp"},
+                                                                {"l1", "none"},
+                                                                {"mse", "none"},
+                                                                {"nll", "exp"},
+                                                                {"smooth_l1", "none"}};
+  ASSERT_EQ(loss_names().size(), wanted.size());
+  for (const auto& [name, activation] : wanted)
+    EXPECT_EQ(resolve(name).activation_name, activation) << name;
+  EXPECT_TRUE(at::equal(resolve("cross_entropy").activation(kLogits), at::softmax(kLogits, 1)));
+  EXPECT_TRUE(at::equal(resolve("nll").activation(kLogits), kLogits.exp()));
+  EXPECT_TRUE(at::equal(resolve("bce_with_logits").activation(kLogits), kLogits.sigmoid()));
+  EXPECT_TRUE(at::equal(resolve("mse").activation(kLogits), kLogits));
+}
+
+TEST(Loss, MeanIsDifferentiable) {
+  const Tensor output = kLogits.clone().requires_grad_(true);
+  resolve("cross_entropy").mean(output, labels({0, 2})).backward();
+  EXPECT_TRUE(output.grad().defined());
+}
+
+TEST(Loss, TakesAFunction) {
+  const Loss given = [](const Tensor& output, const Tensor& target) {
+    return output.sub(target).abs().max();
+  };
+  const ResolvedLoss loss = resolve(given);
+  EXPECT_EQ(loss.name, "custom");
+  EXPECT_FALSE(loss.per_sample);
+  EXPECT_EQ(loss.mean(at::ones({2}), at::zeros({2})).item<double>(), 1);
+  EXPECT_TRUE(at::equal(loss.activation(kLogits), kLogits));
+}
+
+TEST(Loss, UnknownNameNamesTheNearest) {
+  EXPECT_THAT(message<ConfigError>([] { (void)resolve("cross_entropi"); }),
+              HasSubstr("did you mean 'cross_entropy'?"));
+  EXPECT_THROW((void)resolve(LossFunction{}), ConfigError);
+}
+
+TEST(CheckBatch, AcceptsWhatTheLossTakes) {
+  EXPECT_NO_THROW(check_batch(resolve("cross_entropy"), kLogits, labels({0, 2})));
+  EXPECT_NO_THROW(check_batch(resolve("cross_entropy"), kLogits, labels({-100, 2})));
+  EXPECT_NO_THROW(check_batch(resolve("cross_entropy"), kLogits, at::softmax(kLogits, 1)));
+  EXPECT_NO_THROW(check_batch(resolve("mse"), kLogits, at::zeros({2, 3})));
+  const Loss custom = [](const Tensor& o, const Tensor&) { return o.sum(); };
+  EXPECT_NO_THROW(check_batch(resolve(custom), kLogits, at::zeros({2, 7}, at::kInt)));
+}
+
+TEST(CheckBatch, TellsLabelsThatTheModelHasNoOutputFor) {
+  const auto loss = resolve("cross_entropy");
+  const auto text = message<ConfigError>([&] { check_batch(loss, kLogits, labels({0, 3})); });
+  EXPECT_THAT(text, HasSubstr("class labels 0 to 3"));
+  EXPECT_THAT(text, HasSubstr("3 outputs"));
+  EXPECT_THROW(check_batch(loss, kLogits, labels({-1, 0})), ConfigError);
+}
+
+TEST(CheckBatch, TellsWrongShapesAndTypes) {
+  const auto loss = resolve("cross_entropy");
+  EXPECT_THAT(message<ShapeError>([&] { check_batch(loss, kLogits, at::zeros({2}, at::kInt)); }),
+              HasSubstr("int32 [2]"));
+  EXPECT_THAT(message<ShapeError>([&] {
+                check_batch(loss, kLogits, at::zeros({2, 1}, at::kLong));
+              }),
+              HasSubstr("target.squeeze(-1)"));
+  EXPECT_THROW(check_batch(loss, kLogits, labels({0, 1, 2})), ShapeError);
+  EXPECT_THROW(check_batch(loss, at::zeros({2}), labels({0, 1})), ShapeError);
+  EXPECT_THROW(check_batch(loss, kLogits, Tensor()), ShapeError);
+  EXPECT_THROW(check_batch(resolve("mse"), at::zeros({2, 1}), at::zeros({2})), ShapeError);
+  EXPECT_THROW(check_batch(resolve("bce_with_logits"), at::zeros({2}), labels({0, 1})), ShapeError);
+}
+
+TEST(CheckBatch, TellsTwoDevices) {
+  EXPECT_THROW(check_batch(resolve("mse"), at::zeros({2}), at::zeros({2}, at::kMeta)), DeviceError);
+}
+
+}  // namespace
+}  // namespace tare
