@@ -8,6 +8,7 @@
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/ones.h>
 #include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -45,6 +46,13 @@ const std::map<std::string, void (*)()> kBefore = {
      }},
 };
 
+/// Bytes that malloc mapped on their own for a block of 64 MiB.
+size_t separately_mapped() {
+  const size_t before = mallinfo2().hblkhd;
+  const auto tensor = at::ones({1 << 24});
+  return mallinfo2().hblkhd - before;
+}
+
 int try_init() {
   try {
     tare::init(options);
@@ -73,6 +81,7 @@ int main(int, char** argv) {
   }
   kBefore.at(thing)();
   const int result = try_init();
-  std::printf("initialized %d threads %d\n", tare::initialized(), at::get_num_threads());
+  std::printf("initialized %d threads %d mapped %zu\n", tare::initialized(), at::get_num_threads(),
+              separately_mapped());
   return result;
 }

@@ -75,6 +75,19 @@ TEST(Init, TakesAnAffinityOfOne) {
               HasSubstr("threads 1"));
 }
 
+// Pages of a block mapped on its own are new, and fault, each time.
+TEST(Init, KeepsLargeBlocksInTheHeap) {
+  EXPECT_THAT(
+      probe("nothing", "-u GLIBC_TUNABLES -u MALLOC_MMAP_THRESHOLD_ -u MALLOC_TRIM_THRESHOLD_")
+          .text,
+      HasSubstr("mapped 0\n"));
+}
+
+TEST(Init, LeavesMallocAloneWhenTheUserTunedIt) {
+  EXPECT_THAT(probe("nothing", "MALLOC_MMAP_THRESHOLD_=1000000").text,
+              ::testing::Not(HasSubstr("mapped 0\n")));
+}
+
 TEST(Init, RejectsNegativeThreads) { EXPECT_EQ(probe("negative_threads").code, 11); }
 
 TEST(Init, RunsWithoutCudaWhereItIsSwitchedOff) { EXPECT_EQ(probe("cuda_off").code, 0); }

@@ -3,12 +3,14 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -68,6 +70,16 @@ void refuse_if_late() {
         "after a seed, a convolution or a question for CUDA settled LibTorch's devices", kAdvice);
 }
 
+/// A fresh block above glibc's mmap threshold (32 MiB at most) is new pages at every allocation,
+/// each a fault. Raised, the pages stay with the process until a reclaim() trims them.
+void keep_large_blocks() {
+  for (const char* chosen_by_user :
+       {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"})
+    if (std::getenv(chosen_by_user)) return;
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
 void set_threads(int threads) {
   if (threads == 0 && std::getenv("OMP_NUM_THREADS")) return;  // LibTorch has read it
   at::set_num_threads(threads > 0 ? threads : memory::usable_processors());
@@ -97,6 +109,7 @@ std::string load_room() {
 
 void start_cuda(CudaMode mode) {
   if (mode == CudaMode::off) return;
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // read at the first CUDA call
   const bool driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
   const std::string problem = driver ? load_room() : "no NVIDIA driver (libcuda.so.1)";
   if (problem.empty()) return;
@@ -114,6 +127,7 @@ void init(const InitOptions& options) {
   refuse_if_late();
   start_cuda(options.cuda);
   set_threads(options.threads);
+  keep_large_blocks();
   done = true;
 }
 

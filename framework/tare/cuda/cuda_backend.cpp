@@ -1,0 +1,159 @@
+#include "tare/cuda/cuda_backend.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/ops/ones.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "tare/cuda/nvml.h"
+
+namespace tare::cuda {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+std::string pci_bus_id(c10::DeviceIndex index) {
+  char text[32] = {};
+  return cudaDeviceGetPCIBusId(text, sizeof(text), index) == cudaSuccess ? text : "";
+}
+
+/// The allocator must know its devices before anything can be attached to it or asked of it.
+void start(Shared& shared) {
+  static std::once_flag once;
+  std::call_once(once, [&shared] {
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    allocator::attachAllocatorTraceTracker(
+        [&shared](const allocator::TraceEntry& entry) { shared.book.note(entry); });
+  });
+}
+
+class CudaBackend final : public memory::DeviceBackend {
+ public:
+  CudaBackend(c10::DeviceIndex index, Shared& shared)
+      : index_(index), shared_(shared), nvml_(pci_bus_id(index)) {}
+
+  c10::Device device() const override { return {c10::kCUDA, index_}; }
+
+  std::string name() const override {
+    cudaDeviceProp properties{};
+    return cudaGetDeviceProperties(&properties, index_) == cudaSuccess ? properties.name
+                                                                       : "CUDA device";
+  }
+
+  memory::Usage usage() const override {
+    const auto now = stats();
+    return {now.allocated_bytes[0].current, now.reserved_bytes[0].current,
+            nvml_.process_bytes().value_or(0), now.allocation[0].current};
+  }
+
+  memory::MemoryInfo memory_info() const override {
+    start(shared_);
+    const auto [free, total] = allocator::get()->getMemoryInfo(index_);
+    const auto now = stats();
+    const int64_t cached = now.reserved_bytes[0].current - now.allocated_bytes[0].current;
+    return {static_cast<int64_t>(total), static_cast<int64_t>(free) + cached};
+  }
+
+  std::optional<double> utilisation() const override { return nvml_.utilisation(); }
+
+  void set_budget(std::optional<int64_t> bytes) override {
+    if (bytes.value_or(0) < 0)
+      shared_.services.reject("memory.set_budget",
+                              "the budget must be >= 0 bytes, got " + std::to_string(*bytes));
+    start(shared_);
+    const auto total = static_cast<double>(allocator::get()->getMemoryInfo(index_).second);
+    const double fraction = bytes ? std::min(1.0, static_cast<double>(*bytes) / total) : 1.0;
+    allocator::setMemoryFraction(fraction, index_);
+    const std::lock_guard lock(mutex_);
+    budget_ = bytes;
+  }
+
+  std::optional<int64_t> budget() const override {
+    const std::lock_guard lock(mutex_);
+    return budget_;
+  }
+
+  void warm() override {
+    start(shared_);
+    static_cast<void>(at::ones({1}, at::TensorOptions(device())));
+    synchronize();
+  }
+
+  memory::Reclaimed reclaim() override {
+    start(shared_);
+    const auto before = usage();
+    synchronize();
+    at::cuda::clearCublasWorkspaces();
+    at::getHostAllocator(at::kCUDA)->empty_cache();
+    allocator::emptyCache();
+    const auto after = usage();
+    return {std::max<int64_t>(0, before.reserved_bytes - after.reserved_bytes),
+            std::max<int64_t>(0, before.process_bytes - after.process_bytes)};
+  }
+
+  uint64_t sequence() const override {
+    start(shared_);
+    return shared_.book.sequence();
+  }
+
+  std::vector<memory::LiveBlock> live_blocks(uint64_t born_after) const override {
+    start(shared_);
+    return shared_.book.live_blocks(index_, born_after);
+  }
+
+  void open_peak(memory::PeakRecord& record) override {
+    const std::lock_guard lock(mutex_);
+    peaks_.open(record, set_boundary());
+  }
+
+  void close_peak(memory::PeakRecord& record) override {
+    const std::lock_guard lock(mutex_);
+    set_boundary();
+    peaks_.close(record);
+  }
+
+  void refresh_peaks() const override {
+    const std::lock_guard lock(mutex_);
+    peaks_.fold(stats().allocated_bytes[0].peak);
+  }
+
+ private:
+  c10::CachingDeviceAllocator::DeviceStats stats() const {
+    start(shared_);
+    return allocator::getDeviceStats(index_);
+  }
+
+  /// Folds the allocator's peak into the open scopes and starts it anew; returns the bytes
+  /// allocated now.
+  int64_t set_boundary() {
+    const auto allocated = stats().allocated_bytes[0];
+    peaks_.fold(allocated.peak);
+    allocator::resetPeakStats(index_);
+    return allocated.current;
+  }
+
+  void synchronize() const {
+    const c10::cuda::CUDAGuard guard(index_);
+    c10::cuda::device_synchronize();
+  }
+
+  c10::DeviceIndex index_;
+  Shared& shared_;
+  NvmlDevice nvml_;
+  mutable std::mutex mutex_;
+  mutable memory::OpenPeaks peaks_;
+  std::optional<int64_t> budget_;
+};
+
+}  // namespace
+
+std::unique_ptr<memory::DeviceBackend> make_cuda_backend(c10::DeviceIndex index, Shared& shared) {
+  return std::make_unique<CudaBackend>(index, shared);
+}
+
+}  // namespace tare::cuda

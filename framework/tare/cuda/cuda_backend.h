@@ -1,0 +1,28 @@
+// A CUDA device as a DeviceBackend, on LibTorch's caching allocator.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+
+#include "tare/cuda/block_book.h"
+#include "tare/memory/room.h"
+
+namespace tare::cuda {
+
+/// What the backends of all devices share; lives until the process ends.
+struct Shared {
+  explicit Shared(memory::HostServices& host) : services(host), book(host) {}
+  memory::HostServices& services;
+  BlockBook book;
+};
+
+/// Touches no device: context and allocator are set up by the first call that needs them.
+///
+/// Allocated bytes are rounded up to 512 by the allocator; live blocks carry the bytes asked for.
+/// Peaks are the allocator's own peak, which a scope resets when it opens or closes: other code
+/// that resets it meanwhile makes the peaks of open scopes too low.
+[[nodiscard]] std::unique_ptr<memory::DeviceBackend> make_cuda_backend(c10::DeviceIndex index,
+                                                                       Shared& shared);
+
+}  // namespace tare::cuda

@@ -1,0 +1,175 @@
+// What every DeviceBackend must do. A device's test defines a traits type with a static prepare(),
+// which returns the reason why there is no such device here (empty: there is), and a static
+// device(), and instantiates the suite:
+//   INSTANTIATE_TYPED_TEST_SUITE_P(Host, BackendContract, HostTraits);
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/phase.h"
+
+namespace tare::memory {
+
+template <class Traits>
+class BackendContract : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = Traits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
+    backend_ = &backend(Traits::device());
+    backend_->warm();
+    backend_->reclaim();
+    start_ = backend_->usage();
+  }
+  void TearDown() override {
+    if (!backend_) return;
+    backend_->set_budget({});
+    EXPECT_EQ(backend_->usage().allocated_bytes, start_.allocated_bytes);
+    EXPECT_EQ(backend_->usage().blocks, start_.blocks);
+  }
+
+  /// Sizes are whole MiB, so that no allocator's rounding shows.
+  [[nodiscard]] at::Tensor take(int64_t mebibytes) const {
+    return at::empty({mebibytes << 20}, at::TensorOptions(Traits::device()).dtype(at::kByte));
+  }
+  void touch(int64_t mebibytes) const { static_cast<void>(take(mebibytes)); }
+  [[nodiscard]] int64_t allocated() const {
+    return backend_->usage().allocated_bytes - start_.allocated_bytes;
+  }
+  [[nodiscard]] static int64_t peak(const PeakScope& scope) {
+    return scope.peak_above_start_bytes() >> 20;
+  }
+
+  DeviceBackend* backend_ = nullptr;
+  Usage start_;
+};
+
+TYPED_TEST_SUITE_P(BackendContract);
+
+TYPED_TEST_P(BackendContract, SaysWhatItIs) {
+  EXPECT_EQ(this->backend_->device(), TypeParam::device());
+  EXPECT_FALSE(this->backend_->name().empty());
+  EXPECT_THAT(devices(), ::testing::Contains(TypeParam::device()));
+}
+
+TYPED_TEST_P(BackendContract, CountsAllocationsAndBlocks) {
+  auto a = this->take(3);
+  const auto b = this->take(5);
+  EXPECT_EQ(this->allocated(), 8_MiB);
+  EXPECT_EQ(this->backend_->usage().blocks, this->start_.blocks + 2);
+  EXPECT_GE(this->backend_->usage().reserved_bytes, this->backend_->usage().allocated_bytes);
+  a.reset();
+  EXPECT_EQ(this->allocated(), 5_MiB);
+}
+
+TYPED_TEST_P(BackendContract, KnowsTheMemoryOfTheMachine) {
+  const auto info = this->backend_->memory_info();
+  EXPECT_GT(info.available_bytes, 0);
+  EXPECT_GE(info.total_bytes, info.available_bytes);
+}
+
+TYPED_TEST_P(BackendContract, GivesUtilisationAsAShareOrNot) {
+  const auto share = this->backend_->utilisation();
+  EXPECT_GE(share.value_or(0), 0.0);
+  EXPECT_LE(share.value_or(0), 1.0);
+}
+
+TYPED_TEST_P(BackendContract, MeasuresNestedPeaks) {
+  const PeakScope outer(TypeParam::device());
+  this->touch(8);
+  const auto held = this->take(2);
+  {
+    const PeakScope inner(TypeParam::device());
+    this->touch(3);
+    EXPECT_EQ(this->peak(inner), 3);
+  }
+  EXPECT_EQ(this->peak(outer), 8);
+  this->touch(10);
+  EXPECT_EQ(this->peak(outer), 12);
+  EXPECT_EQ(outer.peak_bytes(), outer.start_bytes() + 12_MiB);
+}
+
+TYPED_TEST_P(BackendContract, MeasuresOverlappingPeaks) {
+  std::optional<PeakScope> first(std::in_place, TypeParam::device());
+  this->touch(2);
+  std::optional<PeakScope> second(std::in_place, TypeParam::device());
+  this->touch(6);
+  EXPECT_EQ(this->peak(*first), 6);
+  first.reset();
+  this->touch(4);
+  EXPECT_EQ(this->peak(*second), 6);
+  const PeakScope third(TypeParam::device());
+  EXPECT_EQ(this->peak(third), 0);
+}
+
+TYPED_TEST_P(BackendContract, RefusesAboveTheBudget) {
+  this->backend_->set_budget(this->start_.reserved_bytes + 64_MiB);
+  EXPECT_EQ(this->backend_->budget(), this->start_.reserved_bytes + 64_MiB);
+  std::exception_ptr refusal;
+  try {
+    this->touch(200);
+  } catch (const c10::OutOfMemoryError&) {
+    refusal = std::current_exception();
+  }
+  ASSERT_TRUE(refusal) << "200 MiB were granted within 64 MiB";
+  const auto info = classify(refusal);
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->asked_bytes, 200_MiB);
+  EXPECT_EQ(this->allocated(), 0);
+  EXPECT_NO_THROW(this->touch(8));
+  this->backend_->set_budget({});
+  EXPECT_EQ(this->backend_->budget(), std::nullopt);
+  EXPECT_NO_THROW(this->touch(200));
+}
+
+TYPED_TEST_P(BackendContract, RejectsANegativeBudget) {
+  EXPECT_THROW(this->backend_->set_budget(-1), ConfigError);
+}
+
+TYPED_TEST_P(BackendContract, ReclaimsCachesAndLeavesLiveTensors) {
+  const auto held = this->take(4).fill_(7);
+  this->take(64).fill_(1);
+  const auto back = this->backend_->reclaim();
+  EXPECT_GT(back.reserved_bytes + back.process_bytes, 0);
+  EXPECT_EQ(this->allocated(), 4_MiB);
+  EXPECT_EQ(held.sum().template item<int64_t>(), 7 * 4_MiB);
+}
+
+TYPED_TEST_P(BackendContract, ListsLiveBlocksByBirth) {
+  const auto old = this->take(1);
+  const auto mark = this->backend_->sequence();
+  EXPECT_TRUE(this->backend_->live_blocks(mark).empty());
+  const auto first = this->take(2);
+  this->touch(3);
+  const auto second = [this] {
+    const Phase phase(PhaseKind::step);
+    return this->take(4);
+  }();
+  const auto born = this->backend_->live_blocks(mark);
+  ASSERT_EQ(born.size(), 2U);
+  EXPECT_EQ(born[0].data, first.data_ptr());
+  EXPECT_EQ(born[0].bytes, 2_MiB);
+  EXPECT_EQ(born[0].sequence, mark + 1);
+  EXPECT_EQ(born[1].data, second.data_ptr());
+  EXPECT_EQ(phase_name(born[1].phase), "step");
+  EXPECT_EQ(this->backend_->sequence(), mark + 3);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(BackendContract, SaysWhatItIs, CountsAllocationsAndBlocks,
+                            KnowsTheMemoryOfTheMachine, GivesUtilisationAsAShareOrNot,
+                            MeasuresNestedPeaks, MeasuresOverlappingPeaks, RefusesAboveTheBudget,
+                            RejectsANegativeBudget, ReclaimsCachesAndLeavesLiveTensors,
+                            ListsLiveBlocksByBirth);
+
+}  // namespace tare::memory
