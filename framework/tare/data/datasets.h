@@ -1,0 +1,97 @@
+// Data sets by name, as recipes and `tare data` use them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tare/config/field.h"
+#include "tare/data/dataset.h"
+#include "tare/data/digits.h"
+#include "tare/data/splits.h"
+
+namespace tare {
+
+/// Which data and how it is parted. Fields that the named data set does not use must keep their
+/// defaults.
+struct DataOptions {
+  std::string name = "digits";  ///< see datasets::names()
+  int64_t size =
+      0;  ///< height and width of the images; 0: the data's own (28 for generated digits)
+  int64_t count =
+      0;  ///< generated digits: images, 0: 10,000; others: only the first `count`, 0: all
+  std::string style{};             ///< generated_digits: printed (default) | written
+  int64_t seed = 0;                ///< of the generator and of the split
+  std::string images{}, labels{};  ///< idx: the two files
+  std::string folder{};            ///< png_folder: one folder a class
+  int64_t channels = 0;            ///< png_folder: 1 grey, 3 RGB, 0: the first file's
+  double train = 0.8, valid = 0.2,
+         test = 0;          ///< parts: fractions up to 1, counts above (see SplitSizes)
+  Transforms transforms{};  ///< in order, after the change to `size`
+  bool download = true;     ///< digits, mnist10k, mnist: may use the network
+  bool operator==(const DataOptions&) const = default;
+};
+void visit_fields(auto& visit, DataOptions& o) {
+  visit("name", o.name)("size", o.size, config::between(0, 16384))(
+      "count", o.count, config::at_least(0))("style", o.style)("seed", o.seed, config::at_least(0))(
+      "images", o.images)("labels", o.labels)("folder", o.folder)(
+      "channels", o.channels, config::between(0, 3))("train", o.train, config::at_least(0))(
+      "valid", o.valid, config::at_least(0))("test", o.test, config::at_least(0))(
+      "transforms", o.transforms)("download", o.download);
+}
+
+/// Digits and where they were found.
+struct DigitsSource {
+  std::string description{};  ///< one line: what, how many, from where
+  DatasetPtr data{};          ///< uint8 [1, 28, 28] before transforms, labels "0" to "9"
+  bool real = false;          ///< false: drawn
+};
+
+struct FindDigitsOptions {
+  bool download = true;   ///< may use the network
+  int64_t count = 10000;  ///< of drawn digits
+  int64_t seed = 0;       ///< of drawn digits
+};
+
+/// The 10,000 test images of MNIST from the first place that has them: $TARE_DATA_DIR, its
+/// mnist10k/, the cache
+/// (${TARE_HOME:-~/.cache/tare}/data/mnist10k), ../shared/data/mnist10k from the current folder or
+/// from $TARE_SOURCE_DIR, a download into the cache; else drawn digits in the written style, with
+/// the reason. A place that has the files but broken ones is an error, not passed over:
+/// FormatError.
+[[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
+
+namespace datasets {
+
+struct Info {
+  std::string name;
+  std::string summary;  ///< one line for `tare ls datasets`
+};
+/// Every named data set, sorted.
+[[nodiscard]] const std::vector<Info>& list();
+[[nodiscard]] std::vector<std::string> names();
+
+struct Named {
+  Splits splits;              ///< without a test part of its own, `test` is `valid` again
+  std::string description{};  ///< one line: what, from where, how it was parted
+};
+/// Throws ConfigError for an unknown name (naming the nearest), an option out of range, or one that
+/// the data set does not take; IoError and FormatError from the files.
+[[nodiscard]] Named make(const DataOptions& options);
+
+/// Downloads "mnist10k" or "mnist" into the cache, or finds it there; returns the folder. Throws
+/// ConfigError for a data set that is not downloaded.
+std::filesystem::path fetch(const std::string& name);
+
+/// Writes generated digits as images-idx3-ubyte.gz and labels-idx1-ubyte.gz into `folder`; returns
+/// the two paths.
+std::vector<std::filesystem::path> make_files(const std::string& name,
+                                              const std::filesystem::path& folder,
+                                              const GeneratedDigits& options = {});
+
+/// ${TARE_HOME:-~/.cache/tare}/data
+[[nodiscard]] std::filesystem::path cache_folder();
+
+}  // namespace datasets
+}  // namespace tare

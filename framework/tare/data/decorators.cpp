@@ -1,0 +1,153 @@
+#include <optional>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/data/gather.h"
+#include "tare/transform/random.h"
+
+namespace tare {
+namespace {
+
+const DatasetPtr& checked(const char* where, const DatasetPtr& base) {
+  if (!base) throw ConfigError(where, "the data set is null, give one");
+  return base;
+}
+
+// Passes on what a decorator does not change.
+class Decorator : public Dataset {
+ public:
+  Decorator(const char* where, DatasetPtr base) : base_(std::move(base)) {
+    (void)checked(where, base_);
+  }
+  [[nodiscard]] int64_t size() const override { return base_->size(); }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
+  [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
+  [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
+
+ protected:
+  DatasetPtr base_;
+};
+
+class Transformed : public Decorator {
+ public:
+  Transformed(DatasetPtr base, Transforms own)
+      : Decorator("data.transformed", std::move(base)), own_(std::move(own)) {
+    sample_shape_ = own_.output_shape(base_->sample_shape());
+    std::vector<Transform> steps;
+    if (base_->transforms()) steps = base_->transforms()->steps();
+    depth_ = steps.size();
+    steps.insert(steps.end(), own_.steps().begin(), own_.steps().end());
+    all_ = Transforms(std::move(steps));
+  }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    Batch batch = base_->get(request);
+    const bool random = request.training && own_.random();
+    std::vector<uint64_t> seeds;
+    // Another seed than that of the base's own random steps, which are at the same places of their
+    // list.
+    if (random) seeds = sample_seeds({request.indices, derive_seed(request.seed, ~depth_), true});
+    batch.input = own_.apply(batch.input.contiguous(), seeds, random);
+    return batch;
+  }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
+  [[nodiscard]] const Transforms* transforms() const override { return &all_; }
+  [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
+
+ private:
+  Transforms own_, all_;
+  uint64_t depth_ = 0;
+  std::vector<int64_t> sample_shape_;
+};
+
+class Subset : public Decorator {
+ public:
+  Subset(DatasetPtr base, std::vector<int64_t> indices, bool random)
+      : Decorator("data.subset", std::move(base)), indices_(std::move(indices)), random_(random) {
+    if (indices_.empty())
+      throw ConfigError("data.subset", "the list of samples is empty, give at least one");
+    check_indices(indices_, base_->size());
+  }
+  [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    check_indices(request.indices, size());
+    std::vector<int64_t> mapped;
+    mapped.reserve(request.indices.size());
+    for (const int64_t index : request.indices)
+      mapped.push_back(indices_[static_cast<size_t>(index)]);
+    return base_->get({mapped, request.seed, request.training && random_});
+  }
+  [[nodiscard]] at::Tensor targets() const override {
+    const at::Tensor all = base_->targets();
+    return all.defined() ? gather_rows(all.contiguous(), indices_) : all;
+  }
+
+ private:
+  std::vector<int64_t> indices_;
+  bool random_;
+};
+
+class Mapped : public Decorator {
+ public:
+  Mapped(DatasetPtr base, std::function<Batch(Batch)> function, std::vector<int64_t> sample_shape)
+      : Decorator("data.map", std::move(base)),
+        function_(std::move(function)),
+        sample_shape_(std::move(sample_shape)) {
+    if (!function_) throw ConfigError("data.map", "the function is empty, give one");
+    if (sample_shape_.empty()) sample_shape_ = base_->sample_shape();
+  }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    Batch batch = function_(base_->get(request));
+    const auto expected = static_cast<int64_t>(request.indices.size());
+    if (batch.size() != expected || (batch.target.defined() && batch.target.size(0) != expected))
+      throw ShapeError("data.map",
+                       "a function that keeps the number of samples, " + std::to_string(expected),
+                       std::to_string(batch.size()));
+    return batch;
+  }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
+
+ private:
+  std::function<Batch(Batch)> function_;
+  std::vector<int64_t> sample_shape_;
+};
+
+class Cached : public Decorator {
+ public:
+  explicit Cached(DatasetPtr base) : Decorator("data.cache", std::move(base)) {
+    if (base_->transforms()) transforms_ = base_->transforms()->deterministic();
+    const Batch all = get_all(*base_);
+    base_ = tensor_dataset(all.input, all.target, base_->labels());
+  }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    return base_->get(request);
+  }
+  [[nodiscard]] const Transforms* transforms() const override {
+    return transforms_ ? &*transforms_ : nullptr;
+  }
+  [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
+
+ private:
+  std::optional<Transforms> transforms_;
+};
+
+}  // namespace
+
+DatasetPtr transformed(const DatasetPtr& base, const Transforms& transforms) {
+  if (const auto* tensors =
+          dynamic_cast<const TensorDataset*>(checked("data.transformed", base).get()))
+    return tensors->with(transforms);
+  return std::make_shared<Transformed>(base, transforms);
+}
+
+DatasetPtr subset(const DatasetPtr& base, std::vector<int64_t> indices, bool random) {
+  return std::make_shared<Subset>(base, std::move(indices), random);
+}
+
+DatasetPtr map(const DatasetPtr& base, std::function<Batch(Batch)> function,
+               std::vector<int64_t> sample_shape) {
+  return std::make_shared<Mapped>(base, std::move(function), std::move(sample_shape));
+}
+
+DatasetPtr cache(const DatasetPtr& base) { return std::make_shared<Cached>(base); }
+
+}  // namespace tare

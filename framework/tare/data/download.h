@@ -1,0 +1,37 @@
+// Files from the network, by the `curl` program, checked before they take their name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare {
+
+struct RemoteFile {
+  std::string name{};    ///< on disk; a single safe path component
+  std::string url{};     ///< http or https
+  int64_t bytes = 0;     ///< exact size
+  std::string sha256{};  ///< 64 lower-case hexadecimal digits
+};
+
+/// A set of files with where they come from: data/<name>.yaml.
+struct Manifest {
+  std::string name{}, source{}, licence{};
+  std::vector<RemoteFile> files{};
+};
+
+/// Reads a manifest from YAML. Throws ConfigError.
+[[nodiscard]] Manifest parse_manifest(std::string_view yaml, const std::string& file);
+
+/// SHA-256 of a file as 64 lower-case hexadecimal digits. Throws IoError.
+[[nodiscard]] std::string sha256_of(const std::filesystem::path& path);
+
+/// Loads `file` into `folder` (made if missing), unless it is there with the right size and hash.
+/// It has its name only once size and hash were right; nothing else stays behind. No shell is used;
+/// redirections stay on http and https. Throws IoError with curl's message (or that curl is
+/// missing), FormatError for another size or hash.
+void download(const RemoteFile& file, const std::filesystem::path& folder);
+
+}  // namespace tare

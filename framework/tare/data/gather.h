@@ -1,0 +1,42 @@
+// What the data sets of this room share; not for users.
+#pragma once
+
+#include <optional>
+
+#include "tare/data/dataset.h"
+
+namespace tare {
+
+/// Throws ConfigError unless every index is in [0, size).
+void check_indices(std::span<const int64_t> indices, int64_t size);
+/// The rows of a contiguous host tensor as a new one; each row in [0, source.size(0)).
+[[nodiscard]] at::Tensor gather_rows(const at::Tensor& source, std::span<const int64_t> rows);
+/// What transforms take as seeds of the samples of a request.
+[[nodiscard]] std::vector<uint64_t> sample_seeds(const BatchRequest& request);
+/// The whole data set in one batch, without random transforms.
+[[nodiscard]] Batch get_all(const Dataset& data);
+
+/// See tensor_dataset(). With transforms, gather and transforms are one pass.
+class TensorDataset : public Dataset {
+ public:
+  TensorDataset(const at::Tensor& input, const at::Tensor& target, std::vector<std::string> labels,
+                std::optional<Transforms> transforms);
+  [[nodiscard]] int64_t size() const override { return input_.size(0); }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override;
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
+  [[nodiscard]] std::vector<std::string> labels() const override { return labels_; }
+  [[nodiscard]] const Transforms* transforms() const override {
+    return transforms_ ? &*transforms_ : nullptr;
+  }
+  [[nodiscard]] at::Tensor targets() const override { return target_; }
+  /// The same tensors with further transforms.
+  [[nodiscard]] DatasetPtr with(const Transforms& more) const;
+
+ private:
+  at::Tensor input_, target_;
+  std::vector<std::string> labels_;
+  std::optional<Transforms> transforms_;
+  std::vector<int64_t> sample_shape_;
+};
+
+}  // namespace tare

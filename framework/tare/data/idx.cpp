@@ -1,0 +1,231 @@
+#include "tare/data/idx.h"
+
+#include <ATen/ops/empty.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+
+namespace tare {
+namespace {
+
+constexpr uint8_t kUnsignedBytes = 0x08;
+constexpr int64_t kDeflateRatio = 1032;  // the most that deflate can shrink (zlib's technical page)
+
+// Bytes of a file, through inflate when it is gzip.
+class IdxSource {
+ public:
+  explicit IdxSource(const std::filesystem::path& path) : file_(path, io::Mode::read) {
+    refill();
+    gzip_ = have_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
+    if (gzip_ && inflateInit2(&stream_, 15 + 16) != Z_OK) throw std::bad_alloc();
+  }
+  ~IdxSource() {
+    if (gzip_) inflateEnd(&stream_);
+  }
+  IdxSource(const IdxSource&) = delete;
+  IdxSource& operator=(const IdxSource&) = delete;
+
+  [[nodiscard]] bool gzip() const { return gzip_; }
+  [[nodiscard]] int64_t file_size() const { return file_.size(); }
+  [[noreturn]] void refuse(std::string part, std::string_view problem) const {
+    throw FormatError("data.read_idx", file_.path().string(), std::move(part), problem);
+  }
+
+  // Exactly `size` bytes, or FormatError naming `part`.
+  void read(void* out, size_t size, const char* part) {
+    if (take(static_cast<uint8_t*>(out), size) != size) refuse(part, "the file ends too early");
+  }
+  // Throws unless everything has been read.
+  void expect_end() {
+    uint8_t surplus = 0;
+    if (take(&surplus, 1) != 0) refuse("values", "the file holds more than its header says");
+    if (gzip_ && stream_.avail_in == 0) {
+      refill();
+      stream_.avail_in = static_cast<uInt>(have_);
+    }
+    if (gzip_ && stream_.avail_in != 0) refuse("gzip", "bytes follow the end of the stream");
+  }
+
+ private:
+  void refill() { have_ = file_.read(buffer_.data(), buffer_.size()), used_ = 0; }
+
+  size_t take(uint8_t* out, size_t size) {
+    if (gzip_) return inflate_into(out, size);
+    size_t done = 0;
+    while (done < size) {
+      if (used_ == have_) refill();
+      if (have_ == 0) break;
+      const size_t part = std::min(size - done, have_ - used_);
+      std::memcpy(out + done, buffer_.data() + used_, part);
+      used_ += part;
+      done += part;
+    }
+    return done;
+  }
+
+  size_t inflate_into(uint8_t* out, size_t size) {
+    size_t done = 0;
+    while (done < size && !ended_) {
+      if (stream_.avail_in == 0) feed();
+      const size_t step = std::min<size_t>(size - done, 1U << 30);
+      stream_.next_out = out + done;
+      stream_.avail_out = static_cast<uInt>(step);
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      done += step - stream_.avail_out;
+      ended_ = status == Z_STREAM_END;
+      if (status != Z_OK && status != Z_STREAM_END)
+        refuse("gzip", stream_.msg ? stream_.msg : "the stream is broken");
+    }
+    return done;
+  }
+  void feed() {
+    if (used_ == have_ || stream_.next_in != nullptr) refill();
+    if (have_ == 0) refuse("gzip", "the stream is truncated");
+    stream_.next_in = buffer_.data();
+    stream_.avail_in = static_cast<uInt>(have_);
+  }
+
+  io::File file_;
+  std::array<uint8_t, 1 << 16> buffer_{};
+  size_t have_ = 0, used_ = 0;
+  bool gzip_ = false, ended_ = false;
+  z_stream stream_{};
+};
+
+std::vector<int64_t> read_shape(IdxSource& source) {
+  std::array<uint8_t, 4> magic{};
+  source.read(magic.data(), magic.size(), "magic number");
+  if (magic[0] != 0 || magic[1] != 0) source.refuse("magic number", "is not that of an IDX file");
+  if (magic[2] != kUnsignedBytes)
+    source.refuse("magic number",
+                  "type " + std::to_string(magic[2]) + " is not read, only 8 (unsigned bytes)");
+  if (magic[3] < 1 || magic[3] > 4)
+    source.refuse("magic number", std::to_string(magic[3]) + " dimensions, allowed are 1 to 4");
+  std::vector<int64_t> shape;
+  for (int d = 0; d < magic[3]; ++d) {
+    std::array<uint8_t, 4> b{};
+    source.read(b.data(), b.size(), "dimensions");
+    shape.push_back(int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3]);
+  }
+  return shape;
+}
+
+// Bytes of values, once the header is believed.
+int64_t checked_bytes(const IdxSource& source, const std::vector<int64_t>& shape, int64_t limit) {
+  int64_t bytes = 1;
+  for (const int64_t dimension : shape) {
+    if (dimension == 0) source.refuse("dimensions", "a dimension is 0");
+    if (__builtin_mul_overflow(bytes, dimension, &bytes) || bytes > limit)
+      source.refuse("dimensions",
+                    "claim more than " + std::to_string(limit) + " bytes, which is the limit");
+  }
+  const int64_t header = 4 + 4 * static_cast<int64_t>(shape.size()), stored = source.file_size();
+  if (!source.gzip() && stored != header + bytes)
+    source.refuse("size", "the header claims " + std::to_string(header + bytes) +
+                              " bytes, the file has " + std::to_string(stored));
+  if (source.gzip() && header + bytes > stored * kDeflateRatio)
+    source.refuse("size", "the header claims more than the compressed file can hold");
+  return bytes;
+}
+
+std::string header_of(const at::Tensor& values) {
+  std::string header{0, 0, static_cast<char>(kUnsignedBytes), static_cast<char>(values.dim())};
+  for (const int64_t dimension : values.sizes())
+    for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(dimension >> shift);
+  return header;
+}
+
+// A gzip stream (no name, no time) written piece by piece.
+class GzipWriter {
+ public:
+  explicit GzipWriter(io::File& file) : file_(file) {
+    if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
+      throw std::bad_alloc();
+  }
+  ~GzipWriter() { deflateEnd(&stream_); }
+  GzipWriter(const GzipWriter&) = delete;
+  GzipWriter& operator=(const GzipWriter&) = delete;
+
+  void write(const void* data, size_t size, bool last) {
+    stream_.next_in = static_cast<Bytef*>(const_cast<void*>(data));
+    stream_.avail_in = static_cast<uInt>(size);
+    do {
+      stream_.next_out = buffer_.data();
+      stream_.avail_out = static_cast<uInt>(buffer_.size());
+      deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
+      file_.write(buffer_.data(), buffer_.size() - stream_.avail_out);
+    } while (stream_.avail_out == 0);
+  }
+
+ private:
+  io::File& file_;
+  std::array<Bytef, 1 << 16> buffer_{};
+  z_stream stream_{};
+};
+
+void write_compressed(io::File& file, const std::string& header,
+                      std::span<const std::byte> values) {
+  constexpr size_t kPiece = size_t{1} << 30;
+  GzipWriter writer(file);
+  writer.write(header.data(), header.size(), false);
+  for (; values.size() > kPiece; values = values.subspan(kPiece))
+    writer.write(values.data(), kPiece, false);
+  writer.write(values.data(), values.size(), true);
+}
+
+}  // namespace
+
+at::Tensor read_idx(const std::filesystem::path& path, int64_t limit_bytes) {
+  IdxSource source(path);
+  const std::vector<int64_t> shape = read_shape(source);
+  const int64_t bytes = checked_bytes(source, shape, limit_bytes);
+  at::Tensor values = at::empty(shape, at::kByte);
+  source.read(values.mutable_data_ptr(), static_cast<size_t>(bytes), "values");
+  source.expect_end();
+  return values;
+}
+
+void write_idx(const std::filesystem::path& path, const at::Tensor& values) {
+  if (!values.defined() || values.scalar_type() != at::kByte || values.dim() < 1 ||
+      values.dim() > 4 || !values.device().is_cpu() || values.numel() == 0 ||
+      std::ranges::any_of(values.sizes(), [](int64_t d) { return d > UINT32_MAX; }))
+    throw ShapeError("data.write_idx", "uint8 with 1 to 4 dimensions on the host",
+                     values.defined() ? values.toString() + " " + c10::str(values.sizes())
+                                      : "an undefined tensor");
+  const at::Tensor kept = values.contiguous();
+  const std::span bytes(static_cast<const std::byte*>(kept.const_data_ptr()), kept.nbytes());
+  const std::string header = header_of(kept);
+  io::write_atomically(path, [&](io::File& file) {
+    if (path.extension() == ".gz") return write_compressed(file, header, bytes);
+    file.write(header);
+    file.write(bytes.data(), bytes.size());
+  });
+}
+
+DatasetPtr idx_dataset(const std::filesystem::path& images, const std::filesystem::path& labels) {
+  const at::Tensor pixels = read_idx(images), classes = read_idx(labels);
+  if (pixels.dim() != 3)
+    throw FormatError(
+        "data.idx", images.string(), "dimensions",
+        "images need 3 (samples, height, width), got " + std::to_string(pixels.dim()));
+  if (classes.dim() != 1 || classes.size(0) != pixels.size(0))
+    throw FormatError("data.idx", labels.string(), "dimensions",
+                      "one label for each of the " + std::to_string(pixels.size(0)) +
+                          " images is needed, got shape " + c10::str(classes.sizes()));
+  const at::Tensor target = classes.to(at::kLong);
+  const int64_t* label = target.const_data_ptr<int64_t>();
+  std::vector<std::string> names;
+  for (int64_t c = 0; c <= *std::max_element(label, label + target.numel()); ++c)
+    names.push_back(std::to_string(c));
+  return tensor_dataset(pixels.unsqueeze(1), target, std::move(names));
+}
+
+}  // namespace tare

@@ -1,0 +1,121 @@
+#include "tare/data/loader.h"
+
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/data/prefetch.h"
+#include "tare/transform/random.h"
+
+namespace tare {
+namespace {
+
+// Not the number of any sample, so that the order is unrelated to what is random in the samples.
+constexpr uint64_t kOrder = ~uint64_t{0};
+
+void check(const DatasetPtr& data, const LoaderOptions& o) {
+  const auto require = [](bool good, const std::string& problem) {
+    if (!good) throw ConfigError("data.loader", problem);
+  };
+  require(data != nullptr, "the data set is null, give one");
+  require(data->size() > 0, "the data set is empty, give at least one sample");
+  require(o.batch >= 1, "batch must be >= 1, got " + std::to_string(o.batch));
+  require(o.workers >= 0 && o.workers <= 256,
+          "workers must be in [0, 256], got " + std::to_string(o.workers));
+  require(o.prefetch >= 1, "prefetch must be >= 1, got " + std::to_string(o.prefetch));
+  require(!o.drop_last || o.batch <= data->size(),
+          "drop_last with batch " + std::to_string(o.batch) + " leaves nothing of " +
+              std::to_string(data->size()) + " samples: lower the batch or keep the last one");
+}
+
+}  // namespace
+
+struct Loader::State {
+  DatasetPtr data;
+  LoaderOptions options;
+  int64_t batches = 0, position = 0;
+  bool started = false;
+  uint64_t epoch_seed = 0;
+  std::vector<int64_t> order;
+  std::unique_ptr<Prefetch> prefetch;  // last: its threads read the members above
+
+  [[nodiscard]] Batch make(int64_t index) const {
+    const int64_t begin = index * options.batch,
+                  size = std::min(options.batch, data->size() - begin);
+    const std::span<const int64_t> all(order);
+    return data->get({all.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)),
+                      epoch_seed, options.training});
+  }
+  void end() {
+    prefetch.reset();
+    started = false;
+  }
+};
+
+Loader::Loader(DatasetPtr data, const LoaderOptions& options) : state_(std::make_unique<State>()) {
+  check(data, options);
+  state_->data = std::move(data);
+  state_->options = options;
+  const int64_t size = state_->data->size();
+  state_->batches = options.drop_last ? size / options.batch : (size - 1) / options.batch + 1;
+}
+
+Loader::~Loader() = default;
+
+void Loader::start(int64_t epoch, int64_t position) {
+  if (epoch < 0 || position < 0 || position > state_->batches)
+    throw ConfigError("data.loader", "start needs an epoch >= 0 and a position in [0, " +
+                                         std::to_string(state_->batches) + "], got " +
+                                         std::to_string(epoch) + " and " +
+                                         std::to_string(position));
+  stop();
+  const LoaderOptions& o = state_->options;
+  state_->epoch_seed = derive_seed(o.seed, static_cast<uint64_t>(epoch));
+  if (o.shuffle) {
+    state_->order = permutation(state_->data->size(), derive_seed(state_->epoch_seed, kOrder));
+  } else if (state_->order.empty()) {
+    state_->order.resize(static_cast<size_t>(state_->data->size()));
+    std::iota(state_->order.begin(), state_->order.end(), int64_t{0});
+  }
+  state_->position = position;
+  if (o.workers > 0 && position < state_->batches) {
+    auto prefetch =
+        std::make_unique<Prefetch>([state = state_.get()](int64_t i) { return state->make(i); },
+                                   position, state_->batches, std::max(o.prefetch, o.workers));
+    prefetch->run(o.workers);
+    state_->prefetch = std::move(prefetch);
+  }
+  state_->started = true;
+}
+
+bool Loader::next(Batch& batch) {
+  batch = {};
+  if (!state_->started) throw StateError("data.loader.next", "stopped", "call start(epoch) first");
+  if (state_->position == state_->batches) return false;
+  try {
+    batch = state_->prefetch ? state_->prefetch->next() : state_->make(state_->position);
+  } catch (...) {
+    state_->end();
+    throw;
+  }
+  ++state_->position;
+  return true;
+}
+
+void Loader::stop() { state_->end(); }
+int64_t Loader::position() const { return state_->position; }
+int64_t Loader::batches() const { return state_->batches; }
+const DatasetPtr& Loader::data() const { return state_->data; }
+const LoaderOptions& Loader::options() const { return state_->options; }
+
+void Loader::account(Ledger& ledger) const {
+  if (!state_->prefetch) return;
+  for (const Batch& batch : state_->prefetch->settled()) {
+    ledger.add(Category::batch, "loader.input", batch.input);
+    ledger.add(Category::batch, "loader.target", batch.target);
+  }
+}
+
+}  // namespace tare

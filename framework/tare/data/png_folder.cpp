@@ -1,0 +1,98 @@
+#include "tare/data/png_folder.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/transform/image.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Entries of a folder that `keep` takes, by name, without hidden ones.
+template <class Keep>
+std::vector<fs::path> entries(const fs::path& folder, Keep keep) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().native().front() != '.' && keep(*it)) found.push_back(it->path());
+  if (error) throw IoError("data.png_folder", folder.string(), error.value());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool is_png(const fs::directory_entry& entry) {
+  std::string extension = entry.path().extension().string();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension == ".png" && entry.is_regular_file();
+}
+
+struct Listing {
+  std::vector<fs::path> files;
+  std::vector<int64_t> classes;
+  std::vector<std::string> labels;
+};
+
+Listing list(const fs::path& folder) {
+  Listing listing;
+  for (const fs::path& subfolder :
+       entries(folder, [](const auto& e) { return e.is_directory(); })) {
+    const std::vector<fs::path> files = entries(subfolder, is_png);
+    if (files.empty())
+      throw ConfigError("data.png_folder", "no PNG file in " + printable(subfolder.string()) +
+                                               ": add images or remove the folder");
+    listing.files.insert(listing.files.end(), files.begin(), files.end());
+    listing.classes.insert(listing.classes.end(), files.size(),
+                           static_cast<int64_t>(listing.labels.size()));
+    listing.labels.push_back(subfolder.filename().string());
+  }
+  if (listing.labels.empty())
+    throw ConfigError("data.png_folder", "no subfolder in " + printable(folder.string()) +
+                                             ": give one folder a class");
+  return listing;
+}
+
+at::Tensor read_one(const fs::path& path, const PngFolderOptions& options) {
+  at::Tensor image = read_png(path, options.channels);
+  return options.height > 0 ? resize_image(image, options.height, options.width) : image;
+}
+
+}  // namespace
+
+DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
+  if (given.height < 0 || given.width < 0 || (given.height == 0) != (given.width == 0))
+    throw ConfigError("data.png_folder", "height and width must both be 0 or both > 0");
+  const Listing listing = list(folder);
+  PngFolderOptions options = given;
+  at::Tensor image = read_one(listing.files.front(), options);
+  options.channels = image.size(0);
+  const auto count = static_cast<int64_t>(listing.files.size());
+  if (image.numel() > options.limit_bytes / count)
+    throw ConfigError("data.png_folder", std::to_string(count) + " images need more than " +
+                                             format_bytes(options.limit_bytes) +
+                                             ": resize them or raise the limit");
+  at::Tensor images = at::empty({count, image.size(0), image.size(1), image.size(2)}, at::kByte);
+  for (int64_t i = 0; i < count; ++i) {
+    const fs::path& path = listing.files[static_cast<size_t>(i)];
+    if (i > 0) image = read_one(path, options);
+    if (image.sizes() != images.sizes().slice(1))
+      throw FormatError("data.png_folder", path.string(), "size",
+                        c10::str(image.sizes()) + " differs from the first file's " +
+                            c10::str(images.sizes().slice(1)) + ": give a size to resize to");
+    std::copy_n(image.const_data_ptr<uint8_t>(), image.numel(),
+                images.mutable_data_ptr<uint8_t>() + i * image.numel());
+  }
+  at::Tensor target = at::empty({count}, at::kLong);
+  std::copy(listing.classes.begin(), listing.classes.end(), target.mutable_data_ptr<int64_t>());
+  return tensor_dataset(images, target, listing.labels);
+}
+
+}  // namespace tare

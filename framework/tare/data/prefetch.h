@@ -1,0 +1,55 @@
+// Batches made ahead by threads and given out in order; behind the Loader, not for users.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tare/data/dataset.h"
+
+namespace tare {
+
+/// A ring of `capacity` places for the batches [begin, end). Each worker takes the next number,
+/// makes that batch and puts it in its place, so the order does not depend on the threads. One
+/// consumer.
+class Prefetch {
+ public:
+  /// `make` is called by several threads at once.
+  Prefetch(std::function<Batch(int64_t)> make, int64_t begin, int64_t end, int64_t capacity);
+  ~Prefetch();
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+
+  /// Starts the threads; once.
+  void run(int64_t workers);
+  /// Waits for the next batch; rethrows what making it threw. Not to be called after batch end - 1.
+  [[nodiscard]] Batch next();
+  /// Waits until the workers have nothing more to do before the next call of next(); the batches
+  /// that lie ready.
+  [[nodiscard]] std::vector<Batch> settled();
+
+ private:
+  struct Place {
+    Batch batch;
+    std::exception_ptr error;
+    bool ready = false;
+  };
+  void work();
+  [[nodiscard]] Place& place(int64_t index);
+  [[nodiscard]] bool has_room() const;
+
+  std::function<Batch(int64_t)> make_;
+  std::mutex mutex_;
+  std::condition_variable room_, ready_;
+  std::vector<Place> places_;
+  int64_t given_, taken_, end_;  // batches given to the consumer, taken by a worker
+  int64_t busy_ = 0;             // workers that are making a batch
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tare
