@@ -72,10 +72,12 @@ TEST(ToYaml, IsCanonical) {
 
 TEST(ToYaml, AnyTextComesBack) {
   for (const char* text :
-       {"",   " ",   " a", "a ",  "#",   "a #b", "a: b",  "a:",   "- a",  "-",    "[a]",  "{a: b}",
-        "*a", "&a",  "!a", "!!a", "'",   "\"",   "\\",    "a\nb", "a\n",  "\na",  "a\tb", "|",
-        ">",  "%a",  "@a", "`a",  ",",   "a,b",  "?",     "? a",  "~",    "null", "true", "1",
-        "-1", "1e5", ".5", "---", "...", "<<",   "Größe", "模型", "🙂", "a\\nb"}) {
+       {"",      " ",    " a",     "a ",   "#",    "a #b",     "a: b",        "a:",   "- a",
+        "-",     "[a]",  "{a: b}", "*a",   "&a",   "!a",       "!!a",         "'",    "\"",
+        "\\",    "a\nb", "a\n",    "\na",  "a\tb", "|",        ">",           "%a",   "@a",
+        "`a",    ",",    "a,b",    "?",    "? a",  "~",        "null",        "true", "1",
+        "-1",    "1e5",  ".5",     "---",  "...",  "<<",       "Größe",       "模型", "🙂",
+        "a\\nb", "a\rb", "\r",     "\x1b", "\x7f", "\xc2\x9b", "\xe2\x80\xae"}) {
     Node node = Node::map();
     node.set("value", Node::string(text));
     node.set("list", Node::sequence({Node::string(text)}));

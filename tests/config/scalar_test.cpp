@@ -55,8 +55,8 @@ TEST(Scalar, NumberTextReadsBackToTheSameBits) {
 
 TEST(Scalar, KnowsWhatOtherReadersTakeForSomethingElse) {
   for (const char* text :
-       {"",    "~",  "null", "NULL",       "true",  "No",   "on",   "y",     "1", "-1",
-        "+.5", ".5", "1e3",  "2024-01-01", "12:30", "0x1F", ".inf", "-.inf", "-", "<<"})
+       {"",   "~",   "null",       "NULL",  "true", "No",   "on",    "y", "1",  "-1",  "+.5",
+        ".5", "1e3", "2024-01-01", "12:30", "0x1F", ".inf", "-.inf", "-", "<<", "a\rb"})
     EXPECT_FALSE(reads_as_text(text)) << text;
   for (const char* text :
        {"a", "auto", "cuda:0", "./x", "../x", "/a/b", "-x", "nulls", "yes!", "."})

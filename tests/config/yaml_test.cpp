@@ -35,6 +35,14 @@ TEST(Yaml, EmptyTextIsNull) {
     EXPECT_EQ(parse_text(text, "t").kind, Kind::null) << text;
 }
 
+TEST(Yaml, ReadsLinesThatEndInCarriageReturns) {
+  const Node node = parse_text("a: x\r\nb:\r\n  - y\r\n", "t");
+  EXPECT_EQ(node.find("a")->text, "x");
+  EXPECT_EQ(node.find("b")->items.at(0).text, "y");
+  EXPECT_EQ(node.find("b")->items.at(0).source.str(), "t:3:5");
+  EXPECT_THAT(refusal("a: x\rb: y\n"), HasSubstr("t.yaml:1:5: a character that cannot be shown"));
+}
+
 TEST(Yaml, ReadsFilesAndNamesMissingOnes) {
   TempDir dir;
   io::write_atomically(dir / "a.yaml", "a: 1\n");

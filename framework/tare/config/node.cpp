@@ -96,6 +96,9 @@ void emit(YAML::Emitter& out, const Node& node) {
       return;
     case Kind::scalar:
       if (node.quoted) out << YAML::DoubleQuoted;
+      // The emitter's other form leaves DEL and reordering characters as they are, which reading
+      // refuses.
+      if (printable(node.text, node.text.size()) != node.text) out << YAML::EscapeNonAscii;
       out << node.text;
       return;
     case Kind::sequence:

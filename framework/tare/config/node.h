@@ -66,7 +66,8 @@ struct Entry {
 [[nodiscard]] Node parse_text(std::string_view text, const std::string& name);
 
 /// Canonical YAML: block mappings in the order of the node, lists of scalars on one line, text in
-/// quotes where it needs them, a newline at the end. parse_text reads the same tree from it.
+/// quotes where it needs them, a newline at the end. parse_text reads the same tree from it;
+/// only bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_yaml(const Node& node);
 
 /// What stands there, for a message: "nothing", "a list", "a mapping", or the scalar's text,

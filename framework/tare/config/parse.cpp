@@ -203,7 +203,7 @@ Source position(std::string_view text, size_t index, const std::string& name) {
 void check_characters(std::string_view text, const std::string& name) {
   std::string plain(text);
   for (char& c : plain)
-    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
+    if (c == '\t' || c == '\n') c = ' ';
   const std::string shown = printable(plain, plain.size());
   if (shown == plain) return;
   const auto first = std::mismatch(plain.begin(), plain.end(), shown.begin(), shown.end()).first;
@@ -221,13 +221,23 @@ void check_tabs(std::string_view text, const std::string& name) {
   }
 }
 
+/// Lines that end in "\r\n" as if they ended in "\n"; any other "\r" is left to be refused.
+std::string with_plain_newlines(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text.substr(i, 2) != "\r\n") plain += text[i];
+  return plain;
+}
+
 }  // namespace
 
-Node parse_text(std::string_view text, const std::string& name) {
-  check_size(text, name);
+Node parse_text(std::string_view source, const std::string& name) {
+  check_size(source, name);
+  const std::string text = with_plain_newlines(source);
   check_characters(text, name);
   check_tabs(text, name);
-  std::istringstream stream{std::string(text)};
+  std::istringstream stream(text);
   Builder builder(name);
   try {
     YAML::Parser parser(stream);

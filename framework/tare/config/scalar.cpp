@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tare/base/error.h"
+
 namespace tare::config {
 
 namespace {
@@ -65,6 +67,7 @@ bool reads_as_text(std::string_view text) {
   constexpr std::array<std::string_view, 14> kWords{
       "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "<<"};
   if (std::find(kWords.begin(), kWords.end(), lowered(text)) != kWords.end()) return false;
+  if (printable(text, text.size()) != text) return false;
   const std::string_view rest = text.substr(1);
   if (is_digit(text[0])) return false;
   if (text[0] == '.') return rest.empty() || !is_digit(rest[0]);
