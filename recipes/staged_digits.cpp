@@ -21,9 +21,8 @@ Splits digits(const std::string& name, int64_t size) {
 template <class Train>
 void stage(const char* name, Learner& learner, const char* data, int64_t size, Train&& train) {
   Experiment experiment(name, learner);
-  learner.set_data(digits(data, size), 64);
+  experiment.emplace<DataScope>("data", learner, digits(data, size), 64);
   train();
-  learner.set_data({}, 64);
   std::cout << experiment.finish() << '\n';
 }
 

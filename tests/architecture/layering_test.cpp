@@ -35,7 +35,7 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"transform", {"config"}},
       {"data", {"transform"}},
       {"metric", {"config"}},
-      {"model", {"config"}},
+      {"model", {"config", "checkpoint"}},
       {"optim", {"model"}},
       {"parallel", {"model", "data"}},
       {"checkpoint", {}},

@@ -24,7 +24,7 @@ struct ExperimentOptions {
   bool enabled =
       true;  ///< false: weighs, purges and prints nothing; owned objects still die at finish()
   std::vector<c10::Device>
-      devices;  ///< to weigh; empty: the host and every device that an attended object uses
+      devices{};  ///< to weigh; empty: the host and every device that an attended object uses
   std::ostream* out =
       &std::cout;  ///< for the banner, and the report of a finish at scope end; nullptr: none
 };

@@ -105,4 +105,12 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   return report;
 }
 
+DataScope::DataScope(Learner& learner, Splits data, int64_t batch) : learner_(learner), batch_(batch) {
+  learner_.set_data(std::move(data), batch_);
+}
+
+DataScope::~DataScope() {
+  if (!learner_.destroyed()) learner_.set_data({}, batch_);
+}
+
 }  // namespace tare

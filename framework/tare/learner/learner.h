@@ -133,6 +133,20 @@ class Learner final : public Accountable, private Trainee {
   std::unique_ptr<Parts> parts_;
 };
 
+/// Gives a Learner data for a time: set_data() now, and none at the end. Owned by an Experiment
+/// (`stage.emplace<DataScope>("data", learner, splits, 64)`) the data is weighed and given back with the stage.
+class DataScope {
+ public:
+  DataScope(Learner& learner, Splits data, int64_t batch);
+  ~DataScope();
+  DataScope(const DataScope&) = delete;
+  DataScope& operator=(const DataScope&) = delete;
+
+ private:
+  Learner& learner_;  // outlives this
+  int64_t batch_;
+};
+
 /// A Learner around the model of a bundle, ready for get_preds and validate on `options.test`, for predict, or for more
 /// training once set_data() gave it some. `module` rebuilds a model that is not in the registry: its weights are filled.
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,

@@ -45,7 +45,7 @@ struct LearnerOptions {
   int64_t workers = 1;                    ///< loader threads; 0: batches are made between the steps
   bool drop_last = false;                 ///< leave out a last batch that is not full
   std::filesystem::path folder = "runs";  ///< where save(name) and logs go; made when first written to
-  std::vector<CallbackPtr> callbacks;     ///< for every fit
+  std::vector<CallbackPtr> callbacks{};     ///< for every fit
   Task task{};                              ///< empty: loss(model(input), target)
   bool progress = true;                   ///< the epochs table on standard output
 };

@@ -29,7 +29,7 @@ c10::Device parse_device(const std::string& name) {
   std::optional<int> index = 0;
   if (name.starts_with("cuda:")) index = index_of(name);
   if (!index || (name != "cuda" && !name.starts_with("cuda:"))) {
-    throw ConfigError(Source{}, "device", "no such device", "auto, cpu, cuda or cuda:N",
+    throw ConfigError(Source{}, "device", "is no device", "auto, cpu, cuda or cuda:N",
                       printable(name));
   }
   const auto found =

@@ -29,7 +29,7 @@ class Checker {
 
   void check() const {
     io::checked_name(recipe_.name, "name");
-    if (recipe_.phases.empty()) fail({"phases"}, "a recipe needs at least one phase", "a list of phases", "none");
+    if (recipe_.phases.empty()) fail({"phases"}, "must have at least one phase", "a list of phases", "none");
     known(recipe_.loss, loss_names(), {"loss"});
     for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
       known(recipe_.metrics[i], metric_names(), {"metrics", std::to_string(i)});
@@ -47,11 +47,11 @@ class Checker {
       const PhaseOptions& phase = recipe_.phases[i];
       const std::string index = std::to_string(i);
       if (!phase.name.empty() && !names.insert(io::checked_name(phase.name, "phases." + index + ".name")).second) {
-        fail({"phases", index, "name"}, "two phases have this name", "a name of its own", phase.name);
+        fail({"phases", index, "name"}, "is the name of two phases", "a name of its own", phase.name);
       }
       if (phase.data) known(phase.data->name, datasets::names(), {"phases", index, "data", "name"});
       if (!phase.load.empty() && !saved.contains(phase.load)) {
-        fail({"phases", index, "load"}, "no earlier phase saves it", join({saved.begin(), saved.end()}), phase.load);
+        fail({"phases", index, "load"}, "is saved by no earlier phase", join({saved.begin(), saved.end()}), phase.load);
       }
       phase.schedule.check();
       if (!phase.save.empty()) saved.insert(io::checked_name(phase.save, "phases." + index + ".save"));
@@ -67,7 +67,7 @@ class Checker {
   void known(const std::string& name, const std::vector<std::string>& names, const std::vector<std::string>& keys) const {
     if (std::ranges::find(names, name) != names.end()) return;
     const std::string near = nearest(name, names);
-    fail(keys, "no such name" + (near.empty() ? "" : ", did you mean '" + near + "'?"), join(names), name);
+    fail(keys, "is not known" + (near.empty() ? "" : " (did you mean '" + near + "'?)"), join(names), name);
   }
 
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem, const std::string& allowed,

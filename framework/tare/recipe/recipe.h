@@ -27,7 +27,7 @@ void from_node(const config::Node& node, ModelChoice& value);
 /// One phase: data, what is frozen, how long and how fast. It is weighed by an Experiment and purged at its end.
 struct PhaseOptions {
   std::string name;                 ///< "phase N" by default
-  std::optional<DataOptions> data;  ///< unset: the recipe's
+  std::optional<DataOptions> data{};  ///< unset: the recipe's
   int64_t size = 0;                 ///< height and width of the images; 0: as `data` says
   int64_t batch = 0;                ///< samples per step; 0: the recipe's
   std::string load;                 ///< name of a checkpoint that an earlier phase saved; weights only
@@ -53,12 +53,12 @@ struct RecipeOptions {
   std::filesystem::path folder = "runs"; ///< the run's folder is folder/name
   int64_t batch = 128;                   ///< samples per optimizer step, >= 1
   int64_t workers = 1;                   ///< loader threads
-  DataOptions data;
-  ModelChoice model;
+  DataOptions data{};
+  ModelChoice model{};
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics{"accuracy"};
-  OptimizerOptions optimizer;
-  std::vector<PhaseOptions> phases;      ///< at least one
+  OptimizerOptions optimizer{};
+  std::vector<PhaseOptions> phases{};      ///< at least one
   bool test = true;                      ///< evaluate the test split at the end
   std::string export_to;                 ///< file name of the bundle, below the run's folder; empty: none
   bool operator==(const RecipeOptions&) const = default;

@@ -13,7 +13,7 @@ namespace tare {
 
 struct PhaseReport {
   std::string name;
-  std::vector<EpochRow> epochs;
+  std::vector<EpochRow> epochs{};
   double seconds = 0;
   double samples_per_s = 0;
   int64_t consumed_bytes = 0;   ///< tracked bytes the phase held when it ended, above its start

@@ -1,0 +1,206 @@
+#include "tare/recipe/run.h"
+
+#include <ATen/Context.h>
+
+#include <chrono>
+#include <ostream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/io.h"
+#include "tare/callback/csv_log.h"
+#include "tare/callback/monitor.h"
+#include "tare/callback/progress.h"
+#include "tare/config/node.h"
+#include "tare/data/datasets.h"
+#include "tare/experiment/experiment.h"
+#include "tare/learner/learner.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/device.h"
+#include "tare/memory/process.h"
+
+namespace tare {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
+
+/// Ends every epoch after two steps, for a dry run.
+class TwoSteps final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "two_steps"; }
+  Action after_batch(FitContext& context) override {
+    return context.batch >= 1 ? Action::stop_epoch : Action::proceed;
+  }
+};
+
+class Runner {
+ public:
+  Runner(const RecipeOptions& recipe, const RunOptions& options)
+      : recipe_(recipe), options_(options), device_(memory::parse_device(recipe.device)),
+        folder_(recipe.folder / recipe.name) {}
+
+  RunReport run() {
+    const auto start = Clock::now();
+    report_.name = recipe_.name;
+    report_.device = device_.str();
+    const int64_t before = tracked(device_);
+    write_config();
+    at::manual_seed(recipe_.seed);
+    run_learner();
+    report_.residual_bytes = tracked(device_) - before;
+    report_.process_bytes = memory::backend(device_).usage().process_bytes;
+    report_.seconds = seconds_since(start);
+    print_end();
+    return std::move(report_);
+  }
+
+ private:
+  // The run's own copy of its configuration, with every default and override in it.
+  void write_config() const {
+    if (options_.dry_run) return;
+    io::make_directories(folder_);
+    io::write_atomically(folder_ / "recipe.yaml", config::to_yaml(config::to_node(recipe_)));
+  }
+
+  // Classes and sample shape that the recipe leaves open are those of its data.
+  [[nodiscard]] Model make_model() {
+    const auto data = datasets::make(recipe_.data);
+    report_.data = data.description;
+    ModelOptions model = recipe_.model.options;
+    if (model.sample_shape.empty()) model.sample_shape = data.splits.train->sample_shape();
+    return models::make(recipe_.model.name, model);
+  }
+
+  void run_learner() {
+    LearnerOptions options;
+    options.loss = recipe_.loss;
+    for (const auto& metric : recipe_.metrics) options.metrics.emplace_back(metric);
+    options.device = recipe_.device;
+    options.batch = recipe_.batch;
+    options.optimizer = recipe_.optimizer;
+    options.seed = recipe_.seed;
+    options.workers = recipe_.workers;
+    options.folder = folder_;
+    options.progress = false;
+    Learner learner(make_model(), {}, std::move(options));
+    if (options_.out) *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
+    for (size_t i = 0; i < recipe_.phases.size() && report_.reason != StopReason::interrupted; ++i) run_phase(learner, i);
+    if (report_.reason == StopReason::interrupted || options_.dry_run) return;
+    test(learner);
+    export_bundle(learner);
+    learner.destroy();
+  }
+
+  [[nodiscard]] DataOptions data_of(const PhaseOptions& phase) const {
+    DataOptions data = phase.data.value_or(recipe_.data);
+    if (phase.size > 0) data.size = phase.size;
+    return data;
+  }
+
+  [[nodiscard]] int64_t batch_of(const PhaseOptions& phase) const { return phase.batch > 0 ? phase.batch : recipe_.batch; }
+
+  void run_phase(Learner& learner, size_t index) {
+    const PhaseOptions& phase = recipe_.phases[index];
+    PhaseReport result{.name = phase.name.empty() ? "phase " + std::to_string(index) : phase.name};
+    const auto start = Clock::now();
+    Experiment stage(result.name, learner, {.out = options_.out});
+    prepare(learner, phase);
+    auto data = datasets::make(data_of(phase));
+    if (options_.out) *options_.out << data.description << '\n';
+    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
+    const FitResult fit = learner.fit(options_.dry_run ? 1 : phase.epochs,
+                                      {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(result.name)});
+    if (fit.reason == StopReason::interrupted) report_.reason = fit.reason;
+    result.epochs = fit.epochs;
+    result.samples_per_s = fit.samples_per_s();
+    if (!phase.clear_opt) learner.purge(false);
+    const bool save = !phase.save.empty() && !options_.dry_run && fit.reason != StopReason::interrupted;
+    if (save) learner.save(phase.save);
+    weigh(stage, result);
+    result.seconds = seconds_since(start);
+    print(result);
+    report_.phases.push_back(std::move(result));
+  }
+
+  void prepare(Learner& learner, const PhaseOptions& phase) const {
+    if (!phase.load.empty() && !options_.dry_run) learner.load(phase.load, {.with_opt = false});
+    if (phase.reset_head) models::reset_head(learner.model());
+    const FreezeReport frozen = learner.freeze_to(phase.freeze_to);
+    if (options_.out) *options_.out << frozen.str() << '\n';
+  }
+
+  [[nodiscard]] std::vector<CallbackPtr> callbacks(const std::string& phase) const {
+    std::vector<CallbackPtr> all{std::make_shared<StopOnNan>()};
+    if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
+    if (!options_.dry_run) all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
+    if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
+    return all;
+  }
+
+  void weigh(Experiment& stage, PhaseReport& result) const {
+    const ExperimentReport weighed = stage.finish();
+    const DeviceReport on_device = weighed.on(device_);
+    result.consumed_bytes = on_device.consumed.allocated_bytes;
+    result.peak_bytes = on_device.peak_bytes;
+    result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
+    result.residual_bytes = on_device.residual_bytes();
+    if (options_.out) *options_.out << weighed;
+  }
+
+  void print(const PhaseReport& phase) const {
+    if (!options_.out) return;
+    *options_.out << phase.name << ": " << format_seconds(phase.seconds) << ", "
+                  << format_count(static_cast<int64_t>(phase.samples_per_s)) << " samples/s, consumed "
+                  << format_bytes(phase.consumed_bytes) << ", peak " << format_bytes(phase.peak_bytes) << ", reclaimed "
+                  << format_bytes(phase.reclaimed_bytes) << ", residual " << format_bytes(phase.residual_bytes) << "\n\n";
+  }
+
+  void test(Learner& learner) {
+    if (!recipe_.test) return;
+    const PhaseOptions& last = recipe_.phases.back();
+    auto data = datasets::make(data_of(last));
+    if (!data.splits.test) return;
+    const DataScope scope(learner, {.test = std::move(data.splits.test)}, batch_of(last));
+    report_.test = learner.validate(Split::test);
+    if (!options_.out) return;
+    *options_.out << "test: loss " << report_.test->loss;
+    for (const auto& m : report_.test->metrics) *options_.out << ", " << m.name << ' ' << m.value;
+    *options_.out << '\n';
+  }
+
+  void export_bundle(Learner& learner) {
+    if (recipe_.export_to.empty()) return;
+    // The bundle takes transforms and labels from the data that the model was last trained on.
+    const PhaseOptions& last = recipe_.phases.back();
+    const DataScope scope(learner, datasets::make(data_of(last)).splits, batch_of(last));
+    report_.export_path = folder_ / recipe_.export_to;
+    learner.export_to(report_.export_path);
+    report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
+    if (options_.out) {
+      *options_.out << "exported " << report_.export_path.string() << ", " << format_bytes(report_.export_bytes) << '\n';
+    }
+  }
+
+  void print_end() const {
+    if (!options_.out) return;
+    *options_.out << "after destroy: " << format_bytes(report_.residual_bytes) << " tracked above the start; the process holds "
+                  << format_bytes(report_.process_bytes) << "; " << format_seconds(report_.seconds) << " in all\n";
+  }
+
+  const RecipeOptions& recipe_;
+  const RunOptions& options_;
+  c10::Device device_;
+  std::filesystem::path folder_;
+  RunReport report_;
+};
+
+}  // namespace
+
+RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
+  check_recipe(recipe);
+  return Runner(recipe, options).run();
+}
+
+}  // namespace tare

@@ -1,0 +1,25 @@
+// A Learner as callbacks see it, without one.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tare/callback/callback.h"
+
+namespace tare::testing {
+
+class FakeTrainee final : public Trainee {
+ public:
+  Model& model() override { throw std::logic_error("no model"); }
+  Optimizer& optimizer() override { throw std::logic_error("no optimizer"); }
+  [[nodiscard]] c10::Device device() const override { return c10::kCPU; }
+  [[nodiscard]] const std::filesystem::path& folder() const override { return place; }
+  void save(const std::string& name) override { saved.push_back(name); }
+  void restore_weights(const std::string& name) override { restored.push_back(name); }
+
+  std::filesystem::path place = ".";
+  std::vector<std::string> saved, restored;
+};
+
+}  // namespace tare::testing

@@ -1,0 +1,83 @@
+#include "tare/callback/monitor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "callback/fake_trainee.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+EpochRow row(double valid_loss, double accuracy) {
+  EpochRow r;
+  r.train_loss = 9;
+  r.valid_loss = valid_loss;
+  r.metrics = {{"accuracy", accuracy}, {"error_rate", 1 - accuracy}};
+  return r;
+}
+
+Action epoch(Callback& callback, FitContext& c, double valid_loss, double accuracy = 0) {
+  c.row = row(valid_loss, accuracy);
+  ++c.step;
+  return callback.after_epoch(c);
+}
+
+TEST(Monitor, ReadsAnyFigureAndKnowsItsDirection) {
+  EXPECT_EQ(Monitor{.figure = "train_loss"}.value(row(1, 2)), 9);
+  EXPECT_EQ(Monitor{.figure = "accuracy"}.value(row(1, 2)), 2);
+  EXPECT_THROW((void)Monitor{.figure = "accurcy"}.value(row(1, 2)), ConfigError);
+  EXPECT_TRUE(Monitor{}.improves(0.5, 0.6));
+  EXPECT_FALSE(Monitor{}.improves(0.7, 0.6));
+  EXPECT_TRUE(Monitor{.figure = "accuracy"}.improves(0.7, 0.6));
+  EXPECT_TRUE(Monitor{.figure = "error_rate"}.improves(0.5, 0.6));
+  EXPECT_FALSE((Monitor{.min_delta = 0.2}.improves(0.5, 0.6)));
+  EXPECT_FALSE(Monitor{}.improves(std::nan(""), std::nullopt));
+  EXPECT_TRUE((Monitor{.figure = "accuracy", .lower_is_better = true}.improves(0.5, 0.6)));
+}
+
+TEST(SaveBest, SavesAtEachImprovementAndRestoresTheLast) {
+  FakeTrainee learner;
+  FitContext c{.learner = learner};
+  SaveBest best({.monitor = {.figure = "accuracy"}});
+  best.before_fit(c);
+  for (const double a : {0.5, 0.4, 0.7, 0.6}) epoch(best, c, 0, a);
+  EXPECT_EQ(learner.saved.size(), 2U);
+  best.after_fit(c);
+  EXPECT_EQ(learner.restored, std::vector<std::string>{"best"});
+  EXPECT_DOUBLE_EQ(*best.best(), 0.7);
+
+  SaveBest resumed({.monitor = {.figure = "accuracy"}});
+  resumed.load_state(best.state());
+  epoch(resumed, c, 0, 0.65);
+  EXPECT_EQ(learner.saved.size(), 2U) << "the best so far survives a resume";
+  EXPECT_THROW(resumed.load_state("[]"), FormatError);
+}
+
+TEST(SaveBest, RestoresNothingAfterAnError) {
+  FakeTrainee learner;
+  FitContext c{.learner = learner};
+  SaveBest best;
+  best.before_fit(c);
+  epoch(best, c, 0.5);
+  c.error = std::make_exception_ptr(std::runtime_error("x"));
+  best.after_fit(c);
+  EXPECT_TRUE(learner.restored.empty());
+}
+
+TEST(EarlyStopping, WaitsForItsPatience) {
+  FakeTrainee learner;
+  FitContext c{.learner = learner};
+  EarlyStopping stop({.patience = 1});
+  stop.before_fit(c);
+  EXPECT_EQ(epoch(stop, c, 0.5), Action::proceed);
+  EXPECT_EQ(epoch(stop, c, 0.6), Action::proceed);
+  EXPECT_EQ(epoch(stop, c, 0.4), Action::proceed);
+  EXPECT_EQ(epoch(stop, c, 0.5), Action::proceed);
+  EXPECT_EQ(epoch(stop, c, 0.5), Action::stop_fit);
+  EXPECT_THROW(EarlyStopping({.patience = -1}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+constexpr const char* kTiny = R"(name: tiny
+batch: 32
+device: cpu
+data: {name: generated_digits, count: 200, size: 16}
+model: {name: resnet9, width: 4}
+phases:
+  - {name: only, epochs: 1, lr: 1.0e-2}
+export: tiny.tare
+)";
+
+struct Recipe {
+  Recipe() { std::ofstream(folder / "tiny.yaml") << kTiny; }
+  ProgramResult run(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"run", "tiny.yaml"});
+    return run_program("tare", more, folder.path());
+  }
+  TempDir folder;
+};
+
+TEST(Cli, HelpHasAnExampleForEveryCommand) {
+  const auto overview = run_program("tare", {"--help"});
+  EXPECT_EQ(overview.status, 0);
+  for (const char* command : {"run", "ls", "data", "inspect", "doctor", "predict"}) {
+    EXPECT_NE(overview.out.find(std::string("  ") + command), std::string::npos) << command;
+    const auto help = run_program("tare", {command, "--help"});
+    EXPECT_EQ(help.status, 0) << command << help.err;
+    EXPECT_NE(help.out.find("xample"), std::string::npos) << command << help.out;
+  }
+  EXPECT_EQ(run_program("tare", {}).status, 2);
+}
+
+TEST(Cli, RunsARecipePredictsAndInspects) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--json", "report.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.out.find("residual 0 B"), std::string::npos) << run.out;
+  for (const char c : run.out) ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << "control byte";
+  EXPECT_TRUE(std::filesystem::exists(recipe.folder / "report.json"));
+  const auto inspect = run_program("tare", {"inspect", "runs/tiny/tiny.tare"}, recipe.folder.path());
+  EXPECT_EQ(inspect.status, 0) << inspect.err;
+  EXPECT_NE(inspect.out.find("resnet9"), std::string::npos) << inspect.out;
+  const auto predict = run_program("tare", {"predict", "runs/tiny/tiny.tare", "absent.png"}, recipe.folder.path());
+  EXPECT_EQ(predict.status, 4) << predict.err;
+}
+
+TEST(Cli, ExitCodesTellTheCause) {
+  const Recipe recipe;
+  EXPECT_EQ(recipe.run({"batchh=3"}).status, 2);
+  EXPECT_EQ(recipe.run({"batch=none"}).status, 2);
+  EXPECT_EQ(recipe.run({"--no-such-option"}).status, 2);
+  EXPECT_EQ(run_program("tare", {"rum"}).status, 2);
+  EXPECT_EQ(run_program("tare", {"run"}).status, 2);
+  EXPECT_EQ(run_program("tare", {"run", "absent.yaml"}).status, 4);
+  EXPECT_EQ(run_program("tare", {"run", std::string(100'000, 'x')}).status, 2);
+  EXPECT_EQ(run_program("tare", {"inspect", "absent"}).status, 4);
+  EXPECT_EQ(run_program("tare", {"ls", "nothing"}).status, 2);
+  EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "bad input writes nothing";
+}
+
+TEST(Cli, AMessageIsOneLineThatNamesThePlace) {
+  const Recipe recipe;
+  const auto result = recipe.run({"phases.0.epochs=0"});
+  EXPECT_NE(result.err.find("phases.0.epochs"), std::string::npos) << result.err;
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  const auto forged = recipe.run({"name=a\nb"});
+  EXPECT_EQ(forged.status, 2);
+  EXPECT_EQ(std::ranges::count(forged.err, '\n'), 1) << forged.err;
+}
+
+// Waits until the program has printed `text`.
+bool wait_for(const Program& program, const std::string& text) {
+  for (int i = 0; i < 600; ++i) {
+    if (program.read("out").find(text) != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+TEST(Cli, ASignalStopsAfterTheStepWithItsOwnExitCode) {
+  for (const auto& [number, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    const Recipe recipe;
+    Program program("tare", {"run", "tiny.yaml", "phases.0.epochs=100000"}, recipe.folder.path());
+    ASSERT_TRUE(wait_for(program, "train_loss"));
+    ::kill(program.pid(), number);
+    const auto result = program.wait();
+    EXPECT_EQ(result.status, code) << result.err;
+    EXPECT_NE(result.out.find("residual 0 B"), std::string::npos) << result.out;
+  }
+}
+
+TEST(Cli, ListsAndDoctor) {
+  EXPECT_NE(run_program("tare", {"ls", "models"}).out.find("resnet18"), std::string::npos);
+  EXPECT_NE(run_program("tare", {"ls", "datasets"}).out.find("digits"), std::string::npos);
+  const auto recipes = run_program("tare", {"ls", "recipes"}, std::getenv("TARE_SOURCE_DIR"));
+  EXPECT_NE(recipes.out.find("staged.yaml"), std::string::npos) << recipes.err;
+  const auto doctor = run_program("tare", {"doctor"});
+  EXPECT_EQ(doctor.status, 0) << doctor.err;
+  for (const char* what : {"LibTorch", "driver", "device 0", "threads", "disk", "digits"}) {
+    EXPECT_NE(doctor.out.find(what), std::string::npos) << what << doctor.out;
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing

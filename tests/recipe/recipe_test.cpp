@@ -1,0 +1,88 @@
+#include "tare/recipe/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+struct File {
+  explicit File(const std::string& text) { std::ofstream(folder / "r.yaml") << text; }
+  [[nodiscard]] RecipeOptions read(const std::vector<std::string>& overrides = {}) const {
+    return read_recipe(folder / "r.yaml", overrides);
+  }
+  TempDir folder;
+};
+
+constexpr const char* kGood = R"(name: test
+batch: 32
+model: {name: resnet9, width: 4}
+metrics: [accuracy]
+phases:
+  - {name: a, epochs: 2, lr: 1.0e-2, save: first}
+  - {name: b, load: first, freeze_to: -1, lr: {from: 1.0e-4, to: 1.0e-2}}
+)";
+
+// The error of a recipe: its message must name the place and what would have been right.
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    (void)File(text).read(overrides);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Recipe, ReadsPhasesAndOverrides) {
+  const RecipeOptions r = File(kGood).read({"batch=256", "phases.1.epochs=5", "model.width=8"});
+  EXPECT_EQ(r.batch, 256);
+  EXPECT_EQ(r.phases.at(1).epochs, 5);
+  EXPECT_EQ(r.model.options.width, 8);
+  EXPECT_EQ(std::get<LrRange>(r.phases.at(1).lr).from, 1e-4);
+  EXPECT_EQ(r.phases.at(0).schedule.kind, "one_cycle");
+}
+
+TEST(Recipe, DumpReadsBackAsTheSame) {
+  const File file(kGood);
+  const RecipeOptions r = file.read();
+  const auto again = config::read<RecipeOptions>(config::parse_text(config::to_yaml(config::to_node(r)), "dump"));
+  EXPECT_EQ(again, r);
+}
+
+TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
+  const std::string good = kGood;
+  const auto with = [&](const std::string& line) { return good + line + '\n'; };
+  EXPECT_NE(refusal(with("batchh: 3")).find("r.yaml:8:"), std::string::npos) << refusal(with("batchh: 3"));
+  EXPECT_NE(refusal(with("batchh: 3")).find("batch"), std::string::npos);
+  EXPECT_NE(refusal(with("loss: cross_entropi")).find("cross_entropy"), std::string::npos);
+  EXPECT_NE(refusal(with("loss: cross_entropi")).find("r.yaml:8:"), std::string::npos);
+  EXPECT_NE(refusal(good, {"model.name=resnet99"}).find("resnet9"), std::string::npos);
+  EXPECT_NE(refusal(good, {"metrics.0=acuracy"}).find("accuracy"), std::string::npos);
+  EXPECT_NE(refusal(good, {"phases.1.load=none"}).find("first"), std::string::npos);
+  EXPECT_NE(refusal(good, {"phases.1.name=a"}).find("two phases"), std::string::npos);
+  EXPECT_NE(refusal(good, {"phases.0.epochs=0"}).find("phases.0.epochs"), std::string::npos);
+  EXPECT_NE(refusal(good, {"name=../up"}).find("name"), std::string::npos);
+  EXPECT_NE(refusal("name: x\n").find("phase"), std::string::npos);
+  EXPECT_NE(refusal(good, {"phases.0.lr=-1"}), "accepted");
+  EXPECT_NE(refusal(good, {"optimizer.kind=lion"}).find("adamw"), std::string::npos);
+  EXPECT_NE(refusal(good, {"data.name=mnits"}).find("mnist"), std::string::npos);
+  EXPECT_THROW(read_recipe("no/such/file.yaml"), IoError);
+}
+
+TEST(Recipe, OfTheTreeAllRead) {
+  const std::filesystem::path root = std::filesystem::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs";
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_NO_THROW(read_recipe(entry.path())) << entry.path();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
+}  // namespace
+}  // namespace tare::testing

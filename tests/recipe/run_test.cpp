@@ -1,0 +1,113 @@
+#include "tare/recipe/run.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "support/temp_dir.h"
+#include "tare/inference/predictor.h"
+#include "tare/learner/interrupt.h"
+#include "tare/memory/backend.h"
+
+namespace tare::testing {
+namespace {
+
+RecipeOptions tiny(const TempDir& folder) {
+  RecipeOptions r;
+  r.name = "tiny";
+  r.folder = folder.path();
+  r.device = "cpu";
+  r.batch = 32;
+  r.data.name = "generated_digits";
+  r.data.count = 200;
+  r.data.size = 16;
+  r.model.options.width = 4;
+  r.phases = {{.name = "first", .lr = 1e-2, .save = "first"},
+              {.name = "head", .load = "first", .reset_head = true, .freeze_to = -1, .lr = 1e-2},
+              {.name = "all", .size = 20, .lr = lr_range(1e-3, 1e-2)}};
+  r.export_to = "tiny.tare";
+  return r;
+}
+
+int64_t tracked() { return memory::backend(c10::kCPU).usage().allocated_bytes; }
+
+TEST(Run, GivesEveryByteBackBetweenPhasesAndAtTheEnd) {
+  const TempDir folder;
+  (void)run_recipe(tiny(folder));  // fills the library's caches
+  const int64_t before = tracked();
+  const RunReport report = run_recipe(tiny(folder));
+  ASSERT_EQ(report.phases.size(), 3U);
+  for (const auto& phase : report.phases) {
+    EXPECT_GT(phase.consumed_bytes, 0) << phase.name;
+    EXPECT_GE(phase.peak_bytes, phase.consumed_bytes) << phase.name;
+    EXPECT_EQ(phase.reclaimed_bytes, phase.consumed_bytes) << phase.name;
+    EXPECT_EQ(phase.residual_bytes, 0) << phase.name;
+    EXPECT_EQ(phase.epochs.size(), 1U) << phase.name;
+  }
+  EXPECT_EQ(report.residual_bytes, 0);
+  EXPECT_EQ(tracked(), before);
+  ASSERT_TRUE(report.test.has_value());
+  EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 10U);
+  EXPECT_TRUE(std::filesystem::exists(folder / "tiny/first.csv"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "tiny/recipe.yaml"));
+}
+
+TEST(Run, SameSeedSameRun) {
+  const TempDir a, b;
+  const RunReport first = run_recipe(tiny(a)), second = run_recipe(tiny(b));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(first.phases[i].epochs[0].train_loss, second.phases[i].epochs[0].train_loss);
+    EXPECT_EQ(first.phases[i].epochs[0].valid_loss, second.phases[i].epochs[0].valid_loss);
+  }
+}
+
+TEST(Run, DryRunLeavesNothingBehind) {
+  const TempDir folder;
+  const RunReport report = run_recipe(tiny(folder), {.dry_run = true});
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  for (const auto& phase : report.phases) EXPECT_GT(phase.peak_bytes, 0);
+  EXPECT_TRUE(report.export_path.empty());
+}
+
+TEST(Run, PeakOfADryRunIsThatOfTheRun) {
+  const TempDir folder;
+  (void)run_recipe(tiny(folder));
+  const RunReport dry = run_recipe(tiny(folder), {.dry_run = true}), real = run_recipe(tiny(folder));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(dry.phases[i].peak_bytes, real.phases[i].peak_bytes) << i;
+}
+
+TEST(Run, ReportsAsJson) {
+  const TempDir folder;
+  const auto json = nlohmann::json::parse(to_json(run_recipe(tiny(folder))));
+  EXPECT_EQ(json["phases"].size(), 3U);
+  EXPECT_TRUE(json["phases"][0]["epochs"][0]["metrics"]["accuracy"].is_number());
+  for (const char* key : {"consumed_bytes", "peak_bytes", "reclaimed_bytes", "residual_bytes"}) {
+    EXPECT_TRUE(json["phases"][1][key].is_number_integer()) << key;
+  }
+  EXPECT_TRUE(json["test"]["metrics"]["accuracy"].is_number());
+  EXPECT_GT(json["export"]["bytes"].get<int64_t>(), 0);
+  EXPECT_EQ(json["residual_bytes"], 0);
+}
+
+TEST(Run, StopsAfterAStepWhenAsked) {
+  const TempDir folder;
+  request_interrupt();
+  const RunReport report = run_recipe(tiny(folder));
+  EXPECT_EQ(report.reason, StopReason::interrupted);
+  EXPECT_EQ(report.phases.size(), 1U);
+  EXPECT_EQ(report.phases[0].residual_bytes, 0);
+  EXPECT_FALSE(interrupt_requested());
+}
+
+TEST(Run, PrintsTablesAndReports) {
+  const TempDir folder;
+  std::ostringstream out;
+  (void)run_recipe(tiny(folder), {.out = &out});
+  for (const char* text : {"train_loss", "reclaimed", "residual 0 B", "after destroy", "exported", "layer groups"}) {
+    EXPECT_NE(out.str().find(text), std::string::npos) << text << "\n" << out.str();
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing
