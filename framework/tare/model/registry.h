@@ -14,10 +14,10 @@ namespace tare {
 /// another one set to something else than its default is a ConfigError.
 struct ModelOptions {
   int64_t classes = 10;                ///< outputs, >= 1
-  std::vector<int64_t> sample_shape;   ///< shape of one sample, [channels, height, width] or [features]; empty: the family's
-  std::string weights;                 ///< safetensors file to start from; a head of another class count stays fresh
+  std::vector<int64_t> sample_shape{}; ///< shape of one sample, [channels, height, width] or [features]; empty: the family's
+  std::string weights{};               ///< safetensors file to start from; a head of another class count stays fresh
   int64_t width = 0;                   ///< channels of the first stage; 0: the family's
-  std::vector<int64_t> hidden;         ///< sizes of the hidden layers (mlp); empty: the family's
+  std::vector<int64_t> hidden{};       ///< sizes of the hidden layers (mlp); empty: the family's
   double dropout = 0;                  ///< probability in [0, 1), before the head
 
   bool operator==(const ModelOptions&) const = default;
@@ -30,12 +30,12 @@ void visit_fields(auto& visit, ModelOptions& o) {
 namespace models {
 
 struct Family {
-  std::string name;                               ///< e.g. "resnet18"
-  std::string summary;                            ///< one line for `tare ls models`
-  std::vector<int64_t> sample_shape;              ///< the default
-  std::vector<std::string> options;               ///< fields taken beside classes, sample_shape, weights
-  std::string head;                               ///< module whose tensors depend on `classes`, e.g. "fc"
-  std::function<Model(const ModelOptions&)> make;  ///< gets options with sample_shape filled in
+  std::string name{};                               ///< e.g. "resnet18"
+  std::string summary{};                            ///< one line for `tare ls models`
+  std::vector<int64_t> sample_shape{};              ///< the default
+  std::vector<std::string> options{};               ///< fields taken beside classes, sample_shape, weights
+  std::string head{};                               ///< module whose tensors depend on `classes`, e.g. "fc"
+  std::function<Model(const ModelOptions&)> make{};  ///< gets options with sample_shape filled in
 };
 
 /// Registers a family; one of the same name is replaced. Not thread-safe: at program start.

@@ -1,9 +1,6 @@
 #include "tare/optim/fused.h"
 
 #include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/_fused_adam.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -13,6 +10,7 @@
 #include <unordered_map>
 
 #include "tare/base/error.h"
+#include "tare/optim/state_index.h"
 
 namespace tare {
 namespace {
@@ -45,16 +43,6 @@ void raise(std::vector<Tensor>& steps) {
   for (auto& step : steps) *step.mutable_data_ptr<float>() += 1;
 }
 
-void require_like(const NamedTensor& given, const Tensor& wanted) {
-  if (given.tensor.sizes() == wanted.sizes() && given.tensor.scalar_type() == wanted.scalar_type())
-    return;
-  const auto text = [](const Tensor& t) {
-    return std::string(c10::toString(t.scalar_type())) + " " + c10::str(t.sizes());
-  };
-  throw ShapeError("optimizer.load_state", "'" + given.name + "' as " + text(wanted),
-                   text(given.tensor));
-}
-
 }  // namespace
 
 int64_t FusedOptimizer::Slot::bytes() const {
@@ -63,6 +51,18 @@ int64_t FusedOptimizer::Slot::bytes() const {
     if (t->defined()) all += static_cast<int64_t>(t->storage().nbytes());
   }
   return all;
+}
+
+void FusedOptimizer::Slot::assign(const std::vector<const NamedTensor*>& entries) {
+  size_t next = 0;
+  for (auto* t : {&buffers[0], &buffers[1], &step}) {
+    if (!t->defined()) continue;
+    if (entries.empty()) {
+      t->zero_();
+    } else {
+      t->copy_(entries[next++]->tensor);
+    }
+  }
 }
 
 FusedOptimizer::FusedOptimizer(std::vector<ParameterGroup> groups, std::vector<std::string> buffers,
@@ -182,31 +182,34 @@ void FusedOptimizer::step() {
   for (auto& bucket : buckets_) step_bucket(bucket);
 }
 
+FusedLists FusedOptimizer::with_gradient(const FusedLists& all) {
+  FusedLists some;
+  const auto keep = [&](const std::vector<Tensor>& from, std::vector<Tensor>& to) {
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (all.gradients[i].defined()) to.push_back(from[i]);
+    }
+  };
+  keep(all.parameters, some.parameters);
+  keep(all.gradients, some.gradients);
+  keep(all.steps, some.steps);
+  for (size_t i = 0; i < all.buffers.size(); ++i) keep(all.buffers[i], some.buffers[i]);
+  return some;
+}
+
 void FusedOptimizer::step_bucket(Bucket& bucket) {
   FusedLists& all = bucket.lists;
-  bool complete = true;
-  all.gradients.reserve(all.parameters.size());
-  for (const auto& parameter : all.parameters) {
-    all.gradients.push_back(parameter.grad());
-    complete = complete && parameter.grad().defined();
-  }
-  FusedLists some;
-  if (!complete) {
-    const auto keep = [&](const std::vector<Tensor>& from, std::vector<Tensor>& to) {
-      for (size_t i = 0; i < from.size(); ++i) {
-        if (all.gradients[i].defined()) to.push_back(from[i]);
-      }
-    };
-    keep(all.parameters, some.parameters);
-    keep(all.gradients, some.gradients);
-    keep(all.steps, some.steps);
-    for (size_t i = 0; i < names_.size(); ++i) keep(all.buffers[i], some.buffers[i]);
-  }
-  FusedLists& lists = complete ? all : some;
   struct Release {  // no gradient may outlive the step through these lists
     std::vector<Tensor>& gradients;
     ~Release() { gradients.clear(); }
   } release{all.gradients};
+  bool complete = true;
+  for (const auto& parameter : all.parameters) {
+    all.gradients.push_back(parameter.grad());
+    complete = complete && all.gradients.back().defined();
+  }
+  FusedLists some;
+  if (!complete) some = with_gradient(all);
+  FusedLists& lists = complete ? all : some;
   if (lists.parameters.empty()) return;
   raise(lists.steps);
   launch(groups_[bucket.group], lists);
@@ -229,52 +232,38 @@ std::vector<NamedTensor> FusedOptimizer::state() const {
   return all;
 }
 
-void FusedOptimizer::check_state(const std::vector<NamedTensor>& state) const {
-  for (const auto& entry : state) {
-    const std::string buffer = entry.name.substr(0, entry.name.find('/'));
-    const bool known =
-        std::ranges::find(names_, buffer) != names_.end() || (counts_ && buffer == kStep);
-    if (known) continue;
-    throw ConfigError("optimizer.load_state",
-                      "'" + printable(entry.name) + "' is not state of '" + kind() +
-                          "'; load without the optimizer, or use the kind that wrote it");
+std::vector<const NamedTensor*> FusedOptimizer::entries_of(const Parameter& parameter,
+                                                           const StateIndex& index) const {
+  std::vector<const NamedTensor*> entries;
+  const auto look = [&](const std::string& buffer, const Tensor& like) {
+    const NamedTensor* entry = index.find(buffer, parameter.name);
+    if (!entry) return;
+    require_like(*entry, like, /*exact_type=*/true);
+    entries.push_back(entry);
+  };
+  for (const auto& name : names_) look(name, parameter.tensor);
+  if (counts_) look(kStep, at::zeros({}, at::kFloat));
+  if (!entries.empty() && entries.size() != names_.size() + (counts_ ? 1 : 0)) {
+    throw_incomplete(parameter.name);
   }
+  return entries;
 }
 
 std::vector<std::string> FusedOptimizer::load_state(const std::vector<NamedTensor>& state) {
-  check_state(state);
-  std::unordered_map<std::string, const NamedTensor*> given;
-  for (const auto& entry : state) given[entry.name] = &entry;
+  const StateIndex index(state, kind(), [this](const std::string& buffer) {
+    return std::ranges::find(names_, buffer) != names_.end() || (counts_ && buffer == kStep);
+  });
   std::vector<std::string> fresh;
-  std::vector<std::pair<size_t, std::vector<const NamedTensor*>>>
-      found;  // slot and its entries; none: fresh
-  const Tensor scalar = at::zeros({}, at::kFloat);
+  std::vector<std::vector<const NamedTensor*>> found(slots_.size());
   each_parameter(groups_, [&](size_t i, const ParameterGroup& group, const Parameter& p) {
     if (!needs_state(group)) return;
-    std::vector<const NamedTensor*> entries;
-    const auto look = [&](const std::string& buffer, const Tensor& like) {
-      const auto at = given.find(buffer + "/" + p.name);
-      if (at == given.end()) return;
-      require_like(*at->second, like);
-      entries.push_back(at->second);
-    };
-    for (const auto& name : names_) look(name, p.tensor);
-    if (counts_) look(kStep, scalar);
-    if (!entries.empty() && entries.size() != names_.size() + (counts_ ? 1 : 0)) {
-      throw ConfigError("optimizer.load_state",
-                        "the state of '" + p.name + "' is incomplete; load without the optimizer");
-    }
-    if (entries.empty()) fresh.push_back(p.name);
-    found.emplace_back(i, std::move(entries));
+    found[i] = entries_of(p, index);
+    if (found[i].empty()) fresh.push_back(p.name);
   });
   prepare();
   const c10::NoGradGuard no_grad;
-  for (auto& [i, entries] : found) {
-    Slot& slot = slots_[i];
-    for (size_t b = 0; b < names_.size(); ++b) {
-      entries.empty() ? slot.buffers[b].zero_() : slot.buffers[b].copy_(entries[b]->tensor);
-    }
-    if (counts_) entries.empty() ? slot.step.zero_() : slot.step.copy_(entries.back()->tensor);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].empty()) slots_[i].assign(found[i]);
   }
   return fresh;
 }
@@ -305,71 +294,6 @@ StateChange FusedOptimizer::set_groups(std::vector<ParameterGroup> groups) {
   buckets_.clear();
   check_layout();
   return change;
-}
-
-namespace {
-
-class Sgd final : public FusedOptimizer {
- public:
-  Sgd(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {"momentum_buffer"}, /*counts=*/false),
-        nesterov_(options.nesterov) {}
-  [[nodiscard]] std::string kind() const override { return "sgd"; }
-
- protected:
-  [[nodiscard]] bool needs_state(const ParameterGroup& group) const override {
-    return group.momentum > 0;
-  }
-  // The buffer starts at zero and there is no dampening, so the first step needs no case of its
-  // own.
-  void launch(const ParameterGroup& g, FusedLists& lists) override {
-    at::_fused_sgd_(
-        lists.parameters, lists.gradients, lists.buffers[0], g.weight_decay, g.momentum, g.lr,
-        /*dampening=*/0, nesterov_ && g.momentum > 0, /*maximize=*/false, /*is_first_step=*/false);
-  }
-
- private:
-  bool nesterov_;
-};
-
-class Adam final : public FusedOptimizer {
- public:
-  Adam(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {"exp_avg", "exp_avg_sq"}, /*counts=*/true),
-        decoupled_(options.kind == "adamw"),
-        beta2_(options.beta2),
-        eps_(options.eps) {}
-  [[nodiscard]] std::string kind() const override { return decoupled_ ? "adamw" : "adam"; }
-
- protected:
-  void launch(const ParameterGroup& g, FusedLists& lists) override {
-    const auto call = [&](auto kernel) {
-      kernel(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
-             at::TensorList{}, lists.steps, g.lr, g.momentum, beta2_, g.weight_decay, eps_,
-             /*amsgrad=*/false, /*maximize=*/false);
-    };
-    if (decoupled_) {
-      call([](auto&&... a) { at::_fused_adamw_(a...); });
-    } else {
-      call([](auto&&... a) { at::_fused_adam_(a...); });
-    }
-  }
-
- private:
-  bool decoupled_;
-  double beta2_, eps_;
-};
-
-}  // namespace
-
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
-                                          std::vector<ParameterGroup> groups) {
-  config::validate(options, "optimizer");
-  if (options.nesterov && (options.kind != "sgd" || options.momentum <= 0)) {
-    throw ConfigError("optimizer", "nesterov needs kind sgd and momentum > 0");
-  }
-  if (options.kind == "sgd") return std::make_unique<Sgd>(options, std::move(groups));
-  return std::make_unique<Adam>(options, std::move(groups));
 }
 
 }  // namespace tare

@@ -13,6 +13,8 @@
 
 namespace tare {
 
+class StateIndex;
+
 /// Lists of the same length for one kernel call: tensors of one dtype on one device.
 struct FusedLists {
   std::vector<at::Tensor> parameters, gradients, steps;
@@ -46,6 +48,7 @@ class FusedOptimizer : public Optimizer {
     at::Tensor step;
     [[nodiscard]] bool empty() const { return !buffers[0].defined(); }
     [[nodiscard]] int64_t bytes() const;
+    void assign(const std::vector<const NamedTensor*>& entries);  // copies; none: zeroes
   };
   struct Bucket {  // parameters of one group with the same dtype and device
     size_t group = 0;
@@ -61,7 +64,9 @@ class FusedOptimizer : public Optimizer {
   Bucket& bucket_for(size_t group, const at::Tensor& parameter, bool with_state);
   void settle_gradients();
   void step_bucket(Bucket& bucket);
-  void check_state(const std::vector<NamedTensor>& state) const;
+  [[nodiscard]] static FusedLists with_gradient(const FusedLists& all);
+  [[nodiscard]] std::vector<const NamedTensor*> entries_of(const Parameter& parameter,
+                                                           const StateIndex& index) const;
 
   std::vector<std::string> names_;  // of the buffers
   bool counts_;

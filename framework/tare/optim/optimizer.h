@@ -19,8 +19,8 @@ namespace tare {
 /// Parameters that are stepped with the same numbers. The numbers may be changed between steps
 /// (schedules do); the parameters only through Optimizer::set_groups().
 struct ParameterGroup {
-  std::string name;                   ///< e.g. "layer1", "layer1 (no decay)"
-  std::vector<Parameter> parameters;  ///< trainable ones
+  std::string name{};                   ///< e.g. "layer1", "layer1 (no decay)"
+  std::vector<Parameter> parameters{};  ///< trainable ones
   double lr = 0;
   double momentum = 0;  ///< beta1 of Adam and AdamW
   double weight_decay = 0;

@@ -78,7 +78,7 @@ struct Schedule {
   double warmup = 0;  ///< share of the steps, in [0, 1), over which the factor first rises in a
                       ///< line from near 0 to 1
   double final_factor = 0;  ///< where linear, cosine and exponential end, in [0, 1]
-  OneCycle one_cycle;
+  OneCycle one_cycle{};
 
   bool operator==(const Schedule&) const = default;
 

@@ -12,13 +12,14 @@
 #include <unordered_map>
 
 #include "tare/base/error.h"
+#include "tare/optim/state_index.h"
 
 namespace tare {
 namespace {
 
 using at::Tensor;
 using TorchOptions = torch::optim::OptimizerOptions;
-using torch::optim::OptimizerParamState;
+using TorchParamState = torch::optim::OptimizerParamState;
 using Visit = std::function<void(const char* buffer, Tensor& tensor)>;
 
 // Momentum: SGD and RMSprop have it by that name, Adam and AdamW as the first beta, Adagrad has
@@ -42,7 +43,7 @@ void set_momentum(TorchOptions& base, double value) {
 }
 
 template <class S>
-void visit_state(OptimizerParamState& base, const Visit& visit) {
+void visit_state(TorchParamState& base, const Visit& visit) {
   auto& state = static_cast<S&>(base);
   if constexpr (requires { state.exp_avg(); }) {
     visit("exp_avg", state.exp_avg());
@@ -74,8 +75,8 @@ struct TorchOptimizer::Class {
   void (*set_momentum)(TorchOptions&, double);
   double (*weight_decay)(const TorchOptions&);
   void (*set_weight_decay)(TorchOptions&, double);
-  std::unique_ptr<OptimizerParamState> (*make_state)();
-  void (*visit)(OptimizerParamState&, const Visit&);
+  std::unique_ptr<TorchParamState> (*make_state)();
+  void (*visit)(TorchParamState&, const Visit&);
 
   template <class T, class O, class S>
   static constexpr Class of(const char* kind, const char* main_buffer, bool counts) {
@@ -87,11 +88,12 @@ struct TorchOptimizer::Class {
             tare::set_momentum<O>,
             [](const TorchOptions& o) { return static_cast<const O&>(o).weight_decay(); },
             [](TorchOptions& o, double value) { static_cast<O&>(o).weight_decay(value); },
-            []() -> std::unique_ptr<OptimizerParamState> { return std::make_unique<S>(); },
+            []() -> std::unique_ptr<TorchParamState> { return std::make_unique<S>(); },
             visit_state<S>};
   }
   static const Class* find(const torch::optim::Optimizer& optimizer);
   [[nodiscard]] bool has_buffer(const std::string& name) const;
+  [[nodiscard]] int64_t bytes(TorchParamState& state) const;
 };
 
 const TorchOptimizer::Class* TorchOptimizer::Class::find(const torch::optim::Optimizer& optimizer) {
@@ -112,6 +114,15 @@ bool TorchOptimizer::Class::has_buffer(const std::string& name) const {
   bool found = false;
   visit(*make_state(), [&](const char* buffer, Tensor&) { found = found || name == buffer; });
   return found;
+}
+
+int64_t TorchOptimizer::Class::bytes(TorchParamState& state) const {
+  int64_t all = 0;
+  visit(state, [&](const char* buffer, Tensor& tensor) {
+    if (!tensor.defined() || std::string_view(buffer) == "step") return;
+    all += static_cast<int64_t>(tensor.storage().nbytes());
+  });
+  return all;
 }
 
 TorchOptimizer::TorchOptimizer(TorchFactory factory, std::vector<ParameterGroup> groups)
@@ -221,52 +232,41 @@ void TorchOptimizer::account(Ledger& ledger) const {
   });
 }
 
+std::unique_ptr<TorchParamState> TorchOptimizer::read_state(const Parameter& parameter,
+                                                            const StateIndex& index) const {
+  if (!index.find(class_->main_buffer, parameter.name)) return nullptr;
+  auto made = class_->make_state();
+  class_->visit(*made, [&](const char* buffer, Tensor& tensor) {
+    const bool step = std::string_view(buffer) == "step";
+    const NamedTensor* entry = index.find(buffer, parameter.name);
+    if (step && !entry) throw_incomplete(parameter.name);
+    if (!entry) return;
+    require_like(*entry, step ? tensor : parameter.tensor, /*exact_type=*/false);
+    tensor =
+        step ? entry->tensor
+             : entry->tensor.to(parameter.tensor.options(), /*non_blocking=*/false, /*copy=*/true);
+  });
+  return made;
+}
+
 std::vector<std::string> TorchOptimizer::load_state(const std::vector<NamedTensor>& state) {
   prepare();
   if (!class_) {
     throw StateError("optimizer.load_state", "of a torch optimizer class that is not known",
                      "load without the optimizer");
   }
-  std::unordered_map<std::string, const NamedTensor*> given;
-  for (const auto& entry : state) {
-    if (!class_->has_buffer(entry.name.substr(0, entry.name.find('/')))) {
-      throw ConfigError("optimizer.load_state",
-                        "'" + printable(entry.name) + "' is not state of '" + kind() +
-                            "'; load without the optimizer, or use the kind that wrote it");
-    }
-    given[entry.name] = &entry;
-  }
+  const StateIndex index(state, kind(),
+                         [this](const std::string& buffer) { return class_->has_buffer(buffer); });
   std::vector<std::string> fresh;
-  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> loaded;
+  std::unordered_map<void*, std::unique_ptr<TorchParamState>> loaded;
   for (const auto& group : groups_) {
     for (const auto& p : group.parameters) {
-      const auto get = [&](const char* buffer) -> const NamedTensor* {
-        const auto found = given.find(std::string(buffer) + "/" + p.name);
-        return found == given.end() ? nullptr : found->second;
-      };
-      if (!get(class_->main_buffer)) {
+      auto made = read_state(p, index);
+      if (made) {
+        loaded.emplace(p.tensor.unsafeGetTensorImpl(), std::move(made));
+      } else {
         fresh.push_back(p.name);
-        continue;
       }
-      auto made = class_->make_state();
-      class_->visit(*made, [&](const char* buffer, Tensor& tensor) {
-        const NamedTensor* entry = get(buffer);
-        const bool step = std::string_view(buffer) == "step";
-        if (step && !entry) {
-          throw ConfigError(
-              "optimizer.load_state",
-              "the state of '" + p.name + "' has no step; load without the optimizer");
-        }
-        if (!entry) return;
-        if (step ? entry->tensor.numel() != 1 : entry->tensor.sizes() != p.tensor.sizes()) {
-          throw ShapeError("optimizer.load_state",
-                           "'" + entry->name + "' of shape " + c10::str(p.tensor.sizes()),
-                           c10::str(entry->tensor.sizes()));
-        }
-        tensor = step ? entry->tensor
-                      : entry->tensor.to(p.tensor.options(), /*non_blocking=*/false, /*copy=*/true);
-      });
-      loaded.emplace(p.tensor.unsafeGetTensorImpl(), std::move(made));
     }
   }
   clear();
@@ -276,7 +276,7 @@ std::vector<std::string> TorchOptimizer::load_state(const std::vector<NamedTenso
 }
 
 StateChange TorchOptimizer::set_groups(std::vector<ParameterGroup> groups) {
-  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> old;
+  std::unordered_map<void*, std::unique_ptr<TorchParamState>> old;
   if (torch_) {
     for (auto& [key, value] : torch_->state()) old.emplace(key, std::move(value));
   }
@@ -298,14 +298,9 @@ StateChange TorchOptimizer::set_groups(std::vector<ParameterGroup> groups) {
       ++change.kept;
     }
   }
-  for (auto& [key, value] : old) {
+  for (const auto& [key, value] : old) {
     ++change.freed;
-    if (!class_) continue;
-    class_->visit(*value, [&](const char* buffer, Tensor& tensor) {
-      if (tensor.defined() && std::string_view(buffer) != "step") {
-        change.freed_bytes += static_cast<int64_t>(tensor.storage().nbytes());
-      }
-    });
+    if (class_) change.freed_bytes += class_->bytes(*value);
   }
   return change;
 }

@@ -13,6 +13,8 @@
 
 namespace tare {
 
+class StateIndex;
+
 /// Makes the torch optimizer for parameter groups; a group's own options, where it has some, go
 /// before the defaults.
 using TorchFactory = std::function<std::unique_ptr<torch::optim::Optimizer>(
@@ -57,6 +59,8 @@ class TorchOptimizer final : public Optimizer {
 
   void visit_tensors(
       const std::function<void(const std::string& name, at::Tensor& tensor)>& visit) const;
+  [[nodiscard]] std::unique_ptr<torch::optim::OptimizerParamState> read_state(
+      const Parameter& parameter, const StateIndex& index) const;
   void build();
   void read_options();
   void write_options();

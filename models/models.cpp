@@ -1,0 +1,12 @@
+#include "models/convnet.h"
+#include "models/mlp.h"
+#include "models/resnet.h"
+#include "models/resnet9.h"
+
+namespace tare::models {
+
+std::vector<Family> built_in_families() {
+  return {mlp_family(), convnet_family(), resnet9_family(), resnet18_family(), resnet34_family()};
+}
+
+}  // namespace tare::models

@@ -1,0 +1,47 @@
+// ResNet-18 and ResNet-34 (He et al. 2015, "Deep Residual Learning for Image Recognition"), with
+// torchvision's names, so that its weights load.
+#pragma once
+
+#include <torch/nn.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "tare/model/registry.h"
+
+namespace tare::models {
+
+/// Two 3x3 convolutions with batch norm around a shortcut; "downsample" is a 1x1 convolution where
+/// the shape changes.
+struct BasicBlockImpl : torch::nn::Module {
+  BasicBlockImpl(int64_t in, int64_t out, int64_t stride);
+  torch::Tensor forward(const torch::Tensor& x);
+
+  torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
+  torch::nn::BatchNorm2d bn1{nullptr}, bn2{nullptr};
+  torch::nn::Sequential downsample{nullptr};
+};
+TORCH_MODULE(BasicBlock);
+
+/// Images [batch, channels, height, width] of any size to logits [batch, classes]. `blocks`: of
+/// each of the four layers. Layer groups: stem (conv1, bn1), layer1, layer2, layer3, layer4, fc.
+/// The sizes of the layers divide by 32 in all.
+struct ResNetImpl : torch::nn::Module {
+  ResNetImpl(const std::string& name, const std::array<int64_t, 4>& blocks,
+             const ModelOptions& options);
+  torch::Tensor forward(const torch::Tensor& x);
+
+  torch::nn::Conv2d conv1{nullptr};
+  torch::nn::BatchNorm2d bn1{nullptr};
+  std::vector<torch::nn::Sequential> layers;
+  torch::nn::Linear fc{nullptr};
+  int64_t channels = 0;
+  double dropout = 0;
+};
+TORCH_MODULE(ResNet);
+
+[[nodiscard]] Family resnet18_family();
+[[nodiscard]] Family resnet34_family();
+
+}  // namespace tare::models
