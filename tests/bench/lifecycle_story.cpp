@@ -20,8 +20,8 @@ constexpr int64_t kWidth = 1024, kBatch = 256, kSteps = 20;
 
 torch::nn::Sequential make_model() {
   using torch::nn::Linear;
-  return {Linear(784, kWidth), torch::nn::ReLU(), Linear(kWidth, kWidth), torch::nn::ReLU(),
-          Linear(kWidth, kWidth), torch::nn::ReLU(), Linear(kWidth, 10)};
+  return torch::nn::Sequential(Linear(784, kWidth), torch::nn::ReLU(), Linear(kWidth, kWidth), torch::nn::ReLU(),
+          Linear(kWidth, kWidth), torch::nn::ReLU(), Linear(kWidth, 10));
 }
 
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }

@@ -18,7 +18,7 @@ constexpr int64_t kBatch = 32, kFew = 20, kMany = 120;
 
 torch::nn::Sequential make_model() {
   torch::manual_seed(1);
-  return {torch::nn::Linear(64, 128), torch::nn::ReLU(), torch::nn::Linear(128, 10)};
+  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(), torch::nn::Linear(128, 10));
 }
 
 DatasetPtr data(int64_t steps) {

@@ -59,16 +59,16 @@ struct Spy final : Callback {
 
 using Names = std::vector<std::string>;
 
-struct Setup {
+struct Scene {
   TempDir folder;
   LearnerOptions options = quiet(folder);
   std::shared_ptr<Spy> spy = std::make_shared<Spy>();
-  Setup() { options.batch = 30; }
+  Scene() { options.batch = 30; }
   Splits data = split_points(30, 30);  // one step an epoch
 };
 
 TEST(Events, ComeInTheirOrder) {
-  Setup s;
+  Scene s;
   Learner learner(make_net(), s.data, s.options);
   learner.fit(1, {.callbacks = {s.spy}});
   EXPECT_EQ(s.spy->seen,
@@ -78,7 +78,7 @@ TEST(Events, ComeInTheirOrder) {
 
 TEST(Events, AnswersLeaveOutWhatComesNext) {
   const auto steps_and_events = [](Event at, Action answer) {
-    Setup s;
+    Scene s;
     s.spy->answer_at = at;
     s.spy->answer = answer;
     Learner learner(make_net(), s.data, s.options);
@@ -98,7 +98,7 @@ TEST(Events, AnswersLeaveOutWhatComesNext) {
 }
 
 TEST(Events, SkippedStepsAccumulateGradients) {
-  Setup s;
+  Scene s;
   s.spy->answer_at = Event::after_backward;
   s.spy->answer = Action::skip;
   Learner learner(make_net(), s.data, s.options);
@@ -110,7 +110,7 @@ TEST(Events, SkippedStepsAccumulateGradients) {
 class EveryEvent : public ::testing::TestWithParam<Event> {};
 
 TEST_P(EveryEvent, MayThrowAndTheLearnerStaysUsable) {
-  Setup s;
+  Scene s;
   Learner learner(make_net(), s.data, s.options);
   learner.fit(1);
   const int64_t bytes = tracked();
@@ -129,10 +129,10 @@ INSTANTIATE_TEST_SUITE_P(All, EveryEvent,
                                            Event::after_forward, Event::after_loss, Event::after_backward,
                                            Event::after_step, Event::after_batch, Event::before_validate,
                                            Event::after_validate, Event::after_epoch, Event::after_fit),
-                         [](const auto& info) { return std::string(to_string(info.param)); });
+                         [](const auto& event) { return std::string(to_string(event.param)); });
 
 TEST(Events, AFailureWhileEndingDoesNotHideTheFirst) {
-  Setup s;
+  Scene s;
   struct Bad final : Callback {
     [[nodiscard]] std::string name() const override { return "bad"; }
     Action after_loss(FitContext&) override { throw std::out_of_range("first"); }

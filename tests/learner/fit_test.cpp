@@ -6,6 +6,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/monitor.h"
 #include "tare/callback/recorder.h"
+#include "tare/data/loader.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"

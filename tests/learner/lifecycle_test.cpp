@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(EveryModelAndOptimizer, Cycles,
                          ::testing::Values(Cell{"mlp", "sgd"}, Cell{"mlp", "adam"}, Cell{"mlp", "adamw"},
                                            Cell{"convnet", "adamw"}, Cell{"resnet9", "sgd"}, Cell{"resnet9", "adamw"},
                                            Cell{"resnet18", "sgd"}, Cell{"resnet34", "sgd"}),
-                         [](const auto& info) { return info.param.model + "_" + info.param.optimizer; });
+                         [](const auto& cell) { return cell.param.model + "_" + cell.param.optimizer; });
 
 }  // namespace
 }  // namespace tare::testing

@@ -12,7 +12,7 @@ namespace tare {
 /// Which figure of the epoch row to watch, and whether lower is better.
 struct Monitor {
   std::string figure = "valid_loss";    ///< train_loss, valid_loss or a metric's name
-  std::optional<bool> lower_is_better;  ///< unset: true for names with "loss", "error", "mse", "mae", "rmse", else false
+  std::optional<bool> lower_is_better{};  ///< unset: true for names with "loss", "error", "mse", "mae", "rmse", else false
   double min_delta = 0;                 ///< a change below it is no improvement, >= 0
 
   /// The figure in `row`; throws ConfigError naming the ones there are.
@@ -22,7 +22,7 @@ struct Monitor {
 };
 
 struct SaveBestOptions {
-  Monitor monitor;
+  Monitor monitor{};
   std::string checkpoint = "best";  ///< name given to save()
   bool restore = true;              ///< copy the best weights back at the end of the fit
 };
@@ -45,7 +45,7 @@ class SaveBest final : public Callback {
 };
 
 struct EarlyStoppingOptions {
-  Monitor monitor;
+  Monitor monitor{};
   int64_t patience = 0;  ///< epochs without improvement that are borne, >= 0; stops at the one after
 };
 

@@ -18,9 +18,9 @@ namespace tare::checkpoint {
 
 /// What a checkpoint holds. The tensors may be on any device.
 struct Contents {
-  std::vector<NamedTensor> model;
-  std::vector<NamedTensor> optimizer;
-  std::vector<NamedTensor> extra;
+  std::vector<NamedTensor> model{};
+  std::vector<NamedTensor> optimizer{};
+  std::vector<NamedTensor> extra{};
   std::string state = "{}";  ///< a JSON object: progress, schedule, config, callback states ...; at
                              ///< most 16 MB, depth 30
 };
@@ -45,12 +45,12 @@ struct LoadOptions {
 /// A verified checkpoint. The tensors are on the CPU, by memory map: they cost pages of the file,
 /// not allocations, and live on after this object and after the directory is replaced.
 struct Loaded {
-  std::vector<NamedTensor> model;
-  std::vector<NamedTensor> optimizer;  ///< empty when not asked for
-  std::vector<NamedTensor> extra;
+  std::vector<NamedTensor> model{};
+  std::vector<NamedTensor> optimizer{};  ///< empty when not asked for
+  std::vector<NamedTensor> extra{};
   bool has_optimizer = false;  ///< the checkpoint holds optimizer state, read or not
-  std::string state;           ///< the JSON object given to save(), with its keys sorted
-  std::string tare_version, libtorch_version;  ///< that wrote it
+  std::string state{};         ///< the JSON object given to save(), with its keys sorted
+  std::string tare_version{}, libtorch_version{};  ///< that wrote it
 };
 
 /// Checks sizes, header and the hash of every tensor of the checkpoint at `path`, then returns all

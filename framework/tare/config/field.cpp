@@ -110,6 +110,12 @@ void read_scalar(const Node& node, int64_t& value) {
   value = *read;
 }
 
+void read_scalar(const Node& node, uint64_t& value) {
+  const auto read = node.quoted ? std::nullopt : as_count(node.text);
+  if (node.kind != Kind::scalar || !read) wrong_type(node, "a whole number >= 0");
+  value = *read;
+}
+
 void read_scalar(const Node& node, double& value) {
   const auto read = node.quoted ? std::nullopt : as_number(node.text);
   if (node.kind != Kind::scalar || !read) wrong_type(node, "a number");
@@ -128,6 +134,7 @@ void read_scalar(const Node& node, std::filesystem::path& value) {
 
 Node write_scalar(bool value) { return Node::scalar(value ? "true" : "false"); }
 Node write_scalar(int64_t value) { return Node::scalar(std::to_string(value)); }
+Node write_scalar(uint64_t value) { return Node::scalar(std::to_string(value)); }
 Node write_scalar(double value) { return Node::scalar(number_text(value)); }
 Node write_scalar(const std::string& value) { return Node::string(value); }
 Node write_scalar(const std::filesystem::path& value) { return Node::string(value.string()); }

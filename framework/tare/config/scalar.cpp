@@ -47,6 +47,8 @@ std::optional<bool> as_bool(std::string_view text) {
 
 std::optional<int64_t> as_integer(std::string_view text) { return whole_text<int64_t>(text); }
 
+std::optional<uint64_t> as_count(std::string_view text) { return whole_text<uint64_t>(text); }
+
 std::optional<double> as_number(std::string_view text) {
   const std::string name = lowered(text);
   if (name == ".nan") return std::numeric_limits<double>::quiet_NaN();

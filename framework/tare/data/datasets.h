@@ -65,15 +65,15 @@ struct FindDigitsOptions {
 namespace datasets {
 
 struct Info {
-  std::string name;
-  std::string summary;  ///< one line for `tare ls datasets`
+  std::string name{};
+  std::string summary{};  ///< one line for `tare ls datasets`
 };
 /// Every named data set, sorted.
 [[nodiscard]] const std::vector<Info>& list();
 [[nodiscard]] std::vector<std::string> names();
 
 struct Named {
-  Splits splits;              ///< without a test part of its own, `test` is `valid` again
+  Splits splits{};            ///< without a test part of its own, `test` is `valid` again
   std::string description{};  ///< one line: what, from where, how it was parted
 };
 /// Throws ConfigError for an unknown name (naming the nearest), an option out of range, or one that

@@ -24,10 +24,10 @@ struct MemoryFigures {
 /// One device's side of an experiment.
 struct DeviceReport {
   c10::Device device = c10::kCPU;
-  std::string name;         ///< of the hardware
-  MemoryFigures consumed;   ///< now, or when finish() began, less the baseline; negative: more was
+  std::string name{};         ///< of the hardware
+  MemoryFigures consumed{};   ///< now, or when finish() began, less the baseline; negative: more was
                             ///< freed than taken
-  MemoryFigures reclaimed;  ///< what finish() gave back; 0 before it
+  MemoryFigures reclaimed{};  ///< what finish() gave back; 0 before it
   int64_t peak_bytes =
       0;  ///< highest allocated bytes so far, less the baseline; finish() itself not counted
   int64_t available_bytes = 0;  ///< what an allocation could still get, now or after finish()
@@ -44,28 +44,28 @@ struct DeviceReport {
 /// Accountable's ledger. One entry per device and phase of birth.
 struct LeakReport {
   c10::Device device = c10::kCPU;
-  std::string phase;
+  std::string phase{};
   int64_t bytes = 0;
   int64_t count = 0;
 };
 
 /// Something that finish() purged, destroyed or kept.
 struct ReleasedObject {
-  std::string name;
-  CategoryBytes freed;  ///< of an attended object's purge; empty for destroyed ones
-  std::string problem;  ///< why it could not be purged; empty when all went well
+  std::string name{};
+  CategoryBytes freed{};  ///< of an attended object's purge; empty for destroyed ones
+  std::string problem{};  ///< why it could not be purged; empty when all went well
 };
 
 /// The whole result of an experiment; a value.
 struct ExperimentReport {
-  std::string name;
+  std::string name{};
   bool enabled = true;                ///< false: nothing was weighed, all below is empty
   double seconds = 0;                 ///< from construction until finish() began
-  std::vector<DeviceReport> devices;  ///< the host first
+  std::vector<DeviceReport> devices{};  ///< the host first
   std::vector<ReleasedObject>
       released;                   ///< attended objects in order, then owned ones, youngest first
-  std::vector<std::string> kept;  ///< names given to keep()
-  std::vector<LeakReport> leaks;
+  std::vector<std::string> kept{};  ///< names given to keep()
+  std::vector<LeakReport> leaks{};
 
   /// The side of one device; a device of zeros where it was not weighed.
   [[nodiscard]] DeviceReport on(c10::Device device) const;

@@ -19,23 +19,23 @@ namespace tare {
 
 /// A number that was measured when the model was exported, e.g. {"accuracy", 0.9931}.
 struct BundleMetric {
-  std::string name;
+  std::string name{};
   double value = 0;
   bool operator==(const BundleMetric&) const = default;
 };
 
 /// What a bundle says beside its tensors.
 struct BundleManifest {
-  ModelSpec model;  ///< of the registry; an empty name: a module that is not in it
-  std::vector<int64_t> sample_shape;  ///< of one sample as the model takes it, [channels, height,
-                                      ///< width] or [features]
-  Transforms transforms;              ///< written without the random ones
+  ModelSpec model{};  ///< of the registry; an empty name: a module that is not in it
+  std::vector<int64_t> sample_shape{};  ///< of one sample as the model takes it, [channels, height,
+                                        ///< width] or [features]
+  Transforms transforms{};              ///< written without the random ones
   std::vector<std::string>
       labels;  ///< class names by index, at most 1,000,000 of 4 KiB; empty: not known
-  std::vector<BundleMetric> metrics;
+  std::vector<BundleMetric> metrics{};
   std::string activation =
       "none";  ///< softmax | exp | sigmoid | none: from output to prediction, on dimension 1
-  std::string tare_version, libtorch_version;  ///< that wrote it; filled in by write_bundle()
+  std::string tare_version{}, libtorch_version{};  ///< that wrote it; filled in by write_bundle()
 };
 
 /// Writes a bundle, atomically and flushed: on any error the file that was there stays. The tensors

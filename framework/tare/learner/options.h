@@ -23,8 +23,8 @@ namespace tare {
 
 /// What one training step computes: the loss to go backward from (scalar) and the output the metrics see.
 struct StepResult {
-  at::Tensor loss;
-  at::Tensor output;
+  at::Tensor loss{};
+  at::Tensor output{};
 };
 
 /// Replaces `loss(model(input), target)` for models that are not one tensor in, one tensor out.
@@ -90,9 +90,9 @@ struct PredictOptions {
 
 /// Predictions of a whole split, in the order of the data set, on the host.
 struct Predictions {
-  at::Tensor outputs;  ///< [samples, ...] float32
-  at::Tensor targets;  ///< [samples, ...]; undefined where the data has none
-  at::Tensor losses;   ///< [samples] float32 from the raw outputs; undefined unless asked for
+  at::Tensor outputs{};  ///< [samples, ...] float32
+  at::Tensor targets{};  ///< [samples, ...]; undefined where the data has none
+  at::Tensor losses{};   ///< [samples] float32 from the raw outputs; undefined unless asked for
 };
 
 struct FreezeOptions {
@@ -114,11 +114,11 @@ struct LoadOptions {
 };
 
 struct LoadReport {
-  std::vector<std::string> fresh;         ///< parameters and buffers that the file did not give (strict = false)
-  std::vector<std::string> ignored;       ///< tensors of the file that nothing took (strict = false)
+  std::vector<std::string> fresh{};         ///< parameters and buffers that the file did not give (strict = false)
+  std::vector<std::string> ignored{};       ///< tensors of the file that nothing took (strict = false)
   bool optimizer_loaded = false;
-  std::vector<std::string> optimizer_fresh;  ///< trainable parameters that start without optimizer state
-  PurgeReport purged;
+  std::vector<std::string> optimizer_fresh{};  ///< trainable parameters that start without optimizer state
+  PurgeReport purged{};
   bool resumable = false;                 ///< saved inside a fit: resume() goes on from there
   [[nodiscard]] std::string str() const;
 };

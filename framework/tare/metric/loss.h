@@ -34,12 +34,12 @@ struct Loss : std::variant<std::string, LossFunction> {
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
 /// torch::nn::functional does; smooth_l1 has beta 1. The activation works on dimension 1.
 struct ResolvedLoss {
-  std::string name;   ///< "custom" for a function
-  LossFunction mean;  ///< -> scalar
+  std::string name{};   ///< "custom" for a function
+  LossFunction mean{};  ///< -> scalar
   LossFunction
       per_sample;  ///< -> [batch]: the mean over each sample's elements; empty for a function
-  std::function<at::Tensor(const at::Tensor& output)> activation;  ///< identity for a function
-  std::string activation_name;  ///< "softmax", "exp", "sigmoid" or "none"
+  std::function<at::Tensor(const at::Tensor& output)> activation{};  ///< identity for a function
+  std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
 };
 
 /// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.

@@ -23,8 +23,8 @@ namespace tare {
 enum class ParameterKind { weight, bias, norm };  ///< norm: weight or bias of a normalisation layer
 
 struct Parameter {
-  std::string name;
-  at::Tensor tensor;  ///< a leaf; shares storage with the module's
+  std::string name{};
+  at::Tensor tensor{};  ///< a leaf; shares storage with the module's
   ParameterKind kind = ParameterKind::weight;
   int64_t group = 0;  ///< index of its layer group
 };
@@ -32,14 +32,14 @@ struct Parameter {
 /// A part of the model that freezes and learns as one, from input to output: names of submodules or parameters
 /// (a prefix up to a dot: "layer1" covers "layer1.0.conv1.weight").
 struct LayerGroup {
-  std::string name;
-  std::vector<std::string> members;
+  std::string name{};
+  std::vector<std::string> members{};
 };
 
 /// How to build the model again: its name in the registry and its options as canonical YAML (see registry.h).
 struct ModelSpec {
-  std::string name;
-  std::string options;
+  std::string name{};
+  std::string options{};
 };
 
 /// What a torch::nn::ModuleHolder is: what TORCH_MODULE makes.

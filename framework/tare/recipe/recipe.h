@@ -18,7 +18,7 @@ namespace tare {
 /// A model by name; in YAML the name stands among the options: `model: {name: resnet9, width: 16}`.
 struct ModelChoice {
   std::string name = "resnet9";
-  ModelOptions options;  ///< classes and sample_shape, where not given, come from the data
+  ModelOptions options{};  ///< classes and sample_shape, where not given, come from the data
   bool operator==(const ModelChoice&) const = default;
 };
 void from_node(const config::Node& node, ModelChoice& value);
@@ -26,18 +26,18 @@ void from_node(const config::Node& node, ModelChoice& value);
 
 /// One phase: data, what is frozen, how long and how fast. It is weighed by an Experiment and purged at its end.
 struct PhaseOptions {
-  std::string name;                 ///< "phase N" by default
+  std::string name{};                 ///< "phase N" by default
   std::optional<DataOptions> data{};  ///< unset: the recipe's
   int64_t size = 0;                 ///< height and width of the images; 0: as `data` says
   int64_t batch = 0;                ///< samples per step; 0: the recipe's
-  std::string load;                 ///< name of a checkpoint that an earlier phase saved; weights only
+  std::string load{};                 ///< name of a checkpoint that an earlier phase saved; weights only
   bool reset_head = false;          ///< initialise the model's head anew
   int64_t freeze_to = 0;            ///< the first layer group that learns; negative: from the end; 0: all learn
   int64_t epochs = 1;               ///< passes over the training split, >= 1
   LearningRate lr = 1e-3;           ///< peak rate; {from, to}: over the layer groups
   Schedule schedule{.kind = "one_cycle"};
   bool clear_opt = true;            ///< also give the optimizer's state back at the end of the phase
-  std::string save;                 ///< name of a checkpoint to write at the end
+  std::string save{};                 ///< name of a checkpoint to write at the end
   bool operator==(const PhaseOptions&) const = default;
 };
 void visit_fields(auto& visit, PhaseOptions& o) {
@@ -60,7 +60,7 @@ struct RecipeOptions {
   OptimizerOptions optimizer{};
   std::vector<PhaseOptions> phases{};      ///< at least one
   bool test = true;                      ///< evaluate the test split at the end
-  std::string export_to;                 ///< file name of the bundle, below the run's folder; empty: none
+  std::string export_to{};                 ///< file name of the bundle, below the run's folder; empty: none
   bool operator==(const RecipeOptions&) const = default;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {

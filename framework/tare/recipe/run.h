@@ -12,7 +12,7 @@
 namespace tare {
 
 struct PhaseReport {
-  std::string name;
+  std::string name{};
   std::vector<EpochRow> epochs{};
   double seconds = 0;
   double samples_per_s = 0;
@@ -23,10 +23,10 @@ struct PhaseReport {
 };
 
 struct RunReport {
-  std::string name, data, device;
-  std::vector<PhaseReport> phases;
-  std::optional<Evaluation> test;
-  std::filesystem::path export_path;  ///< empty: nothing exported
+  std::string name{}, data{}, device{};
+  std::vector<PhaseReport> phases{};
+  std::optional<Evaluation> test{};
+  std::filesystem::path export_path{};  ///< empty: nothing exported
   int64_t export_bytes = 0;
   int64_t residual_bytes = 0;         ///< tracked after destroy minus before construction
   int64_t process_bytes = 0;          ///< resident memory of the process at the end

@@ -29,8 +29,8 @@ struct Resize {
 };
 /// (value - mean) / std per channel; the statistics are those of images in [0, 1].
 struct Normalise {
-  std::vector<double> mean;  ///< one for each channel, or one for all
-  std::vector<double> std;   ///< as many as `mean`, > 0
+  std::vector<double> mean{};  ///< one for each channel, or one for all
+  std::vector<double> std{};   ///< as many as `mean`, > 0
   bool operator==(const Normalise&) const = default;
 };
 /// Mirrors left and right, with the given probability. Random.
