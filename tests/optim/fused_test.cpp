@@ -1,0 +1,205 @@
+// The fused optimizers against torch::optim, and what a step allocates.
+#include <gmock/gmock.h>
+
+#include "optim/support.h"
+#include "tare/base/error.h"
+#include "tare/memory/host_allocator.h"
+
+namespace tare {
+namespace {
+
+using testing::backward;
+using testing::make_for;
+using testing::make_net;
+using testing::Net;
+using testing::train;
+
+constexpr int64_t kSteps = 50;
+// Float32 kernels that round in another order: what 50 steps add up to on weights of order 1.
+constexpr double kTolerance = 1e-6;
+
+template <class TorchOptimizer, class Options>
+double difference_to_torch(const OptimizerOptions& ours, const Options& theirs) {
+  Net a = make_net(), b = make_net();
+  const auto fused = make_for(a, ours);
+  TorchOptimizer reference(b->parameters(), theirs);
+  train(a, *fused, kSteps);
+  for (int64_t i = 0; i < kSteps; ++i) {
+    reference.zero_grad();
+    backward(b, i);
+    reference.step();
+  }
+  EXPECT_GT(testing::largest_difference(a, *std::make_unique<Net>(make_net())),
+            1e-3);  // it did learn
+  return testing::largest_difference(a, b);
+}
+
+OptimizerOptions options(const std::string& kind, double lr, double weight_decay,
+                         double momentum = 0.9, bool nesterov = false) {
+  return {.kind = kind,
+          .lr = lr,
+          .weight_decay = weight_decay,
+          .momentum = momentum,
+          .nesterov = nesterov,
+          .decay_norm_and_bias = true};
+}
+
+TEST(FusedOptimizer, SgdEqualsTorch) {
+  using torch::optim::SGD;
+  using torch::optim::SGDOptions;
+  EXPECT_LT(difference_to_torch<SGD>(options("sgd", 0.01, 0, 0), SGDOptions(0.01)), kTolerance);
+  EXPECT_LT(difference_to_torch<SGD>(options("sgd", 0.01, 1e-3),
+                                     SGDOptions(0.01).momentum(0.9).weight_decay(1e-3)),
+            kTolerance);
+  EXPECT_LT(
+      difference_to_torch<SGD>(options("sgd", 0.01, 1e-3, 0.9, true),
+                               SGDOptions(0.01).momentum(0.9).weight_decay(1e-3).nesterov(true)),
+      kTolerance);
+}
+
+TEST(FusedOptimizer, AdamEqualsTorch) {
+  const auto theirs = torch::optim::AdamOptions(1e-3).weight_decay(1e-2);
+  EXPECT_LT(difference_to_torch<torch::optim::Adam>(options("adam", 1e-3, 1e-2), theirs),
+            kTolerance);
+}
+
+TEST(FusedOptimizer, AdamWEqualsTorch) {
+  const auto theirs = torch::optim::AdamWOptions(1e-3).weight_decay(1e-2);
+  EXPECT_LT(difference_to_torch<torch::optim::AdamW>(options("adamw", 1e-3, 1e-2), theirs),
+            kTolerance);
+}
+
+TEST(FusedOptimizer, FirstMomentumStepIsThePlainGradient) {
+  Net net = make_net();
+  const auto before = net->fc->weight.detach().clone();
+  const auto optimizer = make_for(net, options("sgd", 0.5, 0));
+  backward(net, 0);
+  optimizer->step();
+  EXPECT_TRUE(torch::allclose(net->fc->weight, before - 0.5 * net->fc->weight.grad(), 0, 1e-7));
+}
+
+class Allocations : public ::testing::TestWithParam<OptimizerOptions> {};
+
+TEST_P(Allocations, StepAllocatesNothingAfterPrepare) {
+  ASSERT_TRUE(memory::host_allocator::installed());
+  Net net = make_net();
+  const auto optimizer = make_for(net, GetParam());
+  backward(net, 0);
+  optimizer->prepare();
+  for (int step = 0; step < 3; ++step) {
+    const uint64_t births = memory::host_allocator::counters().births;
+    optimizer->step();
+    EXPECT_EQ(memory::host_allocator::counters().births, births);
+  }
+}
+
+TEST_P(Allocations, PrepareThatFailsChangesNothing) {
+  Net net = make_net();
+  const auto optimizer = make_for(net, GetParam());
+  backward(net, 0);
+  const auto before = net->fc->weight.detach().clone();
+  int64_t failures = 0;
+  for (uint64_t k = 1;; ++k) {
+    memory::host_allocator::fail_at(k);
+    try {
+      optimizer->step();
+      break;
+    } catch (const c10::OutOfMemoryError&) {
+      ++failures;
+      EXPECT_TRUE(optimizer->state().empty());
+      EXPECT_TRUE(torch::equal(net->fc->weight, before));
+    }
+  }
+  memory::host_allocator::fail_at(0);
+  EXPECT_EQ(failures, static_cast<int64_t>(optimizer->state().size()));
+  EXPECT_FALSE(torch::equal(net->fc->weight, before));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Allocations,
+                         ::testing::Values(options("sgd", 0.1, 1e-2, 0), options("sgd", 0.1, 1e-2),
+                                           options("adam", 1e-3, 1e-2),
+                                           options("adamw", 1e-3, 1e-2)));
+
+TEST(FusedOptimizer, ParameterWithoutGradientIsLeftAlone) {
+  Net net = make_net();
+  const auto optimizer = make_for(net, options("adamw", 1e-2, 0.5));
+  train(net, *optimizer, 2);
+  const auto weight = net->fc->weight.detach().clone(), bias = net->fc->bias.detach().clone();
+  optimizer->zero_grad();
+  backward(net, 2);
+  net->fc->weight.mutable_grad().reset();
+  optimizer->step();
+  EXPECT_TRUE(torch::equal(net->fc->weight, weight));
+  EXPECT_FALSE(torch::equal(net->fc->bias, bias));
+  for (const auto& [name, tensor] : optimizer->state()) {
+    if (name == "step/fc.weight") {
+      EXPECT_EQ(tensor.item<float>(), 2);
+    }
+    if (name == "step/fc.bias") {
+      EXPECT_EQ(tensor.item<float>(), 3);
+    }
+  }
+}
+
+TEST(FusedOptimizer, GradientLaidOutOtherwiseIsAppliedElementByElement) {
+  Net a = make_net(), b = make_net();
+  const auto optimizer = make_for(a, options("sgd", 1, 0, 0));
+  backward(a, 0);
+  backward(b, 0);
+  auto& gradient = a->fc->weight.mutable_grad();
+  gradient = gradient.t().contiguous().t();
+  ASSERT_NE(gradient.strides(), a->fc->weight.strides());
+  optimizer->step();
+  EXPECT_TRUE(torch::allclose(a->fc->weight, b->fc->weight - b->fc->weight.grad(), 0, 1e-7));
+}
+
+TEST(FusedOptimizer, StepsParametersOfSeveralTypes) {
+  Net net = make_net();
+  net->fc->weight.set_data(net->fc->weight.to(torch::kDouble));
+  const auto optimizer = make_for(net, options("adamw", 1e-2, 0));
+  for (auto& p : net->parameters()) p.mutable_grad() = torch::ones_like(p);
+  const auto weight = net->fc->weight.detach().clone(), bias = net->fc->bias.detach().clone();
+  optimizer->step();
+  EXPECT_NEAR((weight - net->fc->weight).mean().item<double>(), 1e-2, 1e-6);
+  EXPECT_NEAR((bias - net->fc->bias).mean().item<double>(), 1e-2, 1e-6);
+}
+
+TEST(FusedOptimizer, MomentumMayComeAndGo) {
+  Net net = make_net();
+  const auto optimizer = make_for(net, options("sgd", 0.01, 0, 0));
+  train(net, *optimizer, 1);
+  EXPECT_TRUE(optimizer->state().empty());
+  for (auto& group : optimizer->groups()) group.momentum = 0.9;
+  train(net, *optimizer, 1);
+  EXPECT_EQ(optimizer->state().size(), 6u);
+}
+
+TEST(FusedOptimizer, StepKeepsNoGradientAlive) {
+  Net net = make_net();
+  const auto optimizer = make_for(net, options("adamw", 1e-3, 0));
+  train(net, *optimizer, 1);
+  const int64_t with = memory::host_allocator::counters().live_blocks;
+  optimizer->zero_grad();
+  EXPECT_EQ(memory::host_allocator::counters().live_blocks, with - 6);
+  EXPECT_FALSE(net->fc->weight.grad().defined());
+}
+
+TEST(FusedOptimizer, RefusesWrongOptions) {
+  EXPECT_THROW((void)make_optimizer({.kind = "adamm"}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.lr = 0}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.weight_decay = -1}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.momentum = 1}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.kind = "adam", .nesterov = true}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.kind = "sgd", .momentum = 0, .nesterov = true}, {}),
+               ConfigError);
+}
+
+TEST(FusedOptimizer, RefusesAParameterWithHoles) {
+  const auto holes = torch::zeros({4, 4}).slice(1, 0, 2).requires_grad_(true);
+  std::vector<ParameterGroup> groups(1);
+  groups[0].parameters.push_back({.name = "w", .tensor = holes});
+  EXPECT_THROW((void)make_optimizer({}, groups), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare

@@ -1,0 +1,70 @@
+// A small network with convolution, norm and linear layers, and gradients for it.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/model/model.h"
+#include "tare/optim/optimizer.h"
+
+namespace tare::testing {
+
+// ReLU stands before the norm: a bias right before a norm has a gradient of nothing but rounding,
+// which Adam blows up to steps of full size.
+struct NetImpl : torch::nn::Module {
+  NetImpl() {
+    conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 4, 3)));
+    norm = register_module("norm", torch::nn::BatchNorm2d(4));
+    fc = register_module("fc", torch::nn::Linear(16, 3));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return fc(norm(torch::relu(conv(x))).flatten(1));
+  }
+
+  torch::nn::Conv2d conv{nullptr};
+  torch::nn::BatchNorm2d norm{nullptr};
+  torch::nn::Linear fc{nullptr};
+};
+TORCH_MODULE(Net);
+
+/// The same weights for the same seed.
+inline Net make_net(uint64_t seed = 0) {
+  torch::manual_seed(seed);
+  return Net();
+}
+
+/// Forward and backward of a batch that depends on `step` alone; returns the loss.
+inline double backward(Net& net, int64_t step) {
+  torch::manual_seed(1000 + static_cast<uint64_t>(step));
+  const auto x = torch::randn({5, 2, 4, 4});
+  const auto loss = torch::cross_entropy_loss(net(x), torch::randint(3, {5}, torch::kLong));
+  loss.backward();
+  return loss.item<double>();
+}
+
+inline double largest_difference(Net& a, Net& b) {
+  double largest = 0;
+  const auto first = a->parameters(), second = b->parameters();
+  for (size_t i = 0; i < first.size(); ++i) {
+    largest = std::max(largest, (first[i] - second[i]).abs().max().item<double>());
+  }
+  return largest;
+}
+
+inline std::unique_ptr<Optimizer> make_for(Net& net, const OptimizerOptions& options) {
+  return make_optimizer(options, make_groups(Model(net), options));
+}
+
+/// `steps` steps of `optimizer` on `net`, from batch number `first` on.
+inline void train(Net& net, Optimizer& optimizer, int64_t steps, int64_t first = 0) {
+  for (int64_t i = first; i < first + steps; ++i) {
+    optimizer.zero_grad();
+    backward(net, i);
+    optimizer.step();
+  }
+}
+
+}  // namespace tare::testing
