@@ -97,7 +97,7 @@ TEST(ExperimentLeak, IsNotLeftByAFailedBackward) {
   loss_of().backward();
   weight.mutable_grad().reset();
   int failures = 0;
-  for (const uint64_t k : {5, 10, 15, 20, 25}) {
+  for (const uint64_t k : {5U, 10U, 15U, 20U, 25U}) {
     Experiment stage("stage", quiet());
     {
       const auto loss = loss_of();
