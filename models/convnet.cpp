@@ -25,7 +25,7 @@ torch::Tensor ConvNetImpl::forward(const torch::Tensor& x) {
   require_images("models.convnet", x, channels, 4);
   auto y = torch::max_pool2d(block1->forward(x), 2);
   y = torch::max_pool2d(block2->forward(y), 2);
-  y = torch::adaptive_avg_pool2d(block3->forward(y), 1).flatten(1);
+  y = torch::adaptive_avg_pool2d(block3->forward(y), {1, 1}).flatten(1);
   return fc(drop(y, dropout, is_training()));
 }
 

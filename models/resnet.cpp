@@ -48,7 +48,7 @@ torch::Tensor ResNetImpl::forward(const torch::Tensor& x) {
   auto y = torch::relu(bn1(conv1(x)));
   y = torch::max_pool2d(y, 3, 2, 1);
   for (auto& layer : layers) y = layer->forward(y);
-  y = torch::adaptive_avg_pool2d(y, 1).flatten(1);
+  y = torch::adaptive_avg_pool2d(y, {1, 1}).flatten(1);
   return fc(drop(y, dropout, is_training()));
 }
 

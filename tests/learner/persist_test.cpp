@@ -53,7 +53,10 @@ TEST_P(ResumeAt, EqualsTheStraightRunBitForBit) {
   const auto a = straight.optimizer().state(), b = fresh.optimizer().state();
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name;
-  EXPECT_EQ(fresh.fit(1).epochs[0].train_loss, straight.fit(1).epochs[0].train_loss) << "and so does the next fit";
+  torch::manual_seed(3);
+  const double next = fresh.fit(1).epochs[0].train_loss;
+  torch::manual_seed(3);
+  EXPECT_EQ(straight.fit(1).epochs[0].train_loss, next) << "and so does the next fit";
 }
 
 INSTANTIATE_TEST_SUITE_P(MidScheduleAndBetweenEpochs, ResumeAt,

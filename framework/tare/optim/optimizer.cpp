@@ -16,6 +16,8 @@ void Optimizer::account(Ledger& ledger) const {
 
 std::vector<ParameterGroup> make_groups(const Model& model, const OptimizerOptions& options) {
   const auto& layers = model.layer_groups();
+  // Without decay there is nothing to tell apart, and each group costs a kernel launch.
+  const bool all_alike = options.decay_norm_and_bias || options.weight_decay == 0;
   std::vector<ParameterGroup> all;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (const bool decay : {true, false}) {
@@ -27,7 +29,7 @@ std::vector<ParameterGroup> make_groups(const Model& model, const OptimizerOptio
                            .layer_group = static_cast<int64_t>(i),
                            .decay = decay};
       for (const auto& p : model.parameters()) {
-        const bool decays = options.decay_norm_and_bias || p.kind == ParameterKind::weight;
+        const bool decays = all_alike || p.kind == ParameterKind::weight;
         if (p.group == group.layer_group && decays == decay && p.tensor.requires_grad())
           group.parameters.push_back(p);
       }
