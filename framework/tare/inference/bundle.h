@@ -26,16 +26,19 @@ struct BundleMetric {
 
 /// What a bundle says beside its tensors.
 struct BundleManifest {
-  ModelSpec model{};  ///< of the registry; an empty name: a module that is not in it
-  std::vector<int64_t> sample_shape{};  ///< of one sample as the model takes it, [channels, height,
-                                        ///< width] or [features]
-  Transforms transforms{};              ///< written without the random ones
-  std::vector<std::string>
-      labels;  ///< class names by index, at most 1,000,000 of 4 KiB; empty: not known
+  /// Of the registry; an empty name: a module that is not in it.
+  ModelSpec model{};
+  /// Of one sample as the model takes it: [channels, height, width] or [features].
+  std::vector<int64_t> sample_shape{};
+  /// Written without the random ones.
+  Transforms transforms{};
+  /// Class names by index, at most 1,000,000 of 4 KiB; empty: not known.
+  std::vector<std::string> labels{};
   std::vector<BundleMetric> metrics{};
-  std::string activation =
-      "none";  ///< softmax | exp | sigmoid | none: from output to prediction, on dimension 1
-  std::string tare_version{}, libtorch_version{};  ///< that wrote it; filled in by write_bundle()
+  /// softmax | exp | sigmoid | none: from output to prediction, on dimension 1.
+  std::string activation = "none";
+  /// That wrote it; filled in by write_bundle().
+  std::string tare_version{}, libtorch_version{};
 };
 
 /// Writes a bundle, atomically and flushed: on any error the file that was there stays. The tensors

@@ -20,7 +20,7 @@ struct PredictorOptions {
 
 /// One class and how sure the model is of it.
 struct Prediction {
-  std::string label{};       ///< of the bundle; the index as text where it has none
+  std::string label{};     ///< of the bundle; the index as text where it has none
   int64_t index = 0;       ///< of the class
   double probability = 0;  ///< the output after the bundle's activation
 };

@@ -1,0 +1,203 @@
+#include "tare/inference/bundle.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "inference/support.h"
+#include "support/fault_file_system.h"
+#include "support/temp_dir.h"
+#include "tare/checkpoint/manifest.h"
+
+namespace tare {
+namespace {
+
+using nlohmann::json;
+using tare::testing::FaultFileSystem;
+using tare::testing::TempDir;
+
+void write_small(const std::filesystem::path& path) {
+  const Model model = small_model();
+  write_bundle(path, small_manifest(model), model.state());
+}
+
+TEST(Bundle, GivesBackManifestAndTensors) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "out/m.tare", small_manifest(model), model.state());
+  const Bundle bundle = open_bundle(dir / "out/m.tare");
+  const BundleManifest& m = bundle.manifest();
+  const BundleManifest expected = small_manifest(model);
+  EXPECT_EQ(m.model.name, expected.model.name);
+  EXPECT_EQ(m.model.options, expected.model.options);
+  EXPECT_EQ(m.sample_shape, expected.sample_shape);
+  EXPECT_EQ(m.transforms, expected.transforms.deterministic());
+  EXPECT_EQ(m.labels, expected.labels);
+  EXPECT_EQ(m.metrics, expected.metrics);
+  EXPECT_EQ(m.activation, "softmax");
+  EXPECT_EQ(m.tare_version, checkpoint::tare_version());
+  EXPECT_EQ(m.libtorch_version, checkpoint::libtorch_version());
+  for (const auto& [name, tensor] : model.state()) {
+    EXPECT_TRUE(at::equal(bundle.file().tensor(name), tensor)) << name;
+  }
+}
+
+TEST(Bundle, HoldsNoRandomTransform) {
+  const TempDir dir;
+  write_small(dir / "m.tare");
+  EXPECT_FALSE(open_bundle(dir / "m.tare").manifest().transforms.random());
+  EXPECT_EQ(open_bundle(dir / "m.tare").manifest().transforms.steps().size(), 1U);
+}
+
+TEST(Bundle, IsAValidSafetensorsFile) {
+  const TempDir dir;
+  write_small(dir / "m.tare");
+  EXPECT_EQ(checkpoint::SafeTensors::open(dir / "m.tare").tensors().size(),
+            small_model().state().size());
+}
+
+TEST(Bundle, AMetricThatIsNotFiniteIsKeptAsNotANumber) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  manifest.metrics = {{"loss", std::numeric_limits<double>::infinity()}};
+  write_bundle(dir / "m.tare", manifest, model.state());
+  EXPECT_TRUE(std::isnan(open_bundle(dir / "m.tare").manifest().metrics.at(0).value));
+}
+
+TEST(Bundle, EveryFlippedBitIsDetected) {
+  const TempDir dir;
+  write_small(dir / "m.tare");
+  const std::string whole = io::read_text(dir / "m.tare");
+  for (size_t bit = 0; bit < whole.size() * 8; bit += 5) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    overwrite(dir / "m.tare", damaged);
+    const std::string part = refused_part([&] { (void)open_bundle(dir / "m.tare"); });
+    ASSERT_FALSE(part == "accepted" || part.starts_with("another error"))
+        << "bit " << bit << ": " << part;
+  }
+}
+
+TEST(Bundle, EveryTruncationIsDetected) {
+  const TempDir dir;
+  write_small(dir / "m.tare");
+  const std::string whole = io::read_text(dir / "m.tare");
+  for (size_t size = 0; size < whole.size(); size += 13) {
+    overwrite(dir / "m.tare", std::string_view(whole).substr(0, size));
+    const std::string part = refused_part([&] { (void)open_bundle(dir / "m.tare"); });
+    ASSERT_FALSE(part == "accepted" || part.starts_with("another error")) << size << ": " << part;
+  }
+}
+
+TEST(Bundle, OtherFilesAreRefusedByName) {
+  const TempDir dir;
+  EXPECT_THROW((void)open_bundle(dir / "none"), IoError);
+  checkpoint::write(dir / "plain", small_model().state());
+  EXPECT_EQ(refused_part([&] { (void)open_bundle(dir / "plain"); }), "tare");
+  overwrite(dir / "text", "this is a text file, and a long one");
+  EXPECT_EQ(refused_part([&] { (void)open_bundle(dir / "text"); }), "header");
+}
+
+TEST(Bundle, ManifestIsCheckedFieldByField) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "m.tare", small_manifest(model), model.state());
+  const auto file = checkpoint::SafeTensors::open(dir / "m.tare");
+  const json good = checkpoint::unseal(file.metadata().at("tare"), "test", "file", "manifest");
+  const auto part = [&](const std::function<void(json&)>& change) {
+    json changed = good;
+    change(changed);
+    checkpoint::write(dir / "changed", model.state(), {{"tare", checkpoint::seal(changed)}});
+    return refused_part([&] { (void)open_bundle(dir / "changed"); });
+  };
+  EXPECT_EQ(part([](json&) {}), "accepted");
+  EXPECT_EQ(part([](json& m) { m["format"] = "tare.checkpoint"; }), "format");
+  EXPECT_EQ(part([](json& m) { m["version"] = 2; }), "version");
+  EXPECT_EQ(part([](json& m) { m["version"] = -1; }), "version");
+  EXPECT_EQ(part([](json& m) { m.erase("model"); }), "model");
+  EXPECT_EQ(part([](json& m) { m["model"]["name"] = 1; }), "name");
+  EXPECT_EQ(part([](json& m) { m["sample_shape"] = {1, 0}; }), "sample_shape");
+  EXPECT_EQ(part([](json& m) { m["sample_shape"] = {1.5}; }), "sample_shape");
+  EXPECT_EQ(part([](json& m) {
+              m["sample_shape"] = json::array({1, 1, 1, 1, 1, 1, 1, 1, 1});
+            }),
+            "sample_shape");
+  EXPECT_EQ(part([](json& m) { m["transforms"] = "- explode: {}"; }), "transforms");
+  EXPECT_EQ(part([](json& m) { m["transforms"] = "{{{"; }), "transforms");
+  EXPECT_EQ(part([](json& m) { m["labels"] = {1}; }), "labels");
+  EXPECT_EQ(part([](json& m) { m["labels"] = {std::string(4097, 'x')}; }), "labels");
+  EXPECT_EQ(part([](json& m) { m["metrics"] = {1}; }), "metrics");
+  EXPECT_EQ(part([](json& m) { m["metrics"][0]["value"] = "x"; }), "metrics");
+  EXPECT_EQ(part([](json& m) { m["activation"] = "system"; }), "activation");
+  EXPECT_EQ(part([](json& m) { m.erase("digest"); }), "digest");
+  EXPECT_EQ(part([](json& m) { m["digest"]["tensors"].erase(m["digest"]["tensors"].begin()); }),
+            file.tensors().front().name < file.tensors().back().name
+                ? good["digest"]["tensors"].begin().key()
+                : "");
+}
+
+TEST(Bundle, WhatCannotBeWrittenLeavesTheOldFile) {
+  const TempDir dir;
+  write_small(dir / "m.tare");
+  const std::string before = io::read_text(dir / "m.tare");
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  manifest.activation = "relu";
+  EXPECT_THROW(write_bundle(dir / "m.tare", manifest, model.state()), ConfigError);
+  manifest = small_manifest(model);
+  manifest.labels = {"\xff"};
+  EXPECT_THROW(write_bundle(dir / "m.tare", manifest, model.state()), ConfigError);
+  EXPECT_THROW(write_bundle(dir / "m.tare", small_manifest(model), {{"a", at::Tensor()}}),
+               ConfigError);
+  {
+    const FaultFileSystem full({.at = 3, .error_number = ENOSPC, .sticky = true});
+    EXPECT_THROW(write_small(dir / "m.tare"), IoError);
+  }
+  EXPECT_EQ(io::read_text(dir / "m.tare"), before);
+}
+
+TEST(MakeModel, BuildsTheModelAgain) {
+  const TempDir dir;
+  Model model = small_model();
+  write_bundle(dir / "m.tare", small_manifest(model), model.state());
+  const Model again = make_model(open_bundle(dir / "m.tare"));
+  EXPECT_FALSE(again.is_training());
+  model.train(false);
+  const at::Tensor input = at::rand({5, 1, 4, 4});
+  EXPECT_TRUE(at::equal(again.forward(input), model.forward(input)));
+}
+
+TEST(MakeModel, RefusesAModelThatTheRegistryDoesNotKnow) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  manifest.model.name.clear();
+  write_bundle(dir / "unnamed", manifest, model.state());
+  EXPECT_THROW((void)make_model(open_bundle(dir / "unnamed")), ConfigError);
+  manifest.model.name = "mpl";
+  write_bundle(dir / "unknown", manifest, model.state());
+  EXPECT_THROW((void)make_model(open_bundle(dir / "unknown")), ConfigError);
+}
+
+TEST(LoadWeights, FillsAModuleOrChangesNothing) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "m.tare", small_manifest(model), model.state());
+  const Bundle bundle = open_bundle(dir / "m.tare");
+  Model same = small_model();
+  load_weights(same, bundle);
+  EXPECT_TRUE(at::equal(same.state()[0].tensor, model.state()[0].tensor));
+  Model other =
+      models::make("mlp", {.classes = 4, .sample_shape = {1, 4, 4}, .weights = "", .hidden = {8}});
+  const at::Tensor before = other.state()[0].tensor.clone();
+  EXPECT_THROW(load_weights(other, bundle), FormatError);
+  EXPECT_TRUE(at::equal(other.state()[0].tensor, before));
+}
+
+}  // namespace
+}  // namespace tare
