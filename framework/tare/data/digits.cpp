@@ -22,7 +22,7 @@ struct Style {
   float slant_low, slant_high, turn;
   float shift;                          // of the centre
   float pen_low, pen_high, pen_change;  // radius; how much it changes along a stroke
-  float soft_low, soft_high;            // width of the stroke's edge, in pixels at 28
+  float soft_low, soft_high;            // width of the stroke's edge, in pixels at sizes up to 28
   float ink_low;                        // brightness of the stroke, up to 1
   int noise_low, noise_high;            // amplitude, of 255
 };
@@ -167,7 +167,7 @@ void draw_digit(int digit, const Style& style, bool written, int64_t size, uint6
   std::vector<Path> paths = draw_strokes(form, style, bits);
   place(paths, form.aspect, style, static_cast<float>(size), bits);
   const float soft =
-      bits.uniform(style.soft_low, style.soft_high) * (static_cast<float>(size) / 28);
+      bits.uniform(style.soft_low, style.soft_high) * std::max(static_cast<float>(size) / 28, 1.0F);
   const float ink = bits.uniform(style.ink_low, 1.0F) * 255;
   const int noise =
       style.noise_low +

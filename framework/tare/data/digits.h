@@ -36,7 +36,7 @@ struct DigitImages {
   at::Tensor labels;  ///< int64 [count], sample i is i % 10 at a seeded place in each ten
 };
 
-/// Draws the images, about 40 us each at 28 pixels on one core. Throws ConfigError for a field out
+/// Draws the images, about 30 us each at 28 pixels on one core. Throws ConfigError for a field out
 /// of its range.
 [[nodiscard]] DigitImages generate_digits(const GeneratedDigits& options = {});
 

@@ -24,8 +24,9 @@ inline constexpr int64_t kMaxIdxBytes = int64_t{4}
 /// same bytes for the same values). Throws ShapeError, IoError.
 void write_idx(const std::filesystem::path& path, const at::Tensor& values);
 
-/// Images [N, H, W] and labels [N] as a data set of [1, H, W] uint8 and int64. Throws FormatError
-/// when they do not belong together or a label is above 255 - kinds of errors of read_idx included.
+/// Images [N, H, W] and labels [N] as a data set of uint8 [1, H, W] and int64, with the class
+/// indices as names. Throws what read_idx throws, and FormatError when the two files do not belong
+/// together.
 [[nodiscard]] DatasetPtr idx_dataset(const std::filesystem::path& images,
                                      const std::filesystem::path& labels);
 

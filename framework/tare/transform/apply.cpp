@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/transform/random.h"
@@ -121,21 +122,33 @@ void move_plane(const T* in, float* out, int64_t height, int64_t width, const Mo
 }
 
 template <class T>
+void resize_row(const T* in, std::vector<float>& out, const Axis& columns) {
+  for (size_t x = 0; x < out.size(); ++x) {
+    const float w = columns.weight[x];
+    out[x] = (1 - w) * static_cast<float>(in[columns.low[x]]) +
+             w * static_cast<float>(in[columns.high[x]]);
+  }
+}
+
+// Each row of the image is stretched once, then pairs of them are mixed.
+template <class T>
 void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns, int64_t in_width,
                   Affine affine) {
   const size_t width = columns.low.size();
+  std::vector<float> upper(width), lower(width);
+  int64_t held = -1;  // the row in `lower`
   for (size_t y = 0; y < rows.low.size(); ++y, out += width) {
-    const T* top = in + rows.low[y] * in_width;
-    const T* bottom = in + rows.high[y] * in_width;
-    const float wy = rows.weight[y];
-    for (size_t x = 0; x < width; ++x) {
-      const int64_t i = columns.low[x], j = columns.high[x];
-      const float wx = columns.weight[x];
-      const float upper = (1 - wx) * static_cast<float>(top[i]) + wx * static_cast<float>(top[j]);
-      const float lower =
-          (1 - wx) * static_cast<float>(bottom[i]) + wx * static_cast<float>(bottom[j]);
-      out[x] = affine((1 - wy) * upper + wy * lower);
+    const int64_t low = rows.low[y], high = rows.high[y];
+    if (y == 0 || low != rows.low[y - 1]) {
+      if (low == held)
+        std::swap(upper, lower);
+      else
+        resize_row(in + low * in_width, upper, columns);
+      resize_row(in + high * in_width, lower, columns);
+      held = high;
     }
+    const float w = rows.weight[y];
+    for (size_t x = 0; x < width; ++x) out[x] = affine((1 - w) * upper[x] + w * lower[x]);
   }
 }
 

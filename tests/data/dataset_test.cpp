@@ -1,0 +1,202 @@
+#include "tare/data/dataset.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+using ::testing::HasSubstr;
+
+Batch get(const DatasetPtr& data, const std::vector<int64_t>& indices, uint64_t seed = 0,
+          bool training = false) {
+  return data->get({indices, seed, training});
+}
+
+DatasetPtr numbers(int64_t count = 10) {
+  return tensor_dataset(at::arange(count).view({count, 1}).to(at::kFloat), at::arange(count) * 10);
+}
+
+DatasetPtr images(int64_t count = 40) {
+  return tensor_dataset(at::randint(0, 256, {count, 1, 8, 8}, at::kByte), at::arange(count) % 10,
+                        {"a", "b"});
+}
+
+TEST(TensorDataset, GathersRowsInTheOrderAskedFor) {
+  const DatasetPtr data = numbers();
+  const Batch batch = get(data, {7, 0, 7});
+  EXPECT_EQ(batch.size(), 3);
+  EXPECT_TRUE(at::equal(batch.input, at::tensor({7.F, 0.F, 7.F}).view({3, 1})));
+  EXPECT_TRUE(at::equal(batch.target, at::tensor({70, 0, 70}, at::kLong)));
+  EXPECT_EQ(data->sample_shape(), std::vector<int64_t>{1});
+}
+
+TEST(TensorDataset, TakesAnyTypeAndStridesAndNoTarget) {
+  const at::Tensor source = at::rand({3, 5}, at::kDouble).t();
+  const DatasetPtr data = tensor_dataset(source);
+  const Batch batch = get(data, {4, 1});
+  EXPECT_TRUE(at::equal(batch.input[0], source[4]));
+  EXPECT_TRUE(at::equal(batch.input[1], source[1]));
+  EXPECT_FALSE(batch.target.defined());
+  EXPECT_FALSE(data->targets().defined());
+}
+
+TEST(TensorDataset, BatchesAreCopies) {
+  const DatasetPtr data = numbers();
+  get(data, {1}).input.fill_(99);
+  EXPECT_EQ(get(data, {1}).input.item<float>(), 1);
+}
+
+TEST(TensorDataset, WrongInputIsRefused) {
+  EXPECT_THROW((void)tensor_dataset({}), ConfigError);
+  EXPECT_THROW((void)tensor_dataset(at::empty({0, 3})), ConfigError);
+  EXPECT_THROW((void)tensor_dataset(at::scalar_tensor(1)), ShapeError);
+  EXPECT_THROW((void)tensor_dataset(at::rand({3, 2}), at::arange(4)), ShapeError);
+  EXPECT_THROW((void)tensor_dataset(at::empty({3, 2}, at::TensorOptions().device(at::kMeta))),
+               DeviceError);
+}
+
+TEST(TensorDataset, IndexOutOfRangeIsRefused) {
+  const DatasetPtr data = numbers();
+  EXPECT_THROW((void)get(data, {3, 10}), ConfigError);
+  EXPECT_THROW((void)get(data, {-1}), ConfigError);
+}
+
+TEST(Transformed, OnePassEqualsTwo) {
+  const DatasetPtr base = images();
+  const Transforms transforms{Flip{0.5}, Shift{2}, Normalise{{0.5}, {0.2}}};
+  // A map that changes nothing hides the tensors, so that gather and transforms are two passes.
+  const DatasetPtr one = transformed(base, transforms);
+  const DatasetPtr two =
+      transformed(map(base, [](Batch b) { return b; }), transforms.deterministic());
+  EXPECT_TRUE(at::equal(get(one, {3, 1}).input, get(two, {3, 1}).input));
+  EXPECT_EQ(*one->transforms(), transforms);
+  EXPECT_EQ(one->labels(), base->labels());
+}
+
+TEST(Transformed, IsRandomInTrainingOnlyAndBySeedAndIndex) {
+  const DatasetPtr data = transformed(images(), {Shift{3}});
+  const at::Tensor batch = get(data, {5, 6, 7, 8}, 1, true).input;
+  EXPECT_TRUE(at::equal(batch, get(data, {5, 6, 7, 8}, 1, true).input));
+  EXPECT_TRUE(at::equal(batch[2], get(data, {7}, 1, true).input[0]));
+  EXPECT_FALSE(at::equal(batch, get(data, {5, 6, 7, 8}, 2, true).input));
+  EXPECT_TRUE(at::equal(get(data, {5}, 1, false).input, get(data, {5}, 2, false).input));
+}
+
+TEST(Transformed, PipelinesAddUp) {
+  const Normalise first{{0.5}, {0.5}};
+  const Resize second{4, 6};
+  for (const bool fused : {true, false}) {
+    DatasetPtr base = transformed(images(), {first});
+    if (!fused) base = subset(base, {0, 1, 2});
+    const DatasetPtr both = transformed(base, {second});
+    EXPECT_EQ(*both->transforms(), (Transforms{first, second}));
+    EXPECT_EQ(both->sample_shape(), (std::vector<int64_t>{1, 4, 6}));
+    EXPECT_EQ(get(both, {2, 1}).input.sizes(), at::IntArrayRef({2, 1, 4, 6}));
+  }
+}
+
+TEST(Transformed, RandomStepsOfTwoLayersAreUnrelated) {
+  // Equal seeds would make both layers flip the same images: always twice, so never.
+  const DatasetPtr base = images();
+  const DatasetPtr once = subset(transformed(base, {Flip{0.5}}),
+                                 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  const DatasetPtr twice = transformed(once, {Flip{0.5}});
+  std::vector<int64_t> all(16);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  EXPECT_FALSE(at::equal(get(twice, all, 1, true).input, get(twice, all, 1, false).input));
+}
+
+TEST(Transformed, NonImagesAreRefused) {
+  EXPECT_THROW((void)transformed(numbers(), {Flip{}}), ShapeError);
+  EXPECT_THROW((void)transformed(images(), {Normalise{{0, 0, 0}, {1, 1, 1}}}), ConfigError);
+  EXPECT_THROW((void)transformed(nullptr, {}), ConfigError);
+}
+
+TEST(Subset, SelectsAndRepeats) {
+  const DatasetPtr data = subset(numbers(), {9, 2, 2});
+  EXPECT_EQ(data->size(), 3);
+  EXPECT_TRUE(at::equal(get(data, {0, 1, 2}).target, at::tensor({90, 20, 20}, at::kLong)));
+  EXPECT_TRUE(at::equal(data->targets(), at::tensor({90, 20, 20}, at::kLong)));
+  EXPECT_THROW((void)get(data, {3}), ConfigError);
+  EXPECT_THROW((void)subset(numbers(), {}), ConfigError);
+  EXPECT_THROW((void)subset(numbers(), {10}), ConfigError);
+}
+
+TEST(Subset, MayHoldRandomTransformsBack) {
+  const DatasetPtr data = subset(transformed(images(), {Flip{1}}), {4, 5}, false);
+  EXPECT_TRUE(at::equal(get(data, {0, 1}, 3, true).input, get(data, {0, 1}, 3, false).input));
+}
+
+TEST(Map, ActsOnWholeBatches) {
+  std::atomic<int> calls = 0;
+  const DatasetPtr data = map(numbers(),
+                              [&](Batch batch) {
+                                ++calls;
+                                batch.input = batch.input.expand({-1, 3}).contiguous();
+                                return batch;
+                              },
+                              {3});
+  EXPECT_EQ(get(data, {4, 5}).input.sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(data->sample_shape(), std::vector<int64_t>{3});
+  EXPECT_TRUE(at::equal(data->targets(), numbers()->targets()));
+}
+
+TEST(Map, LosingSamplesIsAnError) {
+  const DatasetPtr data = map(numbers(), [](Batch b) {
+    return Batch{b.input.slice(0, 1), b.target};
+  });
+  EXPECT_THROW((void)get(data, {1, 2}), ShapeError);
+  EXPECT_THROW((void)map(numbers(), {}), ConfigError);
+}
+
+TEST(Cache, ReadsTheBaseOnce) {
+  std::atomic<int64_t> samples = 0;
+  const DatasetPtr slow = map(numbers(600), [&](Batch b) {
+    samples += b.size();
+    return b;
+  });
+  const DatasetPtr data = cache(slow);
+  EXPECT_EQ(samples, 600);
+  EXPECT_TRUE(at::equal(get(data, {599, 300}).target, at::tensor({5990, 3000}, at::kLong)));
+  EXPECT_EQ(samples, 600);
+}
+
+TEST(Cache, KeepsWhatTheBundleNeeds) {
+  const Normalise normalise{{0.5}, {0.5}};
+  const DatasetPtr base = transformed(images(), {Flip{1}, normalise});
+  const DatasetPtr data = cache(base);
+  EXPECT_EQ(*data->transforms(), Transforms{normalise});
+  EXPECT_EQ(data->labels(), base->labels());
+  EXPECT_TRUE(at::equal(get(data, {3}, 1, true).input, get(base, {3}, 1, false).input));
+}
+
+TEST(CheckLabels, NamesTheFirstWrongSample) {
+  check_labels(at::arange(10), 10);
+  try {
+    check_labels(at::tensor({0, 2, 7, -1}, at::kLong), 3);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("7"), HasSubstr("sample 2"), HasSubstr("[0, 3)")));
+  }
+  EXPECT_THROW(check_labels(at::tensor({-1}, at::kLong), 3), ConfigError);
+  EXPECT_THROW(check_labels(at::rand({3}), 3), ShapeError);
+  EXPECT_THROW(check_labels({}, 3), ShapeError);
+}
+
+}  // namespace
+}  // namespace tare

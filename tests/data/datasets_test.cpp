@@ -1,0 +1,215 @@
+#include "tare/data/datasets.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/bincount.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/environment.h"
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/data/idx.h"
+#include "tare/transform/image.h"
+
+namespace tare {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::ScopedFolder;
+using testing::ScopedVariable;
+using testing::TempDir;
+
+// A machine without any MNIST and without a network: a proxy where nobody listens.
+class Datasets : public ::testing::Test {
+ protected:
+  TempDir folder_;
+  ScopedVariable data_{"TARE_DATA_DIR", std::nullopt}, source_{"TARE_SOURCE_DIR", std::nullopt};
+  ScopedVariable home_{"TARE_HOME", (folder_ / "home").string()};
+  ScopedVariable proxy_{"https_proxy", "http://127.0.0.1:1"}, no_proxy_{"no_proxy", std::nullopt};
+  ScopedFolder current_{folder_.path()};
+
+  // Digits under the names of MNIST's test files.
+  static void place(const std::filesystem::path& folder, int64_t count) {
+    io::make_directories(folder);
+    const DigitImages digits = generate_digits({.count = count});
+    write_idx(folder / "t10k-images-idx3-ubyte.gz", digits.images.squeeze(1));
+    write_idx(folder / "t10k-labels-idx1-ubyte.gz", digits.labels.to(at::kByte));
+  }
+};
+
+TEST_F(Datasets, RealDigitsAreTakenFromTheFirstPlace) {
+  TempDir work;
+  io::make_directories(work / "inner");
+  const ScopedFolder current(work / "inner");
+  const auto found = [] {
+    const DigitsSource source = find_digits({.download = false});
+    return source.real ? source.data->size() : 0;
+  };
+  EXPECT_EQ(found(), 0);
+  place(work / "shared/data/mnist10k", 10);
+  EXPECT_EQ(found(), 10);
+  place(folder_ / "home/data/mnist10k", 20);
+  EXPECT_EQ(found(), 20);
+  const ScopedVariable data("TARE_DATA_DIR", (work / "mine").string());
+  EXPECT_EQ(found(), 20);
+  place(work / "mine/mnist10k", 30);
+  EXPECT_EQ(found(), 30);
+  place(work / "mine", 40);
+  EXPECT_EQ(found(), 40);
+}
+
+TEST_F(Datasets, BrokenRealDigitsAreAnErrorNotPassedOver) {
+  place(folder_ / "home/data/mnist10k", 10);
+  io::write_atomically(folder_ / "home/data/mnist10k/t10k-images-idx3-ubyte.gz", "broken");
+  EXPECT_THROW((void)find_digits({.download = false}), FormatError);
+}
+
+TEST_F(Datasets, WithoutFilesAndNetworkDigitsAreDrawnAndItSaysSo) {
+  for (const bool download : {true, false}) {
+    const DigitsSource source = find_digits({.download = download, .count = 50, .seed = 3});
+    EXPECT_FALSE(source.real);
+    EXPECT_THAT(source.description,
+                AllOf(HasSubstr("50 drawn"), HasSubstr("written"), HasSubstr("because")));
+    EXPECT_TRUE(at::equal(source.data->targets(),
+                          generate_digits({.count = 50, .style = "written", .seed = 3}).labels));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "home/data/mnist10k/t10k-images-idx3-ubyte.gz"));
+  EXPECT_THROW((void)datasets::fetch("mnist10k"), IoError);
+  EXPECT_THROW((void)datasets::make({.name = "mnist10k", .download = false}), IoError);
+}
+
+TEST_F(Datasets, SplitsAndDescribesAndTestsOnValidWhereThereIsNoTest) {
+  const datasets::Named named =
+      datasets::make({.name = "generated_digits", .count = 200, .style = "written", .seed = 4});
+  EXPECT_EQ(named.splits.train->size(), 160);
+  EXPECT_EQ(named.splits.valid->size(), 40);
+  EXPECT_EQ(named.splits.test, named.splits.valid);
+  EXPECT_THAT(named.description,
+              AllOf(HasSubstr("200 drawn"), HasSubstr("written"), HasSubstr("train 160"),
+                    HasSubstr("valid 40"), HasSubstr("test = valid")));
+  const datasets::Named three = datasets::make(
+      {.name = "generated_digits", .count = 200, .train = 100, .valid = 50, .test = 50});
+  EXPECT_NE(three.splits.test, three.splits.valid);
+  EXPECT_EQ(three.splits.test->size(), 50);
+}
+
+TEST_F(Datasets, SizeAndTransformsAreApplied) {
+  place(folder_ / "home/data/mnist10k", 60);
+  const Transforms transforms{Normalise{{0.13}, {0.31}}, Shift{2}};
+  const DatasetPtr resized =
+      datasets::make({.size = 40, .transforms = transforms, .download = false}).splits.train;
+  EXPECT_EQ(resized->sample_shape(), (std::vector<int64_t>{1, 40, 40}));
+  EXPECT_EQ(resized->transforms()->steps().front(), Transform(Resize{40, 40}));
+  EXPECT_EQ(resized->labels().size(), 10U);
+  const DatasetPtr same =
+      datasets::make({.size = 28, .transforms = transforms, .download = false}).splits.train;
+  EXPECT_EQ(*same->transforms(), transforms);
+  const DatasetPtr drawn =
+      datasets::make({.name = "generated_digits", .size = 40, .count = 100}).splits.train;
+  EXPECT_EQ(*drawn->transforms(), Transforms());
+  EXPECT_EQ(drawn->sample_shape(), (std::vector<int64_t>{1, 40, 40}));
+}
+
+TEST_F(Datasets, CountTakesTheFirstSamples) {
+  place(folder_ / "home/data/mnist10k", 60);
+  const datasets::Named named =
+      datasets::make({.name = "mnist10k", .count = 30, .train = 1, .valid = 0, .download = false});
+  EXPECT_EQ(named.splits.train->size(), 30);
+  EXPECT_EQ(named.splits.test, nullptr);
+}
+
+TEST_F(Datasets, OwnFilesAreRead) {
+  const auto paths = datasets::make_files("generated_digits", folder_ / "made",
+                                          {.count = 100, .size = 16, .seed = 9});
+  ASSERT_EQ(paths.size(), 2U);
+  const DataOptions options{.name = "idx",
+                            .images = paths[0].string(),
+                            .labels = paths[1].string(),
+                            .train = 1,
+                            .valid = 0};
+  const DatasetPtr data = datasets::make(options).splits.train;
+  const at::Tensor counts = at::bincount(data->targets());
+  EXPECT_TRUE((counts == 10).all().item<bool>());
+  EXPECT_EQ(data->sample_shape(), (std::vector<int64_t>{1, 16, 16}));
+
+  io::make_directories(folder_ / "images/one");
+  write_png(folder_ / "images/one/1.png", generate_digits({.count = 1}).images[0]);
+  const DataOptions folder{.name = "png_folder",
+                           .size = 20,
+                           .folder = (folder_ / "images").string(),
+                           .channels = 3,
+                           .train = 1,
+                           .valid = 0};
+  EXPECT_EQ(datasets::make(folder).splits.train->sample_shape(), (std::vector<int64_t>{3, 20, 20}));
+}
+
+TEST_F(Datasets, WrongOptionsAreRefusedByName) {
+  const auto field = [](const DataOptions& options) {
+    try {
+      (void)datasets::make(options);
+    } catch (const ConfigError& error) {
+      return error.field();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(field({.name = "digts"}), "name");
+  EXPECT_EQ(field({.name = "idx"}), "images");
+  EXPECT_EQ(field({.name = "png_folder"}), "folder");
+  EXPECT_EQ(field({.name = "generated_digits", .folder = "x"}), "folder");
+  EXPECT_EQ(field({.name = "mnist10k", .style = "printed"}), "style");
+  EXPECT_EQ(field({.name = "generated_digits", .count = 10, .train = 11}), "train");
+  EXPECT_EQ(field({.name = "generated_digits", .count = -1}), "count");
+  EXPECT_THROW((void)datasets::fetch("idx"), ConfigError);
+  EXPECT_THROW((void)datasets::make_files("mnist", folder_ / "x"), ConfigError);
+  try {
+    (void)datasets::make({.name = "generated_digts"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("generated_digits"));
+  }
+}
+
+TEST(DataOptions, AreReadFromYaml) {
+  const auto read = config::read<DataOptions>(
+      config::parse_text("{name: idx, images: a, labels: b, size: 32, seed: 5, train: 8000, valid: "
+                         "2000, transforms: [{shift: {pixels: 2}}]}",
+                         "t"));
+  EXPECT_EQ(read.transforms, Transforms{Shift{2}});
+  EXPECT_EQ(read.train, 8000);
+  EXPECT_EQ(config::read<DataOptions>(config::to_node(read)), read);
+}
+
+TEST(DatasetNames, AreSortedAndDescribed) {
+  const std::vector<std::string> names = datasets::names();
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+  EXPECT_EQ(names.size(), datasets::list().size());
+  for (const datasets::Info& info : datasets::list())
+    EXPECT_FALSE(info.summary.empty()) << info.name;
+}
+
+TEST(RealDigits, SplitIntoEightAndTwoThousand) {
+  const char* source = std::getenv("TARE_SOURCE_DIR");
+  const std::filesystem::path folder =
+      std::filesystem::path(source ? source : ".") / "../shared/data/mnist10k";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no MNIST files in " << folder;
+  const ScopedVariable data("TARE_DATA_DIR", folder.string());
+  const datasets::Named named = datasets::make({.name = "digits", .download = false});
+  EXPECT_EQ(named.splits.train->size(), 8000);
+  EXPECT_EQ(named.splits.valid->size(), 2000);
+  EXPECT_THAT(named.description, HasSubstr("MNIST"));
+  // Published: 980 zeros, 1,135 ones, ... 1,009 nines.
+  at::Tensor counts =
+      at::bincount(named.splits.train->targets()) + at::bincount(named.splits.valid->targets());
+  EXPECT_EQ(counts[0].item<int64_t>(), 980);
+  EXPECT_EQ(counts[1].item<int64_t>(), 1135);
+  EXPECT_EQ(counts[9].item<int64_t>(), 1009);
+}
+
+}  // namespace
+}  // namespace tare

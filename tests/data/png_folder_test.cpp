@@ -1,0 +1,96 @@
+#include "tare/data/png_folder.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/transform/image.h"
+
+namespace tare {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+at::Tensor plain(int64_t value, int64_t height = 4, int64_t width = 6, int64_t channels = 1) {
+  return at::full({channels, height, width}, value, at::kByte);
+}
+
+void add(const std::filesystem::path& path, const at::Tensor& image) {
+  io::make_directories(path.parent_path());
+  write_png(path, image);
+}
+
+at::Tensor first_pixels(const DatasetPtr& data) {
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < data->size(); ++i) all.push_back(i);
+  return data->get({all}).input.select(1, 0).select(1, 0).select(1, 0).contiguous();
+}
+
+TEST(PngFolder, SubfoldersAreClassesInTheOrderOfTheirNames) {
+  const TempDir folder;
+  add(folder / "dog/b.PNG", plain(3));
+  add(folder / "cat/2.png", plain(2));
+  add(folder / "cat/1.png", plain(1));
+  add(folder / ".hidden/1.png", plain(9));
+  io::write_atomically(folder / "cat/notes.txt", "no image");
+  io::write_atomically(folder / "readme.txt", "no class");
+  const DatasetPtr data = png_folder(folder.path());
+  EXPECT_THAT(data->labels(), ElementsAre("cat", "dog"));
+  EXPECT_TRUE(at::equal(data->targets(), at::tensor({0, 0, 1}, at::kLong)));
+  EXPECT_TRUE(at::equal(first_pixels(data), at::tensor({1, 2, 3}, at::kByte)));
+  EXPECT_THAT(data->sample_shape(), ElementsAre(1, 4, 6));
+}
+
+TEST(PngFolder, ChannelsFollowTheFirstFileOrTheOptions) {
+  const TempDir folder;
+  add(folder / "a/1.png", plain(7, 4, 6, 3));
+  add(folder / "a/2.png", plain(8));
+  EXPECT_THAT(png_folder(folder.path())->sample_shape(), ElementsAre(3, 4, 6));
+  EXPECT_THAT(png_folder(folder.path(), {.channels = 1})->sample_shape(), ElementsAre(1, 4, 6));
+}
+
+TEST(PngFolder, SizesMustAgreeUnlessResized) {
+  const TempDir folder;
+  add(folder / "a/1.png", plain(7));
+  add(folder / "a/2.png", plain(8, 5, 6));
+  try {
+    (void)png_folder(folder.path());
+    FAIL();
+  } catch (const FormatError& error) {
+    EXPECT_EQ(error.path(), (folder / "a/2.png").string());
+    EXPECT_THAT(error.what(), HasSubstr("resize"));
+  }
+  const DatasetPtr data = png_folder(folder.path(), {.height = 3, .width = 2});
+  EXPECT_THAT(data->sample_shape(), ElementsAre(1, 3, 2));
+  EXPECT_TRUE(at::equal(first_pixels(data), at::tensor({7, 8}, at::kByte)));
+}
+
+TEST(PngFolder, WrongFoldersAreRefused) {
+  const TempDir folder;
+  EXPECT_THROW((void)png_folder(folder / "missing"), IoError);
+  EXPECT_THROW((void)png_folder(folder.path()), ConfigError);
+  io::make_directories(folder / "empty");
+  EXPECT_THROW((void)png_folder(folder.path()), ConfigError);
+  io::write_atomically(folder / "empty/broken.png", "no image");
+  EXPECT_THROW((void)png_folder(folder.path()), FormatError);
+  EXPECT_THROW((void)png_folder(folder.path(), {.height = 3}), ConfigError);
+}
+
+TEST(PngFolder, MemoryLimitHolds) {
+  const TempDir folder;
+  add(folder / "a/1.png", plain(7));
+  add(folder / "a/2.png", plain(8));
+  EXPECT_EQ(png_folder(folder.path(), {.limit_bytes = 48})->size(), 2);
+  EXPECT_THROW((void)png_folder(folder.path(), {.limit_bytes = 47}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare

@@ -1,0 +1,109 @@
+#include "tare/data/splits.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+DatasetPtr numbers(int64_t count) {
+  return tensor_dataset(at::arange(count).view({count, 1}), at::arange(count));
+}
+
+std::set<int64_t> samples(const DatasetPtr& data) {
+  const at::Tensor all = data->targets();
+  const int64_t* begin = all.const_data_ptr<int64_t>();
+  return {begin, begin + all.numel()};
+}
+
+int64_t size_of(const DatasetPtr& data) { return data ? data->size() : 0; }
+
+TEST(Split, PartsAreDisjointAndComplete) {
+  const Splits parts = split(numbers(100), {.train = 0.7, .valid = 0.2, .test = 0.1}, 5);
+  EXPECT_EQ(parts.train->size(), 70);
+  EXPECT_EQ(parts.valid->size(), 20);
+  EXPECT_EQ(parts.test->size(), 10);
+  std::set<int64_t> all = samples(parts.train);
+  all.merge(samples(parts.valid));
+  all.merge(samples(parts.test));
+  EXPECT_EQ(all.size(), 100U);
+}
+
+TEST(Split, DependsOnTheSeed) {
+  const auto valid = [](uint64_t seed) { return samples(split(numbers(100), {}, seed).valid); };
+  EXPECT_EQ(valid(1), valid(1));
+  EXPECT_NE(valid(1), valid(2));
+}
+
+TEST(Split, TakesCountsAndLeavesPartsOut) {
+  const Splits parts = split(numbers(100), {.train = 30, .valid = 5, .test = 0});
+  EXPECT_EQ(size_of(parts.train), 30);
+  EXPECT_EQ(size_of(parts.valid), 5);
+  EXPECT_EQ(parts.test, nullptr);
+  EXPECT_EQ(size_of(split(numbers(10), {.train = 1, .valid = 0}).train), 10);
+}
+
+TEST(Split, FractionsThatFillTheSetFillItForEverySize) {
+  for (int64_t count = 5; count < 60; ++count) {
+    const Splits parts = split(numbers(count), {.train = 0.5, .valid = 0.25, .test = 0.25});
+    EXPECT_LE(std::abs(size_of(parts.train) + size_of(parts.valid) + size_of(parts.test) - count),
+              1)
+        << count;
+    EXPECT_LE(size_of(parts.train) + size_of(parts.valid) + size_of(parts.test), count);
+  }
+}
+
+TEST(Split, WrongSizesAreRefused) {
+  EXPECT_THROW((void)split(nullptr), ConfigError);
+  EXPECT_THROW((void)split(numbers(10), {.train = -0.1}), ConfigError);
+  EXPECT_THROW((void)split(numbers(10), {.train = 11, .valid = 0}), ConfigError);
+  EXPECT_THROW((void)split(numbers(10), {.train = 8, .valid = 3}), ConfigError);
+  EXPECT_THROW((void)split(numbers(10), {.train = 2.5}), ConfigError);
+  EXPECT_THROW((void)split(numbers(10), {.train = 0.9, .valid = 0.3}), ConfigError);
+  EXPECT_THROW((void)split(numbers(10), {.train = 0.9, .valid = 0.01}), ConfigError);
+}
+
+TEST(Split, OnlyTrainingSeesRandomTransforms) {
+  const DatasetPtr images =
+      tensor_dataset(at::randint(0, 256, {20, 1, 6, 6}, at::kByte), at::arange(20));
+  const Splits parts =
+      split(transformed(images, {Flip{1}}), {.train = 0.5, .valid = 0.25, .test = 0.25});
+  const std::vector<int64_t> indices{0, 1, 2};
+  const auto changes = [&](const DatasetPtr& data) {
+    return !at::equal(data->get({indices, 1, true}).input, data->get({indices, 1, false}).input);
+  };
+  EXPECT_TRUE(changes(parts.train));
+  EXPECT_FALSE(changes(parts.valid));
+  EXPECT_FALSE(changes(parts.test));
+}
+
+TEST(Fold, EverySampleIsValidatedOnce) {
+  std::multiset<int64_t> validated;
+  for (int64_t i = 0; i < 4; ++i) {
+    const Splits parts = fold(numbers(11), 4, i, 3);
+    const std::set<int64_t> train = samples(parts.train), valid = samples(parts.valid);
+    EXPECT_EQ(train.size() + valid.size(), 11U);
+    for (const int64_t sample : valid) EXPECT_FALSE(train.contains(sample));
+    validated.insert(valid.begin(), valid.end());
+  }
+  EXPECT_EQ(validated.size(), 11U);
+  EXPECT_EQ(std::set(validated.begin(), validated.end()).size(), 11U);
+}
+
+TEST(Fold, WrongCountsAreRefused) {
+  EXPECT_THROW((void)fold(numbers(5), 1, 0), ConfigError);
+  EXPECT_THROW((void)fold(numbers(5), 6, 0), ConfigError);
+  EXPECT_THROW((void)fold(numbers(5), 3, 3), ConfigError);
+  EXPECT_THROW((void)fold(nullptr, 3, 0), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare
