@@ -68,6 +68,12 @@ TEST(Cli, ExitCodesTellTheCause) {
   EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "bad input writes nothing";
 }
 
+TEST(Cli, AnOverrideMayHoldCommas) {
+  const Recipe recipe;
+  const auto result = recipe.run({"phases.0.lr={from: 1.0e-3, to: 1.0e-2}", "--dry-run"});
+  EXPECT_EQ(result.status, 0) << result.err;
+}
+
 TEST(Cli, AMessageIsOneLineThatNamesThePlace) {
   const Recipe recipe;
   const auto result = recipe.run({"phases.0.epochs=0"});

@@ -1,6 +1,8 @@
 #include "tare/cli/command.h"
 
 #include <algorithm>
+// Else every argument is cut at its commas: key=[1,2].
+#define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <cxxopts.hpp>
 
 #include "tare/base/error.h"

@@ -1,0 +1,117 @@
+#include "tare/model/model.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+struct BlockImpl : torch::nn::Module {
+  BlockImpl() {
+    linear = register_module("linear", torch::nn::Linear(4, 4));
+    norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({4})));
+  }
+  torch::Tensor forward(torch::Tensor x) { return norm(linear(x)); }
+  torch::nn::Linear linear{nullptr};
+  torch::nn::LayerNorm norm{nullptr};
+};
+TORCH_MODULE(Block);
+
+struct NetImpl : torch::nn::Module {
+  NetImpl() {
+    body = register_module("body", Block());
+    head = register_module("head", torch::nn::Linear(4, 2));
+    scale = register_parameter("scale", torch::ones({1}));
+    count = register_buffer("count", torch::zeros({}));
+  }
+  torch::Tensor forward(torch::Tensor x) { return head(body(x)) * scale; }
+  Block body{nullptr};
+  torch::nn::Linear head{nullptr};
+  torch::Tensor scale, count;
+};
+TORCH_MODULE(Net);
+
+struct TwoInputsImpl : torch::nn::Module {
+  torch::Tensor forward(torch::Tensor a, torch::Tensor b) { return a + b; }
+};
+TORCH_MODULE(TwoInputs);
+
+TEST(Model, ListsParametersWithKindAndGroup) {
+  const Model model(Net{});
+  std::vector<std::string> names;
+  for (const auto& p : model.parameters()) names.push_back(p.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "body.linear.weight", "body.linear.bias", "body.norm.weight",
+                                             "body.norm.bias", "head.weight", "head.bias"}));
+  EXPECT_EQ(model.parameters()[1].kind, ParameterKind::weight);
+  EXPECT_EQ(model.parameters()[2].kind, ParameterKind::bias);
+  EXPECT_EQ(model.parameters()[3].kind, ParameterKind::norm);
+  EXPECT_EQ(model.parameters()[4].kind, ParameterKind::norm) << "the bias of a normalisation layer";
+  EXPECT_EQ(model.layer_groups().size(), 3U) << "self, body, head";
+  EXPECT_EQ(model.parameters()[5].group, 2);
+  ASSERT_EQ(model.buffers().size(), 1U);
+  EXPECT_EQ(model.buffers()[0].name, "count");
+  EXPECT_EQ(model.state().size(), 8U);
+}
+
+TEST(Model, ForwardIsTheModules) {
+  Net net;
+  Model model(net);
+  const auto x = torch::rand({3, 4});
+  EXPECT_TRUE(torch::equal(model.forward(x), net->forward(x)));
+  EXPECT_EQ(&model.as<NetImpl>(), net.get());
+  EXPECT_THROW((void)model.as<BlockImpl>(), std::bad_cast);
+}
+
+TEST(Model, WithoutASingleTensorForwardSaysSo) {
+  const Model model(TwoInputs{});
+  EXPECT_FALSE(model.has_forward());
+  EXPECT_THROW((void)model.forward(torch::rand({1})), StateError);
+}
+
+TEST(Model, ChecksItsGroups) {
+  EXPECT_THROW(Model(Net{}, {{"all", {"body", "head"}}}), ConfigError) << "scale is in none";
+  EXPECT_THROW(Model(Net{}, {{"a", {"body", "head", "scale"}}, {"b", {"head.bias"}}}), ConfigError) << "in two";
+  EXPECT_THROW(Model(Net{}, {{"a", {"body", "head", "scale", "tail"}}}), ConfigError) << "names nothing";
+  EXPECT_THROW(Model(Net{}, {{"a", {"bod", "head", "scale", "ody"}}}), ConfigError) << "a prefix ends at a dot";
+  const Model model(Net{}, {{"early", {"body.linear"}}, {"late", {"body.norm", "head", "scale"}}});
+  EXPECT_EQ(model.parameters()[1].group, 0);
+  EXPECT_EQ(model.parameters()[3].group, 1);
+}
+
+TEST(Model, ListsTiedTensorsOnce) {
+  Net net;
+  net->head->bias = net->head->register_parameter("other", net->head->weight);
+  EXPECT_EQ(Model(net).parameters().size(), 7U);
+}
+
+TEST(Model, MovedAwayRefusesEveryCall) {
+  Model model(Net{});
+  const Model other = std::move(model);
+  EXPECT_TRUE(model.empty());  // NOLINT(bugprone-use-after-move)
+  EXPECT_THROW((void)model.parameters(), StateError);
+  EXPECT_THROW((void)model.forward(torch::rand({1, 4})), StateError);
+  EXPECT_THROW(model.train(true), StateError);
+  EXPECT_THROW((void)model.device(), StateError);
+}
+
+TEST(Model, AnEmptyHolderIsRefused) { EXPECT_THROW(Model(Net{nullptr}), ConfigError); }
+
+TEST(EvaluationScope, GivesEverySubmoduleItsModeBack) {
+  Net net;
+  Model model(net);
+  net->body->train(false);
+  {
+    const EvaluationScope scope(model);
+    EXPECT_FALSE(net->is_training());
+    EXPECT_FALSE(net->head->is_training());
+  }
+  EXPECT_TRUE(net->is_training());
+  EXPECT_FALSE(net->body->is_training());
+  EXPECT_FALSE(net->body->norm->is_training());
+  EXPECT_TRUE(net->head->is_training());
+}
+
+}  // namespace
+}  // namespace tare
