@@ -1,0 +1,192 @@
+// What every model family promises.
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <set>
+
+#include "tare/base/error.h"
+#include "tare/model/registry.h"
+
+namespace tare {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Small versions of every family for [1, 28, 28] samples, to keep the tests quick.
+ModelOptions small(const std::string& name) {
+  ModelOptions options{.classes = 7, .sample_shape = {1, 28, 28}};
+  if (name.starts_with("resnet") && name != "resnet9") options.width = 8;
+  return options;
+}
+
+std::vector<std::string> group_names(const Model& model) {
+  std::vector<std::string> all;
+  for (const auto& group : model.layer_groups()) all.push_back(group.name);
+  return all;
+}
+
+int64_t parameter_count(const Model& model) {
+  int64_t all = 0;
+  for (const auto& p : model.parameters()) all += p.tensor.numel();
+  return all;
+}
+
+class Families : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Families, GiveOneScoreForEachClass) {
+  const Model model = models::make(GetParam(), small(GetParam()));
+  EXPECT_EQ(model.forward(torch::randn({3, 1, 28, 28})).sizes(), torch::IntArrayRef({3, 7}));
+}
+
+TEST_P(Families, BuildWithTheirOwnSampleShape) {
+  const auto shape = models::family(GetParam()).sample_shape;
+  Model model = models::make(GetParam());
+  model.train(false);
+  std::vector<int64_t> batch{1};
+  batch.insert(batch.end(), shape.begin(), shape.end());
+  const torch::NoGradGuard no_grad;
+  EXPECT_EQ(model.forward(torch::zeros(batch)).sizes(), torch::IntArrayRef({1, 10}));
+}
+
+TEST_P(Families, RunThroughTheirGroupsFromInputToHead) {
+  const Model model = models::make(GetParam(), small(GetParam()));
+  const auto groups = static_cast<int64_t>(model.layer_groups().size());
+  int64_t last = 0;
+  std::set<int64_t> seen;
+  for (const auto& p : model.parameters()) {
+    EXPECT_GE(p.group, last) << p.name;
+    last = p.group;
+    seen.insert(p.group);
+  }
+  EXPECT_EQ(static_cast<int64_t>(seen.size()), groups);
+  EXPECT_EQ(last, groups - 1);
+  EXPECT_EQ(model.layer_groups().back().name, models::family(GetParam()).head);
+}
+
+TEST_P(Families, LearnInAFewSteps) {
+  torch::manual_seed(0);
+  const Model model = models::make(GetParam(), small(GetParam()));
+  const auto x = torch::randn({14, 1, 28, 28}), y = torch::arange(14).remainder(7);
+  std::vector<torch::Tensor> parameters;
+  for (const auto& p : model.parameters()) parameters.push_back(p.tensor);
+  torch::optim::AdamW optimizer(parameters, torch::optim::AdamWOptions(3e-3));
+  double first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) {
+    const auto loss = torch::cross_entropy_loss(model.forward(x), y);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    (step == 0 ? first : last) = loss.item<double>();
+  }
+  EXPECT_LT(last, 0.5 * first);
+}
+
+TEST_P(Families, DropOnlyWhileTraining) {
+  ModelOptions options = small(GetParam());
+  options.dropout = 0.5;
+  Model model = models::make(GetParam(), options);
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 1, 28, 28});
+  EXPECT_FALSE(torch::equal(model.forward(x), model.forward(x)));
+  model.train(false);
+  EXPECT_TRUE(torch::equal(model.forward(x), model.forward(x)));
+}
+
+TEST_P(Families, AreBuiltAgainFromTheirSpec) {
+  ModelOptions options = small(GetParam());
+  options.dropout = 0.25;
+  const Model model = models::make(GetParam(), options);
+  ASSERT_TRUE(model.spec().has_value());
+  const Model again = models::make(*model.spec());
+  ASSERT_EQ(again.state().size(), model.state().size());
+  for (size_t i = 0; i < model.state().size(); ++i) {
+    EXPECT_EQ(again.state()[i].name, model.state()[i].name);
+    EXPECT_EQ(again.state()[i].tensor.sizes(), model.state()[i].tensor.sizes());
+  }
+}
+
+TEST_P(Families, RefuseInputOfAnotherShape) {
+  const Model model = models::make(GetParam(), small(GetParam()));
+  EXPECT_THROW((void)model.forward(torch::zeros({2, 3, 28, 28})), ShapeError);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Families,
+                         ::testing::Values("convnet", "mlp", "resnet18", "resnet34", "resnet9"));
+
+TEST(ModelFamilies, AreAllTestedHere) {
+  EXPECT_THAT(models::names(), ElementsAre("convnet", "mlp", "resnet18", "resnet34", "resnet9"));
+}
+
+class ImageFamilies : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ImageFamilies, TakeImagesOfAnySizeWithTheSameWeights) {
+  Model model = models::make(GetParam(), small(GetParam()));
+  model.train(false);
+  const torch::NoGradGuard no_grad;
+  for (const int64_t side : {8, 28, 41, 64}) {
+    EXPECT_EQ(model.forward(torch::randn({2, 1, side, side + 1})).sizes(),
+              torch::IntArrayRef({2, 7}))
+        << side;
+  }
+}
+
+TEST_P(ImageFamilies, RefuseASampleShapeThatIsNoImage) {
+  EXPECT_THROW((void)models::make(GetParam(), {.sample_shape = {784}}), ConfigError);
+  EXPECT_THROW((void)models::make(GetParam(), {.sample_shape = {0, 28, 28}}), ConfigError);
+}
+
+TEST_P(ImageFamilies, GrowWithTheirWidth) {
+  const ModelOptions narrow{.sample_shape = {1, 28, 28}, .width = 4},
+      wide{.sample_shape = {1, 28, 28}, .width = 8};
+  const double ratio = static_cast<double>(parameter_count(models::make(GetParam(), wide))) /
+                       static_cast<double>(parameter_count(models::make(GetParam(), narrow)));
+  EXPECT_GT(ratio, 3);
+  EXPECT_LT(ratio, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ImageFamilies,
+                         ::testing::Values("convnet", "resnet18", "resnet34", "resnet9"));
+
+TEST(ModelFamilies, HaveTheGroupsOfTheDocumentation) {
+  EXPECT_THAT(group_names(models::make("convnet")),
+              ElementsAre("block1", "block2", "block3", "fc"));
+  EXPECT_THAT(group_names(models::make("mlp")), ElementsAre("hidden0", "head"));
+  EXPECT_THAT(group_names(models::make("resnet9")),
+              ElementsAre("prep", "layer1", "layer2", "layer3", "fc"));
+  EXPECT_THAT(group_names(models::make("resnet18")),
+              ElementsAre("stem", "layer1", "layer2", "layer3", "layer4", "fc"));
+}
+
+TEST(ModelFamilies, HaveTheSizesOfTheDocumentation) {
+  EXPECT_EQ(parameter_count(models::make("mlp")), 101'770);
+  EXPECT_EQ(parameter_count(models::make("convnet")), 24'058);
+  EXPECT_EQ(parameter_count(models::make("resnet9")), 103'810);
+  EXPECT_EQ(parameter_count(models::make("resnet18")), 11'181'642);
+  EXPECT_EQ(parameter_count(models::make("resnet34")), 21'289'802);
+}
+
+TEST(Mlp, TakesItsHiddenLayersAndFlatSamples) {
+  const Model model = models::make("mlp", {.classes = 3, .sample_shape = {64}, .hidden = {32, 16}});
+  EXPECT_THAT(group_names(model), ElementsAre("hidden0", "hidden1", "head"));
+  EXPECT_EQ(parameter_count(model), 64 * 32 + 32 + 32 * 16 + 16 + 16 * 3 + 3);
+  EXPECT_EQ(model.forward(torch::zeros({5, 64})).sizes(), torch::IntArrayRef({5, 3}));
+  EXPECT_THROW((void)models::make("mlp", {.hidden = {32, 0}}), ConfigError);
+  EXPECT_THROW((void)models::make("mlp", {.sample_shape = {-1, 4}}), ConfigError);
+}
+
+TEST(ModelFamilies, RefuseOptionsTheyDoNotTake) {
+  try {
+    (void)models::make("mlp", {.width = 8});
+    FAIL();
+  } catch (const ConfigError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("takes no option 'width'"));
+  }
+  EXPECT_THROW((void)models::make("resnet9", {.hidden = {3}}), ConfigError);
+  EXPECT_THROW((void)models::make("resnet9", {.dropout = 1}), ConfigError);
+  EXPECT_THROW((void)models::make("resnet9", {.classes = 0}), ConfigError);
+  EXPECT_THROW((void)models::make("resnet99"), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare

@@ -1,0 +1,109 @@
+// ResNet-18 and -34 hold exactly the tensors of torchvision's, so that its weights load by name.
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "tare/model/registry.h"
+
+namespace tare {
+namespace {
+
+struct Entry {
+  std::string name;
+  std::vector<int64_t> shape;
+  bool operator==(const Entry&) const = default;
+};
+void PrintTo(const Entry& e, std::ostream* out) {
+  *out << e.name << " " << torch::IntArrayRef(e.shape);
+}
+
+void add_norm(std::vector<Entry>& all, const std::string& name, int64_t channels) {
+  for (const char* part : {"weight", "bias", "running_mean", "running_var"})
+    all.push_back({name + "." + part, {channels}});
+  all.push_back({name + ".num_batches_tracked", {}});
+}
+
+// torchvision.models.resnet18 and resnet34, state_dict(), 1000 classes.
+std::vector<Entry> torchvision(const std::vector<int64_t>& blocks) {
+  std::vector<Entry> all{{"conv1.weight", {64, 3, 7, 7}}};
+  add_norm(all, "bn1", 64);
+  int64_t in = 64;
+  for (size_t layer = 0; layer < blocks.size(); ++layer) {
+    const int64_t out = 64 << layer;
+    for (int64_t b = 0; b < blocks[layer]; ++b) {
+      const std::string name = "layer" + std::to_string(layer + 1) + "." + std::to_string(b) + ".";
+      all.push_back({name + "conv1.weight", {out, in, 3, 3}});
+      add_norm(all, name + "bn1", out);
+      all.push_back({name + "conv2.weight", {out, out, 3, 3}});
+      add_norm(all, name + "bn2", out);
+      if (in != out) {
+        all.push_back({name + "downsample.0.weight", {out, in, 1, 1}});
+        add_norm(all, name + "downsample.1", out);
+      }
+      in = out;
+    }
+  }
+  all.push_back({"fc.weight", {1000, 512}});
+  all.push_back({"fc.bias", {1000}});
+  return all;
+}
+
+std::vector<Entry> entries(const Model& model) {
+  std::vector<Entry> all;
+  for (const auto& [name, tensor] : model.state()) all.push_back({name, tensor.sizes().vec()});
+  return all;
+}
+
+int64_t parameter_count(const Model& model) {
+  int64_t all = 0;
+  for (const auto& p : model.parameters()) all += p.tensor.numel();
+  return all;
+}
+
+TEST(ResNetNames, ResNet18IsTorchvisions) {
+  const Model model = models::make("resnet18", {.classes = 1000});
+  EXPECT_EQ(model.parameters().size(), 62u);
+  EXPECT_EQ(model.state().size(), 122u);
+  EXPECT_EQ(parameter_count(model), 11'689'512);
+  EXPECT_THAT(entries(model), ::testing::UnorderedElementsAreArray(torchvision({2, 2, 2, 2})));
+}
+
+TEST(ResNetNames, ResNet34IsTorchvisions) {
+  const Model model = models::make("resnet34", {.classes = 1000});
+  EXPECT_EQ(parameter_count(model), 21'797'672);
+  EXPECT_THAT(entries(model), ::testing::UnorderedElementsAreArray(torchvision({3, 4, 6, 3})));
+}
+
+// A few names written out, so that the list above is not only checked against the same idea of it.
+TEST(ResNetNames, HoldsWellKnownEntries) {
+  const auto all = entries(models::make("resnet18", {.classes = 1000}));
+  for (const Entry& known : std::vector<Entry>{{"layer1.0.conv1.weight", {64, 64, 3, 3}},
+                                               {"layer2.0.downsample.0.weight", {128, 64, 1, 1}},
+                                               {"layer2.0.downsample.1.running_var", {128}},
+                                               {"layer4.1.bn2.num_batches_tracked", {}},
+                                               {"fc.weight", {1000, 512}}}) {
+    EXPECT_THAT(all, ::testing::Contains(known));
+  }
+}
+
+TEST(ResNetNames, WeightsStartAsTorchvisions) {
+  torch::manual_seed(0);
+  const Model model = models::make("resnet18", {.classes = 10});
+  for (const auto& p : model.parameters()) {
+    if (p.name == "layer3.0.conv2.weight") {
+      const double deviation = std::sqrt(2.0 / (256 * 9));  // Kaiming, fan out
+      EXPECT_NEAR(p.tensor.std().item<double>(), deviation, 0.01 * deviation);
+    }
+    if (p.name == "layer3.0.bn2.weight") {
+      EXPECT_TRUE(p.tensor.eq(1).all().item<bool>());
+    }
+    if (p.name == "layer3.0.bn2.bias") {
+      EXPECT_TRUE(p.tensor.eq(0).all().item<bool>());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tare
