@@ -30,21 +30,23 @@ void stage(const char* name, Learner& learner, const char* data, int64_t size, T
 
 int main() {
   init();
-  Learner learner(models::make("resnet9"), {}, {.metrics = {"accuracy"}, .folder = "runs/staged_digits"});
+  Learner learner(models::make("resnet9", {.width = 16, .dropout = 0.2}), {}, {.metrics = {"accuracy"},
+                  .optimizer = {.weight_decay = 0.05},
+                  .folder = "runs/staged_digits"});
   std::cout << learner.summary() << '\n';
 
   stage("pretrain", learner, "generated_digits", 28, [&] { learner.fit_one_cycle(1, {.max_lr = 1e-2}); });
   models::reset_head(learner.model());
 
   for (const int64_t size : {28, 36}) {
-    const double rate = size == 28 ? 1e-2 : 5e-3;
+    const double rate = size == 28 ? 1e-2 : 2e-3;
     stage("head", learner, "digits", size, [&] {
       learner.freeze();
       learner.fit_one_cycle(1, {.max_lr = rate});
     });
     stage("all", learner, "digits", size, [&] {
       learner.unfreeze();
-      learner.fit_one_cycle(3, {.max_lr = lr_range(rate / 5, rate)});
+      learner.fit_one_cycle(size == 28 ? 7 : 4, {.max_lr = lr_range(rate / 5, rate)});
     });
   }
 

@@ -49,7 +49,7 @@ function(tare_program name)
 endfunction()
 
 # tare_test(NAME SOURCES a_test.cpp ... LINK lib ... [LABELS label ...] [TORCH])
-# One test program with one ctest entry, two threads at most. TORCH: the sources include torch/torch.h, precompiled.
+# One test program with one ctest entry, one thread an operator. TORCH: the sources include torch/torch.h, precompiled.
 function(tare_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "TORCH" "" "SOURCES;LINK;LABELS")
   add_executable(${name} ${test_SOURCES})
@@ -62,7 +62,7 @@ function(tare_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES
-    ENVIRONMENT "OMP_NUM_THREADS=2;MKL_NUM_THREADS=2;TARE_SOURCE_DIR=${tare_SOURCE_DIR};TARE_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1;TARE_SOURCE_DIR=${tare_SOURCE_DIR};TARE_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
     SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\] [^\n]*\n)+$")
   if(test_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}")

@@ -46,6 +46,7 @@ struct ModelSpec {
 template <class H>
 concept ModuleHolderLike = requires(H holder) {
   { holder.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
+  { holder.is_empty() } -> std::convertible_to<bool>;
 };
 
 /// A model by value: movable, not copyable. Moving it away leaves an empty Model, on which every call but destruction
@@ -58,7 +59,7 @@ class Model {
   /// do the work. `groups` from input to output; empty: one group for each child that has parameters.
   template <ModuleHolderLike H>
   Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT: implicit on purpose, any holder is a model
-      : Model(holder.ptr(), forward_of(holder), std::move(groups)) {}
+      : Model(holder.is_empty() ? nullptr : holder.ptr(), forward_of(holder), std::move(groups)) {}
 
   /// `forward` may be empty. Throws ConfigError when a group member names nothing, or a parameter is in two groups
   /// or in none.
