@@ -1,7 +1,6 @@
 #include "tare/checkpoint/manifest.h"
 
 #include <torch/headeronly/version.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/checkpoint/xxh3.h"
 
 namespace tare::checkpoint {
 namespace {

@@ -1,6 +1,4 @@
 #include <ATen/core/Tensor.h>
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/checkpoint/safetensors_format.h"
+#include "tare/checkpoint/xxh3.h"
 
 namespace tare::checkpoint {
 namespace {

@@ -1,0 +1,8 @@
+// XXH3 for this room's sources: on x86-64 the library chooses AVX2 or AVX-512 when it runs.
+#pragma once
+
+#define XXH_STATIC_LINKING_ONLY  // for a state on the stack
+#include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>
+#endif
