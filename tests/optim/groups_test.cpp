@@ -34,12 +34,15 @@ TEST(MakeGroups, SplitsEachLayerGroupByDecay) {
   }
 }
 
-TEST(MakeGroups, OneGroupWhereEverythingDecays) {
+TEST(MakeGroups, OneGroupWhereAllAreAlike) {
   const Model model(make_net(), {{"all", {"conv", "norm", "fc"}}});
-  const auto groups = make_groups(model, {.decay_norm_and_bias = true});
-  ASSERT_EQ(groups.size(), 1u);
-  EXPECT_THAT(names(groups[0]), ElementsAre("conv.weight", "conv.bias", "norm.weight", "norm.bias",
-                                            "fc.weight", "fc.bias"));
+  for (const OptimizerOptions& options :
+       {OptimizerOptions{.decay_norm_and_bias = true}, OptimizerOptions{.weight_decay = 0}}) {
+    const auto groups = make_groups(model, options);
+    ASSERT_EQ(groups.size(), 1u);
+    EXPECT_THAT(names(groups[0]), ElementsAre("conv.weight", "conv.bias", "norm.weight",
+                                              "norm.bias", "fc.weight", "fc.bias"));
+  }
 }
 
 TEST(MakeGroups, LeavesOutFrozenParametersAndEmptyGroups) {

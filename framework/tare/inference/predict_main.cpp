@@ -149,8 +149,7 @@ int predict(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bound_spinning(argv);
-  try {
+  try {  // not bound_spinning(): executing anew would double the start of so short a program
     const Arguments arguments = parse({argv + 1, argv + argc});
     if (arguments.help) return std::fputs(kHelp, stdout) < 0 ? kIo : kSuccess;
     init(

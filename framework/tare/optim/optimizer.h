@@ -104,7 +104,8 @@ void visit_fields(auto& visit, OptimizerOptions& o) {
 
 /// The trainable parameters (requires_grad) of a model: for each layer group, from input to output,
 /// one group that decays and one that does not (norms and biases), empty ones left out; numbers
-/// from the options.
+/// from the options. Where all are alike (decay_norm_and_bias, or no weight decay) one group holds
+/// both.
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const Model& model,
                                                       const OptimizerOptions& options);
 
