@@ -13,7 +13,7 @@ using namespace tare;
 
 Splits digits(const std::string& name, int64_t size) {
   DataOptions options{.name = name, .size = size};
-  options.transforms = {Normalise{.mean = {0.13}, .std = {0.31}}, Shift{.pixels = 2}};
+  options.transforms = {Normalise{.mean = {0.13}, .std = {0.31}}, Shift{.pixels = 1}};
   return datasets::make(options).splits;
 }
 
@@ -35,22 +35,22 @@ int main() {
                   .folder = "runs/staged_digits"});
   std::cout << learner.summary() << '\n';
 
-  stage("pretrain", learner, "generated_digits", 28, [&] { learner.fit_one_cycle(1, {.max_lr = 1e-2}); });
+  stage("pretrain", learner, "generated_digits", 20, [&] { learner.fit_one_cycle(1, {.max_lr = 1e-2}); });
   models::reset_head(learner.model());
 
-  for (const int64_t size : {28, 36}) {
-    const double rate = size == 28 ? 1e-2 : 2e-3;
+  for (const int64_t size : {20, 28}) {
+    const bool small = size == 20;
     stage("head", learner, "digits", size, [&] {
       learner.freeze();
-      learner.fit_one_cycle(1, {.max_lr = rate});
+      learner.fit_one_cycle(1, {.max_lr = small ? 1e-2 : 2e-3});
     });
     stage("all", learner, "digits", size, [&] {
       learner.unfreeze();
-      learner.fit_one_cycle(size == 28 ? 7 : 4, {.max_lr = lr_range(rate / 5, rate)});
+      learner.fit_one_cycle(small ? 5 : 6, {.max_lr = small ? lr_range(2e-3, 1e-2) : lr_range(1e-3, 5e-3)});
     });
   }
 
-  learner.set_data(digits("digits", 36), 64);
+  learner.set_data(digits("digits", 28), 64);
   const Evaluation test = learner.validate(Split::test);
   std::cout << "test: loss " << test.loss << ", accuracy " << test.metrics.at(0).value << '\n';
   learner.export_to("runs/staged_digits/digits.tare", {.destroy = true});

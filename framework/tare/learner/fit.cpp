@@ -23,7 +23,7 @@ void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, Fi
   const auto momentum = plan.schedule.momentum(plan.step, steps);
   for (auto& group : optimizer.groups()) {
     group.lr = plan.rates[static_cast<size_t>(group.layer_group)] * factor;
-    if (momentum) group.momentum = *momentum;
+    if (momentum && group.momentum > 0) group.momentum = *momentum;  // an optimizer without momentum stays so
     context.lr = group.lr;
     context.momentum = group.momentum;
   }
