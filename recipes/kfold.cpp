@@ -1,7 +1,8 @@
-// Five-fold cross-validation in one process: each fold builds, fits and destroys a Learner, and the tracked bytes are
-// the same after each.
+// Five-fold cross-validation in one process: each fold builds, fits and destroys a Learner, and the
+// tracked bytes are the same after each.
 //
-// Run: build/bin/kfold [folds]     Expect: about 98 % accuracy in each fold, "tracked" equal in every line.
+// Run: build/bin/kfold [folds]     Expect: about 98 % accuracy in each fold, "tracked" equal in
+// every line.
 #include <tare/tare.h>
 
 #include <iostream>
@@ -17,8 +18,9 @@ int main(int argc, char** argv) {
 
   double sum = 0;
   for (int64_t k = 0; k < folds; ++k) {
-    Learner learner(models::make("convnet"), fold(data, folds, k, /*seed=*/1),
-                    {.metrics = {"accuracy"}, .device = "cpu", .folder = "runs/kfold", .progress = false});
+    Learner learner(
+        models::make("convnet"), fold(data, folds, k, /*seed=*/1),
+        {.metrics = {"accuracy"}, .device = "cpu", .folder = "runs/kfold", .progress = false});
     learner.fit_one_cycle(1, {.max_lr = 5e-3});
     const double accuracy = learner.validate().metrics.at(0).value;
     sum += accuracy;
