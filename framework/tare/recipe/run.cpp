@@ -88,8 +88,7 @@ class Runner {
     if (options_.out) *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
     for (size_t i = 0; i < recipe_.phases.size() && report_.reason != StopReason::interrupted; ++i) run_phase(learner, i);
     if (report_.reason == StopReason::interrupted || options_.dry_run) return;
-    test(learner);
-    export_bundle(learner);
+    test_and_export(learner);
     learner.destroy();
   }
 
@@ -157,12 +156,17 @@ class Runner {
                   << format_bytes(phase.reclaimed_bytes) << ", residual " << format_bytes(phase.residual_bytes) << "\n\n";
   }
 
-  void test(Learner& learner) {
-    if (!recipe_.test) return;
+  // Both work on the data that the model was last trained on: the bundle takes its transforms and labels from there.
+  void test_and_export(Learner& learner) {
+    if (!recipe_.test && recipe_.export_to.empty()) return;
     const PhaseOptions& last = recipe_.phases.back();
-    auto data = datasets::make(data_of(last));
-    if (!data.splits.test) return;
-    const DataScope scope(learner, {.test = std::move(data.splits.test)}, batch_of(last));
+    const DataScope scope(learner, datasets::make(data_of(last)).splits, batch_of(last));
+    test(learner);
+    export_bundle(learner);
+  }
+
+  void test(Learner& learner) {
+    if (!recipe_.test || !learner.data().test) return;
     report_.test = learner.validate(Split::test);
     if (!options_.out) return;
     *options_.out << "test: loss " << report_.test->loss;
@@ -172,9 +176,6 @@ class Runner {
 
   void export_bundle(Learner& learner) {
     if (recipe_.export_to.empty()) return;
-    // The bundle takes transforms and labels from the data that the model was last trained on.
-    const PhaseOptions& last = recipe_.phases.back();
-    const DataScope scope(learner, datasets::make(data_of(last)).splits, batch_of(last));
     report_.export_path = folder_ / recipe_.export_to;
     learner.export_to(report_.export_path);
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
