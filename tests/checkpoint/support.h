@@ -11,10 +11,14 @@
 #include <string>
 #include <string_view>
 
+#include "support/damage.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 
 namespace tare::checkpoint {
+
+using testing::overwrite;
+using testing::refused_part;
 
 /// dtype, shape and values 0, 1, 2 ...
 inline at::Tensor counting(std::vector<int64_t> shape, c10::ScalarType dtype = c10::kFloat) {
@@ -35,25 +39,5 @@ inline std::span<const std::byte> as_bytes(std::string_view text) {
 }
 
 inline std::string read_file(const std::filesystem::path& path) { return io::read_text(path); }
-
-/// In place, as a fault of the disk would change it.
-inline void overwrite(const std::filesystem::path& path, std::string_view content) {
-  io::File file(path, io::Mode::create);
-  file.write(content);
-  file.close();
-}
-
-/// The part named by the FormatError that `call` throws; what else happened otherwise.
-template <class Call>
-std::string refused_part(Call call) {
-  try {
-    call();
-  } catch (const FormatError& error) {
-    return error.part();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "accepted";
-}
 
 }  // namespace tare::checkpoint

@@ -6,12 +6,16 @@
 
 #include <string>
 
+#include "support/damage.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/inference/bundle.h"
 #include "tare/model/registry.h"
 
 namespace tare {
+
+using testing::overwrite;
+using testing::refused_part;
 
 /// An mlp on [1, 4, 4] images with 3 classes.
 inline Model small_model() {
@@ -26,26 +30,6 @@ inline BundleManifest small_manifest(const Model& model) {
           .labels = {"zero", "one", "two"},
           .metrics = {{"accuracy", 0.75}},
           .activation = "softmax"};
-}
-
-/// The part named by the FormatError that `call` throws; what else happened otherwise.
-template <class Call>
-std::string refused_part(Call call) {
-  try {
-    call();
-  } catch (const FormatError& error) {
-    return error.part();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "accepted";
-}
-
-/// In place, as a fault of the disk would change it.
-inline void overwrite(const std::filesystem::path& path, std::string_view content) {
-  io::File file(path, io::Mode::create);
-  file.write(content);
-  file.close();
 }
 
 }  // namespace tare
