@@ -1,5 +1,6 @@
-// Wall time of the Learner: a step of an MLP 64-128-10 (batch 32, SGD with momentum) against a hand-written loop with the
-// same kernel and loader, and purge and destroy against letting the same tensors go by hand.
+// Wall time of the Learner: a step of an MLP 64-128-10 (batch 32, SGD with momentum) against a
+// hand-written loop with the same kernel and loader, and purge and destroy against letting the same
+// tensors go by hand.
 //
 // Run: OMP_NUM_THREADS=1 build/bin/bench_step [rounds]
 #include <ATen/ops/_fused_sgd.h>
@@ -17,13 +18,15 @@ using namespace tare;
 constexpr int64_t kBatch = 32, kSteps = 500, kWidth = 2048;
 
 torch::nn::Sequential small() {
-  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(), torch::nn::Linear(128, 10));
+  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(),
+                               torch::nn::Linear(128, 10));
 }
 
 // 34 MB of weights.
 torch::nn::Sequential large() {
-  return torch::nn::Sequential(torch::nn::Linear(64, kWidth), torch::nn::ReLU(), torch::nn::Linear(kWidth, kWidth),
-                               torch::nn::ReLU(), torch::nn::Linear(kWidth, kWidth), torch::nn::Linear(kWidth, 10));
+  return torch::nn::Sequential(torch::nn::Linear(64, kWidth), torch::nn::ReLU(),
+                               torch::nn::Linear(kWidth, kWidth), torch::nn::ReLU(),
+                               torch::nn::Linear(kWidth, kWidth), torch::nn::Linear(kWidth, 10));
 }
 
 DatasetPtr rows(int64_t count) {
@@ -65,7 +68,8 @@ double by_learner(const DatasetPtr& set) {
   return bench::seconds([&] { learner.fit(1, {.lr = 0.05}); });
 }
 
-// What purge and destroy give back, released by hand: gradients, AdamW's two buffers; then the weights too.
+// What purge and destroy give back, released by hand: gradients, AdamW's two buffers; then the
+// weights too.
 double release_by_hand(bool all) {
   auto net = large();
   std::vector<at::Tensor> state;
@@ -97,9 +101,22 @@ int main(int argc, char** argv) {
   by_hand(set);
   by_learner(set);
   std::puts("ratio of medians, [quartiles]");
-  bench::print("500 steps, by hand against by hand (control)", bench::paired(rounds, [&] { return by_hand(set); }, [&] { return by_hand(set); }));
-  bench::print("500 steps, Learner against by hand", bench::paired(rounds, [&] { return by_hand(set); }, [&] { return by_learner(set); }));
-  bench::print("release by hand against by hand (control)", bench::paired(rounds, [] { return release_by_hand(false); }, [] { return release_by_hand(false); }));
-  bench::print("purge against release by hand", bench::paired(rounds, [] { return release_by_hand(false); }, [&] { return release_by_learner(false, one); }));
-  bench::print("destroy against release by hand", bench::paired(rounds, [] { return release_by_hand(true); }, [&] { return release_by_learner(true, one); }));
+  bench::print("500 steps, by hand against by hand (control)",
+               bench::paired(
+                   rounds, [&] { return by_hand(set); }, [&] { return by_hand(set); }));
+  bench::print("500 steps, Learner against by hand",
+               bench::paired(
+                   rounds, [&] { return by_hand(set); }, [&] { return by_learner(set); }));
+  bench::print(
+      "release by hand against by hand (control)",
+      bench::paired(
+          rounds, [] { return release_by_hand(false); }, [] { return release_by_hand(false); }));
+  bench::print("purge against release by hand",
+               bench::paired(
+                   rounds, [] { return release_by_hand(false); },
+                   [&] { return release_by_learner(false, one); }));
+  bench::print("destroy against release by hand",
+               bench::paired(
+                   rounds, [] { return release_by_hand(true); },
+                   [&] { return release_by_learner(true, one); }));
 }

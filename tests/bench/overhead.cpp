@@ -1,8 +1,10 @@
-// What the Learner adds to a step, counted in instructions: an MLP 64-128-10, batch 32, SGD with momentum on the fused
-// kernel, against a hand-written loop with the same kernel and loader. Counts repeat to 1e-8, on busy machines too.
+// What the Learner adds to a step, counted in instructions: an MLP 64-128-10, batch 32, SGD with
+// momentum on the fused kernel, against a hand-written loop with the same kernel and loader. Counts
+// repeat to 1e-8, on busy machines too.
 //
-// Run under callgrind (tests/bench/overhead_test.cpp does, and holds the ratios); each mode's counts are dumped under its
-// name. Every mode runs kWarm + kFew and kWarm + kMany steps; the difference is kMany - kFew steps without start and end.
+// Run under callgrind (tests/bench/overhead_test.cpp does, and holds the ratios); each mode's
+// counts are dumped under its name. Every mode runs kWarm + kFew and kWarm + kMany steps; the
+// difference is kMany - kFew steps without start and end.
 #include <ATen/ops/_fused_sgd.h>
 #include <tare/tare.h>
 #include <torch/torch.h>
@@ -18,7 +20,8 @@ constexpr int64_t kBatch = 32, kFew = 20, kMany = 120;
 
 torch::nn::Sequential make_model() {
   torch::manual_seed(1);
-  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(), torch::nn::Linear(128, 10));
+  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(),
+                               torch::nn::Linear(128, 10));
 }
 
 DatasetPtr data(int64_t steps) {
@@ -48,7 +51,8 @@ void by_hand(const DatasetPtr& set) {
   if (!(sum > 0)) std::abort();
 }
 
-void by_learner(const DatasetPtr& set, const std::vector<CallbackPtr>& callbacks, const std::string& schedule) {
+void by_learner(const DatasetPtr& set, const std::vector<CallbackPtr>& callbacks,
+                const std::string& schedule) {
   LearnerOptions options;
   options.device = "cpu";
   options.batch = kBatch;
@@ -86,7 +90,9 @@ int main() {
   at::set_num_threads(1);
   count("hand", by_hand);
   count("bare", [](const DatasetPtr& set) { by_learner(set, {}, "constant"); });
-  count("full", [](const DatasetPtr& set) { by_learner(set, {std::make_shared<Recorder>()}, "one_cycle"); });
+  count("full", [](const DatasetPtr& set) {
+    by_learner(set, {std::make_shared<Recorder>()}, "one_cycle");
+  });
   count("empty", [](const DatasetPtr& set) {
     std::vector<CallbackPtr> ten;
     for (int i = 0; i < 10; ++i) ten.push_back(std::make_shared<Empty>());

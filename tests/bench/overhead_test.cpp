@@ -10,14 +10,15 @@
 namespace tare::testing {
 namespace {
 
-constexpr double kSteps = 100;          // many - few, see overhead.cpp
-constexpr double kBare = 1.01;          // Learner without callbacks over the hand-written loop
-constexpr double kFull = 1.05;          // with recorder and one-cycle schedule
-constexpr double kPerEvent = 100;       // instructions of an empty callback's event
-constexpr double kEventsPerStep = 6;    // before_batch to after_batch
+constexpr double kSteps = 100;        // many - few, see overhead.cpp
+constexpr double kBare = 1.01;        // Learner without callbacks over the hand-written loop
+constexpr double kFull = 1.05;        // with recorder and one-cycle schedule
+constexpr double kPerEvent = 100;     // instructions of an empty callback's event
+constexpr double kEventsPerStep = 6;  // before_batch to after_batch
 constexpr double kCallbacks = 10;
 
-// Counts by dump name, from files "callgrind.out.N" that begin with their trigger and hold a line "totals: N".
+// Counts by dump name, from files "callgrind.out.N" that begin with their trigger and hold a line
+// "totals: N".
 std::map<std::string, double> read_counts(const std::filesystem::path& folder) {
   std::map<std::string, double> counts;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -38,9 +39,10 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
   const TempDir folder;
   const auto out = (folder / "callgrind.out").string();
   // A fixed environment: its size changes the count.
-  const auto result = run_program("/usr/bin/env", {"-i", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", valgrind,
-                                                    "--tool=callgrind", "--instr-atstart=no",
-                                                    "--callgrind-out-file=" + out, program_path("overhead")});
+  const auto result =
+      run_program("/usr/bin/env",
+                  {"-i", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", valgrind, "--tool=callgrind",
+                   "--instr-atstart=no", "--callgrind-out-file=" + out, program_path("overhead")});
   ASSERT_EQ(result.status, 0) << result.err;
   auto counts = read_counts(folder.path());
   const auto per_step = [&](const std::string& mode) {
@@ -49,9 +51,11 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
   };
   const double hand = per_step("hand"), bare = per_step("bare"), full = per_step("full");
   const double event = (per_step("empty") - bare) / (kCallbacks * kEventsPerStep);
-  std::printf("instructions per step: hand %.0f, bare %.0f (%.4f), recorder and schedule %.0f (%.4f), control %.4f; "
-              "an empty callback's event %.1f\n",
-              hand, bare, bare / hand, full, full / hand, per_step("again") / hand, event);
+  std::printf(
+      "instructions per step: hand %.0f, bare %.0f (%.4f), recorder and schedule %.0f (%.4f), "
+      "control %.4f; "
+      "an empty callback's event %.1f\n",
+      hand, bare, bare / hand, full, full / hand, per_step("again") / hand, event);
   EXPECT_GT(hand, 100'000) << "a step was counted";
   EXPECT_NEAR(per_step("again") / hand, 1, 1e-3) << "the count repeats";
   EXPECT_LE(bare / hand, kBare);

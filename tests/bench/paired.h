@@ -1,5 +1,6 @@
-// Paired timing: two sides alternate in one process, the ratio of each pair is taken, and the median of the ratios is
-// printed with its quartiles. A side against itself gives the band in which nothing can be told.
+// Paired timing: two sides alternate in one process, the ratio of each pair is taken, and the
+// median of the ratios is printed with its quartiles. A side against itself gives the band in which
+// nothing can be told.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,8 @@ inline double quantile(std::vector<double> values, double share) {
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-/// second / first over `rounds` pairs; each side returns its seconds. The order within a pair alternates.
+/// second / first over `rounds` pairs; each side returns its seconds. The order within a pair
+/// alternates.
 template <class First, class Second>
 Ratios paired(int rounds, First&& first, Second&& second) {
   std::vector<double> ratios, a, b;
@@ -39,12 +41,13 @@ Ratios paired(int rounds, First&& first, Second&& second) {
     b.push_back(y);
     ratios.push_back(y / x);
   }
-  return {quantile(ratios, 0.25), quantile(ratios, 0.5), quantile(ratios, 0.75), quantile(a, 0.5), quantile(b, 0.5)};
+  return {quantile(ratios, 0.25), quantile(ratios, 0.5), quantile(ratios, 0.75), quantile(a, 0.5),
+          quantile(b, 0.5)};
 }
 
 inline void print(const char* what, const Ratios& r) {
-  std::printf("%-44s %.3f [%.3f, %.3f]   %.3g ms against %.3g ms\n", what, r.median, r.low, r.high, 1e3 * r.second_s,
-              1e3 * r.first_s);
+  std::printf("%-44s %.3f [%.3f, %.3f]   %.3g ms against %.3g ms\n", what, r.median, r.low, r.high,
+              1e3 * r.second_s, 1e3 * r.first_s);
 }
 
 }  // namespace tare::bench

@@ -46,8 +46,10 @@ TEST(Progress, IntoAFileWritesPlainLinesOnly) {
   const std::string text = show(Progress::Style::plain, 5);
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 127)) << static_cast<int>(c);
   EXPECT_EQ(std::ranges::count(text, '\n'), 3) << text;
-  EXPECT_NE(text.find("epoch  train_loss  valid_loss    accuracy       time"), std::string::npos) << text;
-  EXPECT_NE(text.find("    0    0.500000    0.250000    0.750000      1.5 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("epoch  train_loss  valid_loss    accuracy       time"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("    0    0.500000    0.250000    0.750000      1.5 s"), std::string::npos)
+      << text;
 }
 
 TEST(Progress, OnATerminalRedrawsSeldomAndErasesItsLine) {

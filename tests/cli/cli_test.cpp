@@ -45,12 +45,15 @@ TEST(Cli, RunsARecipePredictsAndInspects) {
   const auto run = recipe.run({"--json", "report.json"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_NE(run.out.find("residual 0 B"), std::string::npos) << run.out;
-  for (const char c : run.out) ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << "control byte";
+  for (const char c : run.out)
+    ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << "control byte";
   EXPECT_TRUE(std::filesystem::exists(recipe.folder / "report.json"));
-  const auto inspect = run_program("tare", {"inspect", "runs/tiny/tiny.tare"}, recipe.folder.path());
+  const auto inspect =
+      run_program("tare", {"inspect", "runs/tiny/tiny.tare"}, recipe.folder.path());
   EXPECT_EQ(inspect.status, 0) << inspect.err;
   EXPECT_NE(inspect.out.find("resnet9"), std::string::npos) << inspect.out;
-  const auto predict = run_program("tare", {"predict", "runs/tiny/tiny.tare", "absent.png"}, recipe.folder.path());
+  const auto predict =
+      run_program("tare", {"predict", "runs/tiny/tiny.tare", "absent.png"}, recipe.folder.path());
   EXPECT_EQ(predict.status, 4) << predict.err;
 }
 

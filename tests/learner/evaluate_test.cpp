@@ -14,7 +14,8 @@ TEST(Validate, EqualsTheWholeSplitAtOnce) {
   const Evaluation result = learner.validate();
   const Predictions raw = learner.get_preds(Split::valid, {.activation = false});
   const double loss = torch::nn::functional::cross_entropy(raw.outputs, raw.targets).item<double>();
-  const double accuracy = raw.outputs.argmax(1).eq(raw.targets).to(torch::kDouble).mean().item<double>();
+  const double accuracy =
+      raw.outputs.argmax(1).eq(raw.targets).to(torch::kDouble).mean().item<double>();
   constexpr double kRounding = 1e-6;  // float32 means in another order
   EXPECT_NEAR(result.loss, loss, kRounding);
   EXPECT_NEAR(result.metrics.at(0).value, accuracy, kRounding);
@@ -47,7 +48,7 @@ TEST(GetPreds, HasNoSideEffect) {
   net->norm->train(false);  // a submodule with a mode of its own
   const auto rng = at::detail::getDefaultCPUGenerator().get_state();
   const auto weights = flat(learner.model());
-  const int64_t bytes = tracked() ;
+  const int64_t bytes = tracked();
   { const auto result = learner.get_preds(); }
   learner.validate();
   EXPECT_TRUE(net->is_training());

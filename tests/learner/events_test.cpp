@@ -71,9 +71,9 @@ TEST(Events, ComeInTheirOrder) {
   Scene s;
   Learner learner(make_net(), s.data, s.options);
   learner.fit(1, {.callbacks = {s.spy}});
-  EXPECT_EQ(s.spy->seen,
-            (Names{"before_fit", "before_epoch", "before_batch", "after_forward", "after_loss", "after_backward",
-                   "after_step", "after_batch", "before_validate", "after_validate", "after_epoch", "after_fit"}));
+  EXPECT_EQ(s.spy->seen, (Names{"before_fit", "before_epoch", "before_batch", "after_forward",
+                                "after_loss", "after_backward", "after_step", "after_batch",
+                                "before_validate", "after_validate", "after_epoch", "after_fit"}));
 }
 
 TEST(Events, AnswersLeaveOutWhatComesNext) {
@@ -84,7 +84,8 @@ TEST(Events, AnswersLeaveOutWhatComesNext) {
     Learner learner(make_net(), s.data, s.options);
     const auto result = learner.fit(2, {.callbacks = {s.spy}});
     const auto count = [&](const char* name) { return std::ranges::count(s.spy->seen, name); };
-    return std::vector<int64_t>{result.steps, count("after_forward"), count("after_backward"), count("after_validate"),
+    return std::vector<int64_t>{result.steps, count("after_forward"), count("after_backward"),
+                                count("after_validate"),
                                 static_cast<int64_t>(result.epochs.size())};
   };
   using Counts = std::vector<int64_t>;
@@ -121,14 +122,17 @@ TEST_P(EveryEvent, MayThrowAndTheLearnerStaysUsable) {
   EXPECT_EQ(tracked(), bytes);
   const size_t seen = s.spy->seen.size();
   learner.fit(1);
-  EXPECT_EQ(s.spy->seen.size(), seen) << "a callback of one call is gone after it, also after an error";
+  EXPECT_EQ(s.spy->seen.size(), seen)
+      << "a callback of one call is gone after it, also after an error";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryEvent,
-                         ::testing::Values(Event::before_fit, Event::before_epoch, Event::before_batch,
-                                           Event::after_forward, Event::after_loss, Event::after_backward,
-                                           Event::after_step, Event::after_batch, Event::before_validate,
-                                           Event::after_validate, Event::after_epoch, Event::after_fit),
+                         ::testing::Values(Event::before_fit, Event::before_epoch,
+                                           Event::before_batch, Event::after_forward,
+                                           Event::after_loss, Event::after_backward,
+                                           Event::after_step, Event::after_batch,
+                                           Event::before_validate, Event::after_validate,
+                                           Event::after_epoch, Event::after_fit),
                          [](const auto& event) { return std::string(to_string(event.param)); });
 
 TEST(Events, AFailureWhileEndingDoesNotHideTheFirst) {

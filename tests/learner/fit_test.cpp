@@ -18,12 +18,15 @@ namespace {
 constexpr int64_t kSteps = 50;
 
 // The batches of the Learner's epochs, taken from a loader of the same options.
-std::vector<Batch> batches_of(const DatasetPtr& data, const LearnerOptions& options, int64_t epochs) {
-  Loader loader(data, {.batch = options.batch, .shuffle = true, .seed = options.seed, .training = true});
+std::vector<Batch> batches_of(const DatasetPtr& data, const LearnerOptions& options,
+                              int64_t epochs) {
+  Loader loader(data,
+                {.batch = options.batch, .shuffle = true, .seed = options.seed, .training = true});
   std::vector<Batch> all;
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     loader.start(epoch);
-    for (Batch batch; loader.next(batch);) all.push_back({batch.input.clone(), batch.target.clone()});
+    for (Batch batch; loader.next(batch);)
+      all.push_back({batch.input.clone(), batch.target.clone()});
   }
   return all;
 }
@@ -54,7 +57,9 @@ Trained by_hand(Module net, const LearnerOptions& options, MakeOptimizer make) {
 // Stops a fit after kSteps steps.
 struct StopAt final : Callback {
   [[nodiscard]] std::string name() const override { return "stop_at"; }
-  Action after_batch(FitContext& c) override { return c.step >= kSteps ? Action::stop_fit : Action::proceed; }
+  Action after_batch(FitContext& c) override {
+    return c.step >= kSteps ? Action::stop_fit : Action::proceed;
+  }
 };
 
 Trained by_learner(Model model, LearnerOptions options, double lr) {
@@ -79,7 +84,9 @@ TEST(Fit, WithTorchSgdIsBitEqualToAHandWrittenLoop) {
   LearnerOptions options = quiet(folder);
   const auto defaults = torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(0.01);
   options.optimizer_factory = torch_optimizer<torch::optim::SGD>(defaults);
-  const Trained hand = by_hand(make_net(), options, [&](auto p) { return std::make_unique<torch::optim::SGD>(p, defaults); });
+  const Trained hand = by_hand(make_net(), options, [&](auto p) {
+    return std::make_unique<torch::optim::SGD>(p, defaults);
+  });
   const Trained learner = by_learner(make_net(), options, 0.05);
   ASSERT_EQ(hand.losses.size(), static_cast<size_t>(kSteps));
   EXPECT_EQ(hand.losses, learner.losses);
@@ -96,10 +103,12 @@ TEST(Fit, WithTorchAdamIsBitEqualToAHandWrittenLoop) {
   EXPECT_TRUE(torch::equal(hand.weights, learner.weights));
 }
 
-// Without a normalisation layer: a bias in front of one has only rounding noise for a gradient, which Adam blows up.
+// Without a normalisation layer: a bias in front of one has only rounding noise for a gradient,
+// which Adam blows up.
 torch::nn::Sequential make_plain() {
   torch::manual_seed(1);
-  return torch::nn::Sequential(torch::nn::Linear(kFeatures, 16), torch::nn::ReLU(), torch::nn::Linear(16, kClasses));
+  return torch::nn::Sequential(torch::nn::Linear(kFeatures, 16), torch::nn::ReLU(),
+                               torch::nn::Linear(16, kClasses));
 }
 
 TEST(Fit, WithTheFusedAdamIsWithinRoundingOfTorch) {
@@ -109,7 +118,8 @@ TEST(Fit, WithTheFusedAdamIsWithinRoundingOfTorch) {
   const Trained hand = by_hand(make_plain(), options, make_adam);
   const Trained learner = by_learner(make_plain(), options, 0.01);
   constexpr double kRounding = 1e-6;  // 50 steps of float32 in another order of operations
-  for (size_t i = 0; i < hand.losses.size(); ++i) EXPECT_NEAR(hand.losses[i], learner.losses[i], kRounding) << i;
+  for (size_t i = 0; i < hand.losses.size(); ++i)
+    EXPECT_NEAR(hand.losses[i], learner.losses[i], kRounding) << i;
   EXPECT_LT((hand.weights - learner.weights).abs().max().item<double>(), kRounding);
 }
 
@@ -165,12 +175,14 @@ TEST(Fit, RunsATaskForModelsWithTheirOwnStep) {
   options.task.step = [](Model& model, const Batch& batch) {
     auto& net = model.as<NetImpl>();
     auto output = net.forward(batch.input);
-    return StepResult{torch::mse_loss(output, torch::one_hot(batch.target, kClasses).to(torch::kFloat)), output};
+    return StepResult{
+        torch::mse_loss(output, torch::one_hot(batch.target, kClasses).to(torch::kFloat)), output};
   };
   Learner learner(make_net(), split_points(), options);
   const FitResult result = learner.fit(4, {.lr = 0.02});
   EXPECT_LT(result.epochs.back().valid_loss, result.epochs.front().valid_loss);
-  EXPECT_EQ(learner.get_preds(Split::valid, {.activation = false}).outputs.sizes(), (at::IntArrayRef{30, kClasses}));
+  EXPECT_EQ(learner.get_preds(Split::valid, {.activation = false}).outputs.sizes(),
+            (at::IntArrayRef{30, kClasses}));
 }
 
 TEST(Fit, StopsCleanlyAtAnInterruptAndGoesOn) {
@@ -221,7 +233,8 @@ TEST(Fit, StopsAtANanLossBeforeTheWeightsAreTouched) {
   input[0][0] = std::nan("");
   LearnerOptions options = quiet(folder);
   options.batch = 32;
-  Learner learner(make_net(), {.train = tensor_dataset(input, torch::arange(32) % kClasses)}, options);
+  Learner learner(make_net(), {.train = tensor_dataset(input, torch::arange(32) % kClasses)},
+                  options);
   const auto before = learner.model().parameters()[0].tensor.clone();
   const FitResult result = learner.fit(3, {.callbacks = {std::make_shared<StopOnNan>()}});
   EXPECT_EQ(result.reason, StopReason::callback);

@@ -12,7 +12,8 @@ namespace tare::testing {
 
 inline constexpr int64_t kFeatures = 8, kClasses = 3;
 
-/// Two hidden layers, batch norm and dropout: everything that a mode, an RNG or a buffer can get wrong.
+/// Two hidden layers, batch norm and dropout: everything that a mode, an RNG or a buffer can get
+/// wrong.
 struct NetImpl : torch::nn::Module {
   NetImpl() {
     first = register_module("first", torch::nn::Linear(kFeatures, 16));
@@ -64,7 +65,8 @@ inline int64_t blocks() { return memory::backend(c10::kCPU).usage().blocks; }
 /// All weights and buffers as one host tensor, for bit comparison.
 inline torch::Tensor flat(Model& model) {
   std::vector<torch::Tensor> parts;
-  for (const auto& [name, tensor] : model.state()) parts.push_back(tensor.detach().to(torch::kDouble).flatten().clone());
+  for (const auto& [name, tensor] : model.state())
+    parts.push_back(tensor.detach().to(torch::kDouble).flatten().clone());
   return torch::cat(parts);
 }
 

@@ -18,7 +18,8 @@ TEST(Freeze, LeavesTheLastGroupAndTheNormsTrainable) {
   const TempDir folder;
   Learner learner(make_net(), split_points(), quiet(folder));
   const FreezeReport report = learner.freeze();
-  EXPECT_EQ(trainable(learner), (std::vector<std::string>{"norm.weight", "norm.bias", "head.weight", "head.bias"}));
+  EXPECT_EQ(trainable(learner),
+            (std::vector<std::string>{"norm.weight", "norm.bias", "head.weight", "head.bias"}));
   EXPECT_EQ(report.trainable, 16 + 16 + 16 * kClasses + kClasses);
   learner.freeze({.norms = false});
   EXPECT_EQ(trainable(learner), (std::vector<std::string>{"head.weight", "head.bias"}));

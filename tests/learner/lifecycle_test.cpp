@@ -49,7 +49,10 @@ TEST(Purge, MeansWhatItSays) {
   EXPECT_EQ(learner.purge({.clear_opt = false}).freed[Category::optimizer], 0);
   EXPECT_GT(learner.purge(true).freed[Category::optimizer], 0);
   EXPECT_TRUE(learner.optimizer().state().empty());
-  static_assert(!std::is_invocable_v<decltype([](auto& l, int i) -> decltype(l.purge(i)) { return l.purge(i); }), Learner&, int>);
+  static_assert(!std::is_invocable_v<decltype([](auto& l, int i) -> decltype(l.purge(i)) {
+                                       return l.purge(i);
+                                     }),
+                                     Learner&, int>);
 }
 
 TEST(Purge, WithoutClearingGoesOnAsIfNothingHadHappened) {
@@ -171,10 +174,13 @@ TEST_P(Cycles, EndAtTheSameBytesAndBlocksTwentyTimes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryModelAndOptimizer, Cycles,
-                         ::testing::Values(Cell{"mlp", "sgd"}, Cell{"mlp", "adam"}, Cell{"mlp", "adamw"},
-                                           Cell{"convnet", "adamw"}, Cell{"resnet9", "sgd"}, Cell{"resnet9", "adamw"},
+                         ::testing::Values(Cell{"mlp", "sgd"}, Cell{"mlp", "adam"},
+                                           Cell{"mlp", "adamw"}, Cell{"convnet", "adamw"},
+                                           Cell{"resnet9", "sgd"}, Cell{"resnet9", "adamw"},
                                            Cell{"resnet18", "sgd"}, Cell{"resnet34", "sgd"}),
-                         [](const auto& cell) { return cell.param.model + "_" + cell.param.optimizer; });
+                         [](const auto& cell) {
+                           return cell.param.model + "_" + cell.param.optimizer;
+                         });
 
 }  // namespace
 }  // namespace tare::testing

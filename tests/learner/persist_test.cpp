@@ -35,7 +35,8 @@ TEST_P(ResumeAt, EqualsTheStraightRunBitForBit) {
   const TempDir folder;
   Learner straight(make_net(), split_points(), quiet(folder));
   torch::manual_seed(9);
-  const auto whole = straight.fit_one_cycle(3, {.max_lr = 0.01, .callbacks = {std::make_shared<SaveAt>(step, at_epoch)}});
+  const auto whole = straight.fit_one_cycle(
+      3, {.max_lr = 0.01, .callbacks = {std::make_shared<SaveAt>(step, at_epoch)}});
 
   Learner fresh(make_net(77), split_points(), quiet(folder));
   torch::manual_seed(1234);
@@ -52,7 +53,8 @@ TEST_P(ResumeAt, EqualsTheStraightRunBitForBit) {
   }
   const auto a = straight.optimizer().state(), b = fresh.optimizer().state();
   ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name;
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name;
   torch::manual_seed(3);
   const double next = fresh.fit(1).epochs[0].train_loss;
   torch::manual_seed(3);
@@ -60,8 +62,10 @@ TEST_P(ResumeAt, EqualsTheStraightRunBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(MidScheduleAndBetweenEpochs, ResumeAt,
-                         ::testing::Values(std::pair<int64_t, bool>{1, false}, std::pair<int64_t, bool>{8, false},
-                                           std::pair<int64_t, bool>{6, false}, std::pair<int64_t, bool>{6, true},
+                         ::testing::Values(std::pair<int64_t, bool>{1, false},
+                                           std::pair<int64_t, bool>{8, false},
+                                           std::pair<int64_t, bool>{6, false},
+                                           std::pair<int64_t, bool>{6, true},
                                            std::pair<int64_t, bool>{17, false}));
 
 TEST(Save, AfterAFitLoadsIntoANewLearner) {
@@ -159,7 +163,8 @@ TEST(CsvLog, HoldsEveryEpochAlsoAfterAResume) {
   const auto read = [&] {
     std::ifstream stream(folder / "history.csv");
     std::vector<std::string> lines;
-    for (std::string line; std::getline(stream, line);) lines.push_back(line.substr(0, line.rfind(',')));
+    for (std::string line; std::getline(stream, line);)
+      lines.push_back(line.substr(0, line.rfind(',')));
     return lines;
   };
   Learner straight(make_net(), split_points(), quiet(folder));
@@ -180,8 +185,10 @@ TEST(Export, RoundTripsThroughTheRegistry) {
   const Transforms pipeline{Normalise{.mean = {0.1}, .std = {0.3}}, Shift{.pixels = 1}};
   const DatasetPtr raw = tensor_dataset(images, torch::arange(24) % 10);
   LearnerOptions options = quiet(folder);
-  Learner learner(models::make("convnet", {.sample_shape = {1, 16, 16}}),
-                  {.train = transformed(raw, pipeline), .valid = transformed(raw, pipeline.deterministic())}, options);
+  Learner learner(
+      models::make("convnet", {.sample_shape = {1, 16, 16}}),
+      {.train = transformed(raw, pipeline), .valid = transformed(raw, pipeline.deterministic())},
+      options);
   learner.fit(1);
   const auto expected = learner.get_preds().outputs;
   learner.export_to(folder / "net.tare");
@@ -196,7 +203,8 @@ TEST(Export, RoundTripsThroughTheRegistry) {
   EXPECT_THROW(loaded->fit(1), StateError);
   loaded->export_to(folder / "again.tare", {.destroy = true});
   EXPECT_TRUE(loaded->destroyed());
-  EXPECT_EQ(Predictor(folder / "again.tare").manifest().transforms, predictor.manifest().transforms);
+  EXPECT_EQ(Predictor(folder / "again.tare").manifest().transforms,
+            predictor.manifest().transforms);
 }
 
 TEST(Export, OfAModuleOutsideTheRegistryFillsItAgain) {
@@ -205,7 +213,8 @@ TEST(Export, OfAModuleOutsideTheRegistryFillsItAgain) {
   learner.fit(1);
   learner.export_to(folder / "net.tare");
   EXPECT_THROW(load_learner(folder / "net.tare"), ConfigError);
-  auto loaded = load_learner(folder / "net.tare", Model(make_net(50)), {.test = split_points().test, .device = "cpu"});
+  auto loaded = load_learner(folder / "net.tare", Model(make_net(50)),
+                             {.test = split_points().test, .device = "cpu"});
   EXPECT_TRUE(torch::equal(flat(learner.model()), flat(loaded->model())));
 }
 

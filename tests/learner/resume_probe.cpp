@@ -31,7 +31,8 @@ int run(const std::string& mode, const std::filesystem::path& folder) {
   FitResult result;
   if (mode == "straight") {
     torch::manual_seed(8);
-    result = learner.fit_one_cycle(3, {.max_lr = 0.01, .callbacks = {std::make_shared<SaveAtStep7>()}});
+    result =
+        learner.fit_one_cycle(3, {.max_lr = 0.01, .callbacks = {std::make_shared<SaveAtStep7>()}});
   } else {
     learner.load("middle");
     result = learner.resume();

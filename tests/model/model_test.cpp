@@ -42,8 +42,9 @@ TEST(Model, ListsParametersWithKindAndGroup) {
   const Model model(Net{});
   std::vector<std::string> names;
   for (const auto& p : model.parameters()) names.push_back(p.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"scale", "body.linear.weight", "body.linear.bias", "body.norm.weight",
-                                             "body.norm.bias", "head.weight", "head.bias"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "body.linear.weight", "body.linear.bias",
+                                             "body.norm.weight", "body.norm.bias", "head.weight",
+                                             "head.bias"}));
   EXPECT_EQ(model.parameters()[1].kind, ParameterKind::weight);
   EXPECT_EQ(model.parameters()[2].kind, ParameterKind::bias);
   EXPECT_EQ(model.parameters()[3].kind, ParameterKind::norm);
@@ -72,9 +73,12 @@ TEST(Model, WithoutASingleTensorForwardSaysSo) {
 
 TEST(Model, ChecksItsGroups) {
   EXPECT_THROW(Model(Net{}, {{"all", {"body", "head"}}}), ConfigError) << "scale is in none";
-  EXPECT_THROW(Model(Net{}, {{"a", {"body", "head", "scale"}}, {"b", {"head.bias"}}}), ConfigError) << "in two";
-  EXPECT_THROW(Model(Net{}, {{"a", {"body", "head", "scale", "tail"}}}), ConfigError) << "names nothing";
-  EXPECT_THROW(Model(Net{}, {{"a", {"bod", "head", "scale", "ody"}}}), ConfigError) << "a prefix ends at a dot";
+  EXPECT_THROW(Model(Net{}, {{"a", {"body", "head", "scale"}}, {"b", {"head.bias"}}}), ConfigError)
+      << "in two";
+  EXPECT_THROW(Model(Net{}, {{"a", {"body", "head", "scale", "tail"}}}), ConfigError)
+      << "names nothing";
+  EXPECT_THROW(Model(Net{}, {{"a", {"bod", "head", "scale", "ody"}}}), ConfigError)
+      << "a prefix ends at a dot";
   const Model model(Net{}, {{"early", {"body.linear"}}, {"late", {"body.norm", "head", "scale"}}});
   EXPECT_EQ(model.parameters()[1].group, 0);
   EXPECT_EQ(model.parameters()[3].group, 1);

@@ -52,7 +52,8 @@ TEST(Registry, StartsFromWeightsAndKeepsAFreshHeadForOtherClasses) {
   }
   const Model three = models::make("resnet9", {.classes = 3, .weights = file.string(), .width = 4});
   EXPECT_TRUE(torch::equal(three.parameters()[0].tensor, ten.parameters()[0].tensor));
-  EXPECT_NE(refusal("resnet9", {.weights = file.string(), .width = 6}).find("another shape"), std::string::npos);
+  EXPECT_NE(refusal("resnet9", {.weights = file.string(), .width = 6}).find("another shape"),
+            std::string::npos);
   EXPECT_NE(refusal("convnet", {.weights = file.string()}).find("is missing"), std::string::npos);
   EXPECT_THROW((void)models::make("resnet9", {.weights = "absent.safetensors"}), IoError);
 }
@@ -65,7 +66,8 @@ TEST(Registry, ResetsTheHeadAlone) {
   models::reset_head(model);
   const auto after = model.state();
   for (size_t i = 0; i < after.size(); ++i) {
-    EXPECT_EQ(torch::equal(after[i].tensor, before[i]), !after[i].name.starts_with("fc.")) << after[i].name;
+    EXPECT_EQ(torch::equal(after[i].tensor, before[i]), !after[i].name.starts_with("fc."))
+        << after[i].name;
   }
   Model foreign(torch::nn::Linear(2, 2));
   EXPECT_THROW(models::reset_head(foreign), StateError);

@@ -49,14 +49,16 @@ TEST(Recipe, ReadsPhasesAndOverrides) {
 TEST(Recipe, DumpReadsBackAsTheSame) {
   const File file(kGood);
   const RecipeOptions r = file.read();
-  const auto again = config::read<RecipeOptions>(config::parse_text(config::to_yaml(config::to_node(r)), "dump"));
+  const auto again =
+      config::read<RecipeOptions>(config::parse_text(config::to_yaml(config::to_node(r)), "dump"));
   EXPECT_EQ(again, r);
 }
 
 TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
   const std::string good = kGood;
   const auto with = [&](const std::string& line) { return good + line + '\n'; };
-  EXPECT_NE(refusal(with("batchh: 3")).find("r.yaml:8:"), std::string::npos) << refusal(with("batchh: 3"));
+  EXPECT_NE(refusal(with("batchh: 3")).find("r.yaml:8:"), std::string::npos)
+      << refusal(with("batchh: 3"));
   EXPECT_NE(refusal(with("batchh: 3")).find("batch"), std::string::npos);
   EXPECT_NE(refusal(with("loss: cross_entropi")).find("cross_entropy"), std::string::npos);
   EXPECT_NE(refusal(with("loss: cross_entropi")).find("r.yaml:8:"), std::string::npos);
@@ -74,7 +76,8 @@ TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
 }
 
 TEST(Recipe, OfTheTreeAllRead) {
-  const std::filesystem::path root = std::filesystem::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs";
+  const std::filesystem::path root =
+      std::filesystem::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs";
   int count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() != ".yaml") continue;

@@ -73,8 +73,10 @@ TEST(Run, DryRunLeavesNothingBehind) {
 TEST(Run, PeakOfADryRunIsThatOfTheRun) {
   const TempDir folder;
   (void)run_recipe(tiny(folder));
-  const RunReport dry = run_recipe(tiny(folder), {.dry_run = true}), real = run_recipe(tiny(folder));
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(dry.phases[i].peak_bytes, real.phases[i].peak_bytes) << i;
+  const RunReport dry = run_recipe(tiny(folder), {.dry_run = true}),
+                  real = run_recipe(tiny(folder));
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(dry.phases[i].peak_bytes, real.phases[i].peak_bytes) << i;
 }
 
 TEST(Run, ReportsAsJson) {
@@ -104,7 +106,8 @@ TEST(Run, PrintsTablesAndReports) {
   const TempDir folder;
   std::ostringstream out;
   (void)run_recipe(tiny(folder), {.out = &out});
-  for (const char* text : {"train_loss", "reclaimed", "residual 0 B", "after destroy", "exported", "layer groups"}) {
+  for (const char* text :
+       {"train_loss", "reclaimed", "residual 0 B", "after destroy", "exported", "layer groups"}) {
     EXPECT_NE(out.str().find(text), std::string::npos) << text << "\n" << out.str();
   }
 }

@@ -30,8 +30,10 @@ inline std::string program_path(const std::string& name) {
 class Program {
  public:
   /// Starts a program of the build, or one by its path; `folder` is its working directory.
-  Program(const std::string& name, std::vector<std::string> arguments, const std::filesystem::path& folder = ".") {
-    arguments.insert(arguments.begin(), name.find('/') == std::string::npos ? program_path(name) : name);
+  Program(const std::string& name, std::vector<std::string> arguments,
+          const std::filesystem::path& folder = ".") {
+    arguments.insert(arguments.begin(),
+                     name.find('/') == std::string::npos ? program_path(name) : name);
     std::vector<char*> argv;
     for (auto& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
@@ -49,7 +51,8 @@ class Program {
   ProgramResult wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out"), read("err")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out"),
+            read("err")};
   }
   /// What it has printed so far.
   [[nodiscard]] std::string read(const std::string& stream) const {

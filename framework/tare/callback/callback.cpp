@@ -6,27 +6,42 @@ namespace tare {
 
 const char* to_string(Event event) {
   switch (event) {
-    case Event::before_fit: return "before_fit";
-    case Event::before_epoch: return "before_epoch";
-    case Event::before_batch: return "before_batch";
-    case Event::after_forward: return "after_forward";
-    case Event::after_loss: return "after_loss";
-    case Event::after_backward: return "after_backward";
-    case Event::after_step: return "after_step";
-    case Event::after_batch: return "after_batch";
-    case Event::before_validate: return "before_validate";
-    case Event::after_validate: return "after_validate";
-    case Event::after_epoch: return "after_epoch";
-    case Event::after_fit: return "after_fit";
-    case Event::on_exception: return "on_exception";
+    case Event::before_fit:
+      return "before_fit";
+    case Event::before_epoch:
+      return "before_epoch";
+    case Event::before_batch:
+      return "before_batch";
+    case Event::after_forward:
+      return "after_forward";
+    case Event::after_loss:
+      return "after_loss";
+    case Event::after_backward:
+      return "after_backward";
+    case Event::after_step:
+      return "after_step";
+    case Event::after_batch:
+      return "after_batch";
+    case Event::before_validate:
+      return "before_validate";
+    case Event::after_validate:
+      return "after_validate";
+    case Event::after_epoch:
+      return "after_epoch";
+    case Event::after_fit:
+      return "after_fit";
+    case Event::on_exception:
+      return "on_exception";
   }
   return "?";
 }
 
 double FitContext::loss_value() const {
-  if (!loss.defined()) throw StateError("loss_value", "without a loss", "read it in after_loss to after_batch");
+  if (!loss.defined())
+    throw StateError("loss_value", "without a loss", "read it in after_loss to after_batch");
   // item() dispatches; a host float is one load away.
-  if (loss.device().is_cpu() && loss.scalar_type() == c10::kFloat) return *loss.const_data_ptr<float>();
+  if (loss.device().is_cpu() && loss.scalar_type() == c10::kFloat)
+    return *loss.const_data_ptr<float>();
   return loss.item<double>();
 }
 

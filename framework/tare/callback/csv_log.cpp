@@ -30,7 +30,8 @@ std::string cell(const std::string& text) {
 Action CsvLog::after_epoch(FitContext& context) {
   const EpochRow& row = context.row;
   header_ = "epoch,train_loss,valid_loss";
-  std::string line = std::to_string(row.epoch) + ',' + number(row.train_loss) + ',' + number(row.valid_loss);
+  std::string line =
+      std::to_string(row.epoch) + ',' + number(row.train_loss) + ',' + number(row.valid_loss);
   for (const auto& m : row.metrics) {
     header_ += ',' + cell(m.name);
     line += ',' + number(m.value);
@@ -43,13 +44,16 @@ Action CsvLog::after_epoch(FitContext& context) {
   return Action::proceed;
 }
 
-std::string CsvLog::state() const { return nlohmann::json{{"header", header_}, {"rows", rows_}}.dump(); }
+std::string CsvLog::state() const {
+  return nlohmann::json{{"header", header_}, {"rows", rows_}}.dump();
+}
 
 void CsvLog::load_state(const std::string& json) {
   const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object() || !value.contains("header") || !value.contains("rows") || !value["header"].is_string() ||
-      !value["rows"].is_string()) {
-    throw FormatError("csv_log.load_state", file_.string(), "header, rows", "are not in the checkpoint's state");
+  if (!value.is_object() || !value.contains("header") || !value.contains("rows") ||
+      !value["header"].is_string() || !value["rows"].is_string()) {
+    throw FormatError("csv_log.load_state", file_.string(), "header, rows",
+                      "are not in the checkpoint's state");
   }
   header_ = value["header"].get<std::string>();
   rows_ = value["rows"].get<std::string>();

@@ -16,7 +16,8 @@ Action MemoryLog::after_epoch(FitContext& context) {
   if (!scope_) return Action::proceed;
   const int64_t now = memory::backend(context.learner.device()).usage().allocated_bytes;
   context.row.metrics.push_back({"used_mib", static_cast<double>(now - start_bytes_) / kMiB});
-  context.row.metrics.push_back({"peak_mib", static_cast<double>(scope_->peak_bytes() - start_bytes_) / kMiB});
+  context.row.metrics.push_back(
+      {"peak_mib", static_cast<double>(scope_->peak_bytes() - start_bytes_) / kMiB});
   scope_.reset();
   return Action::proceed;
 }

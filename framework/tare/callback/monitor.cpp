@@ -11,16 +11,20 @@ namespace {
 
 nlohmann::json parse_state(const std::string& text, const std::string& callback) {
   auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object()) throw FormatError("callback.load_state", callback, "state", "is no JSON object");
+  if (!value.is_object())
+    throw FormatError("callback.load_state", callback, "state", "is no JSON object");
   return value;
 }
 
 std::optional<double> best_of(const nlohmann::json& state) {
   const auto found = state.find("best");
-  return found != state.end() && found->is_number() ? std::optional<double>(found->get<double>()) : std::nullopt;
+  return found != state.end() && found->is_number() ? std::optional<double>(found->get<double>())
+                                                    : std::nullopt;
 }
 
-nlohmann::json to_json(std::optional<double> best) { return best ? nlohmann::json(*best) : nlohmann::json(nullptr); }
+nlohmann::json to_json(std::optional<double> best) {
+  return best ? nlohmann::json(*best) : nlohmann::json(nullptr);
+}
 
 bool lower_is_better_for(const std::string& figure) {
   for (const char* word : {"loss", "error", "mse", "mae"}) {
@@ -39,7 +43,8 @@ double Monitor::value(const EpochRow& row) const {
     if (m.name == figure) return m.value;
     known += ", " + m.name;
   }
-  throw ConfigError("monitor", "no figure is named '" + printable(figure) + "'; there are " + known);
+  throw ConfigError("monitor",
+                    "no figure is named '" + printable(figure) + "'; there are " + known);
 }
 
 bool Monitor::improves(double value, std::optional<double> best) const {
@@ -63,7 +68,8 @@ Action SaveBest::after_epoch(FitContext& context) {
 }
 
 Action SaveBest::after_fit(FitContext& context) {
-  if (options_.restore && best_ && !context.error) context.learner.restore_weights(options_.checkpoint);
+  if (options_.restore && best_ && !context.error)
+    context.learner.restore_weights(options_.checkpoint);
   return Action::proceed;
 }
 
@@ -73,7 +79,8 @@ void SaveBest::load_state(const std::string& json) { best_ = best_of(parse_state
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
   if (options_.patience < 0) {
-    throw ConfigError("early_stopping", "patience must be >= 0, got " + std::to_string(options_.patience));
+    throw ConfigError("early_stopping",
+                      "patience must be >= 0, got " + std::to_string(options_.patience));
   }
 }
 
@@ -93,7 +100,8 @@ Action EarlyStopping::after_epoch(FitContext& context) {
     return Action::proceed;
   }
   if (++waited_ <= options_.patience) return Action::proceed;
-  log::info("stopped early: " + options_.monitor.figure + " has not improved for " + std::to_string(waited_) + " epochs");
+  log::info("stopped early: " + options_.monitor.figure + " has not improved for " +
+            std::to_string(waited_) + " epochs");
   return Action::stop_fit;
 }
 
@@ -111,8 +119,8 @@ Action StopOnNan::after_loss(FitContext& context) {
   if (!context.loss.device().is_cpu() && context.step % every_ != 0) return Action::proceed;
   const double loss = context.loss_value();
   if (std::isfinite(loss)) return Action::proceed;
-  log::warning("stopped: the loss is " + std::to_string(loss) + " at step " + std::to_string(context.step) +
-               "; try a lower learning rate");
+  log::warning("stopped: the loss is " + std::to_string(loss) + " at step " +
+               std::to_string(context.step) + "; try a lower learning rate");
   return Action::stop_fit;
 }
 

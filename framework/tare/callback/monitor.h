@@ -11,9 +11,10 @@ namespace tare {
 
 /// Which figure of the epoch row to watch, and whether lower is better.
 struct Monitor {
-  std::string figure = "valid_loss";    ///< train_loss, valid_loss or a metric's name
-  std::optional<bool> lower_is_better{};  ///< unset: true for names with "loss", "error", "mse", "mae", "rmse", else false
-  double min_delta = 0;                 ///< a change below it is no improvement, >= 0
+  std::string figure = "valid_loss";      ///< train_loss, valid_loss or a metric's name
+  std::optional<bool> lower_is_better{};  ///< unset: true for names with "loss", "error", "mse",
+                                          ///< "mae", "rmse", else false
+  double min_delta = 0;                   ///< a change below it is no improvement, >= 0
 
   /// The figure in `row`; throws ConfigError naming the ones there are.
   [[nodiscard]] double value(const EpochRow& row) const;
@@ -46,7 +47,8 @@ class SaveBest final : public Callback {
 
 struct EarlyStoppingOptions {
   Monitor monitor{};
-  int64_t patience = 0;  ///< epochs without improvement that are borne, >= 0; stops at the one after
+  int64_t patience =
+      0;  ///< epochs without improvement that are borne, >= 0; stops at the one after
 };
 
 /// Stops the fit when the figure has not improved for more than `patience` epochs.
@@ -65,8 +67,9 @@ class EarlyStopping final : public Callback {
   int64_t waited_ = 0;
 };
 
-/// Stops the fit at the first loss that is NaN or infinite, before that step touches the weights. On the host every
-/// step is checked; on a device every `every` steps, because reading a loss waits for it.
+/// Stops the fit at the first loss that is NaN or infinite, before that step touches the weights.
+/// On the host every step is checked; on a device every `every` steps, because reading a loss waits
+/// for it.
 class StopOnNan final : public Callback {
  public:
   explicit StopOnNan(int64_t every = 16) : every_(every) {}

@@ -37,13 +37,15 @@ size_t terminal_width() {
 }  // namespace
 
 std::string epoch_header(const EpochRow& row) {
-  std::string line = right("epoch", 5) + "  " + right("train_loss", kColumn) + "  " + right("valid_loss", kColumn);
+  std::string line =
+      right("epoch", 5) + "  " + right("train_loss", kColumn) + "  " + right("valid_loss", kColumn);
   for (const auto& m : row.metrics) line += "  " + right(printable(m.name), width_of(m.name));
   return line + "  " + right("time", 9);
 }
 
 std::string epoch_line(const EpochRow& row) {
-  std::string line = right(std::to_string(row.epoch), 5) + "  " + right(number(row.train_loss), kColumn) + "  " +
+  std::string line = right(std::to_string(row.epoch), 5) + "  " +
+                     right(number(row.train_loss), kColumn) + "  " +
                      right(number(row.valid_loss), kColumn);
   for (const auto& m : row.metrics) line += "  " + right(number(m.value), width_of(m.name));
   return line + "  " + right(format_seconds(row.seconds), 9);
@@ -68,7 +70,8 @@ Action Progress::before_epoch(FitContext&) {
 Action Progress::after_batch(FitContext& context) {
   samples_ += context.data.size();
   const auto now = Clock::now();
-  if (now - last_draw_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine))) draw(context, now);
+  if (now - last_draw_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine)))
+    draw(context, now);
   return Action::proceed;
 }
 
@@ -76,10 +79,11 @@ void Progress::draw(const FitContext& context, Clock::time_point now) {
   last_draw_ = now;
   const double seconds = std::chrono::duration<double>(now - epoch_start_).count();
   char text[160];
-  std::snprintf(text, sizeof text, "epoch %lld/%lld  batch %lld/%lld  loss %.4f  lr %.2e  %.0f samples/s",
-                static_cast<long long>(context.epoch + 1), static_cast<long long>(context.epochs),
-                static_cast<long long>(context.batch + 1), static_cast<long long>(context.batches),
-                context.loss_value(), context.lr, static_cast<double>(samples_) / std::max(seconds, 1e-9));
+  std::snprintf(
+      text, sizeof text, "epoch %lld/%lld  batch %lld/%lld  loss %.4f  lr %.2e  %.0f samples/s",
+      static_cast<long long>(context.epoch + 1), static_cast<long long>(context.epochs),
+      static_cast<long long>(context.batch + 1), static_cast<long long>(context.batches),
+      context.loss_value(), context.lr, static_cast<double>(samples_) / std::max(seconds, 1e-9));
   std::string line = text;
   if (!terminal_) {
     out_ << line << '\n' << std::flush;

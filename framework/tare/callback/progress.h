@@ -9,12 +9,17 @@
 
 namespace tare {
 
-/// Prints a table with a row per epoch: epoch, train_loss, valid_loss, each metric, time. On a terminal a line below it
-/// is redrawn at most 10 times a second (step, smoothed loss, rate, samples/s) and cut to the terminal's width; anywhere
-/// else plain lines are written, one per epoch and one every 10 s in long ones, without control bytes.
+/// Prints a table with a row per epoch: epoch, train_loss, valid_loss, each metric, time. On a
+/// terminal a line below it is redrawn at most 10 times a second (step, smoothed loss, rate,
+/// samples/s) and cut to the terminal's width; anywhere else plain lines are written, one per epoch
+/// and one every 10 s in long ones, without control bytes.
 class Progress final : public Callback {
  public:
-  enum class Style { automatic, terminal, plain };  ///< automatic: terminal where `out` is standard output on a terminal
+  enum class Style {
+    automatic,
+    terminal,
+    plain
+  };  ///< automatic: terminal where `out` is standard output on a terminal
 
   /// `out` must outlive the callback.
   explicit Progress(std::ostream& out, Style style = Style::automatic);

@@ -13,9 +13,10 @@ struct StepRecord {
   double lr = 0, momentum = 0;  ///< of the last parameter group
 };
 
-/// Keeps a StepRecord for each training step, over all fits until clear(). On the host a loss is read at once; on a
-/// device it is kept as a tensor and read in bunches of kBunch, so that no step waits. Also keeps the exponentially
-/// smoothed loss (beta 0.98, bias-corrected), fastai's figure on the progress line.
+/// Keeps a StepRecord for each training step, over all fits until clear(). On the host a loss is
+/// read at once; on a device it is kept as a tensor and read in bunches of kBunch, so that no step
+/// waits. Also keeps the exponentially smoothed loss (beta 0.98, bias-corrected), fastai's figure
+/// on the progress line.
 class Recorder final : public Callback {
  public:
   static constexpr size_t kBunch = 64;

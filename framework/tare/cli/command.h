@@ -48,7 +48,8 @@ struct Command {
 [[nodiscard]] std::string overview();
 [[nodiscard]] std::string help(const Command& command);
 
-/// Throws ConfigError for an unknown option, a missing value, too few positional arguments, or an argument above 4 KiB.
+/// Throws ConfigError for an unknown option, a missing value, too few positional arguments, or an
+/// argument above 4 KiB.
 [[nodiscard]] Arguments parse(const Command& command, int argc, const char* const* argv);
 
 // The commands themselves.

@@ -32,10 +32,12 @@ std::vector<std::pair<std::string, std::string>> recipes() {
   std::vector<std::pair<std::string, std::string>> found;
   const std::filesystem::path root = "recipes/configs";
   if (!std::filesystem::is_directory(root)) {
-    throw ConfigError("tare ls", "there is no folder recipes/configs here; run it from the project's root");
+    throw ConfigError("tare ls",
+                      "there is no folder recipes/configs here; run it from the project's root");
   }
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.path().extension() == ".yaml") found.emplace_back(entry.path().string(), first_comment(entry.path()));
+    if (entry.path().extension() == ".yaml")
+      found.emplace_back(entry.path().string(), first_comment(entry.path()));
   }
   std::ranges::sort(found);
   return found;
@@ -62,7 +64,8 @@ int list_command(const Arguments& arguments) {
   } else if (what == "recipes") {
     rows = recipes();
   } else {
-    throw ConfigError("tare ls", "there are models, recipes and datasets to list, got '" + printable(what) + "'");
+    throw ConfigError(
+        "tare ls", "there are models, recipes and datasets to list, got '" + printable(what) + "'");
   }
   print_pairs(rows);
   return kSuccess;
@@ -75,12 +78,15 @@ int data_command(const Arguments& arguments) {
     std::cout << datasets::fetch(name).string() << '\n';
     return kSuccess;
   }
-  if (verb != "make") throw ConfigError("tare data", "there are fetch and make, got '" + printable(verb) + "'");
+  if (verb != "make")
+    throw ConfigError("tare data", "there are fetch and make, got '" + printable(verb) + "'");
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
   if (arguments.has("style")) options.style = arguments.get("style");
-  const std::filesystem::path folder = arguments.get("out", (datasets::cache_folder() / name).string());
-  for (const auto& file : datasets::make_files(name, folder, options)) std::cout << file.string() << '\n';
+  const std::filesystem::path folder =
+      arguments.get("out", (datasets::cache_folder() / name).string());
+  for (const auto& file : datasets::make_files(name, folder, options))
+    std::cout << file.string() << '\n';
   return kSuccess;
 }
 

@@ -14,7 +14,8 @@ int run_command(const Arguments& arguments) {
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   init();
   const InterruptScope interrupts;
-  const RunReport report = run_recipe(recipe, {.out = &std::cout, .dry_run = arguments.has("dry-run")});
+  const RunReport report =
+      run_recipe(recipe, {.out = &std::cout, .dry_run = arguments.has("dry-run")});
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.reason != StopReason::interrupted) return kSuccess;
   log::warning("stopped by a signal after the step in flight");

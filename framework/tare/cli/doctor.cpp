@@ -24,7 +24,8 @@ void line(const std::string& what, const std::string& value) {
 
 std::string driver() {
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY);
-  if (library == nullptr) return "none (no libcuda.so.1): training runs on the host; for a GPU install NVIDIA's driver";
+  if (library == nullptr)
+    return "none (no libcuda.so.1): training runs on the host; for a GPU install NVIDIA's driver";
   ::dlclose(library);
   return "NVIDIA driver present";
 }
@@ -42,12 +43,14 @@ void devices() {
     auto& backend = memory::backend(device);
     const std::string context = device.is_cpu() ? "" : ", context " + context_of(backend);
     const auto info = backend.memory_info();
-    line("device " + std::to_string(index++), device.str() + "  " + backend.name() + ", " +
-                                                  format_bytes(info.available_bytes) + " of " +
-                                                  format_bytes(info.total_bytes) + " available" + context);
+    line("device " + std::to_string(index++),
+         device.str() + "  " + backend.name() + ", " + format_bytes(info.available_bytes) + " of " +
+             format_bytes(info.total_bytes) + " available" + context);
   }
   if (memory::devices().size() == 1 && driver().starts_with("NVIDIA")) {
-    line("", "a driver is there but no CUDA device is usable; build with TARE_CUDA=1 bash recipes/quickstart.sh");
+    line("",
+         "a driver is there but no CUDA device is usable; build with TARE_CUDA=1 bash "
+         "recipes/quickstart.sh");
   }
 }
 
@@ -63,7 +66,8 @@ std::string write_speed(const std::filesystem::path& folder) {
     file.flush();
     file.close();
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   io::remove_all(path);
   return format_bytes(static_cast<int64_t>(static_cast<double>(kProbe) / seconds)) + "/s durable";
 }
@@ -72,9 +76,10 @@ void disk() {
   const auto folder = datasets::cache_folder();
   io::make_directories(folder);
   const auto space = std::filesystem::space(folder);
-  std::string text = folder.string() + ": " + format_bytes(static_cast<int64_t>(space.available)) + " free, " +
-                     write_speed(folder);
-  if (space.available < static_cast<uintmax_t>(2_GiB)) text += "; less than 2 GiB: clean up, or set TARE_HOME";
+  std::string text = folder.string() + ": " + format_bytes(static_cast<int64_t>(space.available)) +
+                     " free, " + write_speed(folder);
+  if (space.available < static_cast<uintmax_t>(2_GiB))
+    text += "; less than 2 GiB: clean up, or set TARE_HOME";
   line("disk", text);
 }
 
@@ -86,7 +91,8 @@ int doctor_command(const Arguments&) {
   line("driver", driver());
   init();
   devices();
-  line("threads", std::to_string(memory::usable_processors()) + " usable (affinity and cgroup quota)");
+  line("threads",
+       std::to_string(memory::usable_processors()) + " usable (affinity and cgroup quota)");
   line("process", format_bytes(memory::resident_bytes()) + " resident with LibTorch loaded");
   disk();
   const DigitsSource digits = find_digits({.download = false});

@@ -18,7 +18,8 @@ using namespace tare::cli;
 
 // Prediction is a program of its own: it links, starts and holds far less.
 int execute_predict(int argc, char** argv) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tare-predict";
+  const auto program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tare-predict";
   std::vector<char*> arguments(argv + 1, argv + argc);
   arguments[0] = const_cast<char*>(program.c_str());
   arguments.push_back(nullptr);

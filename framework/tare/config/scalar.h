@@ -13,7 +13,7 @@ namespace tare::config {
 [[nodiscard]] std::optional<int64_t> as_integer(
     std::string_view text);  ///< decimal, with an optional sign
 [[nodiscard]] std::optional<uint64_t> as_count(std::string_view text);  ///< the same, >= 0
-[[nodiscard]] std::optional<double> as_number(std::string_view text);  ///< also .inf, -.inf, .nan
+[[nodiscard]] std::optional<double> as_number(std::string_view text);   ///< also .inf, -.inf, .nan
 /// The shortest text that as_number reads back to the same bits (NaN: to a NaN).
 [[nodiscard]] std::string number_text(double value);
 /// False for what some YAML reader takes for null, a bool, a number or a date when it stands

@@ -24,9 +24,9 @@ struct MemoryFigures {
 /// One device's side of an experiment.
 struct DeviceReport {
   c10::Device device = c10::kCPU;
-  std::string name{};         ///< of the hardware
-  MemoryFigures consumed{};   ///< now, or when finish() began, less the baseline; negative: more was
-                            ///< freed than taken
+  std::string name{};        ///< of the hardware
+  MemoryFigures consumed{};  ///< now, or when finish() began, less the baseline; negative: more was
+                             ///< freed than taken
   MemoryFigures reclaimed{};  ///< what finish() gave back; 0 before it
   int64_t peak_bytes =
       0;  ///< highest allocated bytes so far, less the baseline; finish() itself not counted
@@ -59,11 +59,11 @@ struct ReleasedObject {
 /// The whole result of an experiment; a value.
 struct ExperimentReport {
   std::string name{};
-  bool enabled = true;                ///< false: nothing was weighed, all below is empty
-  double seconds = 0;                 ///< from construction until finish() began
+  bool enabled = true;                  ///< false: nothing was weighed, all below is empty
+  double seconds = 0;                   ///< from construction until finish() began
   std::vector<DeviceReport> devices{};  ///< the host first
   std::vector<ReleasedObject>
-      released;                   ///< attended objects in order, then owned ones, youngest first
+      released;                     ///< attended objects in order, then owned ones, youngest first
   std::vector<std::string> kept{};  ///< names given to keep()
   std::vector<LeakReport> leaks{};
 

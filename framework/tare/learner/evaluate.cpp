@@ -13,7 +13,8 @@ using memory::Phase;
 using memory::PhaseKind;
 
 Loader ordered(const DatasetPtr& set, const LearnerOptions& options) {
-  return {set, LoaderOptions{.batch = std::min(options.batch, set->size()), .workers = options.workers,
+  return {set, LoaderOptions{.batch = std::min(options.batch, set->size()),
+                             .workers = options.workers,
                              .seed = options.seed}};
 }
 
@@ -69,7 +70,8 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   Parts& p = idle("learner.get_preds");
   const DatasetPtr& set = p.split(split, "learner.get_preds");
   if (options.losses && !p.loss.per_sample) {
-    throw StateError("learner.get_preds", "without a loss per sample", "a named loss has one; a function has not");
+    throw StateError("learner.get_preds", "without a loss per sample",
+                     "a named loss has one; a function has not");
   }
   const RunningScope running(p);
   const EvaluationScope evaluating(p.model);
@@ -90,7 +92,8 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
 
 at::Tensor Learner::Parts::predict(const Batch& batch) {
   if (!options.task) return model.forward(batch.input);
-  return options.task.predict ? options.task.predict(model, batch.input) : options.task.step(model, batch).output;
+  return options.task.predict ? options.task.predict(model, batch.input)
+                              : options.task.step(model, batch).output;
 }
 
 }  // namespace tare

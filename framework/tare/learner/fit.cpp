@@ -15,15 +15,19 @@ using Clock = std::chrono::steady_clock;
 using memory::Phase;
 using memory::PhaseKind;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
-// The rates and momenta of this step. A pure function of the plan, so nothing has to be saved or restored.
+// The rates and momenta of this step. A pure function of the plan, so nothing has to be saved or
+// restored.
 void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, FitContext& context) {
   const double factor = plan.schedule.factor(plan.step, steps);
   const auto momentum = plan.schedule.momentum(plan.step, steps);
   for (auto& group : optimizer.groups()) {
     group.lr = plan.rates[static_cast<size_t>(group.layer_group)] * factor;
-    if (momentum && group.momentum > 0) group.momentum = *momentum;  // an optimizer without momentum stays so
+    if (momentum && group.momentum > 0)
+      group.momentum = *momentum;  // an optimizer without momentum stays so
     context.lr = group.lr;
     context.momentum = group.momentum;
   }
@@ -56,7 +60,8 @@ bool Learner::can_resume() const { return parts("learner.can_resume").pending.ha
 FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
   Parts& p = idle("learner.resume");
   if (!p.pending) {
-    throw StateError("learner.resume", "without an unfinished fit", "load a checkpoint that was saved inside a fit");
+    throw StateError("learner.resume", "without an unfinished fit",
+                     "load a checkpoint that was saved inside a fit");
   }
   FitPlan plan = *p.pending;
   return start(std::move(plan), std::move(callbacks), "learner.resume");
@@ -65,20 +70,25 @@ FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
 FitResult Learner::start(FitPlan plan, std::vector<CallbackPtr> callbacks, const char* call) {
   Parts& p = *parts_;
   const std::string where = call;
-  if (plan.epochs <= 0) throw ConfigError(where, "epochs must be > 0, got " + std::to_string(plan.epochs));
+  if (plan.epochs <= 0)
+    throw ConfigError(where, "epochs must be > 0, got " + std::to_string(plan.epochs));
   plan.schedule.check();
   const DatasetPtr& data = p.split(Split::train, call);
   if (!p.model.has_forward() && !p.options.task) {
-    throw StateError(where, "without forward(Tensor) -> Tensor", "give LearnerOptions::task for such a model");
+    throw StateError(where, "without forward(Tensor) -> Tensor",
+                     "give LearnerOptions::task for such a model");
   }
   p.ensure_optimizer().prepare();
 
   Run run{.plan = std::move(plan), .callbacks = p.options.callbacks, .context = {.learner = *this}};
   run.callbacks.insert(run.callbacks.end(), callbacks.begin(), callbacks.end());
   if (p.progress) run.callbacks.push_back(p.progress);
-  run.loader = std::make_unique<Loader>(
-      data, LoaderOptions{.batch = p.options.batch, .shuffle = true, .drop_last = p.options.drop_last,
-                          .workers = p.options.workers, .seed = p.options.seed, .training = true});
+  run.loader = std::make_unique<Loader>(data, LoaderOptions{.batch = p.options.batch,
+                                                            .shuffle = true,
+                                                            .drop_last = p.options.drop_last,
+                                                            .workers = p.options.workers,
+                                                            .seed = p.options.seed,
+                                                            .training = true});
   p.restore_callbacks(run);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
   return this->run(run);
@@ -98,7 +108,8 @@ FitResult Learner::run(Run& run) {
     run.allows(&Callback::before_fit, Action::stop_fit);
     while (run.plan.epoch < run.plan.epochs && run.action < Action::stop_fit) {
       train_epoch(run);
-      if (run.interrupted) break;  // mid-epoch: no row, the checkpoint of an interrupted run goes on from here
+      if (run.interrupted)
+        break;  // mid-epoch: no row, the checkpoint of an interrupted run goes on from here
       validate_epoch(run);
       close_epoch(run);
     }
@@ -117,7 +128,7 @@ FitResult Learner::run(Run& run) {
   run.result.epochs = run.plan.rows;
   run.result.steps = run.plan.step - first_step;
   run.result.seconds = seconds_since(started);
-  run.result.reason = run.interrupted                                ? StopReason::interrupted
+  run.result.reason = run.interrupted                    ? StopReason::interrupted
                       : run.plan.epoch < run.plan.epochs ? StopReason::callback
                                                          : StopReason::finished;
   return run.result;
@@ -236,7 +247,8 @@ void Learner::abandon(Run& run) {
   FitContext& c = run.context;
   c.error = std::current_exception();
   run.loader->stop();
-  for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit}) run.notify_quietly(event);
+  for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit})
+    run.notify_quietly(event);
   run.release_step();
   p.optimizer->zero_grad();
   memory::flush_ready_queue();

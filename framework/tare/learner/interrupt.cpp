@@ -27,7 +27,8 @@ void handle(int number) {
 }  // namespace
 
 InterruptScope::InterruptScope() {
-  if (scope_alive) throw StateError("InterruptScope", "active already", "keep one scope around the whole run");
+  if (scope_alive)
+    throw StateError("InterruptScope", "active already", "keep one scope around the whole run");
   struct sigaction action {};
   action.sa_handler = handle;
   sigemptyset(&action.sa_mask);

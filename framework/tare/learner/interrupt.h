@@ -1,11 +1,13 @@
-// Turns Ctrl-C and SIGTERM into a clean stop: the step in flight is finished, the fit returns StopReason::interrupted.
+// Turns Ctrl-C and SIGTERM into a clean stop: the step in flight is finished, the fit returns
+// StopReason::interrupted.
 #pragma once
 
 namespace tare {
 
-/// While alive, SIGINT and SIGTERM set a flag that every fit reads after each step. A second signal of either kind ends
-/// the process at once, as it would without the scope. Scopes do not nest: constructing a second one throws StateError.
-/// The library never makes one by itself; a program does.
+/// While alive, SIGINT and SIGTERM set a flag that every fit reads after each step. A second signal
+/// of either kind ends the process at once, as it would without the scope. Scopes do not nest:
+/// constructing a second one throws StateError. The library never makes one by itself; a program
+/// does.
 class InterruptScope {
  public:
   InterruptScope();

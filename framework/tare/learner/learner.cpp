@@ -11,7 +11,8 @@ namespace tare {
 namespace {
 
 void check(const Model& model, const LearnerOptions& options) {
-  if (model.empty()) throw StateError("learner", "without a model", "the model was moved away before");
+  if (model.empty())
+    throw StateError("learner", "without a model", "the model was moved away before");
   if (options.batch < 1) {
     throw ConfigError("learner", "batch must be >= 1, got " + std::to_string(options.batch));
   }
@@ -37,19 +38,23 @@ Learner::Learner(Model model, Splits data, LearnerOptions options) {
 Learner::~Learner() = default;
 
 Learner::Parts& Learner::parts(const char* call) const {
-  if (!parts_) throw StateError(call, "destroyed", "make a new Learner, or load_learner() what was exported");
+  if (!parts_)
+    throw StateError(call, "destroyed", "make a new Learner, or load_learner() what was exported");
   return *parts_;
 }
 
 Learner::Parts& Learner::idle(const char* call) const {
   Parts& p = parts(call);
-  if (p.running) throw StateError(call, "running", "call it when the fit has returned; a callback may save()");
+  if (p.running)
+    throw StateError(call, "running", "call it when the fit has returned; a callback may save()");
   return p;
 }
 
 Model& Learner::model() { return parts("learner.model").model; }
 c10::Device Learner::device() const { return parts("learner.device").device; }
-const std::filesystem::path& Learner::folder() const { return parts("learner.folder").options.folder; }
+const std::filesystem::path& Learner::folder() const {
+  return parts("learner.folder").options.folder;
+}
 const Splits& Learner::data() const { return parts("learner.data").data; }
 const std::vector<EpochRow>& Learner::history() const { return parts("learner.history").history; }
 bool Learner::destroyed() const { return parts_ == nullptr; }
@@ -58,7 +63,8 @@ Optimizer& Learner::optimizer() { return parts("learner.optimizer").ensure_optim
 
 void Learner::set_data(Splits data, int64_t batch) {
   Parts& p = idle("learner.set_data");
-  if (batch < 1) throw ConfigError("learner.set_data", "batch must be >= 1, got " + std::to_string(batch));
+  if (batch < 1)
+    throw ConfigError("learner.set_data", "batch must be >= 1, got " + std::to_string(batch));
   p.data = std::move(data);
   p.options.batch = batch;
   p.checked_batch = false;
@@ -68,7 +74,8 @@ void Learner::set_data(Splits data, int64_t batch) {
 FreezeReport Learner::freeze(const FreezeOptions& options) {
   Parts& p = idle("learner.freeze");
   if (p.model.layer_groups().size() < 2) {
-    throw StateError("learner.freeze", "with a single layer group", "give the Model groups, or use freeze_to()");
+    throw StateError("learner.freeze", "with a single layer group",
+                     "give the Model groups, or use freeze_to()");
   }
   return freeze_to(-1, options);
 }
@@ -80,8 +87,9 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   const auto count = static_cast<int64_t>(p.model.layer_groups().size());
   const int64_t from = first < 0 ? count + first : first;
   if (from < 0 || from >= count) {
-    throw ConfigError("learner.freeze_to", "the model has " + std::to_string(count) + " layer groups: from " +
-                                               std::to_string(-count) + " to " + std::to_string(count - 1) + ", got " +
+    throw ConfigError("learner.freeze_to", "the model has " + std::to_string(count) +
+                                               " layer groups: from " + std::to_string(-count) +
+                                               " to " + std::to_string(count - 1) + ", got " +
                                                std::to_string(first));
   }
   FreezeReport report;
@@ -105,7 +113,8 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   return report;
 }
 
-DataScope::DataScope(Learner& learner, Splits data, int64_t batch) : learner_(learner), batch_(batch) {
+DataScope::DataScope(Learner& learner, Splits data, int64_t batch)
+    : learner_(learner), batch_(batch) {
   learner_.set_data(std::move(data), batch_);
 }
 

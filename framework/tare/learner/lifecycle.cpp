@@ -12,16 +12,18 @@ namespace {
 
 int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
 
-// What went by category; what went beside the ledger (caches, workspaces) so that the sum is what the allocator got.
-CategoryBytes freed_between(const CategoryBytes& before, const CategoryBytes& after, int64_t tracked_freed) {
+// What went by category; what went beside the ledger (caches, workspaces) so that the sum is what
+// the allocator got.
+CategoryBytes freed_between(const CategoryBytes& before, const CategoryBytes& after,
+                            int64_t tracked_freed) {
   CategoryBytes freed;
   for (size_t i = 0; i < kCategories; ++i) freed.bytes[i] = before.bytes[i] - after.bytes[i];
   freed[Category::workspace] += std::max<int64_t>(0, tracked_freed - freed.total());
   return freed;
 }
 
-// What of a ledger is alive although its owner is gone. Nothing is allocated between the two, so an address that is live
-// is still the same block.
+// What of a ledger is alive although its owner is gone. Nothing is allocated between the two, so an
+// address that is live is still the same block.
 CategoryBytes still_held(const Ledger& ledger, c10::Device device) {
   std::unordered_set<const void*> live;
   for (const auto& block : memory::backend(device).live_blocks()) live.insert(block.data);
@@ -32,8 +34,8 @@ CategoryBytes still_held(const Ledger& ledger, c10::Device device) {
   return held;
 }
 
-// A round trip of every weight through the host, so that the allocator's segments end up dense. The host copies are
-// whole before the first device tensor is let go.
+// A round trip of every weight through the host, so that the allocator's segments end up dense. The
+// host copies are whole before the first device tensor is let go.
 void compact(Model& model, c10::Device device) {
   std::vector<at::Tensor> originals, host;
   for (const auto& [name, tensor] : model.state()) {
@@ -78,7 +80,8 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   }
 
   report.tracked_after = tracked(p.device);
-  report.freed = freed_between(before, ledger().bytes(p.device), report.tracked_before - report.tracked_after);
+  report.freed =
+      freed_between(before, ledger().bytes(p.device), report.tracked_before - report.tracked_after);
   return report;
 }
 
@@ -94,7 +97,8 @@ PurgeReport Learner::destroy() {
   memory::backend(device).reclaim();
   report.tracked_after = tracked(device);
   report.held = still_held(owned, device);
-  report.freed = freed_between(owned.bytes(device), report.held, report.tracked_before - report.tracked_after);
+  report.freed =
+      freed_between(owned.bytes(device), report.held, report.tracked_before - report.tracked_after);
   return report;
 }
 
@@ -102,7 +106,8 @@ Ledger Learner::ledger() const {
   Ledger all;
   if (!parts_) return all;
   const Parts& p = *parts_;
-  for (const auto& parameter : p.model.parameters()) all.add(Category::parameters, parameter.name, parameter.tensor);
+  for (const auto& parameter : p.model.parameters())
+    all.add(Category::parameters, parameter.name, parameter.tensor);
   for (const auto& [name, tensor] : p.model.buffers()) all.add(Category::buffers, name, tensor);
   if (p.optimizer) p.optimizer->account(all);
   for (const auto& parameter : p.model.parameters()) {

@@ -15,15 +15,19 @@ double FitResult::samples_per_s() const {
 
 const char* to_string(Split split) {
   switch (split) {
-    case Split::train: return "train";
-    case Split::valid: return "valid";
-    case Split::test: return "test";
+    case Split::train:
+      return "train";
+    case Split::valid:
+      return "valid";
+    case Split::test:
+      return "test";
   }
   return "?";
 }
 
 std::string FreezeReport::str() const {
-  std::string text = format_count(trainable) + " parameters train, " + format_count(frozen) + " are frozen";
+  std::string text =
+      format_count(trainable) + " parameters train, " + format_count(frozen) + " are frozen";
   if (gradient_bytes > 0) text += "; freed gradients " + format_bytes(gradient_bytes);
   if (state_bytes > 0) text += "; freed optimizer state " + format_bytes(state_bytes);
   if (state_kept > 0) text += "; kept the state of " + std::to_string(state_kept) + " tensors";

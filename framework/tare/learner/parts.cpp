@@ -16,17 +16,22 @@ void LossMeter::add(const at::Tensor& loss, int64_t samples) {
   if (loss.device().is_cpu()) {
     // item() dispatches; a host float is one load away.
     const bool plain = loss.scalar_type() == c10::kFloat;
-    sum_ += static_cast<double>(samples) * (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
+    sum_ += static_cast<double>(samples) *
+            (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
     return;
   }
-  if (!device_sum_.defined()) device_sum_ = at::zeros({}, loss.options().requires_grad(false).dtype(c10::kDouble));
+  if (!device_sum_.defined())
+    device_sum_ = at::zeros({}, loss.options().requires_grad(false).dtype(c10::kDouble));
   device_sum_.add_(loss.detach(), static_cast<double>(samples));
 }
 
-double LossMeter::sum() const { return sum_ + (device_sum_.defined() ? device_sum_.item<double>() : 0.0); }
+double LossMeter::sum() const {
+  return sum_ + (device_sum_.defined() ? device_sum_.item<double>() : 0.0);
+}
 
 double LossMeter::mean() const {
-  return samples_ > 0 ? sum() / static_cast<double>(samples_) : std::numeric_limits<double>::quiet_NaN();
+  return samples_ > 0 ? sum() / static_cast<double>(samples_)
+                      : std::numeric_limits<double>::quiet_NaN();
 }
 
 void LossMeter::restore(double sum, int64_t samples) {
@@ -36,9 +41,12 @@ void LossMeter::restore(double sum, int64_t samples) {
 }
 
 const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
-  const DatasetPtr& set = which == Split::train ? data.train : which == Split::valid ? data.valid : data.test;
+  const DatasetPtr& set = which == Split::train   ? data.train
+                          : which == Split::valid ? data.valid
+                                                  : data.test;
   if (set) return set;
-  throw StateError(call, std::string("without data in its ") + to_string(which) + " split", "give it some with set_data()");
+  throw StateError(call, std::string("without data in its ") + to_string(which) + " split",
+                   "give it some with set_data()");
 }
 
 Batch Learner::Parts::to_device(const Batch& batch) const {
@@ -53,7 +61,8 @@ Optimizer& Learner::Parts::ensure_optimizer() {
   if (optimizer) return *optimizer;
   auto groups = make_groups(model, options.optimizer);
   if (groups.empty()) {
-    throw StateError("learner.optimizer", "without a trainable parameter", "unfreeze() some layer groups first");
+    throw StateError("learner.optimizer", "without a trainable parameter",
+                     "unfreeze() some layer groups first");
   }
   optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
                                         : make_optimizer(options.optimizer, std::move(groups));
@@ -93,7 +102,8 @@ FitPlan Learner::Run::current_plan() const {
 std::vector<std::pair<std::string, std::string>> Learner::Run::callback_states() const {
   std::vector<std::pair<std::string, std::string>> states;
   for (const auto& callback : callbacks) {
-    if (auto state = callback->state(); !state.empty()) states.emplace_back(callback->name(), std::move(state));
+    if (auto state = callback->state(); !state.empty())
+      states.emplace_back(callback->name(), std::move(state));
   }
   return states;
 }
@@ -103,7 +113,8 @@ void Learner::Run::notify_quietly(EventMethod event) {
     try {
       (callback.get()->*event)(context);
     } catch (const std::exception& second) {  // the first error is on its way and must not be lost
-      log::error("callback '" + callback->name() + "' failed while the fit was ending: " + second.what());
+      log::error("callback '" + callback->name() +
+                 "' failed while the fit was ending: " + second.what());
     }
   }
 }

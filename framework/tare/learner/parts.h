@@ -16,7 +16,8 @@
 
 namespace tare {
 
-/// Means over samples, summed where the values are: reading them waits for the device once, not each step.
+/// Means over samples, summed where the values are: reading them waits for the device once, not
+/// each step.
 class LossMeter {
  public:
   void reset();
@@ -34,7 +35,8 @@ class LossMeter {
 };
 
 struct Learner::Parts {
-  Parts(Model m, Splits d, LearnerOptions o) : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
+  Parts(Model m, Splits d, LearnerOptions o)
+      : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
 
   Model model;
   Splits data;
@@ -45,13 +47,15 @@ struct Learner::Parts {
   std::unique_ptr<Optimizer> optimizer;
   double made_with_rate = 0;
   std::vector<EpochRow> history;
-  int64_t epochs_done = 0;        ///< over the Learner's life: numbers the rows, seeds the order of samples
-  bool checked_batch = false;     ///< the first batch's target was compared with the model's output
+  int64_t epochs_done =
+      0;  ///< over the Learner's life: numbers the rows, seeds the order of samples
+  bool checked_batch = false;  ///< the first batch's target was compared with the model's output
   bool running = false;
-  CallbackPtr progress;           ///< behind all others, so that it shows the columns they add
-  Run* run = nullptr;             ///< the fit under way, for save() from a callback
-  std::optional<FitPlan> pending; ///< of a checkpoint saved inside a fit, for resume()
-  std::vector<std::pair<std::string, std::string>> callback_states;  ///< of that checkpoint, by name
+  CallbackPtr progress;            ///< behind all others, so that it shows the columns they add
+  Run* run = nullptr;              ///< the fit under way, for save() from a callback
+  std::optional<FitPlan> pending;  ///< of a checkpoint saved inside a fit, for resume()
+  std::vector<std::pair<std::string, std::string>>
+      callback_states;                   ///< of that checkpoint, by name
   std::optional<BundleManifest> origin;  ///< what load_learner() opened
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
@@ -78,7 +82,8 @@ struct Learner::Run {
   bool interrupted = false;
   bool closing = false;  ///< in after_epoch: the epoch is whole, its row still open
 
-  /// Notifies all callbacks; false when one answers `least` or more. What reaches beyond this batch is kept in `action`.
+  /// Notifies all callbacks; false when one answers `least` or more. What reaches beyond this batch
+  /// is kept in `action`.
   bool allows(EventMethod event, Action least) {
     const Action answer = notify(callbacks, event, context);
     if (answer > Action::skip && answer > action) action = answer;

@@ -39,7 +39,10 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
 }  // namespace
 
 TrainState Learner::Parts::train_state() const {
-  TrainState state{.epochs_done = epochs_done, .history = history, .plan = pending, .callbacks = callback_states};
+  TrainState state{.epochs_done = epochs_done,
+                   .history = history,
+                   .plan = pending,
+                   .callbacks = callback_states};
   if (!run) return state;
   state.plan = run->current_plan();
   if (run->closing) state.history.push_back(run->context.row);
@@ -52,10 +55,11 @@ void Learner::save(const std::string& name) {
   Parts& p = parts("learner.save");
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
-  checkpoint::save(path, {.model = p.model.state(),
-                          .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
-                          .extra = rng_state(p.device),
-                          .state = to_json(p.train_state())});
+  checkpoint::save(path,
+                   {.model = p.model.state(),
+                    .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
+                    .extra = rng_state(p.device),
+                    .state = to_json(p.train_state())});
 }
 
 LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
@@ -67,10 +71,12 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const auto targets = p.model.state();
   const auto match = checkpoint::compare(targets, loaded.model);
   if (options.strict && !match.complete()) {
-    throw FormatError("learner.load", path.string(), "model", match.str() + "; strict = false takes what fits");
+    throw FormatError("learner.load", path.string(), "model",
+                      match.str() + "; strict = false takes what fits");
   }
   if (state.plan && state.plan->rates.size() != p.model.layer_groups().size()) {
-    throw FormatError("learner.load", path.string(), "state.fit.rates", "is for another number of layer groups");
+    throw FormatError("learner.load", path.string(), "state.fit.rates",
+                      "is for another number of layer groups");
   }
 
   // From here on only the optimizer can refuse, and it does so before it changes anything.
@@ -81,7 +87,8 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   }
   if (options.purge) report.purged = purge({.clear_opt = !options.with_opt});
   if (!report.optimizer_loaded && p.optimizer) p.optimizer->clear();
-  const auto copied = checkpoint::copy_into(targets, loaded.model, options.strict, "learner.load", path);
+  const auto copied =
+      checkpoint::copy_into(targets, loaded.model, options.strict, "learner.load", path);
   report.fresh = copied.fresh;
   report.ignored = copied.ignored;
   p.pending.reset();
@@ -100,7 +107,8 @@ void Learner::restore_weights(const std::string& name) {
   Parts& p = *parts_;
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
-  checkpoint::copy_into(p.model.state(), loaded.model, /*strict=*/true, "learner.restore_weights", path);
+  checkpoint::copy_into(p.model.state(), loaded.model, /*strict=*/true, "learner.restore_weights",
+                        path);
 }
 
 BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) const {
@@ -131,20 +139,24 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
   if (options.destroy) destroy();
 }
 
-std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model, const LearnerLoadOptions& options) {
+std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model,
+                                              const LearnerLoadOptions& options) {
   const BundleManifest& manifest = bundle.manifest();
   DatasetPtr test = options.test;
-  if (test && !test->transforms() && !manifest.transforms.steps().empty()) test = transformed(test, manifest.transforms);
-  auto learner = std::make_unique<Learner>(std::move(model), Splits{.train = {}, .valid = {}, .test = std::move(test)},
-                                           LearnerOptions{.loss = loss_of(manifest.activation),
-                                                          .metrics = metrics_of(manifest),
-                                                          .device = options.device,
-                                                          .batch = options.batch});
+  if (test && !test->transforms() && !manifest.transforms.steps().empty())
+    test = transformed(test, manifest.transforms);
+  auto learner = std::make_unique<Learner>(
+      std::move(model), Splits{.train = {}, .valid = {}, .test = std::move(test)},
+      LearnerOptions{.loss = loss_of(manifest.activation),
+                     .metrics = metrics_of(manifest),
+                     .device = options.device,
+                     .batch = options.batch});
   learner->parts_->origin = manifest;
   return learner;
 }
 
-std::unique_ptr<Learner> load_learner(const std::filesystem::path& path, const LearnerLoadOptions& options) {
+std::unique_ptr<Learner> load_learner(const std::filesystem::path& path,
+                                      const LearnerLoadOptions& options) {
   const Bundle bundle = open_bundle(path);
   return Learner::from_bundle(bundle, make_model(bundle), options);
 }

@@ -9,8 +9,8 @@
 
 namespace tare {
 
-/// State of LibTorch's default generator of the host and, where `device` is another one, of that device, as uint8
-/// tensors named "rng/cpu" and "rng/<device>". Waits for the device.
+/// State of LibTorch's default generator of the host and, where `device` is another one, of that
+/// device, as uint8 tensors named "rng/cpu" and "rng/<device>". Waits for the device.
 [[nodiscard]] std::vector<NamedTensor> rng_state(c10::Device device);
 /// Puts back what rng_state() gave; generators that are not named stay as they are.
 void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state);

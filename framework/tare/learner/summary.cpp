@@ -19,12 +19,14 @@ std::string shape_text(at::IntArrayRef sizes) {
 }
 
 // One row for each module that has tensors of its own, in the order of the model.
-void add(std::vector<Row>& rows, const std::string& name, const at::Tensor& tensor, bool parameter) {
+void add(std::vector<Row>& rows, const std::string& name, const at::Tensor& tensor,
+         bool parameter) {
   const auto dot = name.rfind('.');
   const std::string module = dot == std::string::npos ? "(model)" : name.substr(0, dot);
   auto row = std::ranges::find(rows, module, &Row::module);
   if (row == rows.end()) row = rows.insert(rows.end(), Row{.module = module});
-  row->shapes += (row->shapes.empty() ? "" : " ") + name.substr(dot + 1) + shape_text(tensor.sizes());
+  row->shapes +=
+      (row->shapes.empty() ? "" : " ") + name.substr(dot + 1) + shape_text(tensor.sizes());
   row->bytes += static_cast<int64_t>(tensor.nbytes());
   if (!parameter) return;
   row->parameters += tensor.numel();
@@ -51,7 +53,8 @@ void print(std::ostream& out, const Row& row, size_t first, size_t second) {
 std::string Learner::summary() const {
   const Parts& p = parts("learner.summary");
   std::vector<Row> rows;
-  for (const auto& parameter : p.model.parameters()) add(rows, parameter.name, parameter.tensor, true);
+  for (const auto& parameter : p.model.parameters())
+    add(rows, parameter.name, parameter.tensor, true);
   for (const auto& [name, tensor] : p.model.buffers()) add(rows, name, tensor, false);
   Row total{.module = "total"};
   size_t first = 6, second = 6;
@@ -65,14 +68,16 @@ std::string Learner::summary() const {
   std::ostringstream out;
   if (p.model.spec()) out << p.model.spec()->name << '\n';
   if (p.data.train) {
-    out << "sample " << shape_text(p.data.train->sample_shape()) << ", batch " << p.options.batch << ", on " << p.device.str() << '\n';
+    out << "sample " << shape_text(p.data.train->sample_shape()) << ", batch " << p.options.batch
+        << ", on " << p.device.str() << '\n';
   }
   out << "module" << std::string(first - 6, ' ') << "  shapes" << std::string(second - 6, ' ')
       << "    parameters     trainable        size\n";
   for (const auto& row : rows) print(out, row, first, second);
   print(out, total, first, second);
   std::string groups;
-  for (const auto& group : p.model.layer_groups()) groups += (groups.empty() ? "" : ", ") + group.name;
+  for (const auto& group : p.model.layer_groups())
+    groups += (groups.empty() ? "" : ", ") + group.name;
   out << "layer groups: " << groups << '\n';
   return out.str();
 }

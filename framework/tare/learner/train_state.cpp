@@ -19,7 +19,8 @@ json rows_to_json(const std::vector<EpochRow>& rows) {
   json list = json::array();
   for (const auto& row : rows) {
     json metrics = json::array();
-    for (const auto& m : row.metrics) metrics.push_back({{"name", m.name}, {"value", number(m.value)}});
+    for (const auto& m : row.metrics)
+      metrics.push_back({{"name", m.name}, {"value", number(m.value)}});
     list.push_back({{"epoch", row.epoch},
                     {"train_loss", number(row.train_loss)},
                     {"valid_loss", number(row.valid_loss)},
@@ -71,7 +72,8 @@ class Reader {
   [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
   [[nodiscard]] Reader object(const char* key) const { return {at(key), part_ + "." + key, path_}; }
   [[noreturn]] void fail(const std::string& key, const std::string& problem) const {
-    throw FormatError("learner.load", path_.string(), key.empty() ? part_ : part_ + "." + key, problem);
+    throw FormatError("learner.load", path_.string(), key.empty() ? part_ : part_ + "." + key,
+                      problem);
   }
 
  private:
@@ -95,7 +97,8 @@ std::vector<EpochRow> rows_from(const Reader& reader, const char* key) {
                  .metrics = {},
                  .seconds = item.real("seconds"),
                  .samples = item.count("samples")};
-    for (const auto& m : item.list("metrics")) row.metrics.push_back({m.text("name"), m.real("value")});
+    for (const auto& m : item.list("metrics"))
+      row.metrics.push_back({m.text("name"), m.real("value")});
     rows.push_back(std::move(row));
   }
   return rows;
@@ -124,8 +127,11 @@ FitPlan plan_from(const Reader& reader) {
 }  // namespace
 
 std::string to_json(const TrainState& state) {
-  json value{{"epochs_done", state.epochs_done}, {"history", rows_to_json(state.history)}, {"callbacks", json::array()}};
-  for (const auto& [name, text] : state.callbacks) value["callbacks"].push_back({{"name", name}, {"state", text}});
+  json value{{"epochs_done", state.epochs_done},
+             {"history", rows_to_json(state.history)},
+             {"callbacks", json::array()}};
+  for (const auto& [name, text] : state.callbacks)
+    value["callbacks"].push_back({{"name", name}, {"state", text}});
   if (state.plan) {
     const FitPlan& plan = *state.plan;
     value["fit"] = {{"epochs", plan.epochs},
@@ -147,7 +153,8 @@ TrainState train_state_from_json(const std::string& text, const std::filesystem:
   TrainState state;
   state.epochs_done = reader.count("epochs_done");
   state.history = rows_from(reader, "history");
-  for (const auto& item : reader.list("callbacks")) state.callbacks.emplace_back(item.text("name"), item.text("state"));
+  for (const auto& item : reader.list("callbacks"))
+    state.callbacks.emplace_back(item.text("name"), item.text("state"));
   if (reader.has("fit")) state.plan = plan_from(reader.object("fit"));
   return state;
 }

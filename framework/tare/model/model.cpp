@@ -15,15 +15,18 @@ bool is_norm(const torch::nn::Module& module) {
 }
 
 bool covers(const std::string& member, const std::string& name) {
-  return name == member || (name.size() > member.size() && name.compare(0, member.size(), member) == 0 &&
-                            name[member.size()] == '.');
+  return name == member ||
+         (name.size() > member.size() && name.compare(0, member.size(), member) == 0 &&
+          name[member.size()] == '.');
 }
 
-// One group for each direct child that has parameters, one more for parameters of the module itself.
+// One group for each direct child that has parameters, one more for parameters of the module
+// itself.
 std::vector<LayerGroup> default_groups(const torch::nn::Module& module) {
   std::vector<LayerGroup> groups;
   LayerGroup own{"self", {}};
-  for (const auto& item : module.named_parameters(/*recurse=*/false)) own.members.push_back(item.key());
+  for (const auto& item : module.named_parameters(/*recurse=*/false))
+    own.members.push_back(item.key());
   if (!own.members.empty()) groups.push_back(own);
   for (const auto& child : module.named_children()) {
     if (!child.value()->parameters().empty()) groups.push_back({child.key(), {child.key()}});
@@ -44,13 +47,15 @@ int64_t find_group(const std::vector<LayerGroup>& groups, const std::string& nam
   return found;
 }
 
-void check_members(const std::vector<LayerGroup>& groups, const std::vector<Parameter>& parameters) {
+void check_members(const std::vector<LayerGroup>& groups,
+                   const std::vector<Parameter>& parameters) {
   for (const auto& group : groups) {
     for (const auto& member : group.members) {
       bool used = false;
       for (const auto& p : parameters) used = used || covers(member, p.name);
       if (!used) {
-        throw ConfigError("model", "layer group '" + group.name + "' names '" + member + "', which has no parameters");
+        throw ConfigError("model", "layer group '" + group.name + "' names '" + member +
+                                       "', which has no parameters");
       }
     }
   }
@@ -58,10 +63,14 @@ void check_members(const std::vector<LayerGroup>& groups, const std::vector<Para
 
 }  // namespace
 
-Model::Model(std::shared_ptr<torch::nn::Module> module, Forward forward, std::vector<LayerGroup> groups,
-             std::optional<ModelSpec> spec)
-    : module_(std::move(module)), forward_(std::move(forward)), groups_(std::move(groups)), spec_(std::move(spec)) {
-  if (!module_) throw ConfigError("model", "the module holder is empty; construct the module first");
+Model::Model(std::shared_ptr<torch::nn::Module> module, Forward forward,
+             std::vector<LayerGroup> groups, std::optional<ModelSpec> spec)
+    : module_(std::move(module)),
+      forward_(std::move(forward)),
+      groups_(std::move(groups)),
+      spec_(std::move(spec)) {
+  if (!module_)
+    throw ConfigError("model", "the module holder is empty; construct the module first");
   if (groups_.empty()) groups_ = default_groups(*module_);
   list_tensors();
   check_members(groups_, parameters_);
@@ -72,30 +81,35 @@ void Model::list_tensors() {
   const auto visit = [&](const std::string& prefix, const torch::nn::Module& owner) {
     const std::string dot = prefix.empty() ? "" : prefix + ".";
     for (const auto& item : owner.named_parameters(false)) {
-      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
-      const auto kind = is_norm(owner)                    ? ParameterKind::norm
+      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second)
+        continue;
+      const auto kind = is_norm(owner)                 ? ParameterKind::norm
                         : item.key().ends_with("bias") ? ParameterKind::bias
                                                        : ParameterKind::weight;
       const std::string name = dot + item.key();
       parameters_.push_back({name, item.value(), kind, find_group(groups_, name)});
     }
     for (const auto& item : owner.named_buffers(false)) {
-      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
+      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second)
+        continue;
       buffers_.push_back({dot + item.key(), item.value()});
     }
   };
   visit("", *module_);
-  for (const auto& item : module_->named_modules("", /*include_self=*/false)) visit(item.key(), *item.value());
+  for (const auto& item : module_->named_modules("", /*include_self=*/false))
+    visit(item.key(), *item.value());
 }
 
 void Model::require(const char* call) const {
-  if (!module_) throw StateError(call, "moved away", "the model belongs to whoever it was moved to");
+  if (!module_)
+    throw StateError(call, "moved away", "the model belongs to whoever it was moved to");
 }
 
 at::Tensor Model::forward(const at::Tensor& input) const {
   require("model.forward");
   if (!forward_) {
-    throw StateError("model.forward", "without forward(Tensor) -> Tensor", "give the Learner a Task for such a model");
+    throw StateError("model.forward", "without forward(Tensor) -> Tensor",
+                     "give the Learner a Task for such a model");
   }
   return forward_(input);
 }
@@ -143,7 +157,8 @@ c10::Device Model::device() const {
 }
 
 EvaluationScope::EvaluationScope(Model& model) {
-  for (const auto& module : model.module()->modules()) modes_.emplace_back(module, module->is_training());
+  for (const auto& module : model.module()->modules())
+    modes_.emplace_back(module, module->is_training());
   model.train(false);
 }
 

@@ -30,7 +30,8 @@ void check_fields(const Family& family, const ModelOptions& options) {
     if (is_default || std::ranges::find(family.options, field) != family.options.end()) return;
     std::string taken = "classes, sample_shape, weights";
     for (const auto& o : family.options) taken += ", " + o;
-    throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field + "'; it takes " + taken);
+    throw ConfigError("models.make",
+                      "'" + family.name + "' takes no option '" + field + "'; it takes " + taken);
   };
   check("width", options.width == plain.width);
   check("hidden", options.hidden == plain.hidden);
@@ -45,7 +46,8 @@ void load_weights(const Model& model, const Family& family, const std::string& p
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   std::string fresh;
   for (const auto& [name, tensor] : state) {
-    if (!file.contains(name)) throw FormatError("models.make", path, name, "is missing in the weights file");
+    if (!file.contains(name))
+      throw FormatError("models.make", path, name, "is missing in the weights file");
     const at::Tensor source = file.tensor(name);
     if (source.sizes() == tensor.sizes() && source.scalar_type() == tensor.scalar_type()) {
       copies.emplace_back(tensor, source);
@@ -57,7 +59,8 @@ void load_weights(const Model& model, const Family& family, const std::string& p
   }
   const c10::AutoGradMode no_grad(false);
   for (auto& [target, source] : copies) target.copy_(source);
-  if (!fresh.empty()) log::info("weights of " + path + " have another class count; freshly initialised: " + fresh);
+  if (!fresh.empty())
+    log::info("weights of " + path + " have another class count; freshly initialised: " + fresh);
 }
 
 }  // namespace
@@ -70,7 +73,9 @@ void add(const std::string& name, std::function<Model(int64_t classes)> factory)
              .sample_shape = {},
              .options = {},
              .head = "",
-             .make = [factory = std::move(factory)](const ModelOptions& o) { return factory(o.classes); }});
+             .make = [factory = std::move(factory)](const ModelOptions& o) {
+               return factory(o.classes);
+             }});
 }
 
 const Family& family(const std::string& name) {
@@ -80,7 +85,8 @@ const Family& family(const std::string& name) {
   std::string all;
   for (const auto& n : names()) all += (all.empty() ? "" : ", ") + n;
   throw ConfigError("models.make", "no model is named '" + printable(name) + "'" +
-                                       (near.empty() ? "" : "; did you mean '" + near + "'?") + " Known: " + all);
+                                       (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                       " Known: " + all);
 }
 
 std::vector<std::string> names() {
@@ -103,12 +109,14 @@ Model make(const std::string& name, const ModelOptions& options) {
 }
 
 Model make(const ModelSpec& spec) {
-  return make(spec.name, config::read<ModelOptions>(config::parse_text(spec.options, "model options")));
+  return make(spec.name,
+              config::read<ModelOptions>(config::parse_text(spec.options, "model options")));
 }
 
 void reset_head(Model& model) {
   if (!model.spec() || family(model.spec()->name).head.empty()) {
-    throw StateError("models.reset_head", "without a head that the registry knows", "reset the module's own layers");
+    throw StateError("models.reset_head", "without a head that the registry knows",
+                     "reset the module's own layers");
   }
   const std::string prefix = family(model.spec()->name).head + ".";
   const Model fresh = make(*model.spec());

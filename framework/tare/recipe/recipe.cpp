@@ -12,7 +12,8 @@
 namespace tare {
 namespace {
 
-// The place of a dotted path in the file, for messages about values that were read without complaint.
+// The place of a dotted path in the file, for messages about values that were read without
+// complaint.
 Source source_of(const config::Node* node, const std::vector<std::string>& keys, Source fallback) {
   for (const auto& key : keys) {
     if (node == nullptr) break;
@@ -29,7 +30,8 @@ class Checker {
 
   void check() const {
     io::checked_name(recipe_.name, "name");
-    if (recipe_.phases.empty()) fail({"phases"}, "must have at least one phase", "a list of phases", "none");
+    if (recipe_.phases.empty())
+      fail({"phases"}, "must have at least one phase", "a list of phases", "none");
     known(recipe_.loss, loss_names(), {"loss"});
     for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
       known(recipe_.metrics[i], metric_names(), {"metrics", std::to_string(i)});
@@ -46,15 +48,19 @@ class Checker {
     for (size_t i = 0; i < recipe_.phases.size(); ++i) {
       const PhaseOptions& phase = recipe_.phases[i];
       const std::string index = std::to_string(i);
-      if (!phase.name.empty() && !names.insert(io::checked_name(phase.name, "phases." + index + ".name")).second) {
-        fail({"phases", index, "name"}, "is the name of two phases", "a name of its own", phase.name);
+      if (!phase.name.empty() &&
+          !names.insert(io::checked_name(phase.name, "phases." + index + ".name")).second) {
+        fail({"phases", index, "name"}, "is the name of two phases", "a name of its own",
+             phase.name);
       }
       if (phase.data) known(phase.data->name, datasets::names(), {"phases", index, "data", "name"});
       if (!phase.load.empty() && !saved.contains(phase.load)) {
-        fail({"phases", index, "load"}, "is saved by no earlier phase", join({saved.begin(), saved.end()}), phase.load);
+        fail({"phases", index, "load"}, "is saved by no earlier phase",
+             join({saved.begin(), saved.end()}), phase.load);
       }
       phase.schedule.check();
-      if (!phase.save.empty()) saved.insert(io::checked_name(phase.save, "phases." + index + ".save"));
+      if (!phase.save.empty())
+        saved.insert(io::checked_name(phase.save, "phases." + index + ".save"));
     }
   }
 
@@ -64,17 +70,20 @@ class Checker {
     return all.empty() ? "nothing is saved before" : all;
   }
 
-  void known(const std::string& name, const std::vector<std::string>& names, const std::vector<std::string>& keys) const {
+  void known(const std::string& name, const std::vector<std::string>& names,
+             const std::vector<std::string>& keys) const {
     if (std::ranges::find(names, name) != names.end()) return;
     const std::string near = nearest(name, names);
-    fail(keys, "is not known" + (near.empty() ? "" : " (did you mean '" + near + "'?)"), join(names), name);
+    fail(keys, "is not known" + (near.empty() ? "" : " (did you mean '" + near + "'?)"),
+         join(names), name);
   }
 
-  [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem, const std::string& allowed,
-                         const std::string& got) const {
+  [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
+                         const std::string& allowed, const std::string& got) const {
     std::string path;
     for (const auto& key : keys) path += (path.empty() ? "" : ".") + key;
-    throw ConfigError(root_ ? source_of(root_, keys, root_->source) : Source{}, path, problem, allowed, got);
+    throw ConfigError(root_ ? source_of(root_, keys, root_->source) : Source{}, path, problem,
+                      allowed, got);
   }
 
   const RecipeOptions& recipe_;
@@ -99,7 +108,8 @@ config::Node to_node(const ModelChoice& value) {
   return node;
 }
 
-RecipeOptions read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+RecipeOptions read_recipe(const std::filesystem::path& file,
+                          const std::vector<std::string>& overrides) {
   config::Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
   auto recipe = config::read<RecipeOptions>(root);

@@ -24,55 +24,61 @@ struct ModelChoice {
 void from_node(const config::Node& node, ModelChoice& value);
 [[nodiscard]] config::Node to_node(const ModelChoice& value);
 
-/// One phase: data, what is frozen, how long and how fast. It is weighed by an Experiment and purged at its end.
+/// One phase: data, what is frozen, how long and how fast. It is weighed by an Experiment and
+/// purged at its end.
 struct PhaseOptions {
   std::string name{};                 ///< "phase N" by default
   std::optional<DataOptions> data{};  ///< unset: the recipe's
-  int64_t size = 0;                 ///< height and width of the images; 0: as `data` says
-  int64_t batch = 0;                ///< samples per step; 0: the recipe's
-  std::string load{};                 ///< name of a checkpoint that an earlier phase saved; weights only
-  bool reset_head = false;          ///< initialise the model's head anew
-  int64_t freeze_to = 0;            ///< the first layer group that learns; negative: from the end; 0: all learn
-  int64_t epochs = 1;               ///< passes over the training split, >= 1
-  LearningRate lr = 1e-3;           ///< peak rate; {from, to}: over the layer groups
+  int64_t size = 0;                   ///< height and width of the images; 0: as `data` says
+  int64_t batch = 0;                  ///< samples per step; 0: the recipe's
+  std::string load{};       ///< name of a checkpoint that an earlier phase saved; weights only
+  bool reset_head = false;  ///< initialise the model's head anew
+  int64_t freeze_to =
+      0;               ///< the first layer group that learns; negative: from the end; 0: all learn
+  int64_t epochs = 1;  ///< passes over the training split, >= 1
+  LearningRate lr = 1e-3;  ///< peak rate; {from, to}: over the layer groups
   Schedule schedule{.kind = "one_cycle"};
-  bool clear_opt = true;            ///< also give the optimizer's state back at the end of the phase
-  std::string save{};                 ///< name of a checkpoint to write at the end
+  bool clear_opt = true;  ///< also give the optimizer's state back at the end of the phase
+  std::string save{};     ///< name of a checkpoint to write at the end
   bool operator==(const PhaseOptions&) const = default;
 };
 void visit_fields(auto& visit, PhaseOptions& o) {
-  visit("name", o.name)("data", o.data)("size", o.size, config::between(0, 16384))("batch", o.batch, config::at_least(0))(
-      "load", o.load)("reset_head", o.reset_head)("freeze_to", o.freeze_to)("epochs", o.epochs, config::at_least(1))(
-      "lr", o.lr, config::above(0))("schedule", o.schedule)("clear_opt", o.clear_opt)("save", o.save);
+  visit("name", o.name)("data", o.data)("size", o.size, config::between(0, 16384))(
+      "batch", o.batch, config::at_least(0))("load", o.load)("reset_head", o.reset_head)(
+      "freeze_to", o.freeze_to)("epochs", o.epochs, config::at_least(1))(
+      "lr", o.lr, config::above(0))("schedule", o.schedule)("clear_opt", o.clear_opt)("save",
+                                                                                      o.save);
 }
 
 struct RecipeOptions {
-  std::string name = "run";              ///< of the run's folder, a single path component
-  uint64_t seed = 42;                    ///< of weights, dropout, order of samples and augmentation
-  std::string device = "auto";           ///< auto | cpu | cuda | cuda:N
-  std::filesystem::path folder = "runs"; ///< the run's folder is folder/name
-  int64_t batch = 128;                   ///< samples per optimizer step, >= 1
-  int64_t workers = 1;                   ///< loader threads
+  std::string name = "run";     ///< of the run's folder, a single path component
+  uint64_t seed = 42;           ///< of weights, dropout, order of samples and augmentation
+  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
+  std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
+  int64_t batch = 128;                    ///< samples per optimizer step, >= 1
+  int64_t workers = 1;                    ///< loader threads
   DataOptions data{};
   ModelChoice model{};
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics{"accuracy"};
   OptimizerOptions optimizer{};
-  std::vector<PhaseOptions> phases{};      ///< at least one
-  bool test = true;                      ///< evaluate the test split at the end
-  std::string export_to{};                 ///< file name of the bundle, below the run's folder; empty: none
+  std::vector<PhaseOptions> phases{};  ///< at least one
+  bool test = true;                    ///< evaluate the test split at the end
+  std::string export_to{};  ///< file name of the bundle, below the run's folder; empty: none
   bool operator==(const RecipeOptions&) const = default;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
-  visit("name", o.name)("seed", o.seed)("device", o.device)("folder", o.folder)("batch", o.batch, config::at_least(1))(
-      "workers", o.workers, config::between(0, 256))("data", o.data)("model", o.model)("loss", o.loss)(
-      "metrics", o.metrics)("optimizer", o.optimizer)("phases", o.phases)("test", o.test)("export", o.export_to);
+  visit("name", o.name)("seed", o.seed)("device", o.device)("folder", o.folder)(
+      "batch", o.batch, config::at_least(1))("workers", o.workers, config::between(0, 256))(
+      "data", o.data)("model", o.model)("loss", o.loss)("metrics", o.metrics)(
+      "optimizer", o.optimizer)("phases", o.phases)("test", o.test)("export", o.export_to);
 }
 
-/// Reads a recipe file with `key=value` overrides applied, and checks what can be checked without data or device:
-/// names of losses, metrics, models and data sets, that a phase loads only what an earlier one saved. Throws ConfigError
-/// naming file, line and column; IoError.
-[[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
+/// Reads a recipe file with `key=value` overrides applied, and checks what can be checked without
+/// data or device: names of losses, metrics, models and data sets, that a phase loads only what an
+/// earlier one saved. Throws ConfigError naming file, line and column; IoError.
+[[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
+                                        const std::vector<std::string>& overrides = {});
 
 /// The same for a recipe that was made in code.
 void check_recipe(const RecipeOptions& recipe);

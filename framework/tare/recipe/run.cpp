@@ -22,7 +22,9 @@ namespace tare {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
 
@@ -38,7 +40,9 @@ class TwoSteps final : public Callback {
 class Runner {
  public:
   Runner(const RecipeOptions& recipe, const RunOptions& options)
-      : recipe_(recipe), options_(options), device_(memory::parse_device(recipe.device)),
+      : recipe_(recipe),
+        options_(options),
+        device_(memory::parse_device(recipe.device)),
         folder_(recipe.folder / recipe.name) {}
 
   RunReport run() {
@@ -85,8 +89,10 @@ class Runner {
     options.folder = folder_;
     options.progress = false;
     Learner learner(make_model(), {}, std::move(options));
-    if (options_.out) *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
-    for (size_t i = 0; i < recipe_.phases.size() && report_.reason != StopReason::interrupted; ++i) run_phase(learner, i);
+    if (options_.out)
+      *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
+    for (size_t i = 0; i < recipe_.phases.size() && report_.reason != StopReason::interrupted; ++i)
+      run_phase(learner, i);
     if (report_.reason == StopReason::interrupted || options_.dry_run) return;
     test_and_export(learner);
     learner.destroy();
@@ -98,7 +104,9 @@ class Runner {
     return data;
   }
 
-  [[nodiscard]] int64_t batch_of(const PhaseOptions& phase) const { return phase.batch > 0 ? phase.batch : recipe_.batch; }
+  [[nodiscard]] int64_t batch_of(const PhaseOptions& phase) const {
+    return phase.batch > 0 ? phase.batch : recipe_.batch;
+  }
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
@@ -109,13 +117,15 @@ class Runner {
     auto data = datasets::make(data_of(phase));
     if (options_.out) *options_.out << data.description << '\n';
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
-    const FitResult fit = learner.fit(options_.dry_run ? 1 : phase.epochs,
-                                      {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(result.name)});
+    const FitResult fit = learner.fit(
+        options_.dry_run ? 1 : phase.epochs,
+        {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(result.name)});
     if (fit.reason == StopReason::interrupted) report_.reason = fit.reason;
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     if (!phase.clear_opt) learner.purge(false);
-    const bool save = !phase.save.empty() && !options_.dry_run && fit.reason != StopReason::interrupted;
+    const bool save =
+        !phase.save.empty() && !options_.dry_run && fit.reason != StopReason::interrupted;
     if (save) learner.save(phase.save);
     weigh(stage, result);
     result.seconds = seconds_since(start);
@@ -151,12 +161,15 @@ class Runner {
   void print(const PhaseReport& phase) const {
     if (!options_.out) return;
     *options_.out << phase.name << ": " << format_seconds(phase.seconds) << ", "
-                  << format_count(static_cast<int64_t>(phase.samples_per_s)) << " samples/s, consumed "
-                  << format_bytes(phase.consumed_bytes) << ", peak " << format_bytes(phase.peak_bytes) << ", reclaimed "
-                  << format_bytes(phase.reclaimed_bytes) << ", residual " << format_bytes(phase.residual_bytes) << "\n\n";
+                  << format_count(static_cast<int64_t>(phase.samples_per_s))
+                  << " samples/s, consumed " << format_bytes(phase.consumed_bytes) << ", peak "
+                  << format_bytes(phase.peak_bytes) << ", reclaimed "
+                  << format_bytes(phase.reclaimed_bytes) << ", residual "
+                  << format_bytes(phase.residual_bytes) << "\n\n";
   }
 
-  // Both work on the data that the model was last trained on: the bundle takes its transforms and labels from there.
+  // Both work on the data that the model was last trained on: the bundle takes its transforms and
+  // labels from there.
   void test_and_export(Learner& learner) {
     if (!recipe_.test && recipe_.export_to.empty()) return;
     const PhaseOptions& last = recipe_.phases.back();
@@ -180,14 +193,17 @@ class Runner {
     learner.export_to(report_.export_path);
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
     if (options_.out) {
-      *options_.out << "exported " << report_.export_path.string() << ", " << format_bytes(report_.export_bytes) << '\n';
+      *options_.out << "exported " << report_.export_path.string() << ", "
+                    << format_bytes(report_.export_bytes) << '\n';
     }
   }
 
   void print_end() const {
     if (!options_.out) return;
-    *options_.out << "after destroy: " << format_bytes(report_.residual_bytes) << " tracked above the start; the process holds "
-                  << format_bytes(report_.process_bytes) << "; " << format_seconds(report_.seconds) << " in all\n";
+    *options_.out << "after destroy: " << format_bytes(report_.residual_bytes)
+                  << " tracked above the start; the process holds "
+                  << format_bytes(report_.process_bytes) << "; " << format_seconds(report_.seconds)
+                  << " in all\n";
   }
 
   const RecipeOptions& recipe_;

@@ -28,8 +28,8 @@ struct RunReport {
   std::optional<Evaluation> test{};
   std::filesystem::path export_path{};  ///< empty: nothing exported
   int64_t export_bytes = 0;
-  int64_t residual_bytes = 0;         ///< tracked after destroy minus before construction
-  int64_t process_bytes = 0;          ///< resident memory of the process at the end
+  int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
+  int64_t process_bytes = 0;   ///< resident memory of the process at the end
   double seconds = 0;
   StopReason reason = StopReason::finished;
 };
@@ -39,12 +39,13 @@ struct RunOptions {
   bool dry_run = false;         ///< two steps per phase, nothing saved or exported: for the peaks
 };
 
-/// Runs all phases, then test, export and destroy. Needs tare::init(). An interrupt ends the run after the step in
-/// flight with a report of what was done. Throws what the Learner throws.
+/// Runs all phases, then test, export and destroy. Needs tare::init(). An interrupt ends the run
+/// after the step in flight with a report of what was done. Throws what the Learner throws.
 RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options = {});
 
-/// The report as JSON text: phases[] {name, epochs[] {train_loss, valid_loss, metrics, seconds}, consumed_bytes,
-/// peak_bytes, reclaimed_bytes, residual_bytes, ...}, test {metrics}, export {path, bytes}, residual_bytes.
+/// The report as JSON text: phases[] {name, epochs[] {train_loss, valid_loss, metrics, seconds},
+/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, ...}, test {metrics}, export {path,
+/// bytes}, residual_bytes.
 [[nodiscard]] std::string to_json(const RunReport& report);
 
 }  // namespace tare

@@ -9,7 +9,9 @@ namespace {
 using nlohmann::ordered_json;
 
 // JSON has no NaN: null stands for it.
-ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
 
 ordered_json metrics_json(const std::vector<MetricValue>& metrics) {
   ordered_json object = ordered_json::object();
@@ -40,8 +42,11 @@ ordered_json phase_json(const PhaseReport& phase) {
 std::string to_json(const RunReport& report) {
   ordered_json phases = ordered_json::array();
   for (const auto& phase : report.phases) phases.push_back(phase_json(phase));
-  ordered_json value{{"name", report.name}, {"data", report.data}, {"device", report.device}, {"phases", phases}};
-  if (report.test) value["test"] = {{"loss", number(report.test->loss)}, {"metrics", metrics_json(report.test->metrics)}};
+  ordered_json value{
+      {"name", report.name}, {"data", report.data}, {"device", report.device}, {"phases", phases}};
+  if (report.test)
+    value["test"] = {{"loss", number(report.test->loss)},
+                     {"metrics", metrics_json(report.test->metrics)}};
   if (!report.export_path.empty()) {
     value["export"] = {{"path", report.export_path.string()}, {"bytes", report.export_bytes}};
   }
