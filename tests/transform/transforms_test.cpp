@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 const Transforms& sample() {
-  static const Transforms transforms{Resize{32, 40}, Flip{0.25}, Shift{3, "edge"},
+  static const Transforms transforms{Resize{32, 40}, Flip{0.25}, Shift{3, "edge"}, Affine{15, 0.2},
                                      Normalise{{0.1307, 1.0 / 3}, {0.3081, 0.5}}};
   return transforms;
 }
@@ -39,6 +39,7 @@ TEST(Transforms, EveryKindHasItsName) {
   EXPECT_STREQ(name_of(Normalise{}), "normalise");
   EXPECT_STREQ(name_of(Flip{}), "flip");
   EXPECT_STREQ(name_of(Shift{}), "shift");
+  EXPECT_STREQ(name_of(Affine{}), "affine");
 }
 
 TEST(Transforms, DeterministicDropsWhatIsRandom) {

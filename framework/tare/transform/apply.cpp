@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <utility>
 
@@ -13,14 +14,15 @@
 namespace tare {
 namespace {
 
-// One pass: either moves pixels or resizes, then (v - subtract) / divide per channel.
+// One pass: moves pixels, turns them or resizes, then (v - subtract) / divide per channel.
 struct Stage {
   struct Step {
-    size_t place;  // in the list of transforms: part of the step's seed
-    const Transform* transform;
+    size_t place = 0;  // in the list of transforms: part of the step's seed
+    const Transform* transform = nullptr;
   };
   std::vector<Step> moves;
   bool shifts = false;
+  Step turn{};
   const Resize* resize = nullptr;
   const Normalise* normalise = nullptr;
 };
@@ -31,7 +33,12 @@ struct Move {
   int64_t down = 0, right = 0;
 };
 
-struct Affine {
+// The point of the input under an output pixel: a rotation and a zoom about the centre.
+struct Turn {
+  float cos = 1, sin = 0;
+};
+
+struct Scaling {
   float subtract, divide;
   float operator()(float v) const { return (v - subtract) / divide; }
 };
@@ -55,16 +62,21 @@ std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training)
   std::vector<Stage> stages(1);
   for (size_t i = 0; i < steps.size(); ++i) {
     Stage* last = &stages.back();
-    const bool empty = last->moves.empty() && !last->resize && !last->normalise;
+    const bool empty =
+        last->moves.empty() && !last->turn.transform && !last->resize && !last->normalise;
     if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
       if (last->normalise) last = &stages.emplace_back();
       last->normalise = normalise;
     } else if (const auto* resize = std::get_if<Resize>(&steps[i])) {
       if (!empty) last = &stages.emplace_back();
       last->resize = resize;
+    } else if (training && std::holds_alternative<Affine>(steps[i])) {
+      if (!empty) last = &stages.emplace_back();
+      last->turn = {i, &steps[i]};
     } else if (training) {
       const bool shift = std::holds_alternative<Shift>(steps[i]);
-      if (last->resize || last->normalise || (shift && last->shifts)) last = &stages.emplace_back();
+      if (last->resize || last->normalise || last->turn.transform || (shift && last->shifts))
+        last = &stages.emplace_back();
       last->moves.push_back({i, &steps[i]});
       last->shifts |= shift;
     }
@@ -91,33 +103,71 @@ Move draw_move(const Stage& stage, uint64_t sample_seed) {
   return move;
 }
 
+Turn draw_turn(const Stage& stage, uint64_t sample_seed) {
+  const auto& affine = std::get<Affine>(*stage.turn.transform);
+  RandomBits bits(derive_seed(sample_seed, stage.turn.place));
+  const auto degrees = static_cast<float>(affine.degrees), zoom = static_cast<float>(affine.zoom);
+  const float angle = bits.uniform(-degrees, degrees) * std::numbers::pi_v<float> / 180;
+  const float factor = bits.uniform(1 - zoom, 1 + zoom);
+  return {std::cos(angle) / factor, std::sin(angle) / factor};
+}
+
 template <class T>
-void move_row(const T* in, float* out, int64_t width, const Move& move, Affine affine) {
+void move_row(const T* in, float* out, int64_t width, const Move& move, Scaling scaling) {
   const int64_t begin = std::clamp<int64_t>(move.right, 0, width);
   const int64_t end = std::clamp<int64_t>(width + move.right, 0, width);
-  const float pad = affine(0);
+  const float pad = scaling(0);
   const auto first = static_cast<float>(in[move.flip ? width - 1 : 0]);
   const auto last = static_cast<float>(in[move.flip ? 0 : width - 1]);
-  std::fill(out, out + begin, move.edge ? affine(first) : pad);
+  std::fill(out, out + begin, move.edge ? scaling(first) : pad);
   if (move.flip) {
     const T* from = in + width - 1 + move.right;
-    for (int64_t x = begin; x < end; ++x) out[x] = affine(static_cast<float>(from[-x]));
+    for (int64_t x = begin; x < end; ++x) out[x] = scaling(static_cast<float>(from[-x]));
   } else {
     const T* from = in - move.right;
-    for (int64_t x = begin; x < end; ++x) out[x] = affine(static_cast<float>(from[x]));
+    for (int64_t x = begin; x < end; ++x) out[x] = scaling(static_cast<float>(from[x]));
   }
-  std::fill(out + end, out + width, move.edge ? affine(last) : pad);
+  std::fill(out + end, out + width, move.edge ? scaling(last) : pad);
 }
 
 template <class T>
 void move_plane(const T* in, float* out, int64_t height, int64_t width, const Move& move,
-                Affine affine) {
+                Scaling scaling) {
   for (int64_t y = 0; y < height; ++y, out += width) {
     const int64_t from = y - move.down;
     if (!move.edge && (from < 0 || from >= height))
-      std::fill(out, out + width, affine(0));
+      std::fill(out, out + width, scaling(0));
     else
-      move_row(in + std::clamp<int64_t>(from, 0, height - 1) * width, out, width, move, affine);
+      move_row(in + std::clamp<int64_t>(from, 0, height - 1) * width, out, width, move, scaling);
+  }
+}
+
+// Bilinear; what lies outside the input counts as zero.
+template <class T>
+float sample(const T* in, int64_t height, int64_t width, float y, float x) {
+  const float top = std::floor(y), left = std::floor(x);
+  const float down = y - top, right = x - left;
+  const auto at = [&](int64_t row, int64_t column) {
+    const bool inside = row >= 0 && row < height && column >= 0 && column < width;
+    return inside ? static_cast<float>(in[row * width + column]) : 0.0F;
+  };
+  const auto r = static_cast<int64_t>(top), c = static_cast<int64_t>(left);
+  return (1 - down) * ((1 - right) * at(r, c) + right * at(r, c + 1)) +
+         down * ((1 - right) * at(r + 1, c) + right * at(r + 1, c + 1));
+}
+
+template <class T>
+void turn_plane(const T* in, float* out, int64_t height, int64_t width, Turn turn,
+                Scaling scaling) {
+  const float middle_y = static_cast<float>(height - 1) / 2;
+  const float middle_x = static_cast<float>(width - 1) / 2;
+  for (int64_t y = 0; y < height; ++y) {
+    const float down = static_cast<float>(y) - middle_y;
+    for (int64_t x = 0; x < width; ++x) {
+      const float right = static_cast<float>(x) - middle_x;
+      *out++ = scaling(sample(in, height, width, middle_y + turn.cos * down + turn.sin * right,
+                              middle_x - turn.sin * down + turn.cos * right));
+    }
   }
 }
 
@@ -133,7 +183,7 @@ void resize_row(const T* in, std::vector<float>& out, const Axis& columns) {
 // Each row of the image is stretched once, then pairs of them are mixed.
 template <class T>
 void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns, int64_t in_width,
-                  Affine affine) {
+                  Scaling scaling) {
   const size_t width = columns.low.size();
   std::vector<float> upper(width), lower(width);
   int64_t held = -1;  // the row in `lower`
@@ -148,13 +198,13 @@ void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns
       held = high;
     }
     const float w = rows.weight[y];
-    for (size_t x = 0; x < width; ++x) out[x] = affine((1 - w) * upper[x] + w * lower[x]);
+    for (size_t x = 0; x < width; ++x) out[x] = scaling((1 - w) * upper[x] + w * lower[x]);
   }
 }
 
-std::vector<Affine> affines(const Stage& stage, int64_t channels, bool bytes) {
+std::vector<Scaling> scalings(const Stage& stage, int64_t channels, bool bytes) {
   const double unit = bytes ? 255 : 1;
-  std::vector<Affine> result(static_cast<size_t>(channels), Affine{0, static_cast<float>(unit)});
+  std::vector<Scaling> result(static_cast<size_t>(channels), Scaling{0, static_cast<float>(unit)});
   if (!stage.normalise) return result;
   for (size_t c = 0; c < result.size(); ++c) {
     const size_t i = stage.normalise->mean.size() == 1 ? 0 : c;
@@ -172,7 +222,7 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
   const int64_t out_height = stage.resize ? stage.resize->height : height;
   const int64_t out_width = stage.resize ? stage.resize->width : width;
   at::Tensor result = at::empty({count, channels, out_height, out_width}, at::kFloat);
-  const std::vector<Affine> affine = affines(stage, channels, std::is_same_v<T, uint8_t>);
+  const std::vector<Scaling> scaling = scalings(stage, channels, std::is_same_v<T, uint8_t>);
   std::optional<Axis> down, across;
   if (stage.resize) {
     down.emplace(height, out_height);
@@ -184,11 +234,15 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
     const T* image = in + (rows ? (*rows)[static_cast<size_t>(n)] : n) * channels * height * width;
     const Move move =
         stage.moves.empty() ? Move{} : draw_move(stage, seeds[static_cast<size_t>(n)]);
+    const bool turns = stage.turn.transform != nullptr;
+    const Turn turn = turns ? draw_turn(stage, seeds[static_cast<size_t>(n)]) : Turn{};
     for (int64_t c = 0; c < channels; ++c, image += height * width, out += out_height * out_width) {
       if (stage.resize)
-        resize_plane(image, out, *down, *across, width, affine[static_cast<size_t>(c)]);
+        resize_plane(image, out, *down, *across, width, scaling[static_cast<size_t>(c)]);
+      else if (turns)
+        turn_plane(image, out, height, width, turn, scaling[static_cast<size_t>(c)]);
       else
-        move_plane(image, out, height, width, move, affine[static_cast<size_t>(c)]);
+        move_plane(image, out, height, width, move, scaling[static_cast<size_t>(c)]);
     }
   }
   return result;

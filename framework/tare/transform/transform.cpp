@@ -8,7 +8,7 @@
 namespace tare {
 namespace {
 
-constexpr const char* kNames[] = {"resize", "normalise", "flip", "shift"};
+constexpr const char* kNames[] = {"resize", "normalise", "flip", "shift", "affine"};
 static_assert(std::variant_size_v<Transform> == std::size(kNames));
 
 std::string list_text(const std::vector<int64_t>& shape) {
@@ -37,7 +37,8 @@ void check(const Transform& transform) {
 }
 
 bool is_random(const Transform& transform) {
-  return std::holds_alternative<Flip>(transform) || std::holds_alternative<Shift>(transform);
+  return std::holds_alternative<Flip>(transform) || std::holds_alternative<Shift>(transform) ||
+         std::holds_alternative<Affine>(transform);
 }
 
 template <size_t I = 0>
@@ -53,13 +54,13 @@ Transform read_step(size_t index, const config::Node& node) {
 Transform read_transform(const config::Node& node) {
   if (node.kind != config::Kind::map || node.entries.size() != 1)
     throw ConfigError(node.source, "", "is no transform",
-                      "one of resize, normalise, flip, shift with its fields",
+                      "one of resize, normalise, flip, shift, affine with its fields",
                       config::describe(node));
   const config::Entry& entry = node.entries.front();
   config::Node key = config::Node::string(entry.key);
   key.source = entry.key_source;
-  Transform transform =
-      read_step(config::choice(key, {kNames[0], kNames[1], kNames[2], kNames[3]}), entry.value);
+  Transform transform = read_step(
+      config::choice(key, {kNames[0], kNames[1], kNames[2], kNames[3], kNames[4]}), entry.value);
   try {
     check(transform);
   } catch (const ConfigError& error) {

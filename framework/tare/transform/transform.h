@@ -3,8 +3,8 @@
 //
 // Every pipeline, the empty one too, turns uint8 images into float32 in [0, 1] (value / 255);
 // float32 images are taken as they are. The steps then act in their order. Random steps (flip,
-// shift) act in training only, and what they do to a sample depends on nothing but the sample's
-// seed and the step's place in the list.
+// shift, affine) act in training only, and what they do to a sample depends on nothing but the
+// sample's seed and the step's place in the list.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,6 +44,13 @@ struct Shift {
   std::string padding = "zero";  ///< what comes in: zero | edge (the border repeated)
   bool operator==(const Shift&) const = default;
 };
+/// Turns by an angle uniform in [-degrees, degrees] and zooms by a factor uniform in [1 - zoom,
+/// 1 + zoom], about the image's centre; bilinear, zero comes in. Random.
+struct Affine {
+  double degrees = 10;  ///< in [0, 180]
+  double zoom = 0.1;    ///< in [0, 0.9]
+  bool operator==(const Affine&) const = default;
+};
 
 void visit_fields(auto& visit, Resize& r) {
   visit("height", r.height, config::between(1, 16384))("width", r.width, config::between(1, 16384));
@@ -56,9 +63,12 @@ void visit_fields(auto& visit, Shift& s) {
   visit("pixels", s.pixels, config::between(0, 1024))("padding", s.padding,
                                                       config::one_of({"zero", "edge"}));
 }
+void visit_fields(auto& visit, Affine& a) {
+  visit("degrees", a.degrees, config::between(0, 180))("zoom", a.zoom, config::between(0, 0.9));
+}
 
-using Transform = std::variant<Resize, Normalise, Flip, Shift>;
-/// "resize", "normalise", "flip" or "shift".
+using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine>;
+/// "resize", "normalise", "flip", "shift" or "affine".
 [[nodiscard]] const char* name_of(const Transform& transform);
 
 /// An ordered list of transforms; a value. In YAML:
