@@ -39,6 +39,7 @@ TEST(Bundle, GivesBackManifestAndTensors) {
   EXPECT_EQ(m.labels, expected.labels);
   EXPECT_EQ(m.metrics, expected.metrics);
   EXPECT_EQ(m.activation, "softmax");
+  EXPECT_EQ(m.loss, "cross_entropy");
   EXPECT_EQ(m.tare_version, checkpoint::tare_version());
   EXPECT_EQ(m.libtorch_version, checkpoint::libtorch_version());
   for (const auto& [name, tensor] : model.state()) {

@@ -29,7 +29,8 @@ inline BundleManifest small_manifest(const Model& model) {
           .transforms = Transforms{Shift{.pixels = 1}, Normalise{.mean = {0.5}, .std = {0.25}}},
           .labels = {"zero", "one", "two"},
           .metrics = {{"accuracy", 0.75}},
-          .activation = "softmax"};
+          .activation = "softmax",
+          .loss = "cross_entropy"};
 }
 
 }  // namespace tare

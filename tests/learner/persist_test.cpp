@@ -207,6 +207,32 @@ TEST(Export, RoundTripsThroughTheRegistry) {
             predictor.manifest().transforms);
 }
 
+TEST(Export, ABundleKeepsTheNameOfItsLossButNoFunction) {
+  const TempDir folder;
+  const auto exported = [&](Loss loss) {
+    LearnerOptions options = quiet(folder);
+    options.loss = std::move(loss);
+    Learner learner(models::make("mlp", {.sample_shape = {8}}), split_points(), std::move(options));
+    learner.export_to(folder / "net.tare", {.destroy = true});
+  };
+  const DatasetPtr test = split_points().test;
+  exported("cross_entropy");
+  const double expected = load_learner(folder / "net.tare", {.test = test, .device = "cpu"})
+                              ->validate(Split::test)
+                              .loss;
+
+  const LossFunction own = [](const at::Tensor& out, const at::Tensor& y) {
+    return torch::cross_entropy_loss(out, y);
+  };
+  exported(own);
+  auto loaded = load_learner(folder / "net.tare", {.test = test, .device = "cpu"});
+  EXPECT_EQ(loaded->get_preds(Split::test).outputs.size(0), test->size());
+  EXPECT_THROW(loaded->validate(Split::test), StateError);
+  EXPECT_NO_THROW(load_learner(folder / "net.tare", {.test = test, .loss = own, .device = "cpu"})
+                      ->validate(Split::test));
+  EXPECT_GT(expected, 0);
+}
+
 TEST(Export, OfAModuleOutsideTheRegistryFillsItAgain) {
   const TempDir folder;
   Learner learner(make_net(), split_points(), quiet(folder));

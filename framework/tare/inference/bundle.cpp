@@ -63,6 +63,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
           {"labels", m.labels},
           {"metrics", metrics},
           {"activation", m.activation},
+          {"loss", m.loss},
           {"digest", checkpoint::to_json(digest)}};
 }
 
@@ -153,6 +154,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
                         .labels = reader.labels(),
                         .metrics = reader.metrics(),
                         .activation = reader.text("activation"),
+                        .loss = reader.text("loss"),
                         .tare_version = reader.text("tare"),
                         .libtorch_version = reader.text("libtorch")};
   if (const Problem problem = find_problem(result); problem.field)

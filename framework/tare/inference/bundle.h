@@ -37,6 +37,8 @@ struct BundleManifest {
   std::vector<BundleMetric> metrics{};
   /// softmax | exp | sigmoid | none: from output to prediction, on dimension 1.
   std::string activation = "none";
+  /// Name of the loss it was trained with; empty: not known, or a function.
+  std::string loss{};
   /// That wrote it; filled in by write_bundle().
   std::string tare_version{}, libtorch_version{};
 };

@@ -70,6 +70,7 @@ void add_manifest(std::ostream& out, const BundleManifest& m) {
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));
   add_line(out, "activation", m.activation);
+  if (!m.loss.empty()) add_line(out, "loss", m.loss);
   if (!m.labels.empty())
     add_line(out, "labels", std::to_string(m.labels.size()) + ": " + joined(m.labels));
   for (const auto& metric : m.metrics)

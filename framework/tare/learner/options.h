@@ -141,7 +141,8 @@ struct ExportOptions {
 };
 
 struct LearnerLoadOptions {
-  DatasetPtr test{};  ///< data for get_preds(Split::test) and validate(Split::test)
+  DatasetPtr test{};           ///< data for get_preds(Split::test) and validate(Split::test)
+  std::optional<Loss> loss{};  ///< unset: the bundle's; one trained with a function names none
   std::string device = "auto";
   int64_t batch = 64;
 };

@@ -20,11 +20,16 @@ std::filesystem::path place_of(const std::string& name, const std::filesystem::p
   return folder / io::checked_name(name, "checkpoint");
 }
 
-// What the loss's activation tells about a loss, for bundles, which know no loss.
-std::string loss_of(const std::string& activation) {
-  if (activation == "softmax") return "cross_entropy";
-  if (activation == "sigmoid") return "bce_with_logits";
-  return activation == "exp" ? "nll" : "mse";
+// A function cannot be written into a bundle: what needs one says so.
+at::Tensor unknown_loss(const at::Tensor&, const at::Tensor&) {
+  throw StateError("learner.loss", "without a loss",
+                   "the bundle was trained with a function: give it as LearnerLoadOptions::loss");
+}
+
+Loss loss_of(const BundleManifest& manifest, const std::optional<Loss>& given) {
+  if (given) return *given;
+  if (manifest.loss.empty()) return LossFunction(unknown_loss);
+  return manifest.loss;
 }
 
 std::vector<Metric> metrics_of(const BundleManifest& manifest) {
@@ -121,7 +126,9 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) 
     if (set->transforms()) manifest.transforms = set->transforms()->deterministic();
   }
   if (!labels.empty()) manifest.labels = labels;
+  const auto named = loss_names();
   manifest.activation = loss.activation_name;
+  manifest.loss = std::ranges::find(named, loss.name) != named.end() ? loss.name : "";
   if (!history.empty()) {
     manifest.metrics = {{"valid_loss", history.back().valid_loss}};
     for (const auto& m : history.back().metrics) manifest.metrics.push_back({m.name, m.value});
@@ -147,7 +154,7 @@ std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model,
     test = transformed(test, manifest.transforms);
   auto learner = std::make_unique<Learner>(
       std::move(model), Splits{.train = {}, .valid = {}, .test = std::move(test)},
-      LearnerOptions{.loss = loss_of(manifest.activation),
+      LearnerOptions{.loss = loss_of(manifest, options.loss),
                      .metrics = metrics_of(manifest),
                      .device = options.device,
                      .batch = options.batch});
