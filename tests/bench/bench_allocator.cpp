@@ -1,19 +1,20 @@
 // The host allocator against LibTorch's default one, in the same process: one pair of 256 bytes,
-// and the blocks of a small training step. Prints the median of the ratios of neighbouring rounds,
-// and the same of the default against itself (A/A): a ratio inside that band is no difference.
+// and the blocks of a small training step. Prints the median of the ratios of neighbouring rounds
+// with its quartiles, and the same of the default against itself (A/A): a ratio inside that band is
+// no difference.
 //   bench_allocator [rounds]    default 41
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
+#include "bench/paired.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/host_allocator.h"
 
+namespace tare::bench {
 namespace {
 
 constexpr int kPairs = 20000;
@@ -40,54 +41,28 @@ void steps(c10::Allocator& allocator) {
 
 using Work = void (*)(c10::Allocator&);
 
-double seconds(Work work, c10::Allocator& allocator) {
-  const auto begin = std::chrono::steady_clock::now();
-  work(allocator);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-struct Spread {
-  double low, median, high;  ///< the quartiles and the middle
-};
-
-Spread spread(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values[values.size() / 4], values[values.size() / 2], values[3 * values.size() / 4]};
-}
-
-/// Time of a over time of b, round by round, the order alternating.
-Spread ratio(Work work, c10::Allocator& a, c10::Allocator& b, int rounds) {
-  std::vector<double> ratios;
-  for (int round = 0; round < rounds; ++round) {
-    const bool a_first = round % 2 == 0;
-    const double first = seconds(work, a_first ? a : b);
-    const double second = seconds(work, a_first ? b : a);
-    ratios.push_back(a_first ? first / second : second / first);
-  }
-  return spread(std::move(ratios));
-}
-
-void report(const char* name, Work work, int allocations, int rounds) {
+void report(const char* name, Work work, int rounds) {
   auto& ours = *c10::GetCPUAllocator();
   auto& theirs = *c10::GetDefaultCPUAllocator();
-  const double nanoseconds = 1e9 / allocations;
-  const Spread control = ratio(work, theirs, theirs, rounds);
-  const Spread measured = ratio(work, ours, theirs, rounds);
-  std::printf(
-      "%-22s %6.1f ns against %6.1f ns a pair   ratio %.3f (%.3f to %.3f)   A/A %.3f (%.3f to "
-      "%.3f)\n",
-      name, seconds(work, ours) * nanoseconds, seconds(work, theirs) * nanoseconds, measured.median,
-      measured.low, measured.high, control.median, control.low, control.high);
+  const auto side = [work](c10::Allocator& a) {
+    return [work, &a] { return seconds([&] { work(a); }); };
+  };
+  print((std::string(name) + ", default against default").c_str(),
+        paired(rounds, side(theirs), side(theirs)));
+  print((std::string(name) + ", ours against default").c_str(),
+        paired(rounds, side(theirs), side(ours)));
 }
 
 }  // namespace
+}  // namespace tare::bench
 
 int main(int argc, char** argv) {
+  using namespace tare::bench;
   const int rounds = argc > 1 ? std::max(3, std::atoi(argv[1])) : 41;
   if (!tare::memory::host_allocator::installed()) return 1;
-  report("256 bytes", pairs, kPairs, rounds);
-  report("step of an MLP", steps, kSteps * 24, rounds);
+  report("20,000 of 256 bytes", pairs, rounds);
+  report("200 steps of an MLP", steps, rounds);
   const tare::memory::PeakScope outer(c10::kCPU), inner(c10::kCPU), innermost(c10::kCPU);
-  report("256 bytes, 3 scopes", pairs, kPairs, rounds);
+  report("20,000, 3 scopes", pairs, rounds);
   return 0;
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/paired.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/checkpoint/safetensors.h"
@@ -49,8 +50,7 @@ Time measured(const std::function<void()>& call) {
 double median(const std::vector<Time>& times, double Time::*which) {
   std::vector<double> values;
   for (const Time& t : times) values.push_back(t.*which);
-  std::ranges::sort(values);
-  return values[values.size() / 2];
+  return bench::quantile(std::move(values), 0.5);
 }
 
 // A value that depends on every page.

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <vector>
 
+#include "bench/paired.h"
 #include "tare/data/digits.h"
 #include "tare/data/loader.h"
 #include "tare/transform/random.h"
@@ -34,12 +35,6 @@ double seconds(const std::function<void()>& work, clockid_t clock = CLOCK_THREAD
   const double begin = now();
   work();
   return now() - begin;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 struct Rows {
@@ -81,7 +76,7 @@ std::vector<double> interleaved(const std::vector<std::function<double()>>& work
   for (int r = 0; r < rounds; ++r)
     for (size_t i = 0; i < works.size(); ++i) times[i].push_back(works[i]());
   std::vector<double> medians;
-  for (auto& t : times) medians.push_back(median(std::move(t)));
+  for (auto& t : times) medians.push_back(tare::bench::quantile(std::move(t), 0.5));
   return medians;
 }
 

@@ -3,24 +3,17 @@
 // tensors go by hand.
 //
 // Run: OMP_NUM_THREADS=1 build/bin/bench_step [rounds]
-#include <ATen/ops/_fused_sgd.h>
-#include <tare/tare.h>
-#include <torch/torch.h>
-
-#include <memory>
-
+#include "bench/hand_loop.h"
 #include "bench/paired.h"
 
 namespace {
 
 using namespace tare;
 
-constexpr int64_t kBatch = 32, kSteps = 500, kWidth = 2048;
+using bench::kBatch;
+using bench::rows;
 
-torch::nn::Sequential small() {
-  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(),
-                               torch::nn::Linear(128, 10));
-}
+constexpr int64_t kSteps = 500, kWidth = 2048;
 
 // 34 MB of weights.
 torch::nn::Sequential large() {
@@ -29,42 +22,13 @@ torch::nn::Sequential large() {
                                torch::nn::Linear(kWidth, kWidth), torch::nn::Linear(kWidth, 10));
 }
 
-DatasetPtr rows(int64_t count) {
-  return tensor_dataset(torch::rand({count, 64}), torch::randint(10, {count}));
-}
-
 double by_hand(const DatasetPtr& set) {
-  auto net = small();
-  std::vector<at::Tensor> parameters = net->parameters(), momenta, gradients;
-  for (const auto& p : parameters) momenta.push_back(torch::zeros_like(p));
-  Loader loader(set, {.batch = kBatch, .shuffle = true});
-  loader.start(0);
-  bool first = true;
-  return bench::seconds([&] {
-    for (Batch batch; loader.next(batch);) {
-      auto loss = torch::cross_entropy_loss(net->forward(batch.input), batch.target);
-      loss.backward();
-      gradients.clear();
-      for (const auto& p : parameters) gradients.push_back(p.grad());
-      at::_fused_sgd_(parameters, gradients, momenta, 0.0, 0.9, 0.05, 0.0, false, false, first);
-      first = false;
-      for (const auto& p : parameters) p.mutable_grad().reset();
-    }
-  });
-}
-
-LearnerOptions options(const char* optimizer) {
-  LearnerOptions o;
-  o.device = "cpu";
-  o.batch = kBatch;
-  o.workers = 0;
-  o.progress = false;
-  o.optimizer = {.kind = optimizer, .lr = 0.05, .weight_decay = 0, .momentum = 0.9};
-  return o;
+  bench::HandLoop loop(set);
+  return bench::seconds([&] { loop.run(); });
 }
 
 double by_learner(const DatasetPtr& set) {
-  Learner learner(small(), {.train = set}, options("sgd"));
+  Learner learner(bench::small_mlp(), {.train = set}, bench::same_training());
   return bench::seconds([&] { learner.fit(1, {.lr = 0.05}); });
 }
 
@@ -87,7 +51,9 @@ double release_by_hand(bool all) {
 }
 
 double release_by_learner(bool all, const DatasetPtr& set) {
-  Learner learner(large(), {.train = set}, options("adamw"));
+  LearnerOptions options = bench::same_training();
+  options.optimizer.kind = "adamw";
+  Learner learner(large(), {.train = set}, options);
   learner.fit(1);
   return bench::seconds([&] { all ? learner.destroy() : learner.purge(); });
 }
@@ -100,7 +66,7 @@ int main(int argc, char** argv) {
   const auto set = rows(kSteps * kBatch), one = rows(kBatch);
   by_hand(set);
   by_learner(set);
-  std::puts("ratio of medians, [quartiles]");
+  std::puts("median of ratios, [quartiles]");
   bench::print("500 steps, by hand against by hand (control)",
                bench::paired(
                    rounds, [&] { return by_hand(set); }, [&] { return by_hand(set); }));

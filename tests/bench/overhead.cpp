@@ -5,61 +5,32 @@
 // Run under callgrind (tests/bench/overhead_test.cpp does, and holds the ratios); each mode's
 // counts are dumped under its name. Every mode runs kWarm + kFew and kWarm + kMany steps; the
 // difference is kMany - kFew steps without start and end.
-#include <ATen/ops/_fused_sgd.h>
-#include <tare/tare.h>
-#include <torch/torch.h>
 #include <valgrind/callgrind.h>
 
-#include <iostream>
+#include "bench/hand_loop.h"
 
 namespace {
 
 using namespace tare;
 
-constexpr int64_t kBatch = 32, kFew = 20, kMany = 120;
+using bench::kBatch;
 
-torch::nn::Sequential make_model() {
-  torch::manual_seed(1);
-  return torch::nn::Sequential(torch::nn::Linear(64, 128), torch::nn::ReLU(),
-                               torch::nn::Linear(128, 10));
-}
+constexpr int64_t kFew = 20, kMany = 120;
 
 DatasetPtr data(int64_t steps) {
   torch::manual_seed(2);
-  return tensor_dataset(torch::rand({steps * kBatch, 64}), torch::randint(10, {steps * kBatch}));
+  return bench::rows(steps * kBatch);
 }
 
-// What somebody who knows LibTorch well would write.
 void by_hand(const DatasetPtr& set) {
-  auto net = make_model();
-  std::vector<at::Tensor> parameters = net->parameters(), momenta, gradients;
-  for (const auto& p : parameters) momenta.push_back(torch::zeros_like(p));
-  Loader loader(set, {.batch = kBatch, .shuffle = true});
-  loader.start(0);
-  double sum = 0;
-  bool first = true;
-  for (Batch batch; loader.next(batch);) {
-    auto loss = torch::cross_entropy_loss(net->forward(batch.input), batch.target);
-    loss.backward();
-    gradients.clear();
-    for (const auto& p : parameters) gradients.push_back(p.grad());
-    at::_fused_sgd_(parameters, gradients, momenta, 0.0, 0.9, 0.05, 0.0, false, false, first);
-    first = false;
-    for (const auto& p : parameters) p.mutable_grad().reset();
-    sum += *loss.const_data_ptr<float>();
-  }
-  if (!(sum > 0)) std::abort();
+  torch::manual_seed(1);
+  if (!(bench::HandLoop(set).run() > 0)) std::abort();
 }
 
 void by_learner(const DatasetPtr& set, const std::vector<CallbackPtr>& callbacks,
                 const std::string& schedule) {
-  LearnerOptions options;
-  options.device = "cpu";
-  options.batch = kBatch;
-  options.workers = 0;
-  options.progress = false;
-  options.optimizer = {.kind = "sgd", .lr = 0.05, .weight_decay = 0, .momentum = 0.9};
-  Learner learner(make_model(), {.train = set}, options);
+  torch::manual_seed(1);
+  Learner learner(bench::small_mlp(), {.train = set}, bench::same_training());
   learner.fit(1, {.lr = 0.05, .schedule = {.kind = schedule}, .callbacks = callbacks});
 }
 
