@@ -94,7 +94,8 @@ std::string help(const Command& command) {
                      command.summary + ".\n\n";
   size_t width = 6;
   const auto label = [](const OptionSpec& o) {
-    return "--" + o.name + (o.value.empty() ? "" : " " + o.value);
+    if (o.value.empty()) return "--" + o.name;
+    return "--" + o.name + (o.implicit.empty() ? " " + o.value : "[=" + o.value + "]");
   };
   for (const auto& option : command.options) width = std::max(width, label(option).size());
   for (const auto& option : command.options) {
@@ -105,6 +106,26 @@ std::string help(const Command& command) {
   for (const auto& example : command.examples) text += "  " + example + '\n';
   return text;
 }
+
+namespace {
+
+// `--name word` as `--name=word` where the word is the option's implicit value: the parser would
+// take it for an argument.
+std::vector<std::string> join_implicit(const Command& command, int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 0; i < argc; ++i) {
+    const auto joins = [&](const OptionSpec& o) {
+      return !o.implicit.empty() && words.back() == "--" + o.name && argv[i] == o.implicit;
+    };
+    if (i > 0 && std::ranges::any_of(command.options, joins))
+      words.back() += "=" + std::string(argv[i]);
+    else
+      words.emplace_back(argv[i]);
+  }
+  return words;
+}
+
+}  // namespace
 
 Arguments parse(const Command& command, int argc, const char* const* argv) {
   for (int i = 0; i < argc; ++i) {
@@ -117,15 +138,19 @@ Arguments parse(const Command& command, int argc, const char* const* argv) {
   cxxopts::Options options("tare " + command.name);
   auto add = options.add_options();
   for (const auto& o : command.options) {
+    const auto value = cxxopts::value<std::string>();
     if (o.value.empty())
       add(o.name, o.help);
     else
-      add(o.name, o.help, cxxopts::value<std::string>());
+      add(o.name, o.help, o.implicit.empty() ? value : value->implicit_value(o.implicit));
   }
   add("positional", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"positional"});
   try {
-    const auto result = options.parse(argc, argv);
+    const auto words = join_implicit(command, argc, argv);
+    std::vector<const char*> pointers;
+    for (const auto& word : words) pointers.push_back(word.c_str());
+    const auto result = options.parse(static_cast<int>(pointers.size()), pointers.data());
     std::map<std::string, std::string> values;
     for (const auto& o : command.options) {
       if (result.count(o.name))
