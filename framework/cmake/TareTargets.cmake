@@ -14,6 +14,13 @@ function(tare_compile_options target)
   endif()
 endfunction()
 
+# tare_library(TARGET NAME): known as tare::NAME, here and where it is installed.
+function(tare_library target name)
+  add_library(tare::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY TARE_LIBRARIES ${target})
+endfunction()
+
 # tare_room(NAME SOURCES a.cpp ... [DEPENDS room ...] [PUBLIC lib ...] [PRIVATE lib ...])
 # Makes the library tare_NAME with the alias tare::NAME. A room without SOURCES is headers only.
 function(tare_room name)
@@ -31,8 +38,7 @@ function(tare_room name)
     add_library(tare_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  add_library(tare::${name} ALIAS tare_${name})
-  set_target_properties(tare_${name} PROPERTIES EXPORT_NAME ${name})
+  tare_library(tare_${name} ${name})
   target_compile_features(tare_${name} ${scope} cxx_std_20)
   target_include_directories(tare_${name} ${scope}
     "$<BUILD_INTERFACE:${tare_SOURCE_DIR}/framework>" "$<BUILD_INTERFACE:${tare_SOURCE_DIR}>"
