@@ -4,6 +4,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/memory_log.h"
 #include "tare/callback/monitor.h"

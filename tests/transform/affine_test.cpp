@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/affine_grid_generator.h>
 #include <ATen/ops/equal.h>

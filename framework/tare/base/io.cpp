@@ -298,6 +298,12 @@ std::vector<std::string> recover_directory(const fs::path& path) {
   return done;
 }
 
+void move(const fs::path& from, const fs::path& to) {
+  io::remove_all(to);
+  rename_checked(from, to);
+  flush_folder(folder_of(to));
+}
+
 void make_directories(const fs::path& path) {
   std::error_code ignored;
   if (path.empty() || fs::is_directory(path, ignored)) return;

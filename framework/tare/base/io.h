@@ -92,6 +92,10 @@ void write_directory_atomically(const std::filesystem::path& path,
 /// it removed or restored.
 std::vector<std::string> recover_directory(const std::filesystem::path& path);
 
+/// Gives a file or a tree another name on the same file system, in the place of what is there, and
+/// flushes the folder.
+void move(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Makes the directory and its missing parents, and flushes the folders that got an entry.
 void make_directories(const std::filesystem::path& path);
 /// Removes a file or a whole tree; what is not there is no error. Links are removed, never

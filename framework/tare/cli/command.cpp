@@ -23,7 +23,8 @@ const std::vector<Command>& commands() {
        "RECIPE [key=value ...]",
        1,
        {{"json", "FILE", "also write the report as JSON"},
-        {"dry-run", "", "two steps per phase, nothing saved: prints the peaks"}},
+        {"dry-run", "", "two steps per phase, nothing saved: prints the peaks"},
+        {"resume", "auto", "go on with an unfinished run; auto: or start anew", "always"}},
        {"tare run recipes/configs/digits/staged.yaml batch=256 phases.2.epochs=2"},
        run_command},
       {"ls",
@@ -109,13 +110,14 @@ std::string help(const Command& command) {
 
 namespace {
 
-// `--name word` as `--name=word` where the word is the option's implicit value: the parser would
-// take it for an argument.
+// `--name word` as `--name=word` where the option may stand bare and the word is one that it takes:
+// the parser would take it for an argument.
 std::vector<std::string> join_implicit(const Command& command, int argc, const char* const* argv) {
   std::vector<std::string> words;
   for (int i = 0; i < argc; ++i) {
     const auto joins = [&](const OptionSpec& o) {
-      return !o.implicit.empty() && words.back() == "--" + o.name && argv[i] == o.implicit;
+      return !o.implicit.empty() && words.back() == "--" + o.name &&
+             (argv[i] == o.value || argv[i] == o.implicit);
     };
     if (i > 0 && std::ranges::any_of(command.options, joins))
       words.back() += "=" + std::string(argv[i]);

@@ -14,9 +14,9 @@ struct OptionSpec {
   std::string name;   ///< long name without dashes
   std::string value;  ///< placeholder of its value, e.g. "FILE"; empty: a flag
   std::string help;   ///< one line
-  /// The value taken when the option stands bare: `--name`, `--name=VALUE` and `--name <implicit>`
-  /// are allowed then, and any other word behind it is an argument of its own. Empty: a value must
-  /// be given.
+  /// The value taken when the option stands bare, so that `--name`, `--name=WORD` and `--name WORD`
+  /// are allowed where WORD is `value` or this; any other word behind it is an argument of its own.
+  /// Empty: a value must be given.
   std::string implicit{};
 };
 

@@ -1,5 +1,6 @@
 #include <iostream>
 
+#include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
@@ -8,18 +9,38 @@
 #include "tare/recipe/run.h"
 
 namespace tare::cli {
+namespace {
+
+Resume resume_of(const Arguments& arguments) {
+  if (!arguments.has("resume")) return Resume::never;
+  const std::string value = arguments.get("resume");
+  if (value == "auto") return Resume::automatic;
+  if (value == "always") return Resume::always;
+  throw ConfigError("tare run",
+                    "--resume stands alone or with auto, got '" + printable(value) + "'");
+}
+
+}  // namespace
 
 int run_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   init();
   const InterruptScope interrupts;
-  const RunReport report =
-      run_recipe(recipe, {.out = &std::cout, .dry_run = arguments.has("dry-run")});
+  const RunReport report = run_recipe(
+      recipe,
+      {.out = &std::cout, .resume = resume_of(arguments), .dry_run = arguments.has("dry-run")});
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
-  if (report.reason != StopReason::interrupted) return kSuccess;
-  log::warning("stopped by a signal after the step in flight");
-  return 128 + interrupts.signal();
+  if (report.unsaved)
+    log::error("the last checkpoint could not be written: see the warnings above");
+  if (report.reason == StopReason::interrupted) {
+    log::warning(report.unsaved
+                     ? "stopped by a signal after the step in flight"
+                     : "stopped by a signal after the step in flight, with a checkpoint; "
+                       "--resume goes on from there");
+    return 128 + interrupts.signal();
+  }
+  return report.unsaved ? kIo : kSuccess;
 }
 
 }  // namespace tare::cli

@@ -43,7 +43,7 @@ FitResult Learner::fit(int64_t epochs, FitOptions options) {
   plan.rates = options.lr ? options.lr->per_group(static_cast<int64_t>(groups))
                           : std::vector<double>(groups, p.base_rate());
   plan.schedule = options.schedule;
-  return start(std::move(plan), std::move(options.callbacks), "learner.fit");
+  return start({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit");
 }
 
 FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
@@ -52,7 +52,7 @@ FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
   plan.epochs = epochs;
   plan.rates = options.max_lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
   plan.schedule = {.kind = "one_cycle", .one_cycle = options.shape};
-  return start(std::move(plan), std::move(options.callbacks), "learner.fit_one_cycle");
+  return start({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit_one_cycle");
 }
 
 bool Learner::can_resume() const { return parts("learner.can_resume").pending.has_value(); }
@@ -63,13 +63,13 @@ FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
     throw StateError("learner.resume", "without an unfinished fit",
                      "load a checkpoint that was saved inside a fit");
   }
-  FitPlan plan = *p.pending;
-  return start(std::move(plan), std::move(callbacks), "learner.resume");
+  return start(*p.pending, std::move(callbacks), "learner.resume");
 }
 
-FitResult Learner::start(FitPlan plan, std::vector<CallbackPtr> callbacks, const char* call) {
+FitResult Learner::start(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call) {
   Parts& p = *parts_;
   const std::string where = call;
+  const FitPlan& plan = work.plan;
   if (plan.epochs <= 0)
     throw ConfigError(where, "epochs must be > 0, got " + std::to_string(plan.epochs));
   plan.schedule.check();
@@ -80,7 +80,9 @@ FitResult Learner::start(FitPlan plan, std::vector<CallbackPtr> callbacks, const
   }
   p.ensure_optimizer().prepare();
 
-  Run run{.plan = std::move(plan), .callbacks = p.options.callbacks, .context = {.learner = *this}};
+  Run run{.plan = std::move(work.plan),
+          .callbacks = p.options.callbacks,
+          .context = {.learner = *this}};
   run.callbacks.insert(run.callbacks.end(), callbacks.begin(), callbacks.end());
   if (p.progress) run.callbacks.push_back(p.progress);
   run.loader = std::make_unique<Loader>(data, LoaderOptions{.batch = p.options.batch,
@@ -89,7 +91,9 @@ FitResult Learner::start(FitPlan plan, std::vector<CallbackPtr> callbacks, const
                                                             .workers = p.options.workers,
                                                             .seed = p.options.seed,
                                                             .training = true});
-  p.restore_callbacks(run);
+  restore(work.callbacks, run.callbacks);
+  run.snapshot.prepare(p.model, p.device);
+  run.meter.prepare(p.device);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
   return this->run(run);
 }
@@ -120,9 +124,8 @@ FitResult Learner::run(Run& run) {
   }
   run.release_step();
   p.pending.reset();
-  if (run.interrupted) {  // for save() and resume()
-    p.pending = run.current_plan();
-    p.callback_states = run.callback_states();
+  if (run.interrupted) {
+    p.keep_position(run);
     clear_interrupt();
   }
   run.result.epochs = run.plan.rows;
@@ -171,15 +174,15 @@ void Learner::train_batch(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   apply_schedule(run.plan, c.steps, *p.optimizer, c);
+  run.snapshot.take();
   if (run.allows(&Callback::before_batch, Action::skip)) {
     forward(run);
     if (run.allows(&Callback::after_loss, Action::skip)) {
       backward(run);
       if (run.allows(&Callback::after_backward, Action::skip)) step(run);
     }
-    run.meter.add(c.loss, c.data.size());
   }
-  ++run.plan.batch;
+  if (run.snapshot.taken()) run.count_batch();  // without a step
   run.allows(&Callback::after_batch, Action::stop_epoch);
   run.release_step();
 }
@@ -210,6 +213,7 @@ void Learner::step(Run& run) {
   Parts& p = *parts_;
   const Phase phase(PhaseKind::step);
   p.optimizer->step();
+  run.count_batch();
   run.context.step = ++run.plan.step;
   if (run.allows(&Callback::after_step, Action::skip)) p.optimizer->zero_grad();
 }
@@ -234,23 +238,26 @@ void Learner::close_epoch(Run& run) {
   ++run.plan.epoch;
   run.plan.batch = 0;
   run.plan.rows.push_back(run.context.row);
+  p.history.push_back(run.context.row);
   run.closing = true;
   run.allows(&Callback::after_epoch, Action::stop_fit);
   run.closing = false;
-  run.plan.rows.back() = run.context.row;  // with the columns that callbacks added
-  p.history.push_back(run.context.row);
+  run.plan.rows.back() = p.history.back() = run.context.row;  // with columns that callbacks added
 }
 
-// Leaves a usable Learner behind and nothing of the failed step; the caller rethrows.
+// Leaves the Learner as it was before the failed step, and nothing of that step; the caller
+// rethrows. resume() does the step again.
 void Learner::abandon(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   c.error = std::current_exception();
   run.loader->stop();
+  run.snapshot.restore();
   for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit})
     run.notify_quietly(event);
   run.release_step();
   p.optimizer->zero_grad();
+  p.keep_position(run);
   memory::flush_ready_queue();
 }
 

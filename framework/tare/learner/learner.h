@@ -13,7 +13,7 @@
 namespace tare {
 
 class Bundle;
-struct FitPlan;
+struct Unfinished;
 
 /// Owns a model and everything its training needs, and gives each of it back at a known line of
 /// code.
@@ -22,9 +22,11 @@ struct FitPlan;
 /// and destroy from inside a callback, and any call but destroy() on a destroyed Learner, throw
 /// StateError. A Learner without data or without an optimizer is no state: what needs them says so.
 ///
-/// After an exception from any call the Learner is ready again, holds no tensor of the failed step,
-/// and its weights and optimizer are those after the last whole step. Not thread-safe. The address
-/// is its identity: neither copied nor moved.
+/// After an exception from any call the Learner is ready again and holds no tensor of the failed
+/// step; weights, buffers, optimizer state and random generators are those after the last whole
+/// step, and resume() goes on from there. (A torch::optim optimizer that runs out of memory inside
+/// its own step may have moved some weights.) Not thread-safe. The address is its identity: neither
+/// copied nor moved.
 class Learner final : public Accountable, private Trainee {
  public:
   /// Takes the model (a registry model or any torch::nn holder) and moves it to the device. Throws
@@ -41,9 +43,9 @@ class Learner final : public Accountable, private Trainee {
   FitResult fit(int64_t epochs, FitOptions options = {});
   /// fit() along fastai's one-cycle curve of rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});
-  /// Goes on with a fit from the step at which the loaded checkpoint was saved inside it; equals
-  /// the undisturbed run, bit for bit on the CPU. Callbacks are given again; those of the same name
-  /// get their state back.
+  /// Goes on with a fit that an interrupt or an exception ended, or from the step at which the
+  /// loaded checkpoint was saved inside it; equals the undisturbed run, bit for bit on the CPU.
+  /// Callbacks are given again; those of the same name get their state back.
   FitResult resume(std::vector<CallbackPtr> callbacks = {});
   [[nodiscard]] bool can_resume() const;
 
@@ -132,7 +134,7 @@ class Learner final : public Accountable, private Trainee {
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running
-  FitResult start(FitPlan plan, std::vector<CallbackPtr> callbacks, const char* call);
+  FitResult start(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call);
   FitResult run(Run& run);
   void train_epoch(Run& run);
   bool next_batch(Run& run);

@@ -121,6 +121,7 @@ Ledger Learner::ledger() const {
     all.add(Category::batch, "target", run.context.data.target);
     all.add(Category::activations, "output", run.context.output);
     all.add(Category::activations, "loss", run.context.loss);
+    for (const auto& copy : run.snapshot.copies()) all.add(Category::workspace, "snapshot", copy);
     for (const auto& callback : run.callbacks) callback->account(all);
   }
   return all;

@@ -9,7 +9,15 @@
 
 namespace tare {
 
-void LossMeter::reset() { *this = LossMeter(); }
+void LossMeter::prepare(c10::Device device) {
+  if (!device.is_cpu()) device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
+}
+
+void LossMeter::reset() {
+  sum_ = 0;
+  samples_ = 0;
+  if (device_sum_.defined()) device_sum_.zero_();
+}
 
 void LossMeter::add(const at::Tensor& loss, int64_t samples) {
   samples_ += samples;
@@ -81,14 +89,9 @@ void Learner::Parts::check_first(const at::Tensor& output, const Batch& batch) {
   checked_batch = true;
 }
 
-// Callbacks get back what they had in the checkpoint, by name.
-void Learner::Parts::restore_callbacks(Run& fit) {
-  for (const auto& [name, state] : callback_states) {
-    for (const auto& callback : fit.callbacks) {
-      if (callback->name() == name) callback->load_state(state);
-    }
-  }
-  callback_states.clear();
+void Learner::Parts::keep_position(const Run& fit) {
+  pending.reset();
+  if (!fit.plan.finished()) pending = {fit.current_plan(), states_of(fit.callbacks)};
 }
 
 FitPlan Learner::Run::current_plan() const {
@@ -97,15 +100,6 @@ FitPlan Learner::Run::current_plan() const {
   now.loss_samples = meter.samples();
   if (closing) now.rows.back() = context.row;
   return now;
-}
-
-std::vector<std::pair<std::string, std::string>> Learner::Run::callback_states() const {
-  std::vector<std::pair<std::string, std::string>> states;
-  for (const auto& callback : callbacks) {
-    if (auto state = callback->state(); !state.empty())
-      states.emplace_back(callback->name(), std::move(state));
-  }
-  return states;
 }
 
 void Learner::Run::notify_quietly(EventMethod event) {
@@ -117,6 +111,12 @@ void Learner::Run::notify_quietly(EventMethod event) {
                  "' failed while the fit was ending: " + second.what());
     }
   }
+}
+
+void Learner::Run::count_batch() {
+  if (context.loss.defined()) meter.add(context.loss, context.data.size());
+  ++plan.batch;
+  snapshot.drop();
 }
 
 void Learner::Run::release_step() {

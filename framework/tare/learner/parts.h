@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tare/callback/recorder.h"
@@ -12,6 +11,7 @@
 #include "tare/inference/bundle.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/rng.h"
+#include "tare/learner/step_snapshot.h"
 #include "tare/learner/train_state.h"
 
 namespace tare {
@@ -20,6 +20,8 @@ namespace tare {
 /// each step.
 class LossMeter {
  public:
+  /// Makes room for the sum on a device, so that add() allocates nothing.
+  void prepare(c10::Device device);
   void reset();
   void add(const at::Tensor& loss, int64_t samples);
   [[nodiscard]] double mean() const;
@@ -48,14 +50,13 @@ struct Learner::Parts {
   double made_with_rate = 0;
   std::vector<EpochRow> history;
   int64_t epochs_done =
-      0;  ///< over the Learner's life: numbers the rows, seeds the order of samples
+      0;              ///< over the Learner's life: numbers the rows, seeds the order of samples
+  int64_t saves = 0;  ///< checkpoints written, over the Learner's life
   bool checked_batch = false;  ///< the first batch's target was compared with the model's output
   bool running = false;
-  CallbackPtr progress;            ///< behind all others, so that it shows the columns they add
-  Run* run = nullptr;              ///< the fit under way, for save() from a callback
-  std::optional<FitPlan> pending;  ///< of a checkpoint saved inside a fit, for resume()
-  std::vector<std::pair<std::string, std::string>>
-      callback_states;                   ///< of that checkpoint, by name
+  CallbackPtr progress;               ///< behind all others, so that it shows the columns they add
+  Run* run = nullptr;                 ///< the fit under way, for save() from a callback
+  std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< what load_learner() opened
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
@@ -66,7 +67,8 @@ struct Learner::Parts {
   Evaluation evaluate(const DatasetPtr& set);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
   void check_first(const at::Tensor& output, const Batch& batch);
-  void restore_callbacks(Run& fit);
+  /// Keeps where a fit stopped, for save() and resume().
+  void keep_position(const Run& fit);
   [[nodiscard]] TrainState train_state() const;
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
 };
@@ -77,6 +79,7 @@ struct Learner::Run {
   FitContext context;
   std::unique_ptr<Loader> loader{};
   LossMeter meter{};
+  StepSnapshot snapshot{};
   FitResult result{};
   Action action = Action::proceed;  ///< the strongest answer since it was last looked at
   bool interrupted = false;
@@ -90,9 +93,11 @@ struct Learner::Run {
     return answer < least;
   }
   void notify_quietly(EventMethod event);
+  /// From here on the batch counts: weights, running statistics, mean loss and position belong
+  /// together. Allocates nothing.
+  void count_batch();
   /// The plan with the epoch under way, as a checkpoint needs it.
   [[nodiscard]] FitPlan current_plan() const;
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> callback_states() const;
   void release_step();
 };
 

@@ -2,6 +2,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/checkpoint/match.h"
 #include "tare/inference/bundle.h"
@@ -44,15 +45,17 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
 }  // namespace
 
 TrainState Learner::Parts::train_state() const {
-  TrainState state{.epochs_done = epochs_done,
-                   .history = history,
-                   .plan = pending,
-                   .callbacks = callback_states};
-  if (!run) return state;
-  state.plan = run->current_plan();
-  if (run->closing) state.history.push_back(run->context.row);
-  state.callbacks = run->callback_states();
-  if (state.plan->finished()) state.plan.reset();
+  TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
+  if (run) {  // save() from a callback
+    if (run->closing) state.history.back() = run->context.row;
+    if (!run->plan.finished()) state.plan = run->current_plan();
+    state.callbacks = states_of(run->callbacks);
+  } else if (pending) {
+    state.plan = pending->plan;
+    state.callbacks = pending->callbacks;
+  } else {
+    state.callbacks = states_of(options.callbacks);
+  }
   return state;
 }
 
@@ -65,6 +68,7 @@ void Learner::save(const std::string& name) {
                     .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
                     .extra = rng_state(p.device),
                     .state = to_json(p.train_state())});
+  ++p.saves;
 }
 
 LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
@@ -84,7 +88,8 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
                       "is for another number of layer groups");
   }
 
-  // From here on only the optimizer can refuse, and it does so before it changes anything.
+  // From here on only a callback or the optimizer can refuse, before anything has changed.
+  if (options.with_opt) restore(state.callbacks, p.options.callbacks);
   LoadReport report;
   if (options.with_opt && loaded.has_optimizer) {
     report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
@@ -101,11 +106,31 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
 
   set_rng_state(p.device, loaded.extra);
   p.epochs_done = state.epochs_done;
+  p.saves = state.saves;
   p.history = std::move(state.history);
-  p.pending = std::move(state.plan);
-  p.callback_states = std::move(state.callbacks);
+  if (state.plan) p.pending = {std::move(*state.plan), std::move(state.callbacks)};
   report.resumable = p.pending.has_value();
   return report;
+}
+
+std::optional<CheckpointInfo> newest_checkpoint(const std::filesystem::path& folder,
+                                                const std::vector<std::string>& names) {
+  std::optional<CheckpointInfo> newest;
+  std::exception_ptr damaged;
+  for (const auto& name : names) {
+    const auto path = folder / io::checked_name(name, "checkpoint");
+    if (!checkpoint::exists(path)) continue;
+    try {
+      TrainState state = train_state_from_json(checkpoint::load(path).state, path);
+      if (newest && newest->saves >= state.saves) continue;
+      newest = {name, state.saves, state.plan.has_value(), std::move(state.callbacks)};
+    } catch (const FormatError& error) {
+      log::warning(error.what() + std::string("; looking for the one before"));
+      damaged = std::current_exception();
+    }
+  }
+  if (!newest && damaged) std::rethrow_exception(damaged);
+  return newest;
 }
 
 void Learner::restore_weights(const std::string& name) {

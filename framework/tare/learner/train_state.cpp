@@ -126,8 +126,26 @@ FitPlan plan_from(const Reader& reader) {
 
 }  // namespace
 
+std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks) {
+  std::vector<CallbackState> states;
+  for (const auto& callback : callbacks) {
+    if (auto state = callback->state(); !state.empty())
+      states.push_back({callback->name(), std::move(state)});
+  }
+  return states;
+}
+
+void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks) {
+  for (const auto& saved : states) {
+    for (const auto& callback : callbacks) {
+      if (callback->name() == saved.name) callback->load_state(saved.state);
+    }
+  }
+}
+
 std::string to_json(const TrainState& state) {
   json value{{"epochs_done", state.epochs_done},
+             {"saves", state.saves},
              {"history", rows_to_json(state.history)},
              {"callbacks", json::array()}};
   for (const auto& [name, text] : state.callbacks)
@@ -152,9 +170,10 @@ TrainState train_state_from_json(const std::string& text, const std::filesystem:
   const Reader reader(value, "state", path);
   TrainState state;
   state.epochs_done = reader.count("epochs_done");
+  state.saves = reader.count("saves");
   state.history = rows_from(reader, "history");
   for (const auto& item : reader.list("callbacks"))
-    state.callbacks.emplace_back(item.text("name"), item.text("state"));
+    state.callbacks.push_back({item.text("name"), item.text("state")});
   if (reader.has("fit")) state.plan = plan_from(reader.object("fit"));
   return state;
 }

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tare/callback/callback.h"
@@ -26,13 +25,43 @@ struct FitPlan {
   [[nodiscard]] bool finished() const { return epoch >= epochs; }
 };
 
+/// What a callback gave for a checkpoint.
+struct CallbackState {
+  std::string name{};
+  std::string state{};
+};
+/// Of those that have one.
+[[nodiscard]] std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks);
+/// Gives each of `callbacks` the state of its name, where there is one. Throws what it throws.
+void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks);
+
+/// A fit that is not finished: what resume() goes on from.
+struct Unfinished {
+  FitPlan plan{};
+  std::vector<CallbackState> callbacks{};
+};
+
 struct TrainState {
   int64_t epochs_done =
-      0;  ///< over the Learner's life: numbers the rows, seeds the order of samples
+      0;              ///< over the Learner's life: numbers the rows, seeds the order of samples
+  int64_t saves = 0;  ///< checkpoints written so far, this one included: tells which is newer
   std::vector<EpochRow> history{};
-  std::optional<FitPlan> plan{};                                 ///< of a fit that is not finished
-  std::vector<std::pair<std::string, std::string>> callbacks{};  ///< name, state
+  std::optional<FitPlan> plan{};           ///< of a fit that is not finished
+  std::vector<CallbackState> callbacks{};  ///< of that fit, or those that every fit has
 };
+
+/// What a checkpoint says of itself.
+struct CheckpointInfo {
+  std::string name{};
+  int64_t saves = 0;        ///< the higher, the newer
+  bool unfinished = false;  ///< saved inside a fit: resume() goes on from there
+  std::vector<CallbackState> callbacks{};
+};
+/// The newest of the checkpoints `names` in `folder` that verifies, every byte of it; unset where
+/// there is none. One that does not verify is passed over with a warning saying why; where none
+/// does, the FormatError comes out. Throws IoError.
+[[nodiscard]] std::optional<CheckpointInfo> newest_checkpoint(
+    const std::filesystem::path& folder, const std::vector<std::string>& names);
 
 [[nodiscard]] std::string to_json(const TrainState& state);
 /// Throws FormatError(operation, path) naming the field that is missing, of another type or out of

@@ -57,6 +57,7 @@ struct RecipeOptions {
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   int64_t batch = 128;                    ///< samples per optimizer step, >= 1
   int64_t workers = 1;                    ///< loader threads
+  int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};
   ModelChoice model{};
   std::string loss = "cross_entropy";
@@ -70,8 +71,9 @@ struct RecipeOptions {
 void visit_fields(auto& visit, RecipeOptions& o) {
   visit("name", o.name)("seed", o.seed)("device", o.device)("folder", o.folder)(
       "batch", o.batch, config::at_least(1))("workers", o.workers, config::between(0, 256))(
-      "data", o.data)("model", o.model)("loss", o.loss)("metrics", o.metrics)(
-      "optimizer", o.optimizer)("phases", o.phases)("test", o.test)("export", o.export_to);
+      "save_every", o.save_every, config::at_least(0))("data", o.data)("model", o.model)(
+      "loss", o.loss)("metrics", o.metrics)("optimizer", o.optimizer)("phases", o.phases)(
+      "test", o.test)("export", o.export_to);
 }
 
 /// Reads a recipe file with `key=value` overrides applied, and checks what can be checked without

@@ -6,17 +6,21 @@
 #include <ostream>
 
 #include "tare/base/bytes.h"
+#include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
+#include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
 #include "tare/callback/progress.h"
 #include "tare/config/node.h"
 #include "tare/data/datasets.h"
 #include "tare/experiment/experiment.h"
+#include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
-#include "tare/memory/process.h"
+#include "tare/recipe/position.h"
+#include "tare/recipe/resume.h"
 
 namespace tare {
 namespace {
@@ -43,29 +47,41 @@ class Runner {
       : recipe_(recipe),
         options_(options),
         device_(memory::parse_device(recipe.device)),
-        folder_(recipe.folder / recipe.name) {}
+        folder_(recipe.folder / recipe.name),
+        autosave_(std::make_shared<Autosave>(recipe.save_every)) {}
 
   RunReport run() {
     const auto start = Clock::now();
     report_.name = recipe_.name;
     report_.device = device_.str();
     const int64_t before = tracked(device_);
-    write_config();
+    const auto lock = open_folder();
     at::manual_seed(recipe_.seed);
     run_learner();
     report_.residual_bytes = tracked(device_) - before;
     report_.process_bytes = memory::backend(device_).usage().process_bytes;
     report_.seconds = seconds_since(start);
+    report_.unsaved = autosave_->failed();
+    close_folder();
     print_end();
     return std::move(report_);
   }
 
  private:
-  // The run's own copy of its configuration, with every default and override in it.
-  void write_config() const {
-    if (options_.dry_run) return;
+  [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
+    if (options_.dry_run) return {};
     io::make_directories(folder_);
+    auto lock = std::make_unique<io::FolderLock>(folder_);
+    from_ = find_resumable(recipe_, folder_, options_.resume);
+    // The run's own copy of its configuration, with every default and override in it.
     io::write_atomically(folder_ / "recipe.yaml", config::to_yaml(config::to_node(recipe_)));
+    return lock;
+  }
+
+  void close_folder() const {
+    if (options_.dry_run) return;
+    io::write_atomically(folder_ / "report.json", to_json(report_) + '\n');
+    if (report_.reason == StopReason::finished) remove_autosaves(folder_);
   }
 
   // Classes and sample shape that the recipe leaves open are those of its data.
@@ -88,14 +104,32 @@ class Runner {
     options.workers = recipe_.workers;
     options.folder = folder_;
     options.progress = false;
+    if (!options_.dry_run) options.callbacks = {position_, autosave_};
     Learner learner(make_model(), {}, std::move(options));
     if (options_.out)
       *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
-    for (size_t i = 0; i < recipe_.phases.size() && report_.reason != StopReason::interrupted; ++i)
+    if (from_) go_on(learner);
+    for (size_t i = position_->done().size(); i < recipe_.phases.size(); ++i) {
       run_phase(learner, i);
-    if (report_.reason == StopReason::interrupted || options_.dry_run) return;
+      if (report_.reason == StopReason::interrupted) return;
+    }
+    if (options_.dry_run) return;
     test_and_export(learner);
     learner.destroy();
+  }
+
+  // Where the checkpoint was saved inside a fit, its phase loads it, once all else is as it was.
+  void go_on(Learner& learner) {
+    restore(from_->callbacks, {position_});
+    report_.resumed_from = from_->name;
+    report_.phases = position_->done();
+    under_way_ = from_->unfinished;
+    if (!under_way_) learner.load(from_->name);
+    if (options_.out) {
+      *options_.out << "goes on from " << from_->name << ": " << position_->done().size() << " of "
+                    << recipe_.phases.size() << " phases are done"
+                    << (under_way_ ? ", the next one is under way\n\n" : "\n\n");
+    }
   }
 
   [[nodiscard]] DataOptions data_of(const PhaseOptions& phase) const {
@@ -110,32 +144,59 @@ class Runner {
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
+    const bool under_way = std::exchange(under_way_, false);
     PhaseReport result{.name = phase.name.empty() ? "phase " + std::to_string(index) : phase.name};
     const auto start = Clock::now();
     Experiment stage(result.name, learner, {.out = options_.out});
-    prepare(learner, phase);
+    if (!under_way) prepare_weights(learner, phase);
+    freeze(learner, phase);
     auto data = datasets::make(data_of(phase));
     if (options_.out) *options_.out << data.description << '\n';
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
-    const FitResult fit = learner.fit(
-        options_.dry_run ? 1 : phase.epochs,
-        {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(result.name)});
-    if (fit.reason == StopReason::interrupted) report_.reason = fit.reason;
+    const FitResult fit =
+        under_way ? resume(learner, result.name) : train(learner, phase, result.name);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
-    if (!phase.clear_opt) learner.purge(false);
-    const bool save =
-        !phase.save.empty() && !options_.dry_run && fit.reason != StopReason::interrupted;
-    if (save) learner.save(phase.save);
+    if (fit.reason == StopReason::interrupted) {
+      report_.reason = fit.reason;
+      autosave(learner);
+    } else {
+      if (!phase.clear_opt) learner.purge(false);
+      if (!phase.save.empty() && !options_.dry_run) learner.save(phase.save);
+    }
     weigh(stage, result);
     result.seconds = seconds_since(start);
     print(result);
-    report_.phases.push_back(std::move(result));
+    report_.phases.push_back(result);
+    if (report_.reason == StopReason::interrupted) return;
+    position_->add(std::move(result));
+    autosave(learner);
+    if (!interrupt_requested()) return;  // between two phases
+    report_.reason = StopReason::interrupted;
+    clear_interrupt();
   }
 
-  void prepare(Learner& learner, const PhaseOptions& phase) const {
+  void autosave(Learner& learner) {
+    if (options_.dry_run) return;
+    autosave_->write([&](const std::string& name) { learner.save(name); });
+  }
+
+  FitResult train(Learner& learner, const PhaseOptions& phase, const std::string& name) const {
+    return learner.fit(options_.dry_run ? 1 : phase.epochs,
+                       {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(name)});
+  }
+
+  FitResult resume(Learner& learner, const std::string& name) {
+    learner.load(from_->name);
+    return learner.resume(callbacks(name));
+  }
+
+  void prepare_weights(Learner& learner, const PhaseOptions& phase) const {
     if (!phase.load.empty() && !options_.dry_run) learner.load(phase.load, {.with_opt = false});
     if (phase.reset_head) models::reset_head(learner.model());
+  }
+
+  void freeze(Learner& learner, const PhaseOptions& phase) const {
     const FreezeReport frozen = learner.freeze_to(phase.freeze_to);
     if (options_.out) *options_.out << frozen.str() << '\n';
   }
@@ -210,6 +271,10 @@ class Runner {
   const RunOptions& options_;
   c10::Device device_;
   std::filesystem::path folder_;
+  std::shared_ptr<Position> position_ = std::make_shared<Position>();
+  std::shared_ptr<Autosave> autosave_;
+  std::optional<CheckpointInfo> from_;
+  bool under_way_ = false;  // the next phase goes on inside its fit
   RunReport report_;
 };
 

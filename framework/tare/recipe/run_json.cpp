@@ -1,7 +1,7 @@
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include "tare/recipe/run_json.h"
 
-#include "tare/recipe/run.h"
+#include <cmath>
+#include <limits>
 
 namespace tare {
 namespace {
@@ -13,20 +13,42 @@ ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
 
-ordered_json metrics_json(const std::vector<MetricValue>& metrics) {
+double number_from(const ordered_json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+ordered_json metrics_to_json(const std::vector<MetricValue>& metrics) {
   ordered_json object = ordered_json::object();
   for (const auto& m : metrics) object[m.name] = number(m.value);
   return object;
 }
 
-ordered_json phase_json(const PhaseReport& phase) {
+ordered_json row_to_json(const EpochRow& row) {
+  return {{"epoch", row.epoch},
+          {"train_loss", number(row.train_loss)},
+          {"valid_loss", number(row.valid_loss)},
+          {"metrics", metrics_to_json(row.metrics)},
+          {"seconds", row.seconds},
+          {"samples", row.samples}};
+}
+
+EpochRow row_from_json(const ordered_json& value) {
+  EpochRow row{.epoch = value.at("epoch").get<int64_t>(),
+               .train_loss = number_from(value.at("train_loss")),
+               .valid_loss = number_from(value.at("valid_loss")),
+               .metrics = {},
+               .seconds = value.at("seconds").get<double>(),
+               .samples = value.at("samples").get<int64_t>()};
+  for (const auto& [name, metric] : value.at("metrics").items())
+    row.metrics.push_back({name, number_from(metric)});
+  return row;
+}
+
+}  // namespace
+
+ordered_json phase_to_json(const PhaseReport& phase) {
   ordered_json epochs = ordered_json::array();
-  for (const auto& row : phase.epochs) {
-    epochs.push_back({{"train_loss", number(row.train_loss)},
-                      {"valid_loss", number(row.valid_loss)},
-                      {"metrics", metrics_json(row.metrics)},
-                      {"seconds", row.seconds}});
-  }
+  for (const auto& row : phase.epochs) epochs.push_back(row_to_json(row));
   return {{"name", phase.name},
           {"epochs", epochs},
           {"seconds", phase.seconds},
@@ -37,16 +59,32 @@ ordered_json phase_json(const PhaseReport& phase) {
           {"residual_bytes", phase.residual_bytes}};
 }
 
-}  // namespace
+PhaseReport phase_from_json(const ordered_json& value) {
+  PhaseReport phase{.name = value.at("name").get<std::string>(),
+                    .epochs = {},
+                    .seconds = value.at("seconds").get<double>(),
+                    .samples_per_s = value.at("samples_per_s").get<double>(),
+                    .consumed_bytes = value.at("consumed_bytes").get<int64_t>(),
+                    .peak_bytes = value.at("peak_bytes").get<int64_t>(),
+                    .reclaimed_bytes = value.at("reclaimed_bytes").get<int64_t>(),
+                    .residual_bytes = value.at("residual_bytes").get<int64_t>()};
+  for (const auto& row : value.at("epochs")) phase.epochs.push_back(row_from_json(row));
+  return phase;
+}
 
 std::string to_json(const RunReport& report) {
   ordered_json phases = ordered_json::array();
-  for (const auto& phase : report.phases) phases.push_back(phase_json(phase));
+  for (const auto& phase : report.phases) phases.push_back(phase_to_json(phase));
   ordered_json value{
-      {"name", report.name}, {"data", report.data}, {"device", report.device}, {"phases", phases}};
+      {"name", report.name},
+      {"data", report.data},
+      {"device", report.device},
+      {"reason", report.reason == StopReason::interrupted ? "interrupted" : "finished"},
+      {"phases", phases}};
+  if (!report.resumed_from.empty()) value["resumed_from"] = report.resumed_from;
   if (report.test)
     value["test"] = {{"loss", number(report.test->loss)},
-                     {"metrics", metrics_json(report.test->metrics)}};
+                     {"metrics", metrics_to_json(report.test->metrics)}};
   if (!report.export_path.empty()) {
     value["export"] = {{"path", report.export_path.string()}, {"bytes", report.export_bytes}};
   }

@@ -1,0 +1,53 @@
+#include "tare/callback/autosave.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+
+namespace tare {
+
+Autosave::Autosave(int64_t every) : every_(every) {
+  if (every < 0) throw ConfigError("autosave", "every must be >= 0, got " + std::to_string(every));
+}
+
+std::vector<std::string> Autosave::names() { return {"autosave-0", "autosave-1"}; }
+
+bool Autosave::write(const std::function<void(const std::string&)>& save) {
+  const size_t before = turn_;
+  turn_ = (turn_ + 1) % names().size();  // the checkpoint holds it: its own name
+  try {
+    save(names()[turn_]);
+    failed_ = false;
+  } catch (const IoError& error) {
+    turn_ = before;
+    failed_ = true;
+    log::warning(std::string("no checkpoint was written: ") + error.what() +
+                 "; the one before stays, training goes on");
+  } catch (...) {
+    turn_ = before;
+    throw;
+  }
+  return !failed_;
+}
+
+Action Autosave::after_batch(FitContext& context) {
+  if (every_ == 0 || context.step % every_ != 0 || context.step == seen_step_)
+    return Action::proceed;  // also where a batch made no step
+  seen_step_ = context.step;
+  write([&](const std::string& name) { context.learner.save(name); });
+  return Action::proceed;
+}
+
+std::string Autosave::state() const { return nlohmann::json{{"turn", turn_}}.dump(); }
+
+void Autosave::load_state(const std::string& json) {
+  const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!value.is_object() || !value.contains("turn") || !value["turn"].is_number_unsigned() ||
+      value["turn"].get<size_t>() >= names().size()) {
+    throw FormatError("autosave.load_state", name(), "turn", "is not in the checkpoint's state");
+  }
+  turn_ = value["turn"].get<size_t>();
+}
+
+}  // namespace tare

@@ -1,0 +1,65 @@
+#include "tare/callback/autosave.h"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "callback/fake_trainee.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Autosave, SavesEverySoManyStepsUnderTwoNamesInTurn) {
+  FakeTrainee learner;
+  FitContext context{.learner = learner};
+  Autosave autosave(2);
+  for (context.step = 1; context.step <= 7; ++context.step) autosave.after_batch(context);
+  EXPECT_THAT(learner.saved, ElementsAre("autosave-1", "autosave-0", "autosave-1"));
+}
+
+TEST(Autosave, PassesOverBatchesWithoutAStep) {
+  FakeTrainee learner;
+  FitContext context{.learner = learner};
+  Autosave autosave(2);
+  for (const int64_t step : {0, 0, 1, 2, 2, 2, 3}) {
+    context.step = step;
+    autosave.after_batch(context);
+  }
+  EXPECT_EQ(learner.saved.size(), 1U);
+}
+
+TEST(Autosave, AFailedSaveIsAWarningAndKeepsItsTurn) {
+  Autosave autosave(0);
+  const auto full = [](const std::string&) { throw IoError("io.write", "somewhere", ENOSPC); };
+  std::vector<std::string> saved;
+  const auto works = [&](const std::string& name) { saved.push_back(name); };
+  EXPECT_TRUE(autosave.write(works));
+  EXPECT_FALSE(autosave.write(full));
+  EXPECT_TRUE(autosave.failed());
+  EXPECT_TRUE(autosave.write(works));
+  EXPECT_FALSE(autosave.failed());
+  EXPECT_THAT(saved, ElementsAre("autosave-1", "autosave-0"));
+  EXPECT_THROW(autosave.write([](const std::string&) { throw std::runtime_error("else"); }),
+               std::runtime_error);
+  autosave.write(works);
+  EXPECT_EQ(saved.back(), "autosave-1");
+}
+
+TEST(Autosave, GoesOnBehindTheCheckpointThatItWasLoadedFrom) {
+  Autosave first(0), second(0);
+  std::string state;
+  first.write([&](const std::string&) { state = first.state(); });
+  second.load_state(state);
+  std::string next;
+  second.write([&](const std::string& name) { next = name; });
+  EXPECT_EQ(next, "autosave-0");
+  EXPECT_THROW(second.load_state("{}"), FormatError);
+  EXPECT_THROW(second.load_state(R"({"turn": 7})"), FormatError);
+  EXPECT_THROW(Autosave(-1), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare::testing

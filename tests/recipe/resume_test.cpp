@@ -1,0 +1,152 @@
+// A run that ends anywhere and goes on equals the undisturbed one.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "recipe/tiny.h"
+#include "support/damage.h"
+#include "tare/base/error.h"
+#include "tare/base/folder_lock.h"
+#include "tare/base/log.h"
+#include "tare/learner/interrupt.h"
+#include "tare/learner/train_state.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/oom.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+RecipeOptions resumable(const TempDir& folder) {
+  RecipeOptions recipe = tiny(folder);
+  recipe.save_every = 2;
+  recipe.data.transforms = {Normalise{{0.1}, {0.3}}, Shift{1}};
+  recipe.model.options.dropout = 0.2;
+  return recipe;
+}
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The rows of a CSV file without their last column, the time.
+std::string rows_of(const fs::path& path) {
+  std::istringstream file(bytes_of(path));
+  std::string rows;
+  for (std::string line; std::getline(file, line);) rows += line.substr(0, line.rfind(',')) + '\n';
+  return rows;
+}
+
+void expect_equal(const fs::path& run, const fs::path& straight) {
+  EXPECT_TRUE(bytes_of(run / "tiny.tare") == bytes_of(straight / "tiny.tare"))
+      << "weights, metrics";
+  for (const char* phase : {"first.csv", "head.csv", "all.csv"})
+    EXPECT_EQ(rows_of(run / phase), rows_of(straight / phase)) << phase;
+  EXPECT_FALSE(fs::exists(run / "autosave-0") || fs::exists(run / "autosave-1"));
+}
+
+class ResumedRun : public ::testing::Test {
+ protected:
+  // Runs until the k-th allocation fails, for several k, going on each time. Returns the failures.
+  static int64_t run_with_crashes(const RecipeOptions& recipe, const std::vector<uint64_t>& at) {
+    int64_t crashes = 0;
+    for (const uint64_t k : at) {
+      memory::host_allocator::fail_at(k);
+      try {
+        (void)run_recipe(recipe, {.resume = Resume::automatic});
+      } catch (const OutOfMemory&) {
+        ++crashes;
+      }
+      memory::host_allocator::fail_at(0);
+    }
+    return crashes;
+  }
+
+  TempDir straight_folder_, folder_;
+};
+
+TEST_F(ResumedRun, EqualsTheUndisturbedOneAfterCrashesAnywhere) {
+  (void)run_recipe(resumable(straight_folder_));
+  const RecipeOptions recipe = resumable(folder_);
+  EXPECT_GE(run_with_crashes(recipe, {600, 700, 1200, 300, 900, 1500, 1100}), 5);
+  const RunReport report = run_recipe(recipe, {.resume = Resume::always});
+  EXPECT_FALSE(report.resumed_from.empty());
+  EXPECT_EQ(report.phases.size(), 3U);
+  EXPECT_EQ(report.residual_bytes, 0);
+  expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
+}
+
+TEST_F(ResumedRun, GoesOnBehindAnInterruptWithOtherThreads) {
+  (void)run_recipe(resumable(straight_folder_));
+  RecipeOptions recipe = resumable(folder_);
+  recipe.save_every = 0;
+  RunReport report;
+  int64_t stops = 0;
+  do {
+    if (stops < 4) request_interrupt();
+    recipe.workers = stops % 2 == 0 ? 4 : 0;
+    report = run_recipe(recipe, {.resume = Resume::automatic});
+    stops += report.reason == StopReason::interrupted;
+    ASSERT_LE(stops, 4);
+  } while (report.reason == StopReason::interrupted);
+  EXPECT_EQ(stops, 4);
+  expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
+}
+
+TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {
+  (void)run_recipe(resumable(straight_folder_));
+  const RecipeOptions recipe = resumable(folder_);
+  ASSERT_EQ(run_with_crashes(recipe, {2000}), 1);
+  ASSERT_TRUE(fs::exists(folder_ / "tiny/autosave-0") && fs::exists(folder_ / "tiny/autosave-1"));
+  const auto newest = newest_checkpoint(folder_ / "tiny", {"autosave-0", "autosave-1"});
+  ASSERT_TRUE(newest);
+  const fs::path weights = folder_ / "tiny" / newest->name / "model.safetensors";
+  std::string content = bytes_of(weights);
+  content[content.size() - 9] ^= 8;
+  overwrite(weights, content);
+  ::testing::internal::CaptureStderr();
+  const RunReport report = run_recipe(recipe, {.resume = Resume::always});
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(report.resumed_from, newest->name);
+  EXPECT_FALSE(report.resumed_from.empty());
+  EXPECT_THAT(log, HasSubstr("model.safetensors"));
+  expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
+}
+
+TEST_F(ResumedRun, SetsAnUnfinishedOneAsideWhenStartedAnew) {
+  const RecipeOptions recipe = resumable(folder_);
+  ASSERT_EQ(run_with_crashes(recipe, {900}), 1);
+  const RunReport report = run_recipe(recipe);
+  EXPECT_TRUE(report.resumed_from.empty());
+  EXPECT_TRUE(fs::exists(folder_ / "tiny/before-autosave-1/manifest.json"));
+}
+
+TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
+  RecipeOptions recipe = resumable(folder_);
+  EXPECT_THROW((void)run_recipe(recipe, {.resume = Resume::always}), ConfigError);
+  ASSERT_EQ(run_with_crashes(recipe, {900}), 1);
+  recipe.phases[1].epochs = 7;
+  try {
+    (void)run_recipe(recipe, {.resume = Resume::automatic});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here"));
+  }
+}
+
+TEST_F(ResumedRun, RefusesAFolderThatAnotherRunHas) {
+  const RecipeOptions recipe = resumable(folder_);
+  fs::create_directories(folder_ / "tiny");
+  {
+    const io::FolderLock lock(folder_ / "tiny");
+    EXPECT_THROW((void)run_recipe(recipe), StateError);
+  }
+  EXPECT_NO_THROW((void)run_recipe(recipe));
+}
+
+}  // namespace
+}  // namespace tare::testing
