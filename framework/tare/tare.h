@@ -18,6 +18,7 @@
 #include "tare/inference/predictor.h"
 #include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
+#include "tare/learner/train_state.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/init.h"
 #include "tare/model/registry.h"

@@ -5,6 +5,7 @@
 
 #include "checkpoint/support.h"
 #include "support/fault_file_system.h"
+#include "support/power_loss.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/checkpoint.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using tare::testing::Fault;
 using tare::testing::FaultFileSystem;
+using tare::testing::PowerLossFileSystem;
 using tare::testing::TempDir;
 
 Contents version(int64_t number) {
@@ -65,6 +67,35 @@ TEST_P(CrashingSave, LeavesTheOldOrTheNewCheckpointWhole) {
     (version_found(path) == 1 ? old_ones : new_ones)++;
     save(path, version(2));  // what the killed one left is in nobody's way
     EXPECT_EQ(version_found(path), 2);
+  }
+  EXPECT_GT(old_ones, 0);
+  EXPECT_GT(new_ones, 0);
+}
+
+class PowerLoss : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Disk, PowerLoss, ::testing::Bool(), [](const auto& each) {
+  return std::string(each.param ? "WritesNamesFirst" : "DropsUnflushedNames");
+});
+
+TEST_P(PowerLoss, KeepsTheOldOrTheNewCheckpointWhole) {
+  int64_t old_ones = 0, new_ones = 0;
+  for (int64_t k = 1, done = 0; done == 0; ++k) {
+    const TempDir dir, after;
+    save(dir / "c", version(1));
+    {
+      PowerLossFileSystem disk(dir.path(), k, GetParam());
+      try {
+        save(dir / "c", version(2));
+        done = 1;
+      } catch (const IoError&) {
+      }
+      disk.restore_into(after.path());
+    }
+    const int64_t found = version_found(after / "c");
+    (found == 1 ? old_ones : new_ones)++;
+    EXPECT_TRUE(done == 0 || found == 2) << "what save() returned from is safe";
+    save(after / "c", version(2));
+    EXPECT_EQ(version_found(after / "c"), 2);
   }
   EXPECT_GT(old_ones, 0);
   EXPECT_GT(new_ones, 0);

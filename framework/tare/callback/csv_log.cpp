@@ -5,6 +5,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 
 namespace tare {
 namespace {
@@ -39,8 +40,12 @@ Action CsvLog::after_epoch(FitContext& context) {
   header_ += ",seconds\n";
   rows_ += line + ',' + number(row.seconds) + '\n';
   const auto path = context.learner.folder() / file_;
-  io::make_directories(path.parent_path());
-  io::write_atomically(path, header_ + rows_);
+  try {
+    io::make_directories(path.parent_path());
+    io::write_atomically(path, header_ + rows_);
+  } catch (const IoError& error) {  // the next epoch writes all rows again
+    log::warning(std::string("the CSV log is not up to date: ") + error.what());
+  }
   return Action::proceed;
 }
 

@@ -11,7 +11,8 @@ namespace tare {
 /// Writes `file` (relative paths: below the Learner's folder) with the columns epoch, train_loss,
 /// valid_loss, each metric, seconds. The whole file is written anew after each epoch, atomically,
 /// so that it can be read at any moment and never holds half a row; a resumed run writes the rows
-/// of its checkpoint again. Numbers round-trip.
+/// of its checkpoint again. A disk that refuses is a warning: training goes on, and the next epoch
+/// writes all rows. Numbers round-trip.
 class CsvLog final : public Callback {
  public:
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}

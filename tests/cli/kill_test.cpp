@@ -1,0 +1,111 @@
+// A run that is killed at random moments and resumed ends as an undisturbed one.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "support/deep.h"
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRecipe = R"(name: killed
+batch: 32
+device: cpu
+save_every: 3
+data: {name: generated_digits, count: 400, size: 16, transforms: [{shift: {pixels: 1}}]}
+model: {name: resnet9, width: 4, dropout: 0.2}
+phases:
+  - {name: first, epochs: 6, lr: 1.0e-2, save: first}
+  - {name: head, load: first, reset_head: true, freeze_to: -1, epochs: 6, lr: 1.0e-2}
+  - {name: all, epochs: 8, lr: {from: 1.0e-3, to: 1.0e-2}}
+export: killed.tare
+)";
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The rows without their last column, the time.
+std::string rows_of(const fs::path& path) {
+  std::istringstream file(text_of(path));
+  std::string rows;
+  for (std::string line; std::getline(file, line);) rows += line.substr(0, line.rfind(',')) + '\n';
+  return rows;
+}
+
+struct Place {
+  Place() { std::ofstream(folder / "killed.yaml") << kRecipe; }
+  [[nodiscard]] std::vector<std::string> arguments() const {
+    return {"run", "killed.yaml", "--resume", "auto"};
+  }
+  [[nodiscard]] fs::path run() const { return folder.path() / "runs/killed"; }
+  TempDir folder;
+};
+
+TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
+  const Place straight;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(run_program("tare", straight.arguments(), straight.folder.path()).status, 0);
+  const double whole_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  const uint64_t seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  const int wanted = reduced(20, 200);
+  int kills = 0, runs = 0;
+  while (kills < wanted) {
+    const Place place;
+    ++runs;
+    for (bool ended = false; !ended;) {
+      Program program("tare", place.arguments(), place.folder.path());
+      const double delay_s = std::uniform_real_distribution<>(0.1, whole_s)(random);
+      const timespec delay{static_cast<time_t>(delay_s),
+                           static_cast<long>(1e9 * (delay_s - std::floor(delay_s)))};
+      if (kills < wanted) {
+        ::nanosleep(&delay, nullptr);
+        ::kill(program.pid(), SIGKILL);
+      }
+      const ProgramResult result = program.wait();
+      ended = result.status == 0;
+      kills += !ended;
+      ASSERT_TRUE(ended || result.status == 128 + SIGKILL) << result.status << result.err;
+    }
+    EXPECT_TRUE(text_of(place.run() / "killed.tare") == text_of(straight.run() / "killed.tare"));
+    for (const char* phase : {"first.csv", "head.csv", "all.csv"})
+      EXPECT_EQ(rows_of(place.run() / phase), rows_of(straight.run() / phase)) << phase;
+    EXPECT_FALSE(fs::exists(place.run() / "autosave-0"));
+  }
+  std::printf("%d kills over %d runs\n", kills, runs);
+}
+
+TEST(Signalled, TheRunSavesAndResumesAndSaysSo) {
+  const Place straight, place;
+  ASSERT_EQ(run_program("tare", straight.arguments(), straight.folder.path()).status, 0);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Program program("tare", place.arguments(), place.folder.path());
+    while (program.read("out").find("train_loss") == std::string::npos &&
+           ::kill(program.pid(), 0) == 0)
+      ::usleep(1000);
+    ::kill(program.pid(), signal);
+    const ProgramResult result = program.wait();
+    EXPECT_EQ(result.status, 128 + signal) << result.err;
+    EXPECT_NE(result.err.find("--resume"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(run_program("tare", place.arguments(), place.folder.path()).status, 0);
+  EXPECT_TRUE(text_of(place.run() / "killed.tare") == text_of(straight.run() / "killed.tare"));
+}
+
+}  // namespace
+}  // namespace tare::testing
