@@ -18,6 +18,10 @@ install_tare() {
   cmake --install "$TARE_BUILD_DIR" --prefix "$prefix" >/dev/null
   [ "$("$prefix/bin/tare" --version)" = "$("$TARE_BUILD_DIR/bin/tare" --version)" ] || die "the installed tare does not run"
   "$prefix/bin/tare" predict --help | grep -q BUNDLE || die "the installed tare does not find tare-predict"
+  for file in man/man1/tare.1 man/man1/tare-predict.1 bash-completion/completions/tare zsh/site-functions/_tare \
+    fish/vendor_completions.d/tare.fish; do
+    [ -s "$prefix/share/$file" ] || die "no share/$file"
+  done
   grep -rl "$TARE_SOURCE_DIR" "$prefix/lib/cmake" "$prefix/include" && die "the package names the source folder"
   true
 }

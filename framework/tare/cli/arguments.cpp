@@ -1,0 +1,134 @@
+#include "tare/cli/arguments.h"
+
+#include <algorithm>
+// Else every argument is cut at its commas: key=[1,2].
+#define CXXOPTS_VECTOR_DELIMITER '\0'
+#include <cxxopts.hpp>
+
+#include "tare/base/error.h"
+#include "tare/cli/placeholder.h"
+#include "tare/config/override.h"
+
+namespace tare::cli {
+
+std::string Arguments::get(const std::string& option, const std::string& otherwise) const {
+  const auto found = options_.find(option);
+  return found == options_.end() ? otherwise : found->second;
+}
+
+std::vector<OptionSpec> all_options(const Command& command) {
+  auto options = command.options;
+  options.push_back({"help", "", "this text"});
+  return options;
+}
+
+std::string usage(const OptionSpec& o) {
+  if (o.value.empty()) return "--" + o.name;
+  return "--" + o.name + (o.implicit.empty() ? " " + o.value : "[=" + o.value + "]");
+}
+
+std::string usage(const Command& command) {
+  return "tare " + command.name + (command.options.empty() ? "" : " [OPTIONS]") +
+         (command.arguments.empty() ? "" : " " + command.arguments);
+}
+
+std::string help(const Command& command) {
+  const auto options = all_options(command);
+  size_t width = 0;
+  for (const auto& option : options) width = std::max(width, usage(option).size());
+  std::string text = "Usage: " + usage(command) + "\n\n" + command.summary + ".\n\n";
+  for (const auto& option : options) {
+    text += "  " + usage(option) + std::string(width + 2 - usage(option).size(), ' ') +
+            option.help + '\n';
+  }
+  text += "\nExample:\n";
+  for (const auto& example : command.examples) text += "  " + example + '\n';
+  return text;
+}
+
+namespace {
+
+std::string see_help(const Command& command) { return ". See tare " + command.name + " --help"; }
+
+// `--name WORD` as `--name=WORD` where the option may stand bare and the word is one that it takes:
+// the parser would take it for an argument.
+std::vector<std::string> join_implicit(const Command& command, int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 0; i < argc; ++i) {
+    const auto joins = [&](const OptionSpec& o) {
+      if (o.implicit.empty() || words.back() != "--" + o.name) return false;
+      const auto taken = parse_placeholder(o.value, {}).words;
+      return std::ranges::find(taken, argv[i]) != taken.end();
+    };
+    if (i > 0 && std::ranges::any_of(command.options, joins))
+      words.back() += "=" + std::string(argv[i]);
+    else
+      words.emplace_back(argv[i]);
+  }
+  return words;
+}
+
+// Also refuses what cxxopts takes, its own name of the positional arguments, and names the nearest.
+void refuse_unknown(const Command& command, const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  for (const auto& o : all_options(command)) known.push_back("--" + o.name);
+  for (const auto& word : words) {
+    if (word == "--") return;
+    const std::string name = word.substr(0, word.find('='));
+    if (name.starts_with("--") && std::ranges::find(known, name) == known.end()) {
+      throw ConfigError("tare " + command.name, "'" + printable(name) + "' is no option" +
+                                                    did_you_mean(name, known) + see_help(command));
+    }
+  }
+}
+
+cxxopts::Options declare(const Command& command) {
+  cxxopts::Options options("tare " + command.name);
+  auto add = options.add_options();
+  for (const auto& o : command.options) {
+    const auto value = cxxopts::value<std::string>();
+    if (o.value.empty())
+      add(o.name, o.help);
+    else
+      add(o.name, o.help, o.implicit.empty() ? value : value->implicit_value(o.implicit));
+  }
+  add("h,help", "");
+  add("positional", "", cxxopts::value<std::vector<std::string>>());
+  options.parse_positional({"positional"});
+  return options;
+}
+
+}  // namespace
+
+Arguments parse(const Command& command, int argc, const char* const* argv) {
+  for (int i = 0; i < argc; ++i) {
+    // A long argument overflows the stack of the parser's regular expressions.
+    if (std::string_view(argv[i]).size() > config::kMaxArgumentBytes) {
+      throw ConfigError("tare " + command.name,
+                        "an argument is longer than 4 KiB: '" + printable(argv[i], 40) + "'");
+    }
+  }
+  const auto words = join_implicit(command, argc, argv);
+  refuse_unknown(command, words);
+  std::vector<const char*> pointers;
+  for (const auto& word : words) pointers.push_back(word.c_str());
+  try {
+    const auto result = declare(command).parse(static_cast<int>(pointers.size()), pointers.data());
+    std::map<std::string, std::string> values;
+    for (const auto& o : all_options(command)) {
+      if (result.count(o.name))
+        values[o.name] = o.value.empty() ? "" : result[o.name].as<std::string>();
+    }
+    std::vector<std::string> positional;
+    if (result.count("positional"))
+      positional = result["positional"].as<std::vector<std::string>>();
+    if (positional.size() < command.least && !values.contains("help")) {
+      throw ConfigError("tare " + command.name, "needs " + command.arguments + see_help(command));
+    }
+    return {positional, values};
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw ConfigError("tare " + command.name, printable(error.what()) + see_help(command));
+  }
+}
+
+}  // namespace tare::cli

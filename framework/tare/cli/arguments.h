@@ -1,0 +1,63 @@
+// One table describes a command: parsing, --help, man page and shell completion are made from it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tare::cli {
+
+/// A placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and "IMAGE" files,
+/// "DIR" folders, "COMMAND" the commands, "a|b" these words, any other nothing.
+struct OptionSpec {
+  std::string name{};   ///< long name without dashes
+  std::string value{};  ///< placeholder of its value, e.g. "FILE"; empty: a flag
+  std::string help{};   ///< one line
+  /// The value taken when the option stands bare: `--name` and `--name=VALUE` are allowed then,
+  /// `--name WORD` for a fixed word of the placeholder only; any other word behind it is an
+  /// argument of its own. Empty: a value must be given.
+  std::string implicit{};
+};
+
+/// A parsed command line.
+class Arguments {
+ public:
+  Arguments(std::vector<std::string> positional, std::map<std::string, std::string> options)
+      : positional_(std::move(positional)), options_(std::move(options)) {}
+  [[nodiscard]] const std::vector<std::string>& positional() const { return positional_; }
+  [[nodiscard]] bool has(const std::string& option) const { return options_.contains(option); }
+  /// The option's value, or `otherwise`.
+  [[nodiscard]] std::string get(const std::string& option, const std::string& otherwise = {}) const;
+
+ private:
+  std::vector<std::string> positional_;
+  std::map<std::string, std::string> options_;
+};
+
+struct Command {
+  std::string name{};
+  std::string summary{};    ///< one line
+  std::string arguments{};  ///< placeholders, e.g. "RECIPE [key=value ...]"
+  size_t least = 0;         ///< positional arguments it needs
+  std::vector<OptionSpec> options{};
+  std::vector<std::string> examples{};
+  int (*run)(const Arguments& arguments) = nullptr;  ///< null: a program of its own
+};
+
+/// The options as every command has them: its own, then --help.
+[[nodiscard]] std::vector<OptionSpec> all_options(const Command& command);
+/// How an option is written, e.g. "--json FILE", "--resume[=always|auto]".
+[[nodiscard]] std::string usage(const OptionSpec& option);
+/// "tare run [OPTIONS] RECIPE [key=value ...]"
+[[nodiscard]] std::string usage(const Command& command);
+[[nodiscard]] std::string help(const Command& command);
+
+/// `argv` begins with the command's own name. The option "help" is set by --help and -h; nothing
+/// else is asked of the command line then. Throws ConfigError for an unknown option (naming the
+/// nearest), a missing value, too few positional arguments, or an argument above 4 KiB.
+[[nodiscard]] Arguments parse(const Command& command, int argc, const char* const* argv);
+
+/// What tare-predict takes, which `tare predict` executes.
+[[nodiscard]] const Command& predict_command();
+
+}  // namespace tare::cli

@@ -1,0 +1,238 @@
+#include "tare/cli/completion.h"
+
+#include "tare/base/error.h"
+#include "tare/cli/placeholder.h"
+
+namespace tare::cli {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names names_of(const std::vector<Command>& commands) {
+  Names names;
+  for (const auto& command : commands) names.push_back(command.name);
+  return names;
+}
+
+std::string join(const Names& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// `text` with `before` in front of each of `characters`.
+std::string escaped(const std::string& text, const std::string& characters,
+                    const std::string& before) {
+  std::string result;
+  for (const char c : text) {
+    if (characters.find(c) != std::string::npos) result += before;
+    result += c;
+  }
+  return result;
+}
+
+/// In single quotes, for bash and zsh.
+std::string quoted(const std::string& text) { return "'" + escaped(text, "'", "'\\'") + "'"; }
+
+// ---- bash
+
+std::string bash_what(const Placeholder& place) {
+  switch (place.completes) {
+    case Completes::files:
+      return "FILE";
+    case Completes::folders:
+      return "DIR";
+    case Completes::words:
+      return join(place.words);
+    case Completes::nothing:
+      break;
+  }
+  return "NONE";
+}
+
+// Its words are cut at '=': --json=FILE is three of them.
+constexpr const char* kBashDriver = R"(
+_tare() {
+  local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+  local what= place=1 i
+  if [[ $word == = ]]; then
+    word= last+==
+  elif [[ $last == = ]]; then
+    last=${COMP_WORDS[COMP_CWORD - 2]}=
+  fi
+  what=$(_tare_value "$command $last")
+  if ((COMP_CWORD == 1)); then
+    what=$(_tare_options)
+  elif [[ -z $what && $word == -* ]]; then
+    what=$(_tare_options "$command")
+  elif [[ -z $what ]]; then
+    for ((i = 2; i < COMP_CWORD; ++i)); do
+      [[ ${COMP_WORDS[i]} == -* ]] || ((++place))
+      if [[ ${COMP_WORDS[i + 1]} == = ]]; then
+        ((i += 2))
+      elif [[ -n $(_tare_value "$command ${COMP_WORDS[i]}") ]]; then
+        ((++i))
+      fi
+    done
+    what=$(_tare_value "$command @$place")
+  fi
+  case $what in
+    FILE) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    DIR) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    NONE) COMPREPLY=() ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$what" -- "$word") ;;
+  esac
+}
+complete -F _tare tare
+)";
+
+std::string bash(const std::vector<Command>& commands) {
+  const Names names = names_of(commands);
+  std::string options = "    '') echo '" + join(names) + " --help --version' ;;\n";
+  std::string values;
+  const auto value = [&values](const std::string& pattern, const Placeholder& place) {
+    values += "    " + pattern + ") echo " + quoted(bash_what(place)) + " ;;\n";
+  };
+  for (const auto& command : commands) {
+    Names flags;
+    for (const auto& option : all_options(command)) {
+      flags.push_back("--" + option.name);
+      if (option.value.empty()) continue;
+      const std::string key = command.name + " --" + option.name;
+      value((option.implicit.empty() ? "'" + key + "' | " : "") + "'" + key + "='",
+            parse_placeholder(option.value, names));
+    }
+    options += "    " + command.name + ") echo '" + join(flags) + "' ;;\n";
+    size_t position = 0;
+    for (const auto& place : parse_placeholders(command.arguments, names)) {
+      const std::string key = "'" + command.name + " @";
+      value(key + std::to_string(++position) + "'", place);
+      if (place.repeats) value(key + "'*", place);
+    }
+  }
+  return "# bash completion for tare, made by: tare completion bash\n_tare_options() {\n  case $1 "
+         "in\n" +
+         options + "  esac\n}\n\n_tare_value() {\n  case $1 in\n" + values + "  esac\n}\n" +
+         kBashDriver;
+}
+
+// ---- zsh
+
+std::string zsh_text(const std::string& text) { return escaped(text, "[]:\\", "\\"); }
+
+/// ":message:action" of _arguments.
+std::string zsh_what(const Placeholder& place) {
+  const std::string message = ":" + zsh_text(place.name) + ":";
+  switch (place.completes) {
+    case Completes::files:
+      return message + "_files";
+    case Completes::folders:
+      return message + "_files -/";
+    case Completes::words:
+      return message + "(" + join(place.words) + ")";
+    case Completes::nothing:
+      break;
+  }
+  return message + " ";
+}
+
+std::string zsh_option(const OptionSpec& option, const Names& commands) {
+  const std::string help = "[" + zsh_text(option.help) + "]";
+  if (option.value.empty()) return "--" + option.name + help;
+  // "=-": the value stands behind '=' only.
+  return "--" + option.name + (option.implicit.empty() ? "=" : "=-") + help +
+         (option.implicit.empty() ? "" : ":") + zsh_what(parse_placeholder(option.value, commands));
+}
+
+std::string zsh(const std::vector<Command>& commands) {
+  const Names names = names_of(commands);
+  std::string described, cases;
+  for (const auto& command : commands) {
+    described += "    " + quoted(zsh_text(command.name) + ":" + command.summary) + "\n";
+    cases += "        " + command.name + ")\n          _arguments";
+    for (const auto& option : all_options(command))
+      cases += " \\\n            " + quoted(zsh_option(option, names));
+    size_t position = 0;
+    for (const auto& place : parse_placeholders(command.arguments, names)) {
+      const std::string at = place.repeats ? "*" : std::to_string(++position);
+      cases += " \\\n            " + quoted(at + zsh_what(place));
+    }
+    cases += "\n          ;;\n";
+  }
+  return R"(#compdef tare
+# zsh completion for tare, made by: tare completion zsh
+_tare() {
+  local curcontext=$curcontext state line
+  local -a commands=(
+)" + described +
+         R"(  )
+  _arguments -C '--help[the commands]' '--version[the version]' \
+    '1:command:->command' '*::argument:->argument'
+  case $state in
+    command) _describe command commands ;;
+    argument)
+      case $line[1] in
+)" + cases +
+         R"(      esac
+      ;;
+  esac
+}
+if [[ $funcstack[1] == _tare ]]; then _tare "$@"; else compdef _tare tare; fi
+)";
+}
+
+// ---- fish
+
+std::string fish_quoted(const std::string& text) { return "'" + escaped(text, "'\\", "\\") + "'"; }
+
+/// Arguments of `complete` for a value: required, with nothing else than these.
+std::string fish_what(const Placeholder& place) {
+  switch (place.completes) {
+    case Completes::files:
+      return " -F";
+    case Completes::folders:
+      return " -a '(__fish_complete_directories)'";
+    case Completes::words:
+      return " -a " + fish_quoted(join(place.words));
+    case Completes::nothing:
+      break;
+  }
+  return "";
+}
+
+std::string fish(const std::vector<Command>& commands) {
+  const Names names = names_of(commands);
+  std::string text =
+      "# fish completion for tare, made by: tare completion fish\n"
+      "complete -c tare -f\n"
+      "complete -c tare -n __fish_use_subcommand -l help -d 'the commands'\n"
+      "complete -c tare -n __fish_use_subcommand -l version -d 'the version'\n";
+  for (const auto& command : commands) {
+    const std::string within =
+        "complete -c tare -n '__fish_seen_subcommand_from " + command.name + "'";
+    text += "complete -c tare -n __fish_use_subcommand -a " + command.name + " -d " +
+            fish_quoted(command.summary) + "\n";
+    for (const auto& option : all_options(command)) {
+      const bool takes = !option.value.empty();
+      text += within + " -l " + option.name + (takes && option.implicit.empty() ? " -r" : "") +
+              (takes ? fish_what(parse_placeholder(option.value, names)) : "") + " -d " +
+              fish_quoted(option.help) + "\n";
+    }
+    for (const auto& place : parse_placeholders(command.arguments, names)) {
+      if (place.completes != Completes::nothing) text += within + fish_what(place) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string completion(const std::string& shell, const std::vector<Command>& commands) {
+  if (shell == "bash") return bash(commands);
+  if (shell == "zsh") return zsh(commands);
+  if (shell == "fish") return fish(commands);
+  throw ConfigError("tare completion",
+                    "no completion for '" + printable(shell) + "'; allowed: bash, zsh, fish");
+}
+
+}  // namespace tare::cli

@@ -1,0 +1,31 @@
+#include "tare/cli/exit_code.h"
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/oom.h"
+
+namespace tare::cli {
+
+int report(const std::exception_ptr& error) {
+  if (const auto oom = memory::classify(error)) {
+    log::error(oom->message);
+    return kOutOfMemory;
+  }
+  try {
+    std::rethrow_exception(error);
+  } catch (const IoError& e) {
+    log::error(e.what());
+    return kIo;
+  } catch (const Error& e) {
+    log::error(e.what());
+    return kBadInput;
+  } catch (const c10::Error& e) {
+    log::error(e.what_without_backtrace());
+    return kFailed;
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    return kFailed;
+  }
+}
+
+}  // namespace tare::cli

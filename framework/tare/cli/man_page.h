@@ -1,0 +1,17 @@
+// Man pages (troff, section 1), made from the table of commands.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tare/cli/arguments.h"
+
+namespace tare::cli {
+
+/// tare(1): the commands.
+[[nodiscard]] std::string man_overview(const std::vector<Command>& commands,
+                                       const std::string& version);
+/// tare-NAME(1).
+[[nodiscard]] std::string man_page(const Command& command, const std::string& version);
+
+}  // namespace tare::cli

@@ -1,0 +1,60 @@
+#include "tare/cli/placeholder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+namespace tare::cli {
+namespace {
+
+// "cuda:N" of "cpu|cuda|cuda:N" is a form, not a word.
+bool is_word(const std::string& text) {
+  return std::ranges::none_of(text, [](unsigned char c) { return std::isupper(c); });
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+Placeholder parse_placeholder(const std::string& text, const std::vector<std::string>& commands) {
+  Placeholder result{.name = text};
+  std::erase_if(result.name, [](char c) { return c == '[' || c == ']'; });
+  if (result.name.ends_with("...")) {
+    result.repeats = true;
+    result.name.resize(result.name.size() - 3);
+  }
+  if (result.name == "COMMAND") {
+    result.words = commands;
+  } else if (result.name.find('|') != std::string::npos) {
+    result.words = split(result.name, '|');
+    std::erase_if(result.words, [](const std::string& word) { return !is_word(word); });
+  }
+  const std::vector<std::string> files{"FILE", "RECIPE", "BUNDLE", "IMAGE"};
+  if (!result.words.empty())
+    result.completes = Completes::words;
+  else if (result.name == "DIR")
+    result.completes = Completes::folders;
+  else if (std::ranges::find(files, result.name) != files.end())
+    result.completes = Completes::files;
+  return result;
+}
+
+std::vector<Placeholder> parse_placeholders(const std::string& arguments,
+                                            const std::vector<std::string>& commands) {
+  std::vector<Placeholder> result;
+  for (const auto& word : split(arguments, ' ')) {
+    Placeholder next = parse_placeholder(word, commands);
+    if (next.name.empty() && !result.empty())
+      result.back().repeats = true;  // the dots of "[key=value ...]"
+    else
+      result.push_back(std::move(next));
+  }
+  return result;
+}
+
+}  // namespace tare::cli

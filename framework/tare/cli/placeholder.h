@@ -1,0 +1,25 @@
+// What a placeholder of the table stands for: "FILE", "a|b", "[key=value ...]".
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tare::cli {
+
+enum class Completes { nothing, files, folders, words };
+
+struct Placeholder {
+  std::string name{};  ///< without brackets and dots
+  Completes completes = Completes::nothing;
+  std::vector<std::string> words{};  ///< of Completes::words
+  bool repeats = false;              ///< "...": any number of them
+};
+
+/// One placeholder. `commands` are the words of "COMMAND".
+[[nodiscard]] Placeholder parse_placeholder(const std::string& text,
+                                            const std::vector<std::string>& commands);
+/// Those of Command::arguments, by position.
+[[nodiscard]] std::vector<Placeholder> parse_placeholders(const std::string& arguments,
+                                                          const std::vector<std::string>& commands);
+
+}  // namespace tare::cli
