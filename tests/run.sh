@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
-# Sets up, builds everything and runs every test. Arguments are passed on to ctest.
+# Sets up, builds everything and runs every test. With --deep: full counts of kills, mutations and cycles, then
+# sanitizers, another compiler, the linter and the coverage (tests/deep.sh; hours). Other arguments are passed on to ctest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+deep=0
+if [ "${1:-}" = --deep ]; then
+  deep=1
+  shift
+  export TARE_DEEP=1
+  set -- --timeout 36000 "$@"
+fi
 bash framework/cmake/build.sh
 # Where there is a CUDA toolkit the CUDA room must have been built.
 if [ -e "${CUDA_HOME:-/usr/local/cuda}/include/cuda_runtime_api.h" ] && [ ! -e build/lib/libtare_cuda.so ]; then
@@ -9,3 +17,4 @@ if [ -e "${CUDA_HOME:-/usr/local/cuda}/include/cuda_runtime_api.h" ] && [ ! -e b
   exit 1
 fi
 ctest --test-dir build --output-on-failure --no-tests=error -j 2 "$@"
+[ $deep = 0 ] || bash tests/deep.sh

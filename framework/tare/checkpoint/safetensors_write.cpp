@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <unordered_set>
@@ -17,6 +18,7 @@ namespace tare::checkpoint {
 namespace {
 
 constexpr const char* kOperation = "safetensors.write";
+constexpr size_t kAsideBytes = size_t{1} << 20;    // worth a thread
 constexpr size_t kChunkBytes = size_t{512} << 10;  // hashed and written while it is in the cache
 
 struct Planned {
@@ -151,7 +153,13 @@ at::Tensor host_copy(const at::Tensor& tensor) {
   return tensor.detach().cpu().resolve_neg().contiguous();
 }
 
+// A large tensor is hashed on another thread while it is written, where the system has one to give.
 std::string write_hashed(io::File& file, std::span<const std::byte> bytes) {
+  if (bytes.size() >= kAsideBytes) {
+    auto digest = std::async([bytes] { return hash(bytes); });
+    file.write(bytes.data(), bytes.size());
+    return digest.get();
+  }
   XXH3_state_t state;
   XXH3_INITSTATE(&state);
   XXH3_64bits_reset(&state);

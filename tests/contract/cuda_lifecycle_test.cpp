@@ -1,0 +1,6 @@
+#include "contract/lifecycle_contract.h"
+#include "contract/traits.h"
+
+namespace tare::testing {
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, LifecycleContract, memory::CudaTraits);
+}  // namespace tare::testing

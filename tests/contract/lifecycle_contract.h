@@ -1,0 +1,190 @@
+// The byte promises of purge, destroy, Experiment, budget and peaks, on every kind of device;
+// traits as in backend_contract.h, with kRounding besides.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "support/temp_dir.h"
+#include "tare/base/bytes.h"
+#include "tare/experiment/experiment.h"
+#include "tare/learner/learner.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/oom.h"
+#include "tare/model/registry.h"
+
+namespace tare::testing {
+
+template <class Traits>
+class LifecycleContract : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = Traits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
+    backend_ = &memory::backend(Traits::device());
+    backend_->warm();
+    const auto set = [](int64_t n) {
+      return tensor_dataset(torch::rand({n, 1, 16, 16}), torch::arange(n) % 10);
+    };
+    data_ = {.train = set(64), .valid = set(16)};
+    run_once();  // what libraries keep for the life of the process
+    backend_->reclaim();
+    start_ = backend_->usage();
+  }
+  void TearDown() override {
+    if (!backend_) return;
+    backend_->set_budget({});
+    EXPECT_EQ(usage().allocated_bytes, start_.allocated_bytes);
+    EXPECT_EQ(usage().blocks, start_.blocks);
+  }
+
+  [[nodiscard]] std::unique_ptr<Learner> learner(int64_t width = 16) const {
+    torch::manual_seed(1);
+    LearnerOptions options;
+    options.device = Traits::device().str();
+    options.batch = 16;
+    options.workers = 0;
+    options.folder = folder_.path();
+    options.progress = false;
+    return std::make_unique<Learner>(
+        models::make("resnet9", {.sample_shape = {1, 16, 16}, .width = width, .dropout = 0.1}),
+        data_, std::move(options));
+  }
+  void run_once() const {
+    auto l = learner();
+    l->fit(1);
+    l->purge({.compact = true});
+    l->destroy();
+  }
+
+  [[nodiscard]] memory::Usage usage() const { return backend_->usage(); }
+  [[nodiscard]] int64_t allocated() const {
+    return usage().allocated_bytes - start_.allocated_bytes;
+  }
+  static int64_t rounded(int64_t bytes) {
+    return (bytes + Traits::kRounding - 1) / Traits::kRounding * Traits::kRounding;
+  }
+  static int64_t state_bytes(Model& model) {
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : model.state())
+      bytes += rounded(static_cast<int64_t>(tensor.nbytes()));
+    return bytes;
+  }
+  static int64_t gradient_bytes(Model& model) {
+    int64_t bytes = 0;
+    for (const auto& p : model.parameters())
+      bytes += rounded(static_cast<int64_t>(p.tensor.nbytes()));
+    return bytes;
+  }
+
+  memory::DeviceBackend* backend_ = nullptr;
+  memory::Usage start_;
+  Splits data_;
+  TempDir folder_;
+};
+
+TYPED_TEST_SUITE_P(LifecycleContract);
+
+TYPED_TEST_P(LifecycleContract, PurgeLeavesExactlyParametersAndBuffers) {
+  auto l = this->learner();
+  const int64_t state = this->state_bytes(l->model());
+  EXPECT_EQ(this->allocated(), state);
+  l->fit(1);
+  EXPECT_GE(this->allocated(), state + 2 * this->gradient_bytes(l->model())) << "AdamW's state";
+  const PurgeReport report = l->purge();
+  EXPECT_EQ(this->allocated(), state);
+  EXPECT_EQ(report.tracked_after - this->start_.allocated_bytes, state);
+  EXPECT_GE(report.freed[Category::optimizer], 2 * this->gradient_bytes(l->model()));
+  l->destroy();
+  EXPECT_EQ(this->allocated(), 0);
+}
+
+TYPED_TEST_P(LifecycleContract, ACompactingPurgeReturnsWhatItReserved) {
+  auto l = this->learner();
+  l->fit(1);
+  auto before = l->model().state().front().tensor.clone();
+  const PurgeReport report = l->purge({.compact = true});
+  EXPECT_TRUE(report.compacted);
+  // Segments of the caching allocator are 2 MiB for small blocks, 20 MiB or whole MiB for others.
+  const int64_t reserved = this->usage().reserved_bytes - this->start_.reserved_bytes;
+  EXPECT_LE(reserved, this->state_bytes(l->model()) + 22_MiB);
+  EXPECT_TRUE(torch::equal(before, l->model().state().front().tensor));
+  before.reset();
+  EXPECT_EQ(l->fit(1).reason, StopReason::finished);
+  l->destroy();
+  this->backend_->reclaim();
+  EXPECT_EQ(this->usage().reserved_bytes, this->start_.reserved_bytes);
+}
+
+TYPED_TEST_P(LifecycleContract, AnExperimentGivesBackWhatItConsumed) {
+  auto l = this->learner();
+  Experiment stage("stage", *l, {.out = nullptr});
+  l->fit(1);
+  const ExperimentReport report = stage.finish();
+  const DeviceReport& device = report.on(TypeParam::device());
+  EXPECT_GT(device.consumed.allocated_bytes, 0);
+  EXPECT_EQ(device.reclaimed.allocated_bytes, device.consumed.allocated_bytes);
+  EXPECT_EQ(device.residual_bytes(), 0);
+  EXPECT_GT(device.peak_bytes, device.consumed.allocated_bytes);
+  EXPECT_TRUE(report.leaks.empty());
+}
+
+TYPED_TEST_P(LifecycleContract, OutOfMemoryInAFitLeavesNothingAndTheFitGoesOn) {
+  auto l = this->learner(64);
+  l->fit(1);
+  l->purge();
+  this->backend_->reclaim();
+  const int64_t held = this->allocated();
+  this->backend_->set_budget(this->usage().reserved_bytes + this->gradient_bytes(l->model()));
+  EXPECT_THROW(l->fit(1), c10::OutOfMemoryError);
+  this->backend_->set_budget({});
+  l->purge();
+  EXPECT_EQ(this->allocated(), held);
+  EXPECT_EQ(l->fit(1).reason, StopReason::finished);
+  l->destroy();
+}
+
+TYPED_TEST_P(LifecycleContract, CyclesEndAtTheSameBytes) {
+  auto l = this->learner();
+  const int64_t bytes = this->allocated();
+  for (int i = 0; i < 5; ++i) {
+    l->fit(1);
+    l->save("c");
+    l->load("c");
+    l->freeze();
+    l->fit(1);
+    l->unfreeze();
+    l->purge();
+    EXPECT_EQ(this->allocated(), bytes) << i;
+  }
+  l->export_to(this->folder_ / "net.tare", {.destroy = true});
+  EXPECT_EQ(this->allocated(), 0);
+}
+
+TYPED_TEST_P(LifecycleContract, ResumeEqualsTheStraightRun) {
+  const auto fit = [](Learner& l) { return l.fit_one_cycle(2, {.max_lr = 0.01}); };
+  auto straight = this->learner(), stopped = this->learner();
+  torch::manual_seed(2);
+  const double expected = fit(*straight).epochs.back().train_loss;
+  torch::manual_seed(2);
+  struct Stop final : Callback {
+    [[nodiscard]] std::string name() const override { return "stop"; }
+    Action after_batch(FitContext& c) override {
+      if (c.step == 3) throw std::runtime_error("planted");
+      return Action::proceed;
+    }
+  };
+  EXPECT_THROW(stopped->fit_one_cycle(2, {.max_lr = 0.01, .callbacks = {std::make_shared<Stop>()}}),
+               std::runtime_error);
+  const double rounding = TypeParam::device().is_cpu() ? 0 : 1e-3;  // cuDNN adds in any order
+  EXPECT_NEAR(stopped->resume().epochs.back().train_loss, expected, rounding);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(LifecycleContract, PurgeLeavesExactlyParametersAndBuffers,
+                            ACompactingPurgeReturnsWhatItReserved,
+                            AnExperimentGivesBackWhatItConsumed,
+                            OutOfMemoryInAFitLeavesNothingAndTheFitGoesOn, CyclesEndAtTheSameBytes,
+                            ResumeEqualsTheStraightRun);
+
+}  // namespace tare::testing

@@ -1,0 +1,34 @@
+// The devices that the contract suites are instantiated for.
+#pragma once
+
+#include <string>
+
+#include "tare/base/error.h"
+#include "tare/memory/init.h"
+
+namespace tare::memory {
+
+struct HostTraits {
+  /// Rounding of a block's size by the allocator, in bytes.
+  static constexpr int64_t kRounding = 1;
+  static std::string prepare() {
+    init({.threads = 0, .cuda = CudaMode::off});
+    return {};
+  }
+  static c10::Device device() { return c10::kCPU; }
+};
+
+struct CudaTraits {
+  static constexpr int64_t kRounding = 512;
+  static std::string prepare() {
+    try {
+      init({.threads = 0, .cuda = CudaMode::on});
+      return {};
+    } catch (const DeviceError& error) {
+      return error.what();
+    }
+  }
+  static c10::Device device() { return {c10::kCUDA, 0}; }
+};
+
+}  // namespace tare::memory
