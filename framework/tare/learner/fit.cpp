@@ -78,6 +78,7 @@ FitResult Learner::start(Unfinished work, std::vector<CallbackPtr> callbacks, co
     throw StateError(where, "without forward(Tensor) -> Tensor",
                      "give LearnerOptions::task for such a model");
   }
+  if (p.model.device() != p.device) p.model.to(p.device);  // left on the host by a compaction
   p.ensure_optimizer().prepare();
 
   Run run{.plan = std::move(work.plan),

@@ -5,6 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/learner/parts.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 
 namespace tare {
@@ -34,6 +35,12 @@ CategoryBytes still_held(const Ledger& ledger, c10::Device device) {
   return held;
 }
 
+int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const auto& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
 // A round trip of every weight through the host, so that the allocator's segments end up dense. The
 // host copies are whole before the first device tensor is let go.
 void compact(Model& model, c10::Device device) {
@@ -45,7 +52,14 @@ void compact(Model& model, c10::Device device) {
   for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
   memory::backend(device).reclaim();
   if (device.is_cpu()) return;
-  for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(device));
+  try {
+    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(device));
+  } catch (const c10::OutOfMemoryError&) {
+    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
+    throw OutOfMemory(device, bytes_of(host), tracked(device), memory::backend(device).budget(),
+                      "the weights are whole and lie on the host: free memory on the device, then "
+                      "purge() or fit() moves them back");
+  }
 }
 
 constexpr double kFragmented = 0.25;  // share of reserved memory that no tensor uses
@@ -63,6 +77,7 @@ bool wants_compaction(const PurgeOptions& options, c10::Device device) {
 PurgeReport Learner::purge(const PurgeOptions& options) {
   Parts& p = idle("learner.purge");
   const memory::Phase phase(memory::PhaseKind::purge);
+  if (p.model.device() != p.device) p.model.to(p.device);  // left on the host by a compaction
   PurgeReport report;
   report.tracked_before = tracked(p.device);
   const CategoryBytes before = ledger().bytes(p.device);
