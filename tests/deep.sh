@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What tests/run.sh --deep does beyond the tests: sanitizers over the suite, another compiler, the linter, line coverage.
-# Names of steps choose among them: bash tests/deep.sh asan tsan clang tidy coverage
+# Names of steps choose among them: bash tests/deep.sh format asan tsan clang tidy coverage
 # A step whose tool is missing is skipped with its reason. Exit status 1 when one fails.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -44,7 +44,12 @@ tidy() {
 
 coverage() { bash tests/coverage.sh; }
 
-[ $# -gt 0 ] || set -- asan tsan clang tidy coverage
+format() {
+  command -v clang-format >/dev/null || { echo "skipped: clang-format is not installed"; return 0; }
+  git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+}
+
+[ $# -gt 0 ] || set -- format asan tsan clang tidy coverage
 failed=0
 for step in "$@"; do
   start=$SECONDS

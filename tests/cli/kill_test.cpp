@@ -8,9 +8,9 @@
 #include <ctime>
 #include <fstream>
 #include <random>
-#include <sstream>
 
 #include "support/deep.h"
+#include "support/files.h"
 #include "support/program.h"
 
 namespace tare::testing {
@@ -30,19 +30,6 @@ phases:
   - {name: all, epochs: 8, lr: {from: 1.0e-3, to: 1.0e-2}}
 export: killed.tare
 )";
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The rows without their last column, the time.
-std::string rows_of(const fs::path& path) {
-  std::istringstream file(text_of(path));
-  std::string rows;
-  for (std::string line; std::getline(file, line);) rows += line.substr(0, line.rfind(',')) + '\n';
-  return rows;
-}
 
 struct Place {
   Place() { std::ofstream(folder / "killed.yaml") << kRecipe; }
@@ -82,9 +69,11 @@ TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
       kills += !ended;
       ASSERT_TRUE(ended || result.status == 128 + SIGKILL) << result.status << result.err;
     }
-    EXPECT_TRUE(text_of(place.run() / "killed.tare") == text_of(straight.run() / "killed.tare"));
+    EXPECT_TRUE(content_of(place.run() / "killed.tare") ==
+                content_of(straight.run() / "killed.tare"));
     for (const char* phase : {"first.csv", "head.csv", "all.csv"})
-      EXPECT_EQ(rows_of(place.run() / phase), rows_of(straight.run() / phase)) << phase;
+      EXPECT_EQ(rows_without_time(place.run() / phase), rows_without_time(straight.run() / phase))
+          << phase;
     EXPECT_FALSE(fs::exists(place.run() / "autosave-0"));
   }
   std::printf("%d kills over %d runs\n", kills, runs);
@@ -104,7 +93,8 @@ TEST(Signalled, TheRunSavesAndResumesAndSaysSo) {
     EXPECT_NE(result.err.find("--resume"), std::string::npos) << result.err;
   }
   EXPECT_EQ(run_program("tare", place.arguments(), place.folder.path()).status, 0);
-  EXPECT_TRUE(text_of(place.run() / "killed.tare") == text_of(straight.run() / "killed.tare"));
+  EXPECT_TRUE(content_of(place.run() / "killed.tare") ==
+              content_of(straight.run() / "killed.tare"));
 }
 
 }  // namespace

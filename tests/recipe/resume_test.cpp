@@ -1,14 +1,11 @@
 // A run that ends anywhere and goes on equals the undisturbed one.
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "recipe/tiny.h"
 #include "support/damage.h"
+#include "support/files.h"
 #include "tare/base/error.h"
 #include "tare/base/folder_lock.h"
-#include "tare/base/log.h"
 #include "tare/learner/interrupt.h"
 #include "tare/learner/train_state.h"
 #include "tare/memory/host_allocator.h"
@@ -28,24 +25,11 @@ RecipeOptions resumable(const TempDir& folder) {
   return recipe;
 }
 
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The rows of a CSV file without their last column, the time.
-std::string rows_of(const fs::path& path) {
-  std::istringstream file(bytes_of(path));
-  std::string rows;
-  for (std::string line; std::getline(file, line);) rows += line.substr(0, line.rfind(',')) + '\n';
-  return rows;
-}
-
 void expect_equal(const fs::path& run, const fs::path& straight) {
-  EXPECT_TRUE(bytes_of(run / "tiny.tare") == bytes_of(straight / "tiny.tare"))
+  EXPECT_TRUE(content_of(run / "tiny.tare") == content_of(straight / "tiny.tare"))
       << "weights, metrics";
   for (const char* phase : {"first.csv", "head.csv", "all.csv"})
-    EXPECT_EQ(rows_of(run / phase), rows_of(straight / phase)) << phase;
+    EXPECT_EQ(rows_without_time(run / phase), rows_without_time(straight / phase)) << phase;
   EXPECT_FALSE(fs::exists(run / "autosave-0") || fs::exists(run / "autosave-1"));
 }
 
@@ -105,7 +89,7 @@ TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {
   const auto newest = newest_checkpoint(folder_ / "tiny", {"autosave-0", "autosave-1"});
   ASSERT_TRUE(newest);
   const fs::path weights = folder_ / "tiny" / newest->name / "model.safetensors";
-  std::string content = bytes_of(weights);
+  std::string content = content_of(weights);
   content[content.size() - 9] ^= 8;
   overwrite(weights, content);
   ::testing::internal::CaptureStderr();
