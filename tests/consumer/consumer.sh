@@ -3,6 +3,7 @@
 #   consumer.sh install                installs the build into the work folder, which must be new every time
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
 #   consumer.sh subdirectory COMPILER  configures project/ with Tare as a subfolder; builds and runs it where TARE_DEEP=1
+#   consumer.sh tutorial COMPILER      configures the tutorial's project against it; builds and runs it where TARE_DEEP=1
 #   consumer.sh headers COMPILER       compiles public headers alone: two rooms and tare.h, where TARE_DEEP=1 all
 # Environment: TARE_BUILD_DIR, TARE_SOURCE_DIR, TARE_LIBTORCH, CONSUMER_DIR (the work folder). Exit code 77: skipped.
 set -euo pipefail
@@ -58,6 +59,19 @@ subdirectory() { # compiler
   if [ "$deep" = 1 ]; then build_and_run "$folder"; else ninja -C "$folder" -n train classify >/dev/null; fi
 }
 
+tutorial() { # compiler
+  local folder=$CONSUMER_DIR/tutorial page=$TARE_SOURCE_DIR/docs/tutorial.md
+  mkdir -p "$folder"
+  awk '/^```cpp/ { on = 1; next } /^```/ { on = 0 } on' "$page" >"$folder/waves.cpp"
+  awk '/^```cmake/ { on = 1; next } /^```/ { on = 0 } on' "$page" >"$folder/CMakeLists.txt"
+  project=$folder configure "$folder/build" "$1" -DCMAKE_PREFIX_PATH="$prefix"
+  [ "$deep" = 1 ] || return 0
+  cmake --build "$folder/build"
+  cd "$folder"
+  ./build/waves
+  [ -s waves.tare ] || die "the tutorial left no bundle"
+}
+
 headers() { # compiler
   local include=$prefix/include folders=(tare/base tare/config tare/tare.h)
   [ "$deep" = 0 ] || folders=(tare models)
@@ -69,6 +83,6 @@ headers() { # compiler
 
 case $1 in
   install) install_tare ;;
-  package | subdirectory | headers) "$@" ;;
+  package | subdirectory | tutorial | headers) "$@" ;;
   *) die "what is '$1'?" ;;
 esac

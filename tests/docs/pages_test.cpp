@@ -1,0 +1,133 @@
+// What the pages name is there: files, programs, commands, options, keys of a recipe.
+#include "docs/pages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "support/program.h"
+#include "tare/model/registry.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAreArray;
+
+TEST(Pages, LinksLeadSomewhere) {
+  int links = 0;
+  for (const Page& page : pages()) {
+    for (const auto& link : page.links) {
+      if (link.starts_with("https://")) continue;
+      ++links;
+      EXPECT_TRUE(fs::exists(source_folder() / fs::path(page.name).parent_path() / link))
+          << page.name << ": " << link;
+    }
+  }
+  EXPECT_GT(links, 10);
+}
+
+bool has_source(const std::string& program) {
+  if (program.empty()) return true;  // `build/bin/` itself
+  for (const char* folder : {"tests/bench", "recipes"})
+    if (fs::exists(source_folder() / folder / (program + ".cpp"))) return true;
+  return false;
+}
+
+TEST(Pages, FilesAndProgramsAreThere) {
+  int files = 0;
+  for (const Page& page : pages()) {
+    for (const auto& span : page.spans) {
+      const std::string path = span.substr(0, span.find(' '));
+      if (path.starts_with("build/bin/")) {
+        EXPECT_TRUE(has_source(path.substr(10))) << page.name << ": " << path;
+      } else if (!matches(path, "^((?:framework|tests|recipes|models|docs)/[\\w./-]*)$").empty()) {
+        EXPECT_TRUE(fs::exists(source_folder() / path)) << page.name << ": " << path;
+        ++files;
+      }
+    }
+  }
+  EXPECT_GT(files, 10);
+}
+
+std::string help_of(const std::string& command) {
+  static std::map<std::string, std::string> known;
+  const auto [entry, is_new] = known.try_emplace(command);
+  if (is_new) entry->second = run_program("tare", {command, "--help"}).out;
+  return entry->second;
+}
+
+TEST(Pages, CommandsAndTheirOptionsExist) {
+  int commands = 0;
+  for (const Page& page : pages()) {
+    std::vector<std::string> candidates = page.spans;
+    for (const Block& block : page.blocks)
+      for (auto& line : matches(block.text, "\\$ ([^\n]*)")) candidates.push_back(line);
+    for (const auto& text : candidates) {
+      for (const auto& command : matches(text, "^tare ([a-z]+)")) {
+        ++commands;
+        const std::string help = help_of(command);
+        EXPECT_THAT(help, HasSubstr("Usage: tare " + command)) << page.name << ": " << text;
+        for (const auto& option : matches(text, "(--[a-z-]+)"))
+          EXPECT_THAT(help, HasSubstr("  " + option)) << page.name << ": " << text;
+      }
+    }
+  }
+  EXPECT_GT(commands, 10);
+}
+
+TEST(Pages, PresetsAreThoseOfCMake) {
+  const std::string presets = io::read_text(source_folder() / "CMakePresets.json");
+  for (const auto& name : {"release", "dev", "asan", "tsan"})
+    EXPECT_THAT(read_page("docs/development.md").keys, Contains(name));
+  for (const Page& page : pages())
+    for (const auto& span : page.spans)
+      for (const auto& name : matches(span, "--preset ([a-z]+)"))
+        EXPECT_THAT(presets, HasSubstr("\"name\": \"" + name + "\"")) << page.name;
+}
+
+TEST(Pages, YamlIsReadByTheConfiguration) {
+  int blocks = 0;
+  for (const Page& page : pages()) {
+    for (const Block& block : page.blocks) {
+      if (block.language != "yaml") continue;
+      ++blocks;
+      const auto node = config::parse_text(block.text, page.name);
+      if (node.find("phases") != nullptr)
+        EXPECT_NO_THROW((void)config::read<RecipeOptions>(node)) << page.name;
+      else
+        EXPECT_NO_THROW((void)config::read<DataOptions>(node)) << page.name;
+    }
+  }
+  EXPECT_GE(blocks, 1);
+}
+
+TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
+  auto fields = config::field_names<RecipeOptions>();
+  for (auto& name : config::field_names<PhaseOptions>()) fields.push_back(name);
+  const auto keys = read_page("docs/recipes.md").keys;
+  EXPECT_EQ(std::set(keys.begin(), keys.end()), std::set(fields.begin(), fields.end()));
+}
+
+TEST(Pages, TheModelPageHasEveryFamily) {
+  EXPECT_THAT(read_page("docs/models.md").keys, UnorderedElementsAreArray(models::names()));
+}
+
+TEST(Pages, TheIndexLeadsToEveryPage) {
+  std::vector<std::string> names;
+  for (const Page& page : pages()) {
+    const fs::path path = page.name;
+    if (path.parent_path() == "docs" && path.filename() != "index.md")
+      names.push_back(path.filename());
+  }
+  EXPECT_THAT(read_page("docs/index.md").links, IsSupersetOf(names));
+}
+
+}  // namespace
+}  // namespace tare::testing
