@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/files.h"
 #include "support/program.h"
 #include "tare/cli/completion.h"
 #include "tare/cli/man_page.h"
@@ -165,12 +166,6 @@ std::vector<std::pair<std::string, std::vector<std::string>>> table_of_help() {
   return table;
 }
 
-std::string read(const std::filesystem::path& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 /// The part of `text` from `begin` to `end`.
 std::string part(const std::string& text, const std::string& begin, const std::string& end) {
   const size_t from = text.find(begin);
@@ -183,13 +178,13 @@ TEST(Shell, EveryCommandAndOptionIsInEachScriptAndPage) {
   const auto bash = run_program("tare", {"completion", "bash"}).out;
   const auto zsh = run_program("tare", {"completion", "zsh"}).out;
   const auto fish = run_program("tare", {"completion", "fish"}).out;
-  const auto overview = read(folder / "tare.1");
+  const auto overview = content_of(folder / "tare.1");
   const auto table = table_of_help();
   ASSERT_GE(table.size(), 8U);
   for (const auto& [name, options] : table) {
     ASSERT_THAT(options, Contains("help")) << name;
     EXPECT_THAT(overview, HasSubstr(".B " + name + "\n"));
-    const auto page = read(folder / ("tare-" + name + ".1"));
+    const auto page = content_of(folder / ("tare-" + name + ".1"));
     const auto in_bash = part(bash, "    " + name + ") echo", ";;");
     const auto in_zsh = part(zsh, "        " + name + ")\n", ";;");
     for (const auto& option : options) {
@@ -203,7 +198,7 @@ TEST(Shell, EveryCommandAndOptionIsInEachScriptAndPage) {
     }
   }
   EXPECT_EQ(run_program("tare", {"man"}).out, overview);
-  EXPECT_EQ(run_program("tare", {"man", "run"}).out, read(folder / "tare-run.1"));
+  EXPECT_EQ(run_program("tare", {"man", "run"}).out, content_of(folder / "tare-run.1"));
 }
 
 TEST(Shell, ManPagesHaveNoWarnings) {
