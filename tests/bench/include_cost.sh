@@ -28,12 +28,14 @@ for ((round = 0; round < rounds; ++round)); do
   echo "${cost[torch]} ${cost[tare]} ${cost[control]}"
   order=("${order[@]:1}" "${order[0]}")
 done | awk '
-  function median(values, n,   i, j, t) {
+  function sort(values, n,   i, j, t) {
     for (i = 1; i <= n; ++i) for (j = i + 1; j <= n; ++j) if (values[j] < values[i]) {
       t = values[i]; values[i] = values[j]; values[j] = t }
-    return n % 2 ? values[(n + 1) / 2] : (values[n / 2] + values[n / 2 + 1]) / 2
+  }
+  function figure(values, n) { # median [lowest, highest]
+    sort(values, n)
+    return sprintf("%.2f [%.2f, %.2f] s", values[int((n + 1) / 2)], values[1], values[n])
   }
   { print "round " NR ": torch.h " $1 " s, with tare.h " $2 " s, torch.h again " $3 " s"
-    base[NR] = $1; added[NR] = $2 - $1; control[NR] = $3 - $1 }
-  END { printf "torch.h %.2f s, tare.h adds %.2f s, control %.2f s (medians of %d rounds)\n",
-        median(base, NR), median(added, NR), median(control, NR), NR }'
+    base[NR] = ($1 + $3) / 2; added[NR] = $2 - base[NR]; control[NR] = $3 - $1 }
+  END { print "torch.h " figure(base, NR) ", tare.h adds " figure(added, NR) ", control " figure(control, NR) }'
