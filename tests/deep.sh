@@ -18,14 +18,14 @@ build() {
 
 # Kills, consumers' builds, documents and instruction counts say nothing new under a sanitizer, and take hours.
 asan() {
-  build asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+  build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     ctest --test-dir build/asan --output-on-failure --timeout 7200 -E 'cli_kill|consumer|docs|overhead|fuzz'
 }
 
 # What runs on several threads.
 tsan() {
   local targets=(base_test memory_test data_test experiment_test learner_test inference_test)
-  build tsan "${targets[@]}" && TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1 \
+  build tsan "${targets[@]}" && TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1 \
     setarch -R ctest --test-dir build/tsan --output-on-failure --timeout 7200 \
     -R "^($(IFS='|'; echo "${targets[*]}"))\$"
 }
