@@ -1,7 +1,9 @@
 # How Tare's own targets are made: one static library a room, private warnings, optional sanitizers.
 
 function(tare_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
+  if(tare_IS_TOP_LEVEL)  # else its user's choice of optimisation brings warnings that are not for its user
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
+  endif()
   if(TARE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
