@@ -56,8 +56,7 @@ TEST(Seal, GivesBackWhatWasSealed) {
 TEST(Seal, NoticesEveryFlippedBitAndEveryTruncation) {
   const std::string text = seal({{"key", "value"}, {"number", 12}});
   for (size_t bit = 0; bit < text.size() * 8; ++bit) {
-    std::string damaged = text;
-    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    const std::string damaged = testing::flipped(text, bit);
     EXPECT_EQ(refused_part([&] { (void)unseal(damaged, "test", "file", "manifest"); }), "manifest")
         << bit;
   }
