@@ -22,6 +22,7 @@ namespace tare::config {
 inline constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
 inline constexpr int64_t kMaxDepth = 64;       ///< nested mappings and lists, aliases followed
 inline constexpr int64_t kMaxNodes = 100'000;  ///< copies that anchors and aliases make included
+inline constexpr int64_t kMaxTextBytes = 8 * kMaxFileBytes;  ///< of scalars and keys; copies too
 
 enum class Kind { null, scalar, sequence, map };
 

@@ -48,9 +48,10 @@ class Builder : public YAML::EventHandler {
     const auto known = anchors_.find(anchor);
     if (known == anchors_.end())
       throw ConfigError(at(mark), "", "the alias stands inside of what it names, a cycle");
-    count(known->second.nodes, mark);
-    if (static_cast<int64_t>(open_.size()) + known->second.depth > kMaxDepth) throw too_deep(mark);
-    place(known->second.node, mark, known->second.nodes, known->second.depth, true);
+    const Anchored& anchored = known->second;
+    count(anchored.size, mark);
+    if (static_cast<int64_t>(open_.size()) + anchored.size.depth > kMaxDepth) throw too_deep(mark);
+    place(anchored.node, mark, anchored.size, true);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -65,15 +66,19 @@ class Builder : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
+  // Of a finished value with all that is inside.
+  struct Size {
+    int64_t nodes = 1, text_bytes = 0, depth = 0;
+  };
   struct Anchored {
     Node node;
-    int64_t nodes = 0, depth = 0;
+    Size size;
   };
   struct Open {
     Node node;
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
-    int64_t nodes = 1, depth = 1;
+    Size size{.depth = 1};
     bool has_key = false;
     std::string key;
     Source key_source;
@@ -90,22 +95,30 @@ class Builder : public YAML::EventHandler {
     if (!tag.empty() && tag != "?" && tag != "!")
       throw ConfigError(at(mark), "", "tags are not supported", "values without a tag", tag);
   }
-  void count(int64_t nodes, const YAML::Mark& mark) {
-    nodes_ += nodes;
+  void count(const Size& size, const YAML::Mark& mark) {
+    nodes_ += size.nodes;
+    text_bytes_ += size.text_bytes;
     if (nodes_ > kMaxNodes)
       throw ConfigError(at(mark), "", "there are too many values, anchors and aliases included",
                         "at most " + std::to_string(kMaxNodes));
+    if (text_bytes_ > kMaxTextBytes)
+      throw ConfigError(at(mark), "", "there is too much text, anchors and aliases included",
+                        "at most " + format_bytes(kMaxTextBytes));
   }
 
   void add(Node node, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    count(1, mark);
+    const Size size{.text_bytes = static_cast<int64_t>(node.text.size())};
+    count(size, mark);
     node.source = at(mark);
-    if (anchor != 0) anchors_[anchor] = {node, 1, 0};
-    place(std::move(node), mark, 1, 0, false);
+    if (anchor != 0) {
+      count(size, mark);  // it is kept a second time
+      anchors_[anchor] = {node, size};
+    }
+    place(std::move(node), mark, size, false);
   }
   void start(Node node, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     refuse_tag(mark, tag);
-    count(1, mark);
+    count({}, mark);
     if (static_cast<int64_t>(open_.size()) >= kMaxDepth) throw too_deep(mark);
     node.source = at(mark);
     open_.emplace_back();
@@ -118,21 +131,22 @@ class Builder : public YAML::EventHandler {
     open_.pop_back();
     merge(done);
     if (done.anchor != 0) {
-      count(done.nodes, done.mark);  // it is kept a second time
-      anchors_[done.anchor] = {done.node, done.nodes, done.depth};
+      count(done.size, done.mark);  // it is kept a second time
+      anchors_[done.anchor] = {done.node, done.size};
     }
-    place(std::move(done.node), done.mark, done.nodes, done.depth, false);
+    place(std::move(done.node), done.mark, done.size, false);
   }
 
   /// Puts a finished node where the next one belongs: root, list item, key or value.
-  void place(Node node, const YAML::Mark& mark, int64_t nodes, int64_t depth, bool alias) {
+  void place(Node node, const YAML::Mark& mark, const Size& size, bool alias) {
     if (open_.empty()) {
       root_ = std::move(node);
       return;
     }
     Open& parent = open_.back();
-    parent.nodes += nodes;
-    parent.depth = std::max(parent.depth, depth + 1);
+    parent.size.nodes += size.nodes;
+    parent.size.text_bytes += size.text_bytes;
+    parent.size.depth = std::max(parent.size.depth, size.depth + 1);
     if (parent.node.kind == Kind::sequence) {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.has_key) {
@@ -182,7 +196,7 @@ class Builder : public YAML::EventHandler {
   Node root_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Anchored> anchors_;
-  int64_t nodes_ = 0;
+  int64_t nodes_ = 0, text_bytes_ = 0;
   int documents_ = 0;
 };
 
