@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "support/damage.h"
+#include "support/hostile.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -17,6 +19,7 @@ namespace tare {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::HostileFile;
 using testing::TempDir;
 
 std::string header(std::initializer_list<uint32_t> shape, char type = 8) {
@@ -59,22 +62,11 @@ TEST(Idx, GzipIsSmallerAndRepeatable) {
   EXPECT_EQ(io::read_text(folder / "a.gz"), io::read_text(folder / "b.gz"));
 }
 
-TEST(Idx, WrongHeadersAreRefusedByPart) {
+TEST(Idx, TheLimitIsTheCallers) {
   const TempDir folder;
-  const auto path = folder / "x";
-  EXPECT_EQ(wrong_part(path, header({3}) + "abc"), "");
-  EXPECT_EQ(wrong_part(path, ""), "magic number");
-  EXPECT_EQ(wrong_part(path, "PK\x03\x04 something"), "magic number");
-  EXPECT_EQ(wrong_part(path, header({1}, 0x0D) + "abcd"), "magic number");
-  EXPECT_EQ(wrong_part(path, header({}) + "abcd"), "magic number");
-  EXPECT_EQ(wrong_part(path, header({1, 1, 1, 1, 1}) + "a"), "magic number");
-  EXPECT_EQ(wrong_part(path, header({3, 2}).substr(0, 9)), "dimensions");
-  EXPECT_EQ(wrong_part(path, header({3, 0})), "dimensions");
-  EXPECT_EQ(wrong_part(path, header({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff})),
-            "dimensions");
-  EXPECT_EQ(wrong_part(path, header({0x10000, 0x10000}), 1 << 20), "dimensions");
-  EXPECT_EQ(wrong_part(path, header({3}) + "ab"), "size");
-  EXPECT_EQ(wrong_part(path, header({3}) + "abcd"), "size");
+  EXPECT_EQ(wrong_part(folder / "x", header({3}) + "abc"), "");
+  EXPECT_EQ(wrong_part(folder / "x", header({3}) + "abc", 3), "");
+  EXPECT_EQ(wrong_part(folder / "x", header({3}) + "abc", 2), "dimensions");
 }
 
 std::string gzip(const TempDir& folder, const at::Tensor& values) {
@@ -96,9 +88,7 @@ TEST(Idx, NoFlippedBitOfAGzipFileGivesOtherValues) {
   const std::string whole = gzip(folder, values);
   int refused = 0, harmless = 0;
   for (size_t i = 0; i < 8 * whole.size(); ++i) {
-    std::string broken = whole;
-    broken[i / 8] = static_cast<char>(broken[i / 8] ^ (1 << (i % 8)));
-    if (!wrong_part(folder / "x", broken).empty()) {
+    if (!wrong_part(folder / "x", testing::flipped(whole, i)).empty()) {
       ++refused;
       continue;
     }
@@ -108,12 +98,6 @@ TEST(Idx, NoFlippedBitOfAGzipFileGivesOtherValues) {
   EXPECT_GT(refused, 250);  // of the values, their framing and the checksum
   EXPECT_LT(harmless,
             80);  // time, flags and system in the gzip header, unused bits before the checksum
-}
-
-TEST(Idx, BytesAfterTheGzipStreamAreRefused) {
-  const TempDir folder;
-  const std::string whole = gzip(folder, at::arange(50).to(at::kByte));
-  EXPECT_EQ(wrong_part(folder / "x", whole + "tail"), "gzip");
 }
 
 std::string deflated(const std::string& bytes) {
@@ -130,19 +114,66 @@ std::string deflated(const std::string& bytes) {
   return out;
 }
 
-TEST(Idx, GzipThatHoldsMoreOrLessThanItsHeaderSaysIsRefused) {
+class HostileIdx : public ::testing::TestWithParam<HostileFile> {};
+
+TEST_P(HostileIdx, IsRefusedByName) {
   const TempDir folder;
-  EXPECT_EQ(wrong_part(folder / "x", deflated(header({4}) + "abcd")), "");
-  EXPECT_EQ(wrong_part(folder / "x", deflated(header({4}) + "abc")), "values");
-  EXPECT_EQ(wrong_part(folder / "x", deflated(header({4}) + "abcde")), "values");
-  EXPECT_EQ(wrong_part(folder / "x", deflated(header({4}) + std::string(1'000'000, 'a'))),
-            "values");
+  testing::overwrite(folder / "x", GetParam().content);
+  testing::expect_refused("FormatError", "/x: " + GetParam().message + ": ",
+                          [&] { (void)read_idx(folder / "x"); });
 }
 
-TEST(Idx, ClaimThatNoCompressionCouldReachIsRefusedBeforeItIsAllocated) {
-  const TempDir folder;
-  EXPECT_EQ(wrong_part(folder / "x", deflated(header({0x40000000}) + "abc")), "size");
+std::vector<HostileFile> hostile_files() {
+  const std::string whole = deflated(header({4}) + "abcd");
+  const auto with = [&](size_t at, char byte) {
+    std::string changed = whole;
+    changed[at] = byte;
+    return changed;
+  };
+  std::string not_its_checksum = whole;
+  not_its_checksum[whole.size() - 8] ^= 1;
+  constexpr uint32_t kMost = 0xffffffff;
+  return {
+      {"Empty", "", "magic number"},
+      {"HalfAMagicNumber", std::string(2, '\0'), "magic number"},
+      {"ZipArchive", "PK\x03\x04 something", "magic number"},
+      {"BytesOfTheMagicNumberSwapped", std::string("\x01\x08\0\0\0\0\0\x03", 8) + "abc",
+       "magic number"},
+      {"FloatValues", header({1}, 0x0D) + "abcd", "magic number"},
+      {"SignedValues", header({1}, 0x09) + "a", "magic number"},
+      {"NoDimension", header({}) + "abcd", "magic number"},
+      {"FiveDimensions", header({1, 1, 1, 1, 1}) + "a", "magic number"},
+      {"NoDimensions", header({3, 2}).substr(0, 4), "dimensions"},
+      {"HalfADimension", header({3, 2}).substr(0, 9), "dimensions"},
+      {"ZeroDimension", header({3, 0}), "dimensions"},
+      {"ZeroHidesOverflow", header({kMost, kMost, kMost, 0}), "dimensions"},
+      {"ProductOverflows", header({kMost, kMost, kMost, kMost}), "dimensions"},
+      {"AboveTheLimit", header({0x10000, 0x10001}), "dimensions"},
+      {"ClaimsFourGibibytes", header({0x10000, 0x10000}), "size"},
+      {"AByteTooFew", header({3}) + "ab", "size"},
+      {"AByteTooMany", header({3}) + "abcd", "size"},
+      {"GzipOfNothing", deflated(""), "magic number"},
+      {"GzipHeaderOnly", whole.substr(0, 10), "gzip"},
+      {"GzipWithUnknownMethod", with(2, 7), "gzip"},
+      {"GzipWithReservedFlags", with(3, '\xe0'), "gzip"},
+      {"GzipWithReservedBlock", with(10, 7), "gzip"},
+      {"GzipWithoutItsChecksum", whole.substr(0, whole.size() - 8), "gzip"},
+      {"GzipWithAnotherChecksum", not_its_checksum, "gzip"},
+      {"GzipWithAnotherLength", with(whole.size() - 1, 1), "gzip"},
+      {"BytesBehindTheGzipStream", whole + "tail", "gzip"},
+      {"SecondGzipStream", whole + whole, "gzip"},
+      {"GzipHoldsLess", deflated(header({4}) + "abc"), "values"},
+      {"GzipHoldsMore", deflated(header({4}) + "abcde"), "values"},
+      {"GzipHoldsAThousandTimesMore", deflated(header({4}) + std::string(50'000'000, 'a')),
+       "values"},
+      {"GzipClaimsMoreThanItCanHold", deflated(header({0x40000000}) + "abc"), "size"},
+      {"GzipClaimsALittleMoreThanItHolds",
+       deflated(header({20'000'001}) + std::string(20'000'000, 'a')), "values"},
+      {"GzipInsideOfGzip", deflated(whole), "magic number"},
+  };
 }
+
+INSTANTIATE_TEST_SUITE_P(All, HostileIdx, ::testing::ValuesIn(hostile_files()), testing::test_name);
 
 TEST(Idx, OnlyBytesAreWrittenAndNothingIsLeftOnAnError) {
   const TempDir folder;

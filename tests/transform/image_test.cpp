@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "support/hostile.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -20,6 +21,7 @@ namespace tare {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::HostileFile;
 using testing::TempDir;
 
 at::Tensor decode(const std::string& file, int64_t channels = 0) {
@@ -82,28 +84,105 @@ TEST(Png, ForeignFilesAreRefusedByName) {
   EXPECT_THROW((void)read_png("/nowhere/a.png"), IoError);
 }
 
-// A PNG header that claims a size, with its checksum right.
-std::string with_size(std::string file, uint32_t width, uint32_t height) {
-  const auto put = [&](size_t at, uint32_t value) {
-    for (int i = 0; i < 4; ++i)
-      file[at + static_cast<size_t>(i)] = static_cast<char>(value >> (24 - 8 * i));
-  };
-  put(16, width);
-  put(20, height);
-  put(29, static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&file[12]), 17)));
-  return file;
+std::string big_endian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+  return bytes;
 }
 
-TEST(Png, ClaimedSizeAboveTheLimitIsRefusedBeforeItIsAllocated) {
-  const std::string file = encoded(at::full({1, 4, 4}, 7, at::kByte));
-  ASSERT_TRUE(at::equal(decode(with_size(file, 4, 4)), at::full({1, 4, 4}, 7, at::kByte)));
-  try {
-    (void)decode(with_size(file, 60'000, 60'000));
-    FAIL();
-  } catch (const FormatError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("limit"));
-  }
+// A chunk with its checksum right.
+std::string chunk(const std::string& type, const std::string& data) {
+  const std::string body = type + data;
+  const auto crc =
+      crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return big_endian(static_cast<uint32_t>(data.size())) + body +
+         big_endian(static_cast<uint32_t>(crc));
 }
+
+struct Ihdr {
+  uint32_t width = 4, height = 4;
+  char depth = 8, colour = 0, compression = 0, filter = 0, interlace = 0;
+};
+
+std::string ihdr(const Ihdr& h) {
+  return chunk("IHDR", big_endian(h.width) + big_endian(h.height) +
+                           std::string{h.depth, h.colour, h.compression, h.filter, h.interlace});
+}
+
+std::string idat(const std::string& rows) {
+  std::string packed(compressBound(rows.size()), '\0');
+  uLongf size = packed.size();
+  EXPECT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                     reinterpret_cast<const Bytef*>(rows.data()), rows.size()),
+            Z_OK);
+  return chunk("IDAT", packed.substr(0, size));
+}
+
+std::string png(const std::string& chunks) {
+  return "\x89PNG\r\n\x1a\n" + chunks + chunk("IEND", "");
+}
+
+const std::string kRows(20, '\0');  // of 4 x 4 grey pixels: a filter byte and 4 values each
+
+class HostilePng : public ::testing::TestWithParam<HostileFile> {};
+
+TEST_P(HostilePng, IsRefusedByName) {
+  testing::expect_refused("FormatError", "test.png: " + GetParam().message + ": ",
+                          [] { (void)decode(GetParam().content); });
+}
+
+std::vector<HostileFile> hostile_files() {
+  const std::string good = png(ihdr({}) + idat(kRows));
+  EXPECT_EQ(decode(good).sizes(), at::IntArrayRef({1, 4, 4}));
+  const auto with = [&](size_t at, char byte) {
+    std::string changed = good;
+    changed[at] = byte;
+    return changed;
+  };
+  const auto header = [](const Ihdr& h) { return png(ihdr(h) + idat(kRows)); };
+  std::string rows_with_filter_5 = kRows;
+  rows_with_filter_5[5] = 5;
+  return {
+      {"Empty", "", "header"},
+      {"SignatureOnly", good.substr(0, 8), "header"},
+      {"ForeignSignature", "GIF89a and so on, not a PNG", "header"},
+      {"SignatureWithANewlineChanged", with(4, '\n'), "header"},
+      {"NoHeader", png(idat(kRows)), "header"},
+      {"ChunkInFrontOfTheHeader", png(chunk("teST", "") + ihdr({}) + idat(kRows)), "header"},
+      {"HeaderTwice", png(ihdr({}) + ihdr({}) + idat(kRows)), "header"},
+      {"ShortHeader", png(chunk("IHDR", big_endian(4)) + idat(kRows)), "header"},
+      {"HeaderWithWrongChecksum", with(29, '\x7f'), "header"},
+      {"WidthZero", header({.width = 0}), "header"},
+      {"HeightZero", header({.height = 0}), "header"},
+      {"WidthNegative", header({.width = 0x80000000}), "header"},
+      {"WidthAboveLibpngsLimit", header({.width = 1'000'001}), "header"},
+      {"BitDepthThree", header({.depth = 3}), "header"},
+      {"BitDepthSixteenWithPalette", header({.depth = 16, .colour = 3}), "header"},
+      {"ColourTypeFive", header({.colour = 5}), "header"},
+      {"ColourTypeNegative", header({.colour = -1}), "header"},
+      {"CompressionOne", header({.compression = 1}), "header"},
+      {"FilterMethodOne", header({.filter = 1}), "header"},
+      {"InterlaceTwo", header({.interlace = 2}), "header"},
+      {"ChunkLengthAboveTheFile", with(33, '\x7f'), "pixels"},
+      {"UnknownCriticalChunk", png(ihdr({}) + chunk("TEST", "") + idat(kRows)), "header"},
+      {"NoPixels", png(ihdr({})), "header"},
+      {"NoPalette", header({.colour = 3}), "header"},
+      {"PixelsAboveTheLimit", header({.width = 60'000, .height = 60'000}), "size"},
+      {"PixelsThatTheFileCannotHold", header({.width = 8192, .height = 8192}), "size"},
+      {"PixelsOf64BitsThatTheFileCannotHold",
+       header({.width = 100, .height = 100, .depth = 16, .colour = 6}), "size"},
+      {"RowTooFew", png(ihdr({}) + idat(kRows.substr(5))), "pixels"},
+      {"HalfARow", png(ihdr({}) + idat(kRows.substr(2))), "pixels"},
+      {"UnknownFilter", png(ihdr({}) + idat(rows_with_filter_5)), "pixels"},
+      {"PixelsWithWrongChecksum", with(good.size() - 13, '\x7f'), "pixels"},
+      {"PixelsAreNoZlibStream", png(ihdr({}) + chunk("IDAT", std::string(30, 'x'))), "pixels"},
+      {"PixelsWithReservedBlock", png(ihdr({}) + chunk("IDAT", "\x78\x9c\x07")), "pixels"},
+      {"PixelsAreEmpty", png(ihdr({}) + chunk("IDAT", "")), "pixels"},
+      {"CutInThePixels", good.substr(0, 45), "pixels"},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostilePng, ::testing::ValuesIn(hostile_files()), testing::test_name);
 
 TEST(Png, OnlyByteImagesAreWritten) {
   TempDir folder;

@@ -14,6 +14,10 @@ consteval int64_t operator""_MiB(unsigned long long n) { return static_cast<int6
 consteval int64_t operator""_GiB(unsigned long long n) { return static_cast<int64_t>(n) << 30; }
 }  // namespace literals
 
+/// How many times smaller deflate (gzip, PNG) can make data at most (zlib's technical page): a
+/// header that claims more is wrong.
+inline constexpr int64_t kMaxDeflateRatio = 1032;
+
 /// "0 B", "512 B", "44.7 MiB", "-1.5 GiB": at most one digit behind the point, IEC units.
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 
@@ -16,7 +17,6 @@ namespace tare {
 namespace {
 
 constexpr uint8_t kUnsignedBytes = 0x08;
-constexpr int64_t kDeflateRatio = 1032;  // the most that deflate can shrink (zlib's technical page)
 
 // Bytes of a file, through inflate when it is gzip.
 class IdxSource {
@@ -130,7 +130,7 @@ int64_t checked_bytes(const IdxSource& source, const std::vector<int64_t>& shape
   if (!source.gzip() && stored != header + bytes)
     source.refuse("size", "the header claims " + std::to_string(header + bytes) +
                               " bytes, the file has " + std::to_string(stored));
-  if (source.gzip() && header + bytes > stored * kDeflateRatio)
+  if (source.gzip() && header + bytes > stored * kMaxDeflateRatio)
     source.refuse("size", "the header claims more than the compressed file can hold");
   return bytes;
 }

@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/transform/transform.h"
@@ -53,6 +55,29 @@ void check_image(std::string_view where, const at::Tensor& image) {
       image.defined() ? image.toString() + " " + c10::str(image.sizes()) : "an undefined tensor");
 }
 
+// Bits of a pixel as it is stored: the bit depth of IHDR times the samples of its colour type.
+// libpng has checked both, but takes unknown chunks in front of IHDR, which the format forbids.
+int64_t stored_bits(std::span<const std::byte> png, const std::string& name) {
+  constexpr size_t kChunkAt = 12, kDepthAt = 24, kColourTypeAt = 25;
+  constexpr std::array kSamples = {1, 0, 3, 1, 2, 0, 4};
+  if (std::memcmp(&png[kChunkAt], "IHDR", 4) != 0)
+    refuse(name, "header", "IHDR is not the first chunk");
+  const auto colour_type = std::to_integer<size_t>(png[kColourTypeAt]);
+  return std::to_integer<int64_t>(png[kDepthAt]) * kSamples.at(colour_type);
+}
+
+void check_size(const png_image& image, std::span<const std::byte> bytes, const std::string& name) {
+  const int64_t height = image.height, width = image.width, pixels = height * width;
+  if (pixels > kMaxImagePixels)
+    refuse(name, "size",
+           std::to_string(width) + " x " + std::to_string(height) + " pixels are more than " +
+               std::to_string(kMaxImagePixels) + ", which is the limit");
+  if (pixels * stored_bits(bytes, name) / 8 > static_cast<int64_t>(bytes.size()) * kMaxDeflateRatio)
+    refuse(name, "size",
+           std::to_string(width) + " x " + std::to_string(height) +
+               " pixels are more than the compressed file can hold");
+}
+
 }  // namespace
 
 at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name, int64_t channels) {
@@ -62,11 +87,8 @@ at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
   Png png;
   if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
     refuse(name, "header", png.image.message);
+  check_size(png.image, bytes, name);
   const int64_t height = png.image.height, width = png.image.width, pixels = height * width;
-  if (pixels > kMaxImagePixels)
-    refuse(name, "size",
-           std::to_string(width) + " x " + std::to_string(height) + " pixels are more than " +
-               std::to_string(kMaxImagePixels) + ", which is the limit");
   if (channels == 0) channels = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
   png.image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   at::Tensor rows = at::empty({height, width, channels}, at::kByte);
