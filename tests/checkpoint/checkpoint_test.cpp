@@ -117,36 +117,6 @@ TEST(Checkpoint, TheOldOneIsReadWhereAKilledSaveLeftOnlyThat) {
   expect_same(load(dir / "c").model, small().model);
 }
 
-TEST(Checkpoint, AManifestIsCheckedFieldByField) {
-  const TempDir dir;
-  save(dir / "c", small());
-  const json good = unseal(read_file(dir / "c/manifest.json"), "test", "file", "manifest");
-  const auto part = [&](const std::function<void(json&)>& change) {
-    json changed = good;
-    change(changed);
-    overwrite(dir / "c/manifest.json", seal(changed));
-    return refused(dir / "c");
-  };
-  EXPECT_EQ(part([](json&) {}), "accepted");
-  EXPECT_EQ(part([](json& m) { m["format"] = "other"; }), "format");
-  EXPECT_EQ(part([](json& m) { m["version"] = 2; }), "version");
-  EXPECT_EQ(part([](json& m) { m.erase("version"); }), "version");
-  EXPECT_EQ(part([](json& m) { m["state"] = 1; }), "state");
-  EXPECT_EQ(part([](json& m) { m["tare"] = 1; }), "tare");
-  EXPECT_EQ(part([](json& m) { m["files"] = json::array(); }), "files");
-  EXPECT_EQ(part([](json& m) { m["files"].erase("model.safetensors"); }), "files");
-  EXPECT_EQ(part([](json& m) { m["files"]["../secret"] = m["files"]["model.safetensors"]; }),
-            "files");
-  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"].erase("bytes"); }),
-            "files.model.safetensors");
-  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"]["bytes"] = 1; }),
-            "model.safetensors");
-  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"].erase("layout"); }),
-            "files.model.safetensors");
-  EXPECT_EQ(part([](json& m) { m["files"]["model.safetensors"]["tensors"].erase("fc.bias"); }),
-            "fc.bias");
-}
-
 TEST(Checkpoint, ABadStateIsRefusedBeforeAnythingIsWritten) {
   const TempDir dir;
   Contents contents = small();

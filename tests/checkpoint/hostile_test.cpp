@@ -1,7 +1,8 @@
-// Headers that break one rule each. Every one must be refused, naming what is wrong.
+// Safetensors files that break one rule each. Every one is refused at once, naming what is wrong.
 #include <cstring>
 
 #include "checkpoint/support.h"
+#include "support/hostile.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/safetensors.h"
 
@@ -24,7 +25,7 @@ std::string refused(const std::string& file) {
 
 struct Case {
   const char* name;
-  std::string header;
+  std::string file;
   std::string part;
 };
 
@@ -33,13 +34,49 @@ std::string tensor(const std::string& fields) { return "{\"t\":{" + fields + "}}
 
 const std::string kGood = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
 
-class HostileHeader : public ::testing::TestWithParam<Case> {};
+class HostileFile : public ::testing::TestWithParam<Case> {};
 
-TEST_P(HostileHeader, IsRefusedByName) {
-  EXPECT_EQ(refused(file_of(GetParam().header)), GetParam().part);
+TEST_P(HostileFile, IsRefusedByName) {
+  const tare::testing::TempDir dir;
+  overwrite(dir / "file", GetParam().file);
+  const std::string part = GetParam().part.empty() ? "" : GetParam().part + ": ";
+  tare::testing::expect_refused("FormatError", "/file: " + part,
+                                [&] { (void)SafeTensors::open(dir / "file"); });
 }
 
-std::vector<Case> cases() {
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+std::vector<Case> with_wrong_frame() {
+  std::string many = "{";
+  for (int i = 0; i < 20'000; ++i)
+    many += "\"" + std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)";
+  return {
+      {"Empty", "", "header"},
+      {"ShorterThanTheLength", std::string(7, '\0'), "header"},
+      {"NothingButTheLength", std::string(8, '\0'), "header"},
+      {"HeaderBehindTheFile", file_of("{}", "", 3), "header"},
+      {"HeaderLengthOverflows", file_of("{}", "", UINT64_MAX), "header"},
+      {"HeaderLengthIsNegative", file_of("{}", "", uint64_t{1} << 63), "header"},
+      {"HeaderAboveTheLimit", file_of("{}", "", kMaxHeaderBytes + 1), "header"},
+      {"SpaceInFront", file_of(" {}", ""), "header"},
+      {"ByteOrderMarkInFront", file_of("\xef\xbb\xbf{}", ""), "header"},
+      {"ZipArchive", "PK\x03\x04" + std::string(100, '\0'), "header"},
+      {"Pickle", "\x80\x02}q\x01(X" + std::string(100, 'x'), "header"},
+      {"NestsThreeMillionDeep", file_of("{\"t\":" + std::string(3'000'000, '[')), "t"},
+      {"NestsThreeMillionDeepInAShape", file_of("{\"t\":{\"shape\":" + std::string(3'000'000, '[')),
+       "t"},
+      {"NestsThreeMillionObjects", file_of("{\"t\":" + repeated("{\"t\":", 500'000)), "t"},
+      {"NameOfAMebibyte", file_of("{\"" + std::string(1 << 20, 'n') + "\":{" + kGood + "}}"),
+       std::string(200, 'n') + "..."},
+      {"ManyTensorsThenNone", file_of(many), "header"},
+  };
+}
+
+std::vector<Case> with_wrong_header() {
   const std::string two = R"({"a":{"dtype":"U8","shape":[N],"data_offsets":[0,N]},)"
                           R"("b":{"dtype":"U8","shape":[M],"data_offsets":[B,E]}})";
   const auto pair = [&](const char* n, const char* m, const char* b, const char* e) {
@@ -115,50 +152,51 @@ std::vector<Case> cases() {
   };
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileHeader, ::testing::ValuesIn(cases()),
+std::string tied(const std::string& ties) {
+  return "{\"__metadata__\":{\"tare.tied\":\"" + ties + "\"},\"t\":{" + kGood + "}}";
+}
+
+std::vector<Case> with_wrong_ties() {
+  return {
+      {"TiedToNoTensor", tied(R"({\"x\":\"y\"})"), "tare.tied"},
+      {"TiedNameIsATensor", tied(R"({\"t\":\"t\"})"), "tare.tied"},
+      {"TiedToANumber", tied(R"({\"x\":1})"), "tare.tied"},
+      {"TiedNameIsEmpty", tied(R"({\"\":\"t\"})"), "tare.tied"},
+      {"TiedNameTwice", tied(R"({\"x\":\"t\",\"x\":\"t\"})"), "tare.tied"},
+      {"TiesAreAList", tied("[]"), "tare.tied"},
+      {"TiesAreNoJson", tied("x"), "tare.tied"},
+      {"TiesNestTooDeep", tied(R"({\"x\":)" + std::string(1'000'000, '[')), "tare.tied"},
+  };
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all = with_wrong_frame();
+  for (const auto& headers : {with_wrong_header(), with_wrong_ties()})
+    for (const Case& each : headers) all.push_back({each.name, file_of(each.file), each.part});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostileFile, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST(HostileFile, LengthOfTheHeader) {
-  EXPECT_EQ(refused(""), "header");
-  EXPECT_EQ(refused(std::string(7, '\0')), "header");
-  EXPECT_EQ(refused(std::string(8, '\0')), "header");
-  EXPECT_EQ(refused(file_of("{}", "", 3)), "header");
-  EXPECT_EQ(refused(file_of("{}", "", UINT64_MAX)), "header");
-  EXPECT_EQ(refused(file_of("{}", "", kMaxHeaderBytes + 1)), "header");
-  EXPECT_EQ(refused(file_of(" {}", "")), "header");
+TEST(SafeTensorsHeader, MayBePaddedBehindButNotInFront) {
   EXPECT_EQ(refused(file_of("{}  ", "")), "accepted");
+  EXPECT_EQ(refused(file_of(" {}", "")), "header");
 }
 
-TEST(HostileFile, AnyDepthOfNestingIsRefusedAtOnce) {
-  EXPECT_EQ(refused(file_of("{\"t\":" + std::string(3'000'000, '['))), "t");
-  EXPECT_EQ(refused(file_of("{\"t\":{\"shape\":" + std::string(3'000'000, '['))), "t");
-}
-
-TEST(HostileFile, NamesUpToTheLimitAreTaken) {
+TEST(SafeTensorsHeader, NamesUpToTheLimitAreTaken) {
   const auto named = [](size_t length) {
     return "{\"" + std::string(length, 'n') + "\":{" + kGood + "}}";
   };
-  EXPECT_EQ(refused(file_of(named(4096))), "accepted");
-  EXPECT_EQ(refused(file_of(named(4097))).substr(0, 4), "nnnn");
+  EXPECT_EQ(refused(file_of(named(kMaxNameBytes))), "accepted");
+  EXPECT_EQ(refused(file_of(named(kMaxNameBytes + 1))).substr(0, 4), "nnnn");
 }
 
-TEST(HostileFile, TiesMustNameTensors) {
-  const tare::testing::TempDir dir;
-  const auto part = [&](const std::string& ties) {
-    overwrite(dir / "file",
-              file_of("{\"__metadata__\":{\"tare.tied\":\"" + ties + "\"},\"t\":{" + kGood + "}}"));
-    return refused_part([&] { (void)SafeTensors::open(dir / "file"); });
-  };
-  EXPECT_EQ(part(R"({\"x\":\"t\"})"), "accepted");
-  EXPECT_EQ(part(R"({\"x\":\"y\"})"), "tare.tied");
-  EXPECT_EQ(part(R"({\"t\":\"t\"})"), "tare.tied");
-  EXPECT_EQ(part(R"({\"x\":1})"), "tare.tied");
-  EXPECT_EQ(part(R"({\"\":\"t\"})"), "tare.tied");
-  EXPECT_EQ(part("[]"), "tare.tied");
-  EXPECT_EQ(part("x"), "tare.tied");
+TEST(SafeTensorsHeader, TiesToATensorAreTaken) {
+  EXPECT_EQ(refused(file_of(tied(R"({\"x\":\"t\"})"))), "accepted");
 }
 
-TEST(HostileFile, EveryTruncationIsRefused) {
+TEST(SafeTensorsHeader, EveryTruncationIsRefused) {
   const tare::testing::TempDir dir;
   write(dir / "file", {{"weight", counting({3, 5})}, {"bias", counting({5})}}, {{"key", "value"}});
   const std::string whole = read_file(dir / "file");

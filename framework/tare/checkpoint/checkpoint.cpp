@@ -100,9 +100,10 @@ std::vector<NamedTensor> read_part(const fs::path& folder, const char* name,
                                    const Manifest& manifest) {
   if (!manifest.lists(name)) return {};
   const fs::path path = folder / name;
-  if (!fs::is_regular_file(path))
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
     throw FormatError(kLoad, path.string(), name, "is missing: the manifest lists it");
-  const auto bytes = static_cast<int64_t>(fs::file_size(path));
+  const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (bytes != manifest.bytes(name)) {
     throw FormatError(kLoad, path.string(), name,
                       "has " + std::to_string(bytes) + " bytes, the manifest lists " +
