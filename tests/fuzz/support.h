@@ -1,0 +1,53 @@
+// What the fuzz targets share. A target tells libFuzzer of a broken promise by ending the process.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace tare::fuzz {
+
+/// Aborts, which libFuzzer reports with the input, unless the promise holds.
+inline void require(bool holds, const char* promise) {
+  if (holds) return;
+  std::fprintf(stderr, "broken promise: %s\n", promise);
+  std::abort();
+}
+
+inline std::string_view text_of(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+/// A file without a disk, for readers that take a path.
+class MemoryFile {
+ public:
+  MemoryFile()
+      : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)),
+        path_("/proc/self/fd/" + std::to_string(descriptor_)) {
+    require(descriptor_ >= 0, "the system gives a file in memory");
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  void set(std::string_view content) {
+    const bool written = ::ftruncate(descriptor_, 0) == 0 &&
+                         ::pwrite(descriptor_, content.data(), content.size(), 0) ==
+                             static_cast<ssize_t>(content.size());
+    require(written, "a file in memory can be written");
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  int descriptor_;
+  std::filesystem::path path_;
+};
+
+}  // namespace tare::fuzz
