@@ -113,11 +113,22 @@ TEST_F(HostileManifest, IsRefusedAsText) {
     for (int i = 0; i < 1'000'000; ++i) body += open;
     return sealed(body);
   };
+  // As many items as the limit of the size allows.
+  const auto wide = [](const char* open, auto item, const char* close) {
+    std::string body = open;
+    for (int i = 0; static_cast<int64_t>(body.size()) < kMaxManifestBytes - 100; ++i)
+      body += item(i) + ",";
+    return sealed(body + item(-1) + close);
+  };
   const struct {
     const char* name;
     std::string text;
   } cases[] = {
       {"empty", ""},
+      {"millions of objects", wide(
+                                  " \"a\": [", [](int) { return std::string("{}"); }, "]}")},
+      {"millions of keys", wide(
+                               " ", [](int i) { return "\"" + std::to_string(i) + "\":0"; }, "}")},
       {"an object without seal", "{}"},
       {"no JSON", sealed("nonsense")},
       {"no end", sealed(" \"format\": \"tare.checkpoint\",\n")},

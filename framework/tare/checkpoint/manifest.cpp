@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "tare/base/bytes.h"
@@ -24,6 +25,55 @@ bool is_hash(const nlohmann::json& value) {
   return text.size() == kHexDigits &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
+
+// Reads without building a tree, so that what is refused takes no memory.
+class ManifestGuard final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(int64_t) override { return value(); }
+  bool number_unsigned(uint64_t) override { return value(); }
+  bool number_float(double, const std::string&) override { return value(); }
+  bool string(std::string&) override { return value(); }
+  bool binary(nlohmann::json::binary_t&) override { return value(); }
+  bool start_array(size_t) override { return open(); }
+  bool start_object(size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool end_object() override { return close(); }
+  bool key(std::string& text) override {
+    if (keys_.back().insert(text).second) return true;
+    return refuse("has the key '" + printable(text) + "' twice");
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
+    return refuse("is no valid JSON, at byte " + std::to_string(position));
+  }
+
+ private:
+  bool refuse(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+  bool value() {
+    if (++values_ <= kMaxManifestValues) return true;
+    return refuse("has more than " + format_count(kMaxManifestValues) + " values");
+  }
+  bool open() {
+    keys_.emplace_back();
+    if (static_cast<int64_t>(keys_.size()) > kMaxManifestDepth)
+      return refuse("nests deeper than " + std::to_string(kMaxManifestDepth));
+    return value();
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::vector<std::unordered_set<std::string>> keys_;  // of every object or list that is open
+  int64_t values_ = 0;
+  std::string problem_;
+};
 
 }  // namespace
 
@@ -50,23 +100,9 @@ nlohmann::json parse_object(std::string_view text, std::string_view operation,
     fail("is larger than " + format_bytes(kMaxManifestBytes));
   // The parser would take a zero byte for the end of the text.
   if (text.find('\0') != std::string_view::npos) fail("has a zero byte");
-  std::vector<std::set<std::string>> keys;  // of every object that is open
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth >= kMaxManifestDepth) fail("nests deeper than " + std::to_string(kMaxManifestDepth));
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key &&
-        !keys.back().insert(parsed.get<std::string>()).second) {
-      fail("has the key '" + printable(parsed.get<std::string>()) + "' twice");
-    }
-    return true;
-  };
-  json result;
-  try {
-    result = json::parse(text, watch);
-  } catch (const json::exception&) {
-    fail("is no valid JSON");
-  }
+  ManifestGuard guard;
+  if (!json::sax_parse(text, &guard)) fail(guard.problem());
+  json result = json::parse(text);
   if (!result.is_object()) fail("is no JSON object");
   return result;
 }
@@ -89,7 +125,9 @@ nlohmann::json unseal(std::string_view text, std::string_view operation,
     throw FormatError(operation, path.string(), part,
                       "has another checksum than it says: it was damaged or changed");
   }
-  return parse_object("{\n" + std::string(body), operation, path, part);
+  nlohmann::json manifest = parse_object(text, operation, path, part);
+  manifest.erase("checksum");
+  return manifest;
 }
 
 nlohmann::json to_json(const Digest& digest) {

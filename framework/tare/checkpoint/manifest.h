@@ -15,6 +15,7 @@ namespace tare::checkpoint {
 
 inline constexpr int64_t kMaxManifestBytes = int64_t{16} << 20;
 inline constexpr int64_t kMaxManifestDepth = 32;
+inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` would take 0.4 GB
 
 /// XXH3-64 as 16 lower-case hexadecimal digits. 20 GB/s and more on one core. It finds accidents,
 /// not forgeries.
@@ -24,7 +25,8 @@ inline constexpr int64_t kMaxManifestDepth = 32;
 [[nodiscard]] std::string to_hex(uint64_t value);
 
 /// Parses a JSON object, refusing what the usual parsers let pass: more than kMaxManifestBytes,
-/// deeper than kMaxManifestDepth, a key given twice. Throws FormatError(operation, path, part).
+/// deeper than kMaxManifestDepth, more values than kMaxManifestValues, a key given twice. Throws
+/// FormatError(operation, path, part).
 [[nodiscard]] nlohmann::json parse_object(std::string_view text, std::string_view operation,
                                           const std::filesystem::path& path,
                                           const std::string& part);
