@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -85,7 +86,7 @@ TEST(Mapping, OutlivesTheReplacementOfItsFile) {
 
 TEST(Mapping, RefusesAFolder) {
   TempDir dir;
-  EXPECT_EQ(error_of([&] { Mapping mapping(dir.path()); }), ENODEV);
+  EXPECT_EQ(error_of([&] { Mapping mapping(dir.path()); }), EISDIR);
 }
 
 TEST(ReadText, RefusesMoreThanTheLimit) {
@@ -205,8 +206,25 @@ TEST(MakeDirectories, MakesParentsAndAcceptsWhatIsThere) {
   make_directories(dir / "a/b/c");
   EXPECT_TRUE(fs::is_directory(dir / "a/b/c"));
   write_atomically(dir / "file", "x");
-  EXPECT_EQ(error_of([&] { make_directories(dir / "file"); }), EEXIST);
-  EXPECT_EQ(error_of([&] { make_directories(dir / "file/below"); }), EEXIST);
+  EXPECT_EQ(error_of([&] { make_directories(dir / "file"); }), ENOTDIR);
+  EXPECT_EQ(error_of([&] { make_directories(dir / "file/below"); }), ENOTDIR);
+}
+
+TEST(Io, ChecksWhereAFileWillGoWithoutWriting) {
+  const TempDir dir;
+  write_atomically(dir / "file", "x");
+  make_directories(dir / "folder");
+  check_writable(dir / "new");
+  check_writable(dir / "file");
+  check_writable("/dev/null");
+  EXPECT_EQ(error_of([&] { check_writable(dir / "absent/new"); }), ENOENT);
+  EXPECT_EQ(error_of([&] { check_writable(dir / "file/new"); }), ENOTDIR);
+  EXPECT_EQ(error_of([&] { check_writable(dir / "folder"); }), EISDIR);
+  EXPECT_EQ(error_of([&] { check_writable(dir.path().string() + "/folder/"); }), EISDIR);
+  EXPECT_FALSE(fs::exists(dir / "new"));
+  if (::geteuid() == 0) return;  // the mode of a folder does not bind root
+  fs::permissions(dir / "folder", fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(error_of([&] { check_writable(dir / "folder/new"); }), EACCES);
 }
 
 TEST(RemoveAll, NeverFollowsLinks) {

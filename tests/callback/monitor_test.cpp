@@ -1,5 +1,6 @@
 #include "tare/callback/monitor.h"
 
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,6 +78,35 @@ TEST(EarlyStopping, WaitsForItsPatience) {
   EXPECT_EQ(epoch(stop, c, 0.5), Action::proceed);
   EXPECT_EQ(epoch(stop, c, 0.5), Action::stop_fit);
   EXPECT_THROW(EarlyStopping({.patience = -1}), ConfigError);
+}
+
+TEST(StopOnNan, WarnsAndStopsOnceOrFails) {
+  FakeTrainee learner;
+  FitContext c{.learner = learner, .epoch = 2, .step = 7};
+  c.loss = at::full({}, std::nan(""));
+  c.row = row(std::nan(""), 0);
+  StopOnNan stop;
+  EXPECT_EQ(stop.after_loss(c), Action::stop_fit);
+  EXPECT_EQ(stop.after_validate(c), Action::proceed) << "it was said";
+  stop.before_fit(c);
+  EXPECT_EQ(stop.after_validate(c), Action::stop_fit);
+
+  StopOnNan fail({.fail = true, .where = "phase head"});
+  try {
+    fail.after_loss(c);
+    FAIL() << "a loss that is NaN is accepted";
+  } catch (const DivergedError& error) {
+    EXPECT_TRUE(std::isnan(error.value()));
+    EXPECT_EQ(error.epoch(), 2);
+    EXPECT_EQ(error.step(), 7);
+  }
+  c.row.train_loss = HUGE_VAL;
+  EXPECT_EQ(fail.after_epoch(c), Action::proceed) << "without a sample there is no loss";
+  c.row.samples = 1;
+  EXPECT_THROW(fail.after_epoch(c), DivergedError);
+  c.loss = at::full({}, 1.0);
+  EXPECT_EQ(fail.after_loss(c), Action::proceed);
+  EXPECT_THROW(StopOnNan({.every = 0}), ConfigError);
 }
 
 }  // namespace

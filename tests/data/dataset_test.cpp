@@ -32,7 +32,7 @@ DatasetPtr numbers(int64_t count = 10) {
 
 DatasetPtr images(int64_t count = 40) {
   return tensor_dataset(at::randint(0, 256, {count, 1, 8, 8}, at::kByte), at::arange(count) % 10,
-                        {"a", "b"});
+                        {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
 }
 
 TEST(TensorDataset, GathersRowsInTheOrderAskedFor) {

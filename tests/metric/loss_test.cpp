@@ -131,5 +131,22 @@ TEST(CheckBatch, TellsTwoDevices) {
   EXPECT_THROW(check_batch(resolve("mse"), at::zeros({2}), at::zeros({2}, at::kMeta)), DeviceError);
 }
 
+TEST(LabelRange, OfClassLabelsWithoutThoseLeftOut) {
+  const auto loss = resolve("cross_entropy");
+  const auto range = label_range(loss, at::tensor({4, -100, 2}, at::kLong));
+  ASSERT_TRUE(range.has_value());
+  EXPECT_EQ(range->low, 2);
+  EXPECT_EQ(range->high, 4);
+  EXPECT_NO_THROW(check_labels(loss, *range, 5));
+  EXPECT_THROW(check_labels(loss, *range, 4), ConfigError);
+  EXPECT_THROW(check_labels(loss, {.low = -1, .high = 0}, 4), ConfigError);
+  const auto none = label_range(loss, at::full({2}, -100, at::kLong));
+  ASSERT_TRUE(none.has_value());
+  EXPECT_NO_THROW(check_labels(loss, *none, 1));
+  EXPECT_FALSE(label_range(resolve("mse"), at::zeros({2}, at::kLong)).has_value());
+  EXPECT_FALSE(label_range(loss, at::rand({2})).has_value());
+  EXPECT_FALSE(label_range(loss, {}).has_value());
+}
+
 }  // namespace
 }  // namespace tare

@@ -93,6 +93,16 @@ DeviceError::DeviceError(std::string_view where, std::string_view first, std::st
     : Error(message(where, "operands are on two devices: " + std::string(first) + " and " +
                                std::string(second) + "; move one of them")) {}
 
+DivergedError::DivergedError(std::string_view where, std::string_view figure, double value,
+                             int64_t epoch, int64_t step)
+    : Error(message(where, "the " + std::string(figure) + " is " + std::to_string(value) +
+                               " in epoch " + std::to_string(epoch) + ", step " +
+                               std::to_string(step) +
+                               "; lower the learning rate, or look for NaN in the data")),
+      value_(value),
+      epoch_(epoch),
+      step_(step) {}
+
 IoError::IoError(std::string_view operation, std::string path, int error_number)
     : Error(message(operation, path + ": " + cause(error_number))),
       path_(std::move(path)),

@@ -101,6 +101,21 @@ class DeviceError : public Error {
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
+/// Training that cannot go on: the loss is NaN or infinite.
+class DivergedError : public Error {
+ public:
+  /// `epoch` and `step` from 0, within their fit; `figure` names the loss: "loss", "valid_loss".
+  DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
+                int64_t step);
+  [[nodiscard]] double value() const { return value_; }
+  [[nodiscard]] int64_t epoch() const { return epoch_; }
+  [[nodiscard]] int64_t step() const { return step_; }
+
+ private:
+  double value_;
+  int64_t epoch_, step_;
+};
+
 /// The operating system refused a file operation.
 class IoError : public Error {
  public:

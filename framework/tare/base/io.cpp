@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -119,6 +120,8 @@ int64_t File::size() const {
 
 Mapping::Mapping(const fs::path& path) {
   File file(path, Mode::read);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw IoError("io.map", path.string(), EISDIR);
   const int64_t size = file.size();
   if (size == 0) return;
   checked("io.map", path, [&] { return file_system().map(file.descriptor(), size, &data_); });
@@ -221,6 +224,19 @@ void write_atomically(const fs::path& path, std::string_view text) {
   write_atomically(path, [text](File& file) { file.write(text); });
 }
 
+void check_writable(const fs::path& path) {
+  if (is_stream(path)) return;
+  const fs::path target = behind_links(path), folder = folder_of(target);
+  const auto refuse = [](const fs::path& at, int error) {
+    throw IoError("io.write", at.string(), error);
+  };
+  if (fs::is_directory(target) || !target.has_filename()) refuse(path, EISDIR);
+  const fs::file_status status = fs::status(folder);
+  if (!fs::exists(status)) refuse(folder, ENOENT);
+  if (!fs::is_directory(status)) refuse(folder, ENOTDIR);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
+}
+
 namespace {
 
 void flush_tree(const fs::path& root) {
@@ -313,6 +329,7 @@ void make_directories(const fs::path& path) {
   const int result = retried([&] { return file_system().make_directory(path.c_str()); });
   // Another process may have made it meanwhile; a file of that name is an error.
   if (result == -EEXIST && fs::is_directory(path, ignored)) return;
+  if (result == -EEXIST) throw IoError("io.make_directories", path.string(), ENOTDIR);
   if (result < 0) throw IoError("io.make_directories", path.string(), -result);
   flush_folder(folder);
 }

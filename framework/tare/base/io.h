@@ -74,6 +74,11 @@ class Mapping {
 void write_atomically(const std::filesystem::path& path, const std::function<void(File&)>& fill);
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
+/// Throws the IoError that write_atomically would end in because of where `path` is: a missing
+/// folder, one that may not be written to, a folder in the file's place. For work that takes long
+/// before its result is written. Writes nothing.
+void check_writable(const std::filesystem::path& path);
+
 /// Fills a new directory `path`.partial (flushing is `fill`'s duty for its files, directories are
 /// flushed here), then puts it in the place of `path`, which may exist. The two are exchanged in
 /// one call, so that a reader always finds the old or the new one. Where the file system cannot do

@@ -115,12 +115,38 @@ void EarlyStopping::load_state(const std::string& json) {
   waited_ = state.value("waited", int64_t{0});
 }
 
+StopOnNan::StopOnNan(StopOnNanOptions options) : options_(std::move(options)) {
+  if (options_.every < 1) {
+    throw ConfigError("stop_on_nan", "every must be >= 1, got " + std::to_string(options_.every));
+  }
+}
+
+Action StopOnNan::before_fit(FitContext&) {
+  stopped_ = false;
+  return Action::proceed;
+}
+
 Action StopOnNan::after_loss(FitContext& context) {
-  if (!context.loss.device().is_cpu() && context.step % every_ != 0) return Action::proceed;
-  const double loss = context.loss_value();
-  if (std::isfinite(loss)) return Action::proceed;
-  log::warning("stopped: the loss is " + std::to_string(loss) + " at step " +
-               std::to_string(context.step) + "; try a lower learning rate");
+  if (!context.loss.device().is_cpu() && context.step % options_.every != 0) return Action::proceed;
+  return check(context, "loss", context.loss_value());
+}
+
+Action StopOnNan::after_validate(FitContext& context) {
+  return check(context, "valid_loss", context.row.valid_loss);
+}
+
+Action StopOnNan::after_epoch(FitContext& context) {
+  if (context.row.samples == 0) return Action::proceed;  // every batch was skipped
+  return check(context, "train_loss", context.row.train_loss);
+}
+
+Action StopOnNan::check(const FitContext& context, const char* figure, double loss) {
+  if (stopped_ || std::isfinite(loss)) return Action::proceed;
+  const DivergedError error(options_.where.empty() ? "fit" : options_.where, figure, loss,
+                            context.epoch, context.step);
+  if (options_.fail) throw error;
+  log::warning(std::string("stopped: ") + error.what());
+  stopped_ = true;
   return Action::stop_fit;
 }
 

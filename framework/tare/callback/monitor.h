@@ -67,17 +67,30 @@ class EarlyStopping final : public Callback {
   int64_t waited_ = 0;
 };
 
-/// Stops the fit at the first loss that is NaN or infinite, before that step touches the weights.
-/// On the host every step is checked; on a device every `every` steps, because reading a loss waits
-/// for it.
+struct StopOnNanOptions {
+  int64_t every = 16;   ///< steps between two checks on a device, where reading a loss waits, >= 1
+  bool fail = false;    ///< throw DivergedError instead of ending the fit with a warning
+  std::string where{};  ///< the operation that the message names; empty: "fit"
+};
+
+/// Ends the fit at the first loss that is NaN or infinite, before that step touches the weights. On
+/// the host every step is checked, on a device every `every` steps; the mean losses of training and
+/// validation are checked at the end of each epoch.
 class StopOnNan final : public Callback {
  public:
-  explicit StopOnNan(int64_t every = 16) : every_(every) {}
+  /// Throws ConfigError for an option out of range.
+  explicit StopOnNan(StopOnNanOptions options = {});
   [[nodiscard]] std::string name() const override { return "stop_on_nan"; }
+  Action before_fit(FitContext& context) override;
   Action after_loss(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
 
  private:
-  int64_t every_;
+  [[nodiscard]] Action check(const FitContext& context, const char* figure, double loss);
+
+  StopOnNanOptions options_;
+  bool stopped_ = false;  // one warning is enough
 };
 
 }  // namespace tare

@@ -82,6 +82,17 @@ void refuse_unknown(const Command& command, const std::vector<std::string>& word
   }
 }
 
+// A word too many would be ignored without a word.
+void refuse_surplus(const Command& command, const std::vector<std::string>& positional) {
+  const auto taken = parse_placeholders(command.arguments, {});
+  const auto repeats = [](const Placeholder& p) { return p.repeats; };
+  if (positional.size() <= taken.size() || std::ranges::any_of(taken, repeats)) return;
+  throw ConfigError("tare " + command.name,
+                    "'" + printable(positional[taken.size()]) + "' is one argument too many; it " +
+                        (taken.empty() ? "takes no argument" : "takes " + command.arguments) +
+                        see_help(command));
+}
+
 cxxopts::Options declare(const Command& command) {
   cxxopts::Options options("tare " + command.name);
   auto add = options.add_options();
@@ -125,6 +136,7 @@ Arguments parse(const Command& command, int argc, const char* const* argv) {
     if (positional.size() < command.least && !values.contains("help")) {
       throw ConfigError("tare " + command.name, "needs " + command.arguments + see_help(command));
     }
+    if (!values.contains("help")) refuse_surplus(command, positional);
     return {positional, values};
   } catch (const cxxopts::exceptions::exception& error) {
     throw ConfigError("tare " + command.name, printable(error.what()) + see_help(command));

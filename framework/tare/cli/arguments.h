@@ -54,7 +54,8 @@ struct Command {
 
 /// `argv` begins with the command's own name. The option "help" is set by --help and -h; nothing
 /// else is asked of the command line then. Throws ConfigError for an unknown option (naming the
-/// nearest), a missing value, too few positional arguments, or an argument above 4 KiB.
+/// nearest), a missing value, too few or too many positional arguments, or an argument above
+/// 4 KiB.
 [[nodiscard]] Arguments parse(const Command& command, int argc, const char* const* argv);
 
 /// What tare-predict takes, which `tare predict` executes.

@@ -64,8 +64,9 @@ int list_command(const Arguments& arguments) {
   } else if (what == "recipes") {
     rows = recipes();
   } else {
-    throw ConfigError(
-        "tare ls", "there are models, recipes and datasets to list, got '" + printable(what) + "'");
+    throw ConfigError("tare ls", "there are models, recipes and datasets to list, got '" +
+                                     printable(what) + "'" +
+                                     did_you_mean(what, {"models", "recipes", "datasets"}));
   }
   print_pairs(rows);
   return kSuccess;
@@ -79,7 +80,8 @@ int data_command(const Arguments& arguments) {
     return kSuccess;
   }
   if (verb != "make")
-    throw ConfigError("tare data", "there are fetch and make, got '" + printable(verb) + "'");
+    throw ConfigError("tare data", "there are fetch and make, got '" + printable(verb) + "'" +
+                                       did_you_mean(verb, {"fetch", "make"}));
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
   if (arguments.has("style")) options.style = arguments.get("style");

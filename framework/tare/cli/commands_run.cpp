@@ -25,6 +25,7 @@ Resume resume_of(const Arguments& arguments) {
 int run_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
+  if (arguments.has("json")) io::check_writable(arguments.get("json"));
   init();
   const InterruptScope interrupts;
   const RunReport report = run_recipe(

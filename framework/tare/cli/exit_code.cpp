@@ -16,6 +16,9 @@ int report(const std::exception_ptr& error) {
   } catch (const IoError& e) {
     log::error(e.what());
     return kIo;
+  } catch (const DivergedError& e) {
+    log::error(e.what());
+    return kFailed;
   } catch (const Error& e) {
     log::error(e.what());
     return kBadInput;

@@ -12,6 +12,7 @@
 #include "tare/cli/arguments.h"
 #include "tare/cli/exit_code.h"
 #include "tare/inference/predictor.h"
+#include "tare/memory/device.h"
 #include "tare/memory/init.h"
 
 namespace {
@@ -34,6 +35,12 @@ int64_t parse_top(const std::string& text) {
     throw ConfigError("tare predict", "--top must be a number >= 1, got '" + printable(text) + "'");
   }
   return value;
+}
+
+CudaMode cuda_for(const std::string& device) {
+  memory::check_device_name(device);
+  if (device == "cpu") return CudaMode::off;
+  return device == "auto" ? CudaMode::automatic : CudaMode::on;
 }
 
 Request read(const Arguments& arguments) {
@@ -89,7 +96,7 @@ int main(int argc, char** argv) {
       return std::fputs(help(predict_command()).c_str(), stdout) < 0 ? kIo : kSuccess;
     }
     const Request request = read(arguments);
-    init({.threads = 0, .cuda = request.predictor.device == "cpu" ? CudaMode::off : CudaMode::on});
+    init({.threads = 0, .cuda = cuda_for(request.predictor.device)});
     return predict(request);
   } catch (...) {
     return report(std::current_exception());

@@ -86,6 +86,8 @@ TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
     throw ShapeError("tensor_dataset",
                      "as many targets as inputs, " + std::to_string(input_.size(0)),
                      std::to_string(target_.size(0)));
+  if (!labels_.empty() && target_.scalar_type() == at::kLong)
+    check_labels(target_, static_cast<int64_t>(labels_.size()));
 }
 
 Batch TensorDataset::get(const BatchRequest& request) const {
@@ -117,10 +119,11 @@ void check_labels(const at::Tensor& targets, int64_t classes) {
   if (!targets.defined() || targets.scalar_type() != at::kLong || !targets.device().is_cpu())
     throw ShapeError("data.check_labels", "int64 class indices on the host",
                      targets.defined() ? targets.toString() : "an undefined tensor");
+  constexpr int64_t kIgnored = -100;
   const at::Tensor flat = targets.contiguous();
   const int64_t* label = flat.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i)
-    if (label[i] < 0 || label[i] >= classes)
+    if ((label[i] < 0 && label[i] != kIgnored) || label[i] >= classes)
       throw ConfigError("data.check_labels",
                         "class indices must be in [0, " + std::to_string(classes) + "), got " +
                             std::to_string(label[i]) + " at sample " + std::to_string(i) +

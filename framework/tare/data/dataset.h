@@ -54,8 +54,9 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// Tensors in memory, shared with the caller and not to be changed any more. `input`: [N, ...] of
 /// any dtype, on the host, made contiguous; `target`: [N, ...] or undefined. A batch is a gather of
-/// rows. Throws ConfigError for an empty set, ShapeError for sizes that differ, DeviceError for a
-/// tensor that is not on the host.
+/// rows. Throws ConfigError for an empty set and for a class index of `target` that `labels`, where
+/// given, does not name; ShapeError for sizes that differ, DeviceError for a tensor that is not on
+/// the host.
 [[nodiscard]] DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target = {},
                                         std::vector<std::string> labels = {});
 
@@ -80,8 +81,9 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 /// readers and maps.
 [[nodiscard]] DatasetPtr cache(const DatasetPtr& base);
 
-/// Throws ConfigError when a class index of `targets` (int64, any shape) is not in [0, classes),
-/// naming the first sample; ShapeError when it is not int64.
+/// Throws ConfigError when a class index of `targets` (int64, any shape) is neither in [0, classes)
+/// nor -100, which the losses leave out, naming the first such element; ShapeError when it is not
+/// int64.
 void check_labels(const at::Tensor& targets, int64_t classes);
 
 }  // namespace tare

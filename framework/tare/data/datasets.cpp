@@ -168,11 +168,14 @@ std::vector<std::string> names() {
   return result;
 }
 
-Named make(const DataOptions& options) {
+void check(const DataOptions& options) {
   config::validate(options, "data.make");
-  const Maker& chosen = maker(options.name);
-  check_fields(chosen, options);
-  Found found = chosen.make(options);
+  check_fields(maker(options.name), options);
+}
+
+Named make(const DataOptions& options) {
+  check(options);
+  Found found = maker(options.name).make(options);
   Named named;
   const DatasetPtr data = first(finished(found.data, options), options.count);
   named.splits = split(data, {options.train, options.valid, options.test},

@@ -76,6 +76,8 @@ struct Named {
   Splits splits{};            ///< without a test part of its own, `test` is `valid` again
   std::string description{};  ///< one line: what, from where, how it was parted
 };
+/// Throws the ConfigError that make() would throw for the options, before it looks at any file.
+void check(const DataOptions& options);
 /// Throws ConfigError for an unknown name (naming the nearest), an option out of range, or one that
 /// the data set does not take; IoError and FormatError from the files.
 [[nodiscard]] Named make(const DataOptions& options);

@@ -38,6 +38,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set) {
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
     batch = to_device(batch);
+    check_devices(batch);
     at::Tensor output, loss_value;
     if (options.task) {
       StepResult result = options.task.step(model, batch);
@@ -45,7 +46,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set) {
       loss_value = std::move(result.loss);
     } else {
       output = model.forward(batch.input);
-      check_first(output, batch);
+      check_output(output, batch);
       loss_value = loss.mean(output, batch.target);
     }
     meter.add(loss_value, batch.size());
@@ -82,8 +83,12 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
     batch = p.to_device(batch);
+    p.check_devices(batch);
     const at::Tensor output = p.predict(batch);
-    if (options.losses) losses.add(p.loss.per_sample(output, batch.target), c10::kFloat);
+    if (options.losses) {
+      p.check_output(output, batch);
+      losses.add(p.loss.per_sample(output, batch.target), c10::kFloat);
+    }
     outputs.add(options.activation ? p.loss.activation(output) : output, c10::kFloat);
     if (batch.target.defined()) targets.add(batch.target, batch.target.scalar_type());
   }

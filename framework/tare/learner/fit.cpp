@@ -74,6 +74,11 @@ FitResult Learner::start(Unfinished work, std::vector<CallbackPtr> callbacks, co
     throw ConfigError(where, "epochs must be > 0, got " + std::to_string(plan.epochs));
   plan.schedule.check();
   const DatasetPtr& data = p.split(Split::train, call);
+  if (p.options.batch > data->size()) {
+    throw ConfigError(where, "batch " + std::to_string(p.options.batch) +
+                                 " is larger than the training split of " +
+                                 std::to_string(data->size()) + " samples; lower it");
+  }
   if (!p.model.has_forward() && !p.options.task) {
     throw StateError(where, "without forward(Tensor) -> Tensor",
                      "give LearnerOptions::task for such a model");
@@ -192,6 +197,7 @@ void Learner::forward(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const Phase phase(PhaseKind::forward);
+  p.check_devices(c.data);
   if (p.options.task) {
     StepResult result = p.options.task.step(p.model, c.data);
     c.output = std::move(result.output);
@@ -200,7 +206,7 @@ void Learner::forward(Run& run) {
   } else {
     c.output = p.model.forward(c.data.input);
     run.allows(&Callback::after_forward, Action::stop_epoch);
-    p.check_first(c.output, c.data);
+    p.check_output(c.output, c.data);
     c.loss = p.loss.mean(c.output, c.data.target);
   }
 }

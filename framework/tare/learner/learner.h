@@ -39,7 +39,10 @@ class Learner final : public Accountable, private Trainee {
 
   /// Trains for `epochs` > 0 passes over the training split, validating after each where there is a
   /// validation split. The optimizer and its state are made at the first fit, before the first
-  /// step, and kept between fits. Needs a training split; at least one trainable parameter.
+  /// step, and kept between fits. Needs a training split of at least a batch, and at least one
+  /// trainable parameter. Throws ConfigError for class labels that the model has no output for,
+  /// before the batch that holds them is learned from; DeviceError for a batch that is not where
+  /// the model is.
   FitResult fit(int64_t epochs, FitOptions options = {});
   /// fit() along fastai's one-cycle curve of rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});

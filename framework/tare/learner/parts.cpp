@@ -57,11 +57,15 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
                    "give it some with set_data()");
 }
 
-Batch Learner::Parts::to_device(const Batch& batch) const {
+Batch Learner::Parts::to_device(const Batch& batch) {
   if (device.is_cpu()) return batch;
   Batch moved;
   moved.input = batch.input.to(device, /*non_blocking=*/true);
-  if (batch.target.defined()) moved.target = batch.target.to(device, /*non_blocking=*/true);
+  sent = {};
+  if (!batch.target.defined()) return moved;
+  moved.target = batch.target.to(device, /*non_blocking=*/true);
+  sent = {label_range(loss, batch.target), moved.target.unsafeGetTensorImpl(),
+          moved.target._version()};
   return moved;
 }
 
@@ -83,10 +87,29 @@ double Learner::Parts::base_rate() {
   return made_with_rate;
 }
 
-void Learner::Parts::check_first(const at::Tensor& output, const Batch& batch) {
-  if (checked_batch) return;
-  check_batch(loss, output, batch.target);
-  checked_batch = true;
+void Learner::Parts::check_devices(const Batch& batch) const {
+  for (const auto& [name, tensor] : {std::pair{"input", &batch.input}, {"target", &batch.target}}) {
+    if (!tensor->defined() || tensor->device() == device) continue;
+    throw DeviceError("learner.batch", std::string(name) + " on " + tensor->device().str(),
+                      "model on " + device.str());
+  }
+}
+
+void Learner::Parts::check_output(const at::Tensor& output, const Batch& batch) {
+  if (!checked_batch) {
+    check_batch(loss, output, batch.target);
+    checked_batch = true;
+    return;
+  }
+  std::optional<LabelRange> range;
+  const at::Tensor& target = batch.target;
+  if (device.is_cpu()) {
+    range = label_range(loss, target);
+  } else if (target.defined() && sent.target == target.unsafeGetTensorImpl() &&
+             sent.version == target._version()) {
+    range = sent.range;
+  }
+  if (range && output.dim() > 1) check_labels(loss, *range, output.size(1));
 }
 
 void Learner::Parts::keep_position(const Run& fit) {

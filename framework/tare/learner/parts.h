@@ -53,6 +53,13 @@ struct Learner::Parts {
       0;              ///< over the Learner's life: numbers the rows, seeds the order of samples
   int64_t saves = 0;  ///< checkpoints written, over the Learner's life
   bool checked_batch = false;  ///< the first batch's target was compared with the model's output
+  /// Of the batch that went to a device last, read before it went. They hold for that tensor while
+  /// no callback writes to it.
+  struct {
+    std::optional<LabelRange> range;
+    const void* target = nullptr;
+    int64_t version = 0;
+  } sent;
   bool running = false;
   CallbackPtr progress;               ///< behind all others, so that it shows the columns they add
   Run* run = nullptr;                 ///< the fit under way, for save() from a callback
@@ -60,13 +67,19 @@ struct Learner::Parts {
   std::optional<BundleManifest> origin;  ///< what load_learner() opened
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
-  [[nodiscard]] Batch to_device(const Batch& batch) const;
+  /// The host's batch where the model is; notes its labels for check_output(). Throws DeviceError
+  /// for a batch of another device.
+  [[nodiscard]] Batch to_device(const Batch& batch);
   Optimizer& ensure_optimizer();
   /// The rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
   Evaluation evaluate(const DatasetPtr& set);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
-  void check_first(const at::Tensor& output, const Batch& batch);
+  /// What the loss would fail on: shapes, at the first batch; class labels, at each. Throws what
+  /// check_batch() throws. Waits for the device at the first batch only.
+  void check_output(const at::Tensor& output, const Batch& batch);
+  /// Throws DeviceError for a batch that is not where the model is.
+  void check_devices(const Batch& batch) const;
   /// Keeps where a fit stopped, for save() and resume().
   void keep_position(const Run& fit);
   [[nodiscard]] TrainState train_state() const;

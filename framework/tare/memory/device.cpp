@@ -21,21 +21,24 @@ std::optional<int> index_of(const std::string& name) {
 
 }  // namespace
 
+void check_device_name(const std::string& name) {
+  if (name == "auto" || name == "cpu" || name == "cuda") return;
+  if (name.starts_with("cuda:") && index_of(name)) return;
+  throw ConfigError(Source{}, "device", "is no device", "auto, cpu, cuda or cuda:N",
+                    printable(name));
+}
+
 c10::Device parse_device(const std::string& name) {
+  check_device_name(name);
   if (name == "cpu") return c10::kCPU;
   const auto all = devices();
   const auto first = std::ranges::find_if(all, [](c10::Device d) { return d.is_cuda(); });
   if (name == "auto") return first == all.end() ? c10::Device(c10::kCPU) : *first;
-  std::optional<int> index = 0;
-  if (name.starts_with("cuda:")) index = index_of(name);
-  if (!index || (name != "cuda" && !name.starts_with("cuda:"))) {
-    throw ConfigError(Source{}, "device", "is no device", "auto, cpu, cuda or cuda:N",
-                      printable(name));
-  }
   const auto found =
       name == "cuda"
           ? first
-          : std::ranges::find(all, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*index)));
+          : std::ranges::find(
+                all, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*index_of(name))));
   if (found != all.end()) return *found;
   std::string present;
   for (const auto& d : all) present += (present.empty() ? "" : ", ") + d.str();

@@ -7,6 +7,9 @@
 
 namespace tare::memory {
 
+/// Throws ConfigError for a text that parse_device() does not know, whatever devices there are.
+void check_device_name(const std::string& name);
+
 /// "auto" (the first CUDA device that has a backend, else the host), "cpu", "cuda" (the first) or
 /// "cuda:N". Throws ConfigError for another text, DeviceError for a device that is not there.
 [[nodiscard]] c10::Device parse_device(const std::string& name);

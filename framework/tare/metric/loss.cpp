@@ -12,7 +12,9 @@
 #include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/softmax.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "tare/base/error.h"
 #include "tare/metric/check.h"
@@ -89,19 +91,8 @@ ResolvedLoss resolve_name(const std::string& name) {
           [activation](const Tensor& o) { return activate(activation, o); }, activation};
 }
 
-// Labels of -100 are left out by cross_entropy and nll.
-void check_labels(const std::string& where, const Tensor& output, const Tensor& target) {
-  constexpr int64_t kIgnored = -100;
-  if (target.numel() == 0) return;
-  const Tensor labels = target.masked_select(target.ne(kIgnored));
-  if (labels.numel() == 0) return;
-  const auto low = labels.min().item<int64_t>(), high = labels.max().item<int64_t>();
-  const int64_t classes = output.size(1);
-  if (low >= 0 && high < classes) return;
-  throw ConfigError(where, "the data has class labels " + std::to_string(low) + " to " +
-                               std::to_string(high) + ", the model has " + std::to_string(classes) +
-                               " outputs (labels 0 to " + std::to_string(classes - 1) +
-                               "); build the model with as many classes as the data has");
+bool takes_labels(const ResolvedLoss& loss) {
+  return loss.name == "cross_entropy" || loss.name == "nll";
 }
 
 }  // namespace
@@ -119,16 +110,41 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
+std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor& target) {
+  constexpr int64_t kIgnored = -100;
+  if (!takes_labels(loss) || !target.defined() || !target.device().is_cpu() ||
+      target.scalar_type() != at::kLong)
+    return std::nullopt;
+  const Tensor flat = target.contiguous();
+  const int64_t* label = flat.const_data_ptr<int64_t>();
+  int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    if (label[i] == kIgnored) continue;
+    low = std::min(low, label[i]);
+    high = std::max(high, label[i]);
+  }
+  return high < low ? LabelRange{} : LabelRange{low, high};
+}
+
+void check_labels(const ResolvedLoss& loss, const LabelRange& labels, int64_t classes) {
+  if (labels.high < labels.low || (labels.low >= 0 && labels.high < classes)) return;
+  throw ConfigError("loss." + loss.name,
+                    "the data has class labels " + std::to_string(labels.low) + " to " +
+                        std::to_string(labels.high) + ", the model has " + std::to_string(classes) +
+                        " outputs (labels 0 to " + std::to_string(classes - 1) +
+                        "); build the model with as many classes as the data has");
+}
+
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target) {
   const std::string where = "loss." + loss.name;
-  const bool classes = loss.name == "cross_entropy" || loss.name == "nll";
-  const bool probabilities =
-      loss.name == "cross_entropy" && target.defined() && target.is_floating_point();
+  const bool probabilities = loss.name == "cross_entropy" && output.defined() && target.defined() &&
+                             target.is_floating_point() && target.sizes() == output.sizes();
   if (loss.name == "custom") {
     check_batch_size(where, output, target);
-  } else if (classes && !probabilities) {
+  } else if (takes_labels(loss) && !probabilities) {
     check_classes(where, output, target);
-    check_labels(where, output, target);
+    if (const auto labels = label_range(loss, target.cpu()))
+      check_labels(loss, *labels, output.size(1));
   } else {
     check_same_shape(where, output, target);
   }

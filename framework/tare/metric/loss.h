@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,5 +55,17 @@ struct ResolvedLoss {
 /// custom loss is only checked for the batch size. Throws ShapeError (sizes, dtype), ConfigError
 /// (labels against outputs), DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
+
+/// The lowest and the highest class label of a target; high < low: there is none.
+struct LabelRange {
+  int64_t low = 0, high = -1;
+};
+
+/// Of an int64 target on the host, without the labels of -100 that cross_entropy and nll leave out.
+/// Unset for a loss that takes no class labels, and for any other target.
+[[nodiscard]] std::optional<LabelRange> label_range(const ResolvedLoss& loss,
+                                                    const at::Tensor& target);
+/// Throws ConfigError unless the labels are in [0, classes).
+void check_labels(const ResolvedLoss& loss, const LabelRange& labels, int64_t classes);
 
 }  // namespace tare

@@ -95,10 +95,14 @@ std::vector<std::string> names() {
   return all;
 }
 
-Model make(const std::string& name, const ModelOptions& options) {
-  const Family& chosen = family(name);
+void check(const std::string& name, const ModelOptions& options) {
   config::validate(options, "models.make");
-  check_fields(chosen, options);
+  check_fields(family(name), options);
+}
+
+Model make(const std::string& name, const ModelOptions& options) {
+  check(name, options);
+  const Family& chosen = family(name);
   ModelOptions full = options;
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
   full.weights.clear();  // where the first weights came from is no part of how to build it

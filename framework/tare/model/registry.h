@@ -46,6 +46,9 @@ void add(Family family);
 /// A factory that takes no options but `classes`.
 void add(const std::string& name, std::function<Model(int64_t classes)> factory);
 
+/// Throws the ConfigError that make() would throw for the name and the options, without building.
+void check(const std::string& name, const ModelOptions& options);
+
 /// Builds a model, loads `options.weights` where given, and notes its spec. Throws ConfigError for
 /// an unknown name (naming the nearest), an option that the family does not take, FormatError for
 /// weights that do not fit.

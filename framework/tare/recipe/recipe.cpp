@@ -1,11 +1,14 @@
 #include "tare/recipe/recipe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/config/override.h"
+#include "tare/config/scalar.h"
+#include "tare/memory/device.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 
@@ -29,7 +32,8 @@ class Checker {
   Checker(const RecipeOptions& recipe, const config::Node* root) : recipe_(recipe), root_(root) {}
 
   void check() const {
-    io::checked_name(recipe_.name, "name");
+    plain_name(recipe_.name, {"name"});
+    at({"device"}, "", [&] { memory::check_device_name(recipe_.device); });
     if (recipe_.phases.empty())
       fail({"phases"}, "must have at least one phase", "a list of phases", "none");
     known(recipe_.loss, loss_names(), {"loss"});
@@ -37,8 +41,9 @@ class Checker {
       known(recipe_.metrics[i], metric_names(), {"metrics", std::to_string(i)});
     }
     known(recipe_.model.name, models::names(), {"model", "name"});
-    known(recipe_.data.name, datasets::names(), {"data", "name"});
-    if (!recipe_.export_to.empty()) io::checked_name(recipe_.export_to, "export");
+    at({"model"}, "model", [&] { models::check(recipe_.model.name, recipe_.model.options); });
+    check_data(recipe_.data, {"data"});
+    if (!recipe_.export_to.empty()) plain_name(recipe_.export_to, {"export"});
     check_phases();
   }
 
@@ -48,20 +53,64 @@ class Checker {
     for (size_t i = 0; i < recipe_.phases.size(); ++i) {
       const PhaseOptions& phase = recipe_.phases[i];
       const std::string index = std::to_string(i);
-      if (!phase.name.empty() &&
-          !names.insert(io::checked_name(phase.name, "phases." + index + ".name")).second) {
+      if (!phase.name.empty()) plain_name(phase.name, {"phases", index, "name"});
+      if (!phase.name.empty() && !names.insert(phase.name).second) {
         fail({"phases", index, "name"}, "is the name of two phases", "a name of its own",
              phase.name);
       }
-      if (phase.data) known(phase.data->name, datasets::names(), {"phases", index, "data", "name"});
+      if (phase.data) check_data(*phase.data, {"phases", index, "data"});
       if (!phase.load.empty() && !saved.contains(phase.load)) {
         fail({"phases", index, "load"}, "is saved by no earlier phase",
              join({saved.begin(), saved.end()}), phase.load);
       }
-      phase.schedule.check();
-      if (!phase.save.empty())
-        saved.insert(io::checked_name(phase.save, "phases." + index + ".save"));
+      check_rate(phase.lr, {"phases", index, "lr"});
+      at({"phases", index, "schedule"}, "phases." + index + ".schedule",
+         [&] { phase.schedule.check(); });
+      if (phase.save.empty()) continue;
+      plain_name(phase.save, {"phases", index, "save"});
+      saved.insert(phase.save);
     }
+  }
+
+  using Keys = std::vector<std::string>;
+
+  void check_data(const DataOptions& data, const Keys& keys) const {
+    Keys name = keys;
+    name.emplace_back("name");
+    known(data.name, datasets::names(), name);
+    at(keys, dotted(keys), [&] { datasets::check(data); });
+  }
+
+  // Infinity is above 0, as the field asks.
+  void check_rate(const LearningRate& lr, const Keys& keys) const {
+    const auto* one = std::get_if<double>(&lr);
+    const LrRange range = one ? LrRange{*one, *one} : std::get<LrRange>(lr);
+    for (const double rate : {range.from, range.to})
+      if (!std::isfinite(rate)) fail(keys, "must be finite", "", config::number_text(rate));
+  }
+
+  void plain_name(const std::string& name, const Keys& keys) const {
+    at(keys, "", [&] { io::checked_name(name, dotted(keys)); });
+  }
+
+  /// Gives a ConfigError of `call` the place of the value that `keys` lead to.
+  template <class Call>
+  void at(const Keys& keys, const std::string& parent, Call call) const {
+    try {
+      call();
+    } catch (const ConfigError& error) {
+      throw error.within(parent, source(keys));
+    }
+  }
+
+  [[nodiscard]] Source source(const Keys& keys) const {
+    return root_ ? source_of(root_, keys, root_->source) : Source{};
+  }
+
+  static std::string dotted(const Keys& keys) {
+    std::string path;
+    for (const auto& key : keys) path += (path.empty() ? "" : ".") + key;
+    return path;
   }
 
   static std::string join(const std::vector<std::string>& names) {
@@ -73,17 +122,12 @@ class Checker {
   void known(const std::string& name, const std::vector<std::string>& names,
              const std::vector<std::string>& keys) const {
     if (std::ranges::find(names, name) != names.end()) return;
-    const std::string near = nearest(name, names);
-    fail(keys, "is not known" + (near.empty() ? "" : " (did you mean '" + near + "'?)"),
-         join(names), name);
+    fail(keys, "is not known" + did_you_mean(name, names), join(names), name);
   }
 
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
                          const std::string& allowed, const std::string& got) const {
-    std::string path;
-    for (const auto& key : keys) path += (path.empty() ? "" : ".") + key;
-    throw ConfigError(root_ ? source_of(root_, keys, root_->source) : Source{}, path, problem,
-                      allowed, got);
+    throw ConfigError(source(keys), dotted(keys), problem, allowed, got);
   }
 
   const RecipeOptions& recipe_;

@@ -77,6 +77,12 @@ void set_aside(const fs::path& folder) {
 
 }  // namespace
 
+void refuse_resume(const fs::path& folder) {
+  throw ConfigError("recipe.resume", "'" + printable(folder.string()) +
+                                         "' holds no unfinished run; run without --resume, or "
+                                         "with --resume auto");
+}
+
 std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe, const fs::path& folder,
                                              Resume resume) {
   sweep(folder);
@@ -88,9 +94,7 @@ std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe, const 
   if (newest) {
     check_same_recipe(recipe, folder / "recipe.yaml");
   } else if (resume == Resume::always) {
-    throw ConfigError("recipe.resume", "'" + printable(folder.string()) +
-                                           "' holds no unfinished run; run without --resume, or "
-                                           "with --resume auto");
+    refuse_resume(folder);
   }
   return newest;
 }

@@ -19,6 +19,9 @@ namespace tare {
                                                            const std::filesystem::path& folder,
                                                            Resume resume);
 
+/// Throws the ConfigError that says that there is nothing in `folder` to go on with.
+[[noreturn]] void refuse_resume(const std::filesystem::path& folder);
+
 /// Removes the automatic checkpoints of a run that has ended.
 void remove_autosaves(const std::filesystem::path& folder);
 

@@ -55,9 +55,10 @@ class Runner {
     report_.name = recipe_.name;
     report_.device = device_.str();
     const int64_t before = tracked(device_);
-    const auto lock = open_folder();
     at::manual_seed(recipe_.seed);
-    run_learner();
+    Model model = make_model();  // before the folder: what is refused here leaves nothing behind
+    const auto lock = open_folder();
+    run_learner(std::move(model));
     report_.residual_bytes = tracked(device_) - before;
     report_.process_bytes = memory::backend(device_).usage().process_bytes;
     report_.seconds = seconds_since(start);
@@ -70,6 +71,8 @@ class Runner {
  private:
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
     if (options_.dry_run) return {};
+    if (options_.resume == Resume::always && !std::filesystem::is_directory(folder_))
+      refuse_resume(folder_);
     io::make_directories(folder_);
     auto lock = std::make_unique<io::FolderLock>(folder_);
     from_ = find_resumable(recipe_, folder_, options_.resume);
@@ -88,12 +91,35 @@ class Runner {
   [[nodiscard]] Model make_model() {
     const auto data = datasets::make(recipe_.data);
     report_.data = data.description;
+    for (const auto& phase : recipe_.phases)
+      if (!phase.data) check_data(data.splits, batch_of(phase));
     ModelOptions model = recipe_.model.options;
     if (model.sample_shape.empty()) model.sample_shape = data.splits.train->sample_shape();
     return models::make(recipe_.model.name, model);
   }
 
-  void run_learner() {
+  // The same as the fit would say, and classes that no label of a batch has shown yet.
+  void check_data(const Splits& data, int64_t batch) const {
+    if (!data.train) {
+      throw ConfigError("recipe.run", "data.train", "leaves no training split", "a part above 0",
+                        "0");
+    }
+    if (batch > data.train->size()) {
+      throw ConfigError("recipe.run", "batch", "is larger than the training split",
+                        "at most its " + std::to_string(data.train->size()) + " samples",
+                        std::to_string(batch));
+    }
+    const auto labels = static_cast<int64_t>(data.train->labels().size());
+    const bool by_class = recipe_.loss == "cross_entropy" || recipe_.loss == "nll";
+    if (by_class && recipe_.model.options.classes < labels) {
+      throw ConfigError("recipe.run", "model.classes",
+                        "is less than the " + std::to_string(labels) + " classes of the data",
+                        "at least " + std::to_string(labels),
+                        std::to_string(recipe_.model.options.classes));
+    }
+  }
+
+  void run_learner(Model model) {
     LearnerOptions options;
     options.loss = recipe_.loss;
     for (const auto& metric : recipe_.metrics) options.metrics.emplace_back(metric);
@@ -105,7 +131,7 @@ class Runner {
     options.folder = folder_;
     options.progress = false;
     if (!options_.dry_run) options.callbacks = {position_, autosave_};
-    Learner learner(make_model(), {}, std::move(options));
+    Learner learner(std::move(model), {}, std::move(options));
     if (options_.out)
       *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
     if (from_) go_on(learner);
@@ -151,6 +177,7 @@ class Runner {
     if (!under_way) prepare_weights(learner, phase);
     freeze(learner, phase);
     auto data = datasets::make(data_of(phase));
+    check_data(data.splits, batch_of(phase));
     if (options_.out) *options_.out << data.description << '\n';
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
     const FitResult fit =
@@ -202,7 +229,8 @@ class Runner {
   }
 
   [[nodiscard]] std::vector<CallbackPtr> callbacks(const std::string& phase) const {
-    std::vector<CallbackPtr> all{std::make_shared<StopOnNan>()};
+    std::vector<CallbackPtr> all{
+        std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));

@@ -1,0 +1,247 @@
+// Mistakes on the command line, in the data, and with files.
+#include "cli/mistakes.h"
+
+namespace tare::testing {
+
+std::vector<Mistake> mistakes_on_the_command_line() {
+  return {
+      override_with("OverrideOfAnUnknownKey", "phases.0.epoch=2",
+                    {"command line: phases.0.epoch is not a known key", "did you mean \"epochs\""}),
+      override_with("OverrideWithoutEquals", "batch", {"an override needs a '='", "key=value"}),
+      override_with("OverrideWithoutKey", "=3", {"an override needs a key", "key=value"}),
+      override_with("OverrideWithAnEmptyPart", "phases..epochs=3",
+                    {"phases..epochs has an empty part"}),
+      override_with("OverrideBehindTheList", "phases.7.epochs=3",
+                    {"phases.7.epochs names no item of the list", "0 to 0", "got 7"}),
+      override_with("OverrideThroughAScalar", "batch.size=3",
+                    {"batch.size leads through \"32\", which has no keys"}),
+      override_with("OverrideThatIsNoYaml", "batch=[1", {"batch has a value that cannot be read"}),
+      override_with("OverrideWithJunk", "batch=12x",
+                    {"command line: batch must be a whole number, got 12x"}),
+      override_with("OverrideNotANumber", "phases.0.lr=.nan",
+                    {"command line: phases.0.lr must be > 0, got .nan"}),
+      override_with("OverrideWithNewline", "name=a\n[tare] error: forged", {"command line: name"}),
+      override_with("OverrideWithEscapeCodes", "batch=\x1b[31m", {"batch", "\\x1b"}),
+      override_with("ArgumentOf100Kilobytes", "name=" + std::string(100'000, 'x'),
+                    {"an argument is longer than 4 KiB: 'name=xxx"}),
+      {.name = "UnknownCommand",
+       .arguments = {"rum", "tiny.yaml"},
+       .pieces = {"no command is named 'rum' (did you mean \"run\"?). See tare --help"}},
+      {.name = "CommandOf100Kilobytes",
+       .arguments = {std::string(100'000, 'r')},
+       .pieces = {"no command is named 'rrr"}},
+      {.name = "UnknownOption",
+       .arguments = {"run", "tiny.yaml", "--jsn", "a"},
+       .pieces = {"'--jsn' is no option (did you mean \"--json\"?). See tare run --help"}},
+      {.name = "OptionWithoutValue",
+       .arguments = {"run", "tiny.yaml", "--json"},
+       .pieces = {"json", "See tare run --help"}},
+      {.name = "NoRecipe", .arguments = {"run"}, .pieces = {"needs RECIPE", "See tare run --help"}},
+      {.name = "MissingRecipe",
+       .arguments = {"run", "absent.yaml"},
+       .code = kIo,
+       .pieces = {"absent.yaml: No such file or directory"}},
+      {.name = "FolderAsRecipe",
+       .arguments = {"run", "."},
+       .code = kIo,
+       .pieces = {".: Is a directory"}},
+      {.name = "SurplusArgumentOfInspect",
+       .arguments = {"inspect", "tiny.yaml", "other.tare"},
+       .pieces = {"'other.tare'", "takes FILE", "See tare inspect --help"}},
+      {.name = "SurplusArgumentOfLs",
+       .arguments = {"ls", "models", "datasets"},
+       .pieces = {"'datasets'", "takes models|recipes|datasets", "See tare ls --help"}},
+      {.name = "SurplusArgumentOfDoctor",
+       .arguments = {"doctor", "--", "now"},
+       .pieces = {"'now'", "takes no argument", "See tare doctor --help"}},
+      {.name = "UnknownThingToList",
+       .arguments = {"ls", "modls"},
+       .pieces = {"models, recipes and datasets", "(did you mean \"models\"?)", "'modls'"}},
+      {.name = "UnknownDataVerb",
+       .arguments = {"data", "mak", "generated_digits"},
+       .pieces = {"fetch and make", "(did you mean \"make\"?)", "'mak'"}},
+      {.name = "CountWithJunk",
+       .arguments = {"data", "make", "generated_digits", "--count", "12x", "--out", "d"},
+       .pieces = {"--count must be a whole number", "'12x'"}},
+      {.name = "CountNegative",
+       .arguments = {"data", "make", "generated_digits", "--count=-3", "--out", "d"},
+       .pieces = {"count must be", "got -3"}},
+      {.name = "CountOverflow",
+       .arguments = {"data", "make", "generated_digits", "--count", "1e30", "--out", "d"},
+       .pieces = {"--count must be a whole number", "'1e30'"}},
+      {.name = "UnknownStyle",
+       .arguments = {"data", "make", "generated_digits", "--style", "writen", "--out", "d"},
+       .pieces = {"style is not known (did you mean \"written\"?), got writen; allowed: printed, "
+                  "written"}},
+      {.name = "DataThatIsNotGenerated",
+       .arguments = {"data", "make", "mnist", "--out", "d"},
+       .pieces = {"mnist", "generated_digits"}},
+      {.name = "DataThatIsNotDownloaded",
+       .arguments = {"data", "fetch", "imagenet"},
+       .pieces = {"name is not downloaded, got imagenet; allowed: mnist10k, mnist"}},
+      {.name = "UnknownShell",
+       .arguments = {"completion", "tcsh"},
+       .pieces = {"'tcsh'", "bash, zsh"}},
+      {.name = "UnknownResume",
+       .arguments = {"run", "tiny.yaml", "--resume=maybe"},
+       .pieces = {"--resume", "'maybe'"}},
+      {.name = "ResumeWithoutARun",
+       .arguments = {"run", "tiny.yaml", "--resume"},
+       .pieces = {"'runs/tiny' holds no unfinished run; run without --resume"}},
+  };
+}
+
+namespace {
+
+/// `tare run` on two IDX files.
+Mistake idx(std::string name, std::vector<std::string> pieces,
+            std::function<void(const fs::path&, const Made&)> prepare) {
+  const std::string data = "{name: idx, images: images, labels: labels}";
+  const std::string text = changed("{name: generated_digits, count: 60, size: 16}", data);
+  return {.name = std::move(name),
+          .arguments = {"run", "idx.yaml"},
+          .pieces = std::move(pieces),
+          .prepare = [text, prepare](const fs::path& folder, const Made& made) {
+            write(folder / "idx.yaml", text);
+            write(folder / "images", made.images);
+            write(folder / "labels", made.labels);
+            prepare(folder, made);
+          }};
+}
+
+}  // namespace
+
+std::vector<Mistake> mistakes_in_data() {
+  return {
+      idx("WrongIdxMagic", {"images: magic number: is not that of an IDX file"},
+          [](const fs::path& f, const Made&) { write(f / "images", std::string(64, 'x')); }),
+      idx("TruncatedGzip", {"images: gzip: the stream is truncated"},
+          [](const fs::path& f, const Made& m) {
+            write(f / "images", m.images.substr(0, m.images.size() / 2));
+          }),
+      idx("LabelsForImages", {"images: dimensions: images need 3", "got 1"},
+          [](const fs::path& f, const Made& m) { write(f / "images", m.labels); }),
+      idx("EmptyIdx", {"labels: dimensions: a dimension is 0"},
+          [](const fs::path& f, const Made&) {
+            write(f / "labels", std::string("\0\0\x08\x01\0\0\0\0", 8));
+          }),
+      idx("FewerLabelsThanImages", {"labels: dimensions: one label for each of the 60 images"},
+          [](const fs::path& f, const Made&) {
+            write(f / "labels", std::string("\0\0\x08\x01\0\0\0\x02\x01\x02", 10));
+          }),
+      idx("LabelsOutOfRange", {"model.classes is less than the 256 classes of the data, got 10"},
+          [](const fs::path& f, const Made&) {
+            std::string labels("\0\0\x08\x01\0\0\0\x3c", 8);
+            write(f / "labels", labels + std::string(59, '\1') + '\xff');
+          }),
+      {.name = "MissingIdx",
+       .arguments = {"run", "tiny.yaml", "data={name: idx, images: no.gz, labels: no.gz}"},
+       .code = kIo,
+       .pieces = {"no.gz: No such file or directory"}},
+      override_with(
+          "FewerClassesThanTheData", "model.classes=3",
+          {"model.classes is less than the 10 classes of the data, got 3; allowed: at least 10"}),
+      override_with("BatchLargerThanTheSet", "batch=64",
+                    {"batch is larger than the training split, got 64; allowed: at most its 48"}),
+      override_with("PhaseBatchLargerThanTheSet", "phases.0.batch=49",
+                    {"batch is larger than the training split, got 49; allowed: at most its 48"}),
+      override_with("PartsLargerThanTheSet", "data.train=61",
+                    {"train is no size of a part", "at most 60"}),
+      override_with("PartWithoutSamples", "data.valid=0.001",
+                    {"valid leaves a part without samples"}),
+      override_with("NoTrainingPart", "data={name: generated_digits, count: 60, train: 0}",
+                    {"data.train leaves no training split"}),
+      override_with("EmptyImageFolder", "data={name: png_folder, folder: .}",
+                    {"no subfolder in ."}),
+      {.name = "MissingImageFolder",
+       .arguments = {"run", "tiny.yaml", "data={name: png_folder, folder: absent}"},
+       .code = kIo,
+       .pieces = {"absent: No such file or directory"}},
+      {.name = "MissingWeights",
+       .arguments = {"run", "tiny.yaml", "model.weights=absent.safetensors"},
+       .code = kIo,
+       .pieces = {"absent.safetensors: No such file or directory"}},
+      {.name = "NanLoss",
+       .arguments = {"run", "tiny.yaml", "phases.0.lr=1.0e+30", "phases.0.epochs=4"},
+       .code = kFailed,
+       .pieces = {"only", "the loss is", "nan", "epoch ", "step ", "lower the learning rate"},
+       .trains = true},
+  };
+}
+
+std::vector<Mistake> mistakes_with_files() {
+  const auto bundle = [](const fs::path& f, const Made& m) { write(f / "m.tare", m.bundle); };
+  return {
+      {.name = "AFileAsTheFolderOfRuns",
+       .arguments = {"run", "tiny.yaml"},
+       .code = kIo,
+       .pieces = {"runs: Not a directory"},
+       .prepare = [](const fs::path& f, const Made&) { write(f / "runs", "x"); }},
+      {.name = "AFolderWhereNothingCanBeMade",
+       .arguments = {"run", "tiny.yaml", "folder=/proc/runs"},
+       .code = kIo,
+       .pieces = {"/proc/runs: "}},
+      {.name = "JsonIntoAMissingFolder",
+       .arguments = {"run", "tiny.yaml", "--json", "absent/report.json"},
+       .code = kIo,
+       .pieces = {"absent", "No such file or directory"}},
+      {.name = "JsonOntoAFolder",
+       .arguments = {"run", "tiny.yaml", "--json", "there"},
+       .code = kIo,
+       .pieces = {"there: Is a directory"},
+       .prepare = [](const fs::path& f, const Made&) { fs::create_directory(f / "there"); }},
+      {.name = "JsonIntoAFileAsFolder",
+       .arguments = {"run", "tiny.yaml", "--json", "tiny.yaml/report.json"},
+       .code = kIo,
+       .pieces = {"tiny.yaml", "Not a directory"}},
+      {.name = "InspectOfNoise",
+       .arguments = {"inspect", "noise"},
+       .pieces = {"noise: "},
+       .prepare = [](const fs::path& f,
+                     const Made&) { write(f / "noise", std::string(4096, '\x1b')); }},
+      {.name = "InspectOfNothing",
+       .arguments = {"inspect", "absent"},
+       .code = kIo,
+       .pieces = {"absent: No such file or directory"}},
+      {.name = "PredictOfTextAsPng",
+       .arguments = {"predict", "m.tare", "tiny.yaml"},
+       .pieces = {"tiny.yaml: "},
+       .prepare = bundle},
+      {.name = "PredictOfAMissingImage",
+       .arguments = {"predict", "m.tare", "absent.png"},
+       .code = kIo,
+       .pieces = {"absent.png: No such file or directory"},
+       .prepare = bundle},
+      {.name = "PredictOfAFolder",
+       .arguments = {"predict", "m.tare", "."},
+       .code = kIo,
+       .pieces = {".: Is a directory"},
+       .prepare = bundle},
+      {.name = "PredictByADamagedBundle",
+       .arguments = {"predict", "m.tare", "a.png"},
+       .pieces = {"m.tare: "},
+       .prepare =
+           [](const fs::path& f, const Made& m) {
+             write(f / "m.tare", flipped(m.bundle, m.bundle.size() * 8 - 9));
+           }},
+      {.name = "PredictByATruncatedBundle",
+       .arguments = {"predict", "m.tare", "a.png"},
+       .pieces = {"m.tare: "},
+       .prepare = [](const fs::path& f,
+                     const Made& m) { write(f / "m.tare", m.bundle.substr(0, 100)); }},
+      {.name = "PredictTopWithJunk",
+       .arguments = {"predict", "m.tare", "a.png", "--top", "3x"},
+       .pieces = {"--top must be a number >= 1, got '3x'"},
+       .prepare = bundle},
+      {.name = "PredictTopNegative",
+       .arguments = {"predict", "m.tare", "a.png", "--top=-1"},
+       .pieces = {"--top must be a number >= 1, got '-1'"},
+       .prepare = bundle},
+      {.name = "PredictOnNoDevice",
+       .arguments = {"predict", "m.tare", "a.png", "--device", "gpu"},
+       .pieces = {"device is no device, got gpu; allowed: auto, cpu, cuda"},
+       .prepare = bundle},
+  };
+}
+
+}  // namespace tare::testing

@@ -1,0 +1,129 @@
+// Mistakes in the text of a recipe.
+#include "cli/mistakes.h"
+
+namespace tare::testing {
+namespace {
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+std::string alias_bomb() {
+  std::string text = kRecipe + std::string("a: &a [") + repeated("x,", 9) + "]\n";
+  for (char c = 'b'; c <= 'i'; ++c) {
+    const std::string one(1, c), before(1, static_cast<char>(c - 1));
+    text += one + ": &" + one + " [" + repeated("*" + before + ",", 9) + "]\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Mistake> mistakes_in_the_file() {
+  return {
+      recipe("UnknownKey", changed("batch:", "bach:"),
+             {"bad.yaml:2:1: bach is not a known key", "did you mean \"batch\"",
+              "allowed: name, seed"}),
+      recipe("UnknownNestedKey", changed("epochs:", "epoch:"),
+             {"bad.yaml:7:18: phases.0.epoch is not a known key", "did you mean \"epochs\""}),
+      recipe("UnknownModelOption", changed("hidden:", "hiden:"),
+             {"bad.yaml:5:20: model.hiden is not a known key", "did you mean \"hidden\""}),
+      recipe("WrongType", changed("batch: 32", "batch: many"),
+             {"bad.yaml:2:8: batch must be a whole number, got many"}),
+      recipe("NumberWithJunk", changed("batch: 32", "batch: 12x"),
+             {"bad.yaml:2:8: batch must be a whole number, got 12x"}),
+      recipe("ListForANumber", changed("batch: 32", "batch: [1, 2]"),
+             {"bad.yaml:2:8: batch must be a whole number, got a list"}),
+      recipe("TextForAList", changed("hidden: [8]", "hidden: eight"),
+             {"bad.yaml:5:28: model.hidden must be a list, got eight"}),
+      recipe("OutOfRange", changed("batch: 32", "batch: 0"),
+             {"bad.yaml:2:8: batch must be >= 1, got 0"}),
+      recipe("NegativeCount", changed("count: 60", "count: -5"),
+             {"bad.yaml:4:39: data.count must be >= 0, got -5"}),
+      recipe("NotANumber", changed("lr: 1.0e-2", "lr: .nan"),
+             {"bad.yaml:7:33: phases.0.lr must be > 0, got .nan"}),
+      recipe("InfiniteRate", changed("lr: 1.0e-2", "lr: .inf"),
+             {"bad.yaml:7:33: phases.0.lr must be finite, got .inf"}),
+      recipe("IntegerOverflow", changed("batch: 32", "batch: 99999999999999999999"),
+             {"bad.yaml:2:8: batch must be a whole number"}),
+      recipe("FloatForAWholeNumber", changed("batch: 32", "batch: 1e30"),
+             {"bad.yaml:2:8: batch must be a whole number, got 1e30"}),
+      recipe("DuplicateKey", kRecipe + std::string("batch: 64\n"),
+             {"bad.yaml:9:1: batch is given twice"}),
+      recipe("DuplicateNestedKey", changed("epochs: 1", "epochs: 1, epochs: 2"),
+             {"bad.yaml:7:29: epochs is given twice"}),
+      recipe("TabInTheIndentation", changed("  - {name", "\t- {name"),
+             {"bad.yaml:7:1: a tab stands in the indentation; allowed: spaces"}),
+      recipe("CyclicAlias", kRecipe + std::string("metrics: &m [accuracy, *m]\n"),
+             {"bad.yaml:9:24: the alias stands inside of what it names, a cycle"}),
+      recipe("AliasBomb", alias_bomb(),
+             {"bad.yaml:1", "there are too many values", "at most 100000"}),
+      recipe("UnclosedList", changed("hidden: [8]}", "hidden: [8}"),
+             {"bad.yaml:5", "is not valid YAML"}),
+      recipe("SecondDocument", kRecipe + std::string("---\nname: two\n"),
+             {"bad.yaml:9:1: a second document starts here; one is allowed"}),
+      recipe("ForeignTag", changed("batch: 32", "batch: !!python/object:os.system 32"),
+             {"bad.yaml:2:8: tags are not supported"}),
+      recipe("EscapeCodesInTheFile", changed("name: tiny", "name: \x1b[31mred"),
+             {"bad.yaml:1:7: a character that cannot be shown", "\\x1b"}),
+      recipe("NoPhases", changed("phases:\n  - {name: only, epochs: 1, lr: 1.0e-2}\n", ""),
+             {"bad.yaml", "phases must have at least one phase"}),
+      recipe("EmptyFile", "", {"phases must have at least one phase"}),
+      recipe("ListAsTheWholeFile", "- 1\n- 2\n", {"bad.yaml:1:1", "a mapping"}),
+  };
+}
+
+std::vector<Mistake> mistakes_in_names() {
+  return {
+      recipe("UnknownModel", changed("name: mlp", "name: resnet81"),
+             {"bad.yaml:5:15: model.name is not known (did you mean \"resnet18\"?), got resnet81",
+              "allowed: convnet, mlp"}),
+      recipe("UnknownDataSet", changed("generated_digits", "generated_digit"),
+             {"bad.yaml:4:14: data.name is not known (did you mean \"generated_digits\"?)"}),
+      recipe("UnknownLoss", kRecipe + std::string("loss: cros_entropy\n"),
+             {"bad.yaml:9:7: loss is not known (did you mean \"cross_entropy\"?)", "smooth_l1"}),
+      recipe("UnknownMetric", kRecipe + std::string("metrics: [accuracy, acuracy]\n"),
+             {"bad.yaml:9:21: metrics.1 is not known (did you mean \"accuracy\"?)"}),
+      recipe("UnknownOptimizer", kRecipe + std::string("optimizer: {kind: adamm}\n"),
+             {"bad.yaml:9:19: optimizer.kind", "(did you mean \"adam\"?)", "sgd"}),
+      recipe("UnknownSchedule", changed("lr: 1.0e-2", "schedule: {kind: cosin}"),
+             {"bad.yaml:7:46: phases.0.schedule.kind", "(did you mean \"cosine\"?)"}),
+      recipe("UnknownTransform", changed("size: 16", "transforms: [{flipp: {}}]"),
+             {"bad.yaml:4:57: data.transforms", "(did you mean \"flip\"?)", "normalise"}),
+      recipe("UnknownDevice", changed("device: cpu", "device: gpu"),
+             {"bad.yaml:3:9: device is no device", "got gpu", "allowed: auto, cpu, cuda"}),
+      recipe("DeviceNumberWithJunk", changed("device: cpu", "device: cuda:1x"),
+             {"bad.yaml:3:9: device is no device", "got cuda:1x"}),
+      recipe("OptionOfAnotherModel", changed("hidden: [8]", "width: 4"),
+             {"bad.yaml:5:8: model", "'mlp' takes no option 'width'", "hidden"}),
+      recipe("OptionOfAnotherDataSet", changed("count: 60", "folder: images"),
+             {"data.folder is not taken by the data set generated_digits"}),
+      recipe("LoadsWhatNoPhaseSaved", changed("epochs: 1", "load: best"),
+             {"bad.yaml:7:24: phases.0.load is saved by no earlier phase", "got best"}),
+      recipe("TwoPhasesOfOneName",
+             changed("  - {name: only, epochs: 1, lr: 1.0e-2}", "  - {name: a}\n  - {name: a}"),
+             {"bad.yaml:8:12: phases.1.name is the name of two phases"}),
+      recipe("RunNameWithParentFolder", changed("name: tiny", "name: ../x"),
+             {"bad.yaml:1:7: name must be a plain name, got \"../x\"", "letters, digits"}),
+      recipe("RunNameAbsolute", changed("name: tiny", "name: /etc/x"),
+             {"bad.yaml:1:7: name must be a plain name, got \"/etc/x\""}),
+      recipe("RunNameOfADot", changed("name: tiny", "name: ."),
+             {"bad.yaml:1:7: name must be a plain name, got \".\""}),
+      recipe("RunNameEmpty", changed("name: tiny", "name: ''"),
+             {"bad.yaml:1:7: name must be a plain name, got \"\""}),
+      recipe("RunNameWithNewline", changed("name: tiny", "name: \"a\\n[tare] error: forged\""),
+             {"bad.yaml:1:7: name must be a plain name, got \"a\\n[tare] error: forged\""}),
+      recipe("RunNameWithEscapeCodes", changed("name: tiny", "name: \"\\e[2Jgone\""),
+             {"bad.yaml:1:7: name must be a plain name, got \"\\x1b[2Jgone\""}),
+      recipe("RunNameOf4000Characters", changed("name: tiny", "name: " + std::string(4000, 'x')),
+             {"bad.yaml:1:7: name must be a plain name", "at most 128 bytes", "xxx..."}),
+      recipe("PhaseNameWithParentFolder", changed("name: only", "name: ../only"),
+             {"bad.yaml:7:12: phases.0.name must be a plain name"}),
+      recipe("ExportToAnotherFolder", changed("export: tiny.tare", "export: ../../tiny.tare"),
+             {"bad.yaml:8:9: export must be a plain name"}),
+  };
+}
+
+}  // namespace tare::testing
