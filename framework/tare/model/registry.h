@@ -25,9 +25,12 @@ struct ModelOptions {
   bool operator==(const ModelOptions&) const = default;
 };
 void visit_fields(auto& visit, ModelOptions& o) {
-  visit("classes", o.classes, config::at_least(1))("sample_shape", o.sample_shape)(
-      "weights", o.weights)("width", o.width, config::at_least(0))("hidden", o.hidden)(
-      "dropout", o.dropout, config::between(0, 0.999));
+  visit("classes", o.classes, config::at_least(1));
+  visit("sample_shape", o.sample_shape);
+  visit("weights", o.weights);
+  visit("width", o.width, config::at_least(0));
+  visit("hidden", o.hidden);
+  visit("dropout", o.dropout, config::between(0, 0.999));
 }
 
 namespace models {

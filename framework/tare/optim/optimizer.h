@@ -95,11 +95,14 @@ struct OptimizerOptions {
   bool operator==(const OptimizerOptions&) const = default;
 };
 void visit_fields(auto& visit, OptimizerOptions& o) {
-  visit("kind", o.kind, config::one_of({"sgd", "adam", "adamw"}))("lr", o.lr, config::above(0))(
-      "weight_decay", o.weight_decay, config::at_least(0))("momentum", o.momentum,
-                                                           config::between(0, 0.9999999))(
-      "beta2", o.beta2, config::between(0, 0.9999999))("eps", o.eps, config::above(0))(
-      "nesterov", o.nesterov)("decay_norm_and_bias", o.decay_norm_and_bias);
+  visit("kind", o.kind, config::one_of({"sgd", "adam", "adamw"}));
+  visit("lr", o.lr, config::above(0));
+  visit("weight_decay", o.weight_decay, config::at_least(0));
+  visit("momentum", o.momentum, config::between(0, 0.9999999));
+  visit("beta2", o.beta2, config::between(0, 0.9999999));
+  visit("eps", o.eps, config::above(0));
+  visit("nesterov", o.nesterov);
+  visit("decay_norm_and_bias", o.decay_norm_and_bias);
 }
 
 /// The trainable parameters (requires_grad) of a model: for each layer group, from input to output,

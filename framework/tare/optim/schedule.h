@@ -20,7 +20,8 @@ struct LrRange {
   bool operator==(const LrRange&) const = default;
 };
 void visit_fields(auto& visit, LrRange& r) {
-  visit("from", r.from, config::above(0))("to", r.to, config::above(0));
+  visit("from", r.from, config::above(0));
+  visit("to", r.to, config::above(0));
 }
 [[nodiscard]] inline LrRange lr_range(double from, double to) { return {from, to}; }
 
@@ -47,10 +48,11 @@ struct OneCycle {
   bool operator==(const OneCycle&) const = default;
 };
 void visit_fields(auto& visit, OneCycle& o) {
-  visit("div", o.div, config::at_least(1))("pct_start", o.pct_start, config::between(0, 1))(
-      "final_div", o.final_div, config::at_least(0))("momentum_start", o.momentum_start,
-                                                     config::between(0, 0.9999999))(
-      "momentum_lowest", o.momentum_lowest, config::between(0, 0.9999999));
+  visit("div", o.div, config::at_least(1));
+  visit("pct_start", o.pct_start, config::between(0, 1));
+  visit("final_div", o.final_div, config::at_least(0));
+  visit("momentum_start", o.momentum_start, config::between(0, 0.9999999));
+  visit("momentum_lowest", o.momentum_lowest, config::between(0, 0.9999999));
 }
 
 /// Factor on the maximal rate for step `step` of `total` >= 1. The peak, 1, is used exactly at step
@@ -91,9 +93,10 @@ struct Schedule {
 };
 void visit_fields(auto& visit, Schedule& s) {
   visit("kind", s.kind,
-        config::one_of({"constant", "linear", "cosine", "exponential", "one_cycle"}))(
-      "warmup", s.warmup, config::between(0, 0.9999999))(
-      "final_factor", s.final_factor, config::between(0, 1))("one_cycle", s.one_cycle);
+        config::one_of({"constant", "linear", "cosine", "exponential", "one_cycle"}));
+  visit("warmup", s.warmup, config::between(0, 0.9999999));
+  visit("final_factor", s.final_factor, config::between(0, 1));
+  visit("one_cycle", s.one_cycle);
 }
 
 }  // namespace tare

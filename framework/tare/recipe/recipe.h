@@ -43,11 +43,18 @@ struct PhaseOptions {
   bool operator==(const PhaseOptions&) const = default;
 };
 void visit_fields(auto& visit, PhaseOptions& o) {
-  visit("name", o.name)("data", o.data)("size", o.size, config::between(0, 16384))(
-      "batch", o.batch, config::at_least(0))("load", o.load)("reset_head", o.reset_head)(
-      "freeze_to", o.freeze_to)("epochs", o.epochs, config::at_least(1))(
-      "lr", o.lr, config::above(0))("schedule", o.schedule)("clear_opt", o.clear_opt)("save",
-                                                                                      o.save);
+  visit("name", o.name);
+  visit("data", o.data);
+  visit("size", o.size, config::between(0, 16384));
+  visit("batch", o.batch, config::at_least(0));
+  visit("load", o.load);
+  visit("reset_head", o.reset_head);
+  visit("freeze_to", o.freeze_to);
+  visit("epochs", o.epochs, config::at_least(1));
+  visit("lr", o.lr, config::above(0));
+  visit("schedule", o.schedule);
+  visit("clear_opt", o.clear_opt);
+  visit("save", o.save);
 }
 
 struct RecipeOptions {
@@ -69,11 +76,21 @@ struct RecipeOptions {
   bool operator==(const RecipeOptions&) const = default;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
-  visit("name", o.name)("seed", o.seed)("device", o.device)("folder", o.folder)(
-      "batch", o.batch, config::at_least(1))("workers", o.workers, config::between(0, 256))(
-      "save_every", o.save_every, config::at_least(0))("data", o.data)("model", o.model)(
-      "loss", o.loss)("metrics", o.metrics)("optimizer", o.optimizer)("phases", o.phases)(
-      "test", o.test)("export", o.export_to);
+  visit("name", o.name);
+  visit("seed", o.seed);
+  visit("device", o.device);
+  visit("folder", o.folder);
+  visit("batch", o.batch, config::at_least(1));
+  visit("workers", o.workers, config::between(0, 256));
+  visit("save_every", o.save_every, config::at_least(0));
+  visit("data", o.data);
+  visit("model", o.model);
+  visit("loss", o.loss);
+  visit("metrics", o.metrics);
+  visit("optimizer", o.optimizer);
+  visit("phases", o.phases);
+  visit("test", o.test);
+  visit("export", o.export_to);
 }
 
 /// Reads a recipe file with `key=value` overrides applied, and checks what can be checked without

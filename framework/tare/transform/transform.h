@@ -53,18 +53,23 @@ struct Affine {
 };
 
 void visit_fields(auto& visit, Resize& r) {
-  visit("height", r.height, config::between(1, 16384))("width", r.width, config::between(1, 16384));
+  visit("height", r.height, config::between(1, 16384));
+  visit("width", r.width, config::between(1, 16384));
 }
-void visit_fields(auto& visit, Normalise& n) { visit("mean", n.mean)("std", n.std); }
+void visit_fields(auto& visit, Normalise& n) {
+  visit("mean", n.mean);
+  visit("std", n.std);
+}
 void visit_fields(auto& visit, Flip& f) {
   visit("probability", f.probability, config::between(0, 1));
 }
 void visit_fields(auto& visit, Shift& s) {
-  visit("pixels", s.pixels, config::between(0, 1024))("padding", s.padding,
-                                                      config::one_of({"zero", "edge"}));
+  visit("pixels", s.pixels, config::between(0, 1024));
+  visit("padding", s.padding, config::one_of({"zero", "edge"}));
 }
 void visit_fields(auto& visit, Affine& a) {
-  visit("degrees", a.degrees, config::between(0, 180))("zoom", a.zoom, config::between(0, 0.9));
+  visit("degrees", a.degrees, config::between(0, 180));
+  visit("zoom", a.zoom, config::between(0, 0.9));
 }
 
 using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine>;
