@@ -1,4 +1,4 @@
-// Checkpoints while a run goes on, so that a crash costs little.
+// Autosave: periodic checkpoints during a fit, so that a crash loses little work.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace tare {
 
-/// Saves a checkpoint every `every` steps of a fit, in turns under the names of names(): while one
-/// is written the other stays, so that one that verifies is always there. A save that fails on the
-/// disk is a warning, and training goes on: the next one takes the same name again.
+/// Saves a checkpoint every `every` steps of a fit, alternating between the two names(): while one
+/// is written the other is intact, so there is always one to resume from. A save that fails with an
+/// IoError is logged as a warning and training continues; the next save uses the same name.
 class Autosave final : public Callback {
  public:
-  /// `every` >= 0 steps; 0: only when write() is called. Throws ConfigError.
+  /// `every`: optimizer steps, >= 0; 0: saves only when write() is called. Throws ConfigError.
   explicit Autosave(int64_t every);
 
-  /// Of the two generations that are kept.
+  /// The two checkpoint names that alternate.
   [[nodiscard]] static std::vector<std::string> names();
-  /// Calls `save` with the name whose turn it is. False where it failed with an IoError, which is
-  /// logged; anything else passes through.
+  /// Calls `save` with the name whose turn it is. Returns false if it threw an IoError, which is
+  /// logged; other exceptions pass through.
   bool write(const std::function<void(const std::string& name)>& save);
-  /// The last save failed, so what it should have kept is only in memory.
+  /// Whether the last save failed.
   [[nodiscard]] bool failed() const { return failed_; }
 
   [[nodiscard]] std::string name() const override { return "autosave"; }

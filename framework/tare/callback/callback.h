@@ -1,5 +1,4 @@
-// What may happen around a fit: the closed set of events, the context they see, and what they may
-// ask for.
+// Callbacks: the events of a fit, what a callback sees at each, and what it may ask of the loop.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,32 +17,32 @@
 
 namespace tare {
 
-/// What an event asks of the loop. The strongest answer of all callbacks counts; those behind it
-/// are still asked.
+/// What a callback asks of the loop, from weak to strong. All callbacks are asked; the strongest
+/// answer counts.
 enum class Action {
-  proceed,
-  skip,        ///< leave out what comes next: see each event
-  stop_epoch,  ///< end this epoch's training now; validation and after_epoch still run
+  proceed,     ///< go on
+  skip,        ///< leave out what comes next; each event of Callback says what that is
+  stop_epoch,  ///< end training in this epoch; validation and after_epoch still run
   stop_fit,    ///< end the fit as soon as this step is whole
 };
 
+/// A metric over a whole split.
 struct MetricValue {
-  std::string name;
+  std::string name{};
   double value = 0;
 };
 
 /// One line of the epochs table.
 struct EpochRow {
-  int64_t epoch = 0;      ///< from 0, counted over the Learner's whole life
-  double train_loss = 0;  ///< mean over the epoch's samples, while the weights were moving
-  double valid_loss = 0;  ///< NaN where there was no validation
-  std::vector<MetricValue> metrics{};
-  double seconds = 0;   ///< training and validation
-  int64_t samples = 0;  ///< trained on
+  int64_t epoch = 0;                   ///< from 0, counted over the Learner's life
+  double train_loss = 0;               ///< mean over the epoch's samples, as the weights changed
+  double valid_loss = 0;               ///< NaN without validation
+  std::vector<MetricValue> metrics{};  ///< of the validation, and columns that callbacks added
+  double seconds = 0;                  ///< wall time of training and validation
+  int64_t samples = 0;                 ///< trained on
 };
 
-/// The Learner as callbacks see it. What would change what is being iterated over (fit, purge,
-/// load, destroy) throws StateError while a fit runs.
+/// The Learner as callbacks see it: what is safe to call while a fit runs.
 class Trainee {
  public:
   virtual ~Trainee() = default;
@@ -52,36 +51,35 @@ class Trainee {
   [[nodiscard]] virtual c10::Device device() const = 0;
   /// Folder for files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
-  /// Writes a checkpoint that a later run resumes from at this very step.
+  /// Writes a checkpoint from which Learner::resume() continues at this step.
   virtual void save(const std::string& name) = 0;
   /// Copies the weights of a checkpoint back into the model; optimizer and progress stay as they
   /// are.
   virtual void restore_weights(const std::string& name) = 0;
 };
 
-/// What a callback sees. Events between before_batch and after_batch are those of training;
-/// validation has only its two own. Tensors are those of the current step on the Learner's device;
-/// they are undefined outside it, and a callback that keeps one keeps its memory (give it back in
-/// purge()).
+/// What a callback sees. Validation has no events for single batches. Tensors are those of the
+/// current training step, on the Learner's device, and undefined outside it; a callback that keeps
+/// one keeps its memory (free it in purge(), list it in account()).
 struct FitContext {
   Trainee& learner;
   int64_t epoch = 0, epochs = 0;   ///< of this fit: 0 <= epoch < epochs
-  int64_t step = 0, steps = 0;     ///< of this fit: steps taken so far, steps in all
-  int64_t batch = 0, batches = 0;  ///< of this epoch
+  int64_t step = 0, steps = 0;     ///< of this fit: optimizer steps taken so far, steps in all
+  int64_t batch = 0, batches = 0;  ///< of this epoch: 0 <= batch < batches
   Batch data{};                    ///< the current batch, on the device
-  at::Tensor output{};             ///< after_forward on: the model's output
-  at::Tensor loss{};            ///< after_loss on: scalar; carries its graph until after_backward
-  double lr = 0, momentum = 0;  ///< of the last parameter group
-  EpochRow row{};               ///< filled while the epoch goes on, whole in after_epoch
-  std::exception_ptr error{};   ///< in on_exception, and in the after_fit behind it
+  at::Tensor output{};             ///< of the model, from after_forward on
+  at::Tensor loss{};               ///< scalar, from after_loss on; with its graph until backward
+  double lr = 0, momentum = 0;     ///< of the last parameter group
+  EpochRow row{};                  ///< of this epoch, complete in after_epoch
+  std::exception_ptr error{};      ///< in on_exception and the after_fit that follows it
 
   /// The loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
 };
 
 /// Base of all callbacks: every event does nothing and proceeds. Callbacks run in the order of
-/// their list, those of one call after those of the Learner. An exception from a callback ends the
-/// fit like any other.
+/// their list, those of the Learner before those of the call. An exception from a callback ends the
+/// fit like any other. Called on the thread that called fit().
 class Callback {
  public:
   Callback() = default;
@@ -94,41 +92,40 @@ class Callback {
 
   virtual Action before_fit(FitContext&) { return Action::proceed; }
   virtual Action before_epoch(FitContext&) { return Action::proceed; }
-  virtual Action before_batch(FitContext&) {
-    return Action::proceed;
-  }  ///< may replace data; skip: the batch
-  virtual Action after_forward(FitContext&) { return Action::proceed; }  ///< may replace output
-  virtual Action after_loss(FitContext&) {
-    return Action::proceed;
-  }  ///< may replace loss; skip and stronger: no backward, no step
-  virtual Action after_backward(FitContext&) {
-    return Action::proceed;
-  }  ///< skip: the step (gradients accumulate)
-  virtual Action after_step(FitContext&) { return Action::proceed; }  ///< gradients are still there
-  virtual Action after_batch(FitContext&) {
-    return Action::proceed;
-  }  ///< the step is whole: the place to save
-  virtual Action before_validate(FitContext&) { return Action::proceed; }  ///< skip: the validation
+  /// May replace the batch. skip: leaves the batch out.
+  virtual Action before_batch(FitContext&) { return Action::proceed; }
+  /// May replace the output.
+  virtual Action after_forward(FitContext&) { return Action::proceed; }
+  /// May replace the loss. skip or stronger: no backward and no step for this batch.
+  virtual Action after_loss(FitContext&) { return Action::proceed; }
+  /// skip or stronger: no step for this batch; its gradients stay and add to the next.
+  virtual Action after_backward(FitContext&) { return Action::proceed; }
+  /// Gradients are still there. skip or stronger: they stay and add to the next.
+  virtual Action after_step(FitContext&) { return Action::proceed; }
+  /// The batch is done, with or without a step: the place to save.
+  virtual Action after_batch(FitContext&) { return Action::proceed; }
+  /// skip or stronger: leaves the validation out.
+  virtual Action before_validate(FitContext&) { return Action::proceed; }
   virtual Action after_validate(FitContext&) { return Action::proceed; }
   virtual Action after_epoch(FitContext&) { return Action::proceed; }
-  virtual Action after_fit(FitContext&) { return Action::proceed; }  ///< also after an exception
-  virtual Action on_exception(FitContext&) {
-    return Action::proceed;
-  }  ///< before unwinding ends; cannot swallow it
+  /// Also called after an exception, behind on_exception.
+  virtual Action after_fit(FitContext&) { return Action::proceed; }
+  /// Called with the error before fit() rethrows it; its answer is ignored.
+  virtual Action on_exception(FitContext&) { return Action::proceed; }
 
   /// Frees every tensor it keeps; called by Learner::purge.
   virtual void purge() {}
-  /// Lists the tensors it keeps.
+  /// Adds the tensors it keeps to a ledger; called when memory is accounted for.
   virtual void account(Ledger&) const {}
-  /// What a checkpoint must hold to resume it, as JSON text; empty for nothing.
+  /// What a checkpoint must hold to resume the callback, as JSON text; empty: nothing.
   [[nodiscard]] virtual std::string state() const { return {}; }
-  /// Takes back what state() gave. Throws FormatError when it is not that.
+  /// Restores what state() returned. Throws FormatError for any other text.
   virtual void load_state(const std::string&) {}
 };
 
 using CallbackPtr = std::shared_ptr<Callback>;
 
-/// The events, for documentation and for tests that record an order.
+/// The events in the order of a fit.
 enum class Event {
   before_fit,
   before_epoch,
@@ -146,7 +143,7 @@ enum class Event {
 };
 [[nodiscard]] const char* to_string(Event event);
 
-/// Asks every callback in order; returns the strongest answer.
+/// Calls an event of every callback in order; returns the strongest answer.
 using EventMethod = Action (Callback::*)(FitContext&);
 inline Action notify(const std::vector<CallbackPtr>& callbacks, EventMethod event,
                      FitContext& context) {

@@ -1,4 +1,4 @@
-// The epochs table as a CSV file.
+// CsvLog: the epochs table as a CSV file.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 namespace tare {
 
 /// Writes `file` (relative paths: below the Learner's folder) with the columns epoch, train_loss,
-/// valid_loss, each metric, seconds. The whole file is written anew after each epoch, atomically,
-/// so that it can be read at any moment and never holds half a row; a resumed run writes the rows
-/// of its checkpoint again. A disk that refuses is a warning: training goes on, and the next epoch
-/// writes all rows. Numbers round-trip.
+/// valid_loss, each metric, seconds. The whole file is replaced atomically after each epoch, so it
+/// never holds half a row; a resumed run writes the rows of its checkpoint again. An IoError is
+/// logged as a warning and training continues; the next epoch writes all rows. Numbers are written
+/// so that reading them gives the same bits.
 class CsvLog final : public Callback {
  public:
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}

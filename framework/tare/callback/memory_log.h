@@ -1,4 +1,4 @@
-// Memory used and peak per epoch, as metrics in the epochs table.
+// MemoryLog: memory growth and peak of each epoch, as columns of the epochs table.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace tare {
 
-/// Adds two columns to every epoch, in MiB of tracked memory on the Learner's device: `used_mib`,
-/// by how much the allocated bytes grew over the epoch (0 from the second epoch on in a healthy
-/// run), and `peak_mib`, how far above the epoch's start they rose. Exact, not sampled.
+/// Adds two columns to every epoch, in MiB of allocated bytes on the Learner's device: `used_mib`,
+/// the growth over the epoch (0 from the second epoch on, unless something leaks), and `peak_mib`,
+/// the highest point above the epoch's start. Exact, not sampled.
 class MemoryLog final : public Callback {
  public:
   [[nodiscard]] std::string name() const override { return "memory_log"; }

@@ -1,4 +1,4 @@
-// Callbacks that watch a figure: save the best, stop early, stop on NaN.
+// Callbacks that watch a value: SaveBest, EarlyStopping, StopOnNan.
 #pragma once
 
 #include <limits>
@@ -9,14 +9,14 @@
 
 namespace tare {
 
-/// Which figure of the epoch row to watch, and whether lower is better.
+/// Which column of the epochs table to watch, and whether lower is better.
 struct Monitor {
-  std::string figure = "valid_loss";      ///< train_loss, valid_loss or a metric's name
-  std::optional<bool> lower_is_better{};  ///< unset: true for names with "loss", "error", "mse",
-                                          ///< "mae", "rmse", else false
-  double min_delta = 0;                   ///< a change below it is no improvement, >= 0
+  std::string figure = "valid_loss";  ///< train_loss, valid_loss or a metric's name
+  /// Unset: true for names that contain "loss", "error", "mse" or "mae", else false.
+  std::optional<bool> lower_is_better{};
+  double min_delta = 0;  ///< a smaller change is no improvement, >= 0
 
-  /// The figure in `row`; throws ConfigError naming the ones there are.
+  /// The column's value in `row`. Throws ConfigError, listing the columns, if there is no such one.
   [[nodiscard]] double value(const EpochRow& row) const;
   /// Whether `value` beats `best` by more than min_delta. NaN never does.
   [[nodiscard]] bool improves(double value, std::optional<double> best) const;
@@ -28,7 +28,7 @@ struct SaveBestOptions {
   bool restore = true;              ///< copy the best weights back at the end of the fit
 };
 
-/// Saves a checkpoint after each epoch that is better than all before, within one fit.
+/// Saves a checkpoint after each epoch that is better than all before it in the same fit.
 class SaveBest final : public Callback {
  public:
   explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}
@@ -47,11 +47,10 @@ class SaveBest final : public Callback {
 
 struct EarlyStoppingOptions {
   Monitor monitor{};
-  int64_t patience =
-      0;  ///< epochs without improvement that are borne, >= 0; stops at the one after
+  int64_t patience = 0;  ///< epochs without improvement that are tolerated, >= 0
 };
 
-/// Stops the fit when the figure has not improved for more than `patience` epochs.
+/// Stops the fit when the column has not improved for more than `patience` epochs in a row.
 class EarlyStopping final : public Callback {
  public:
   explicit EarlyStopping(EarlyStoppingOptions options = {});

@@ -1,4 +1,4 @@
-// The epochs table and a progress line, on a terminal or into a file.
+// Progress: the epochs table and a progress line, for a terminal or a file.
 #pragma once
 
 #include <chrono>
@@ -10,16 +10,16 @@
 namespace tare {
 
 /// Prints a table with a row per epoch: epoch, train_loss, valid_loss, each metric, time. On a
-/// terminal a line below it is redrawn at most 10 times a second (step, smoothed loss, rate,
-/// samples/s) and cut to the terminal's width; anywhere else plain lines are written, one per epoch
-/// and one every 10 s in long ones, without control bytes.
+/// terminal, a line below it (step, loss, learning rate, samples/s) is redrawn at most 10 times a
+/// second and cut to the terminal's width. Elsewhere it writes plain lines without control bytes:
+/// one per epoch, and one every 10 s in long epochs.
 class Progress final : public Callback {
  public:
   enum class Style {
-    automatic,
+    automatic,  ///< terminal if `out` is standard output and that is a terminal, else plain
     terminal,
     plain
-  };  ///< automatic: terminal where `out` is standard output on a terminal
+  };
 
   /// `out` must outlive the callback.
   explicit Progress(std::ostream& out, Style style = Style::automatic);

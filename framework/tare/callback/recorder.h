@@ -1,4 +1,4 @@
-// Records loss, learning rate and momentum of every step.
+// Recorder: loss, learning rate and momentum of every step.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ struct StepRecord {
   double lr = 0, momentum = 0;  ///< of the last parameter group
 };
 
-/// Keeps a StepRecord for each training step, over all fits until clear(). On the host a loss is
-/// read at once; on a device it is kept as a tensor and read in bunches of kBunch, so that no step
-/// waits. Also keeps the exponentially smoothed loss (beta 0.98, bias-corrected), fastai's figure
-/// on the progress line.
+/// Keeps a StepRecord for each training step, over all fits until clear(). A loss on the host is
+/// read at once; one on a device is kept as a tensor and read in groups of kBunch, so that it does
+/// not wait at every step. Also computes the exponentially smoothed loss (beta 0.98,
+/// bias-corrected), which fastai shows on its progress line.
 class Recorder final : public Callback {
  public:
   static constexpr size_t kBunch = 64;
@@ -27,7 +27,7 @@ class Recorder final : public Callback {
   void purge() override { flush(); }
   void account(Ledger& ledger) const override;
 
-  /// All steps so far. Waits for the device when losses are still there.
+  /// All steps so far. Waits for the device if some losses have not been read yet.
   [[nodiscard]] const std::vector<StepRecord>& steps();
   /// Smoothed loss after the last step read; NaN before the first.
   [[nodiscard]] double smooth_loss() const;

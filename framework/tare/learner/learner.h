@@ -1,5 +1,5 @@
-// The Learner: model, optimizer, data and callbacks under one owner, and the verbs of a training
-// run's whole life.
+// The Learner: owns model, optimizer, data and callbacks, and has one call for each step in the
+// life of a training run: fit, freeze, validate, save, purge, export, destroy.
 #pragma once
 
 #include <filesystem>
@@ -15,105 +15,109 @@ namespace tare {
 class Bundle;
 struct Unfinished;
 
-/// Owns a model and everything its training needs, and gives each of it back at a known line of
-/// code.
+/// Owns a model and everything its training needs, and frees each part at a known line of code.
 ///
 /// States: *ready*, *running* (inside fit, validate or get_preds), *destroyed*. fit, purge, load
 /// and destroy from inside a callback, and any call but destroy() on a destroyed Learner, throw
-/// StateError. A Learner without data or without an optimizer is no state: what needs them says so.
+/// StateError. Having no data or no optimizer is not a state: a call that needs one says so.
 ///
 /// After an exception from any call the Learner is ready again and holds no tensor of the failed
 /// step; weights, buffers, optimizer state and random generators are those after the last whole
-/// step, and resume() goes on from there. (A torch::optim optimizer that runs out of memory inside
-/// its own step may have moved some weights.) Not thread-safe. The address is its identity: neither
-/// copied nor moved.
+/// step, and resume() continues from there. (Exception: a torch::optim optimizer that runs out of
+/// memory inside its own step may have moved some weights.) Not thread-safe. Neither copied nor
+/// moved.
 class Learner final : public Accountable, private Trainee {
  public:
   /// Takes the model (a registry model or any torch::nn holder) and moves it to the device. Throws
-  /// ConfigError for options out of range, a loss or metric of no such name, a device that is not
-  /// there; all before any device work.
+  /// ConfigError for an option out of range or an unknown loss, metric or device name, DeviceError
+  /// for a device that does not exist; all before any device work.
   Learner(Model model, Splits data, LearnerOptions options = {});
   ~Learner() override;
 
   // ---- train
 
-  /// Trains for `epochs` > 0 passes over the training split, validating after each where there is a
-  /// validation split. The optimizer and its state are made at the first fit, before the first
-  /// step, and kept between fits. Needs a training split of at least a batch, and at least one
-  /// trainable parameter. Throws ConfigError for class labels that the model has no output for,
-  /// before the batch that holds them is learned from; DeviceError for a batch that is not where
-  /// the model is.
+  /// Trains for `epochs` > 0 passes over the training split and validates after each if there is a
+  /// validation split. The optimizer and its state are made before the first step of the first fit
+  /// and kept between fits. Throws ConfigError for `epochs` or options out of range, a batch larger
+  /// than the training split, and a class label without an output of the model, before it is
+  /// trained on; StateError without a training split, a trainable parameter or a forward;
+  /// DeviceError for a batch that is not on the model's device; and whatever data, model, loss and
+  /// callbacks throw.
   FitResult fit(int64_t epochs, FitOptions options = {});
-  /// fit() along fastai's one-cycle curve of rate and momentum.
+  /// fit() with fastai's one-cycle schedule of learning rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});
-  /// Goes on with a fit that an interrupt or an exception ended, or from the step at which the
-  /// loaded checkpoint was saved inside it; equals the undisturbed run, bit for bit on the CPU.
-  /// Callbacks are given again; those of the same name get their state back.
+  /// Continues a fit that an interrupt or an exception ended, or one inside which the loaded
+  /// checkpoint was saved. The result equals that of the undisturbed fit, bit for bit on the CPU.
+  /// Pass the fit's callbacks again: each gets back the state saved under its name. Throws
+  /// StateError if there is nothing to resume.
   FitResult resume(std::vector<CallbackPtr> callbacks = {});
-  [[nodiscard]] bool can_resume() const;
+  [[nodiscard]] bool can_resume() const;  ///< whether resume() has a fit to continue
 
-  // ---- stage
+  // ---- freeze
 
-  /// Freezes all layer groups but the last: freeze_to(-1). Needs at least two groups.
+  /// Freezes all layer groups but the last: freeze_to(-1). Throws StateError for a model with a
+  /// single group.
   FreezeReport freeze(const FreezeOptions& options = {});
-  /// Groups from `first` on learn, those before are frozen; a negative number counts from the end.
-  /// Gradients of frozen parameters become undefined; optimizer state is kept by name for what
-  /// stays trainable, freed for what does not.
+  /// Layer groups from `first` on are trainable, those before are frozen; a negative number counts
+  /// from the end. Gradients of frozen parameters become undefined; optimizer state is kept, by
+  /// name, for parameters that stay trainable and freed for the others. Throws ConfigError for a
+  /// group that does not exist.
   FreezeReport freeze_to(int64_t first, const FreezeOptions& options = {});
-  FreezeReport unfreeze();
+  FreezeReport unfreeze();  ///< all layer groups are trainable: freeze_to(0)
 
-  // ---- look
+  // ---- evaluate
 
-  /// Loss and metrics over a split, sample-weighted; no side effect on mode, RNG, gradients or
-  /// optimizer.
+  /// Loss and metrics over a split, each sample counted once. Changes neither mode, random
+  /// generators, gradients nor optimizer. Throws StateError without that split.
   Evaluation validate(Split split = Split::valid);
-  /// Outputs for a split in its own order, accumulated on the host batch by batch; no side effect,
-  /// as validate().
+  /// Outputs for a split in the order of its samples, collected on the host batch by batch. Without
+  /// side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});
-  /// A table of modules with shapes, parameters, trainable ones and MiB. Touches nothing.
+  /// A table of the modules: shapes, parameters, how many are trainable, MiB. Computes nothing.
   [[nodiscard]] std::string summary() const;
 
-  // ---- keep
+  // ---- save
 
-  /// Writes the checkpoint directory `folder/name` (atomically: the old one or the new one is there
-  /// at any moment): weights, optimizer, progress, RNG, callback states.
+  /// Writes the checkpoint directory `folder/name`: weights, optimizer, progress, random
+  /// generators, callback states. At every moment either the old or the new checkpoint is complete.
+  /// Waits for the device. Throws IoError; ConfigError for a name that is no single path component.
   void save(const std::string& name) override;
-  /// Loads what save() wrote, or a checkpoint directory by path. Everything is verified and matched
-  /// first: on any error the Learner is unchanged.
+  /// Loads what save() wrote, by name, or a checkpoint directory by path. Everything is verified
+  /// first: on any error the Learner is unchanged. Throws IoError, FormatError.
   LoadReport load(const std::string& name, const LoadOptions& options = {});
   /// Writes a bundle for inference: weights, how to rebuild the model, transforms, labels, metrics;
-  /// no optimizer. Reads nothing but the Learner's own state. `export` is a reserved word.
+  /// no optimizer state. Throws IoError, after which the old file is still there. (`export` is a
+  /// reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
 
-  // ---- give back
+  // ---- free
 
-  /// Frees gradients, batch, outputs, recorder's and callbacks' tensors, loader buffers, caches of
-  /// the library and, unless `clear_opt` is false, the optimizer's state, in reverse order of
-  /// creation. Weights stay, training can go on. Needs no disk. Waits for the device.
+  /// Frees gradients, batch, outputs, tensors kept by callbacks, loader buffers, LibTorch's caches
+  /// and, unless `clear_opt` is false, the optimizer's state, in reverse order of creation. Weights
+  /// stay and training can continue. Uses no disk. Waits for the device.
   PurgeReport purge(const PurgeOptions& options = {});
-  /// purge(true), purge(false). A template, so that purge({...}) means the options and purge(0)
-  /// does not compile.
+  /// purge(true) and purge(false) set `clear_opt`. A template, so that purge({...}) takes options
+  /// and purge(0) does not compile.
   template <std::same_as<bool> B>
   PurgeReport purge(B clear_opt) {
     return purge(PurgeOptions{.clear_opt = clear_opt});
   }
-  /// Frees everything the Learner owns; what the caller still holds (a shared module, a data set)
-  /// stays the caller's and is what tracked_after counts above the figure before construction. A
-  /// second call does nothing.
+  /// Frees everything the Learner owns. What the caller still holds (a shared module, a data set)
+  /// stays alive; the report lists it as `held`. A second call does nothing.
   PurgeReport destroy();
 
   // ---- parts
 
   [[nodiscard]] Model& model() override;
-  /// Makes it at first use. `optimizer().clear()` frees its state alone.
+  /// Made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
   [[nodiscard]] c10::Device device() const override;
   [[nodiscard]] const std::filesystem::path& folder() const override;
   [[nodiscard]] const Splits& data() const;
-  /// Another data set for the following calls (progressive resizing, the next fold). The old one is
-  /// released.
+  /// Replaces data and batch size for the calls that follow (larger images, the next fold) and
+  /// releases the old data. A fit that was interrupted can no longer be resumed.
   void set_data(Splits data, int64_t batch);
-  /// Rates, losses and rows of the epochs so far.
+  /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
   [[nodiscard]] bool destroyed() const;
 
@@ -152,9 +156,9 @@ class Learner final : public Accountable, private Trainee {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Gives a Learner data for a time: set_data() now, and none at the end. Owned by an Experiment
-/// (`stage.emplace<DataScope>("data", learner, splits, 64)`) the data is weighed and given back
-/// with the stage.
+/// Gives a Learner data for the length of a scope: set_data() on construction, no data at the end.
+/// Owned by an Experiment (`stage.emplace<DataScope>("data", learner, splits, 64)`), the data is
+/// measured and freed with it.
 class DataScope {
  public:
   DataScope(Learner& learner, Splits data, int64_t batch);
@@ -167,9 +171,10 @@ class DataScope {
   int64_t batch_;
 };
 
-/// A Learner around the model of a bundle, ready for get_preds and validate on `options.test`, for
-/// predict, or for more training once set_data() gave it some. `module` rebuilds a model that is
-/// not in the registry: its weights are filled.
+/// Makes a Learner from a bundle, ready for get_preds and validate on `options.test`, and for
+/// further training after set_data(). `module`: for a bundle whose model is not in the registry;
+/// its weights are overwritten. Throws IoError; FormatError for a damaged bundle or one that does
+/// not fit; ConfigError for a model that the registry does not know.
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,
                                                     const LearnerLoadOptions& options = {});
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,

@@ -31,60 +31,63 @@ struct StepResult {
 /// Replaces `loss(model(input), target)` for models that are not one tensor in, one tensor out.
 struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
-  std::function<at::Tensor(Model&, const at::Tensor& input)>
-      predict{};  ///< get_preds; empty: the output of `step`
+  /// For get_preds; empty: the output of `step`.
+  std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
+/// How a Learner trains: what every fit has in common.
 struct LearnerOptions {
-  Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
-  std::vector<Metric>
-      metrics{};  ///< names (see metric_names()) or functions, computed in validation
-  std::string device =
-      "auto";          ///< auto | cpu | cuda | cuda:N; auto: the first GPU where there is one
-  int64_t batch = 64;  ///< samples per optimizer step, >= 1
-  OptimizerOptions optimizer{};  ///< ours, on fused kernels
-  OptimizerFactory
-      optimizer_factory{};  ///< another one, e.g. torch_optimizer<torch::optim::Adam>(); empty:
-                            ///< `optimizer`
-  uint64_t seed = 42;   ///< of the order of samples and of augmentation; not of the model's weights
-  int64_t workers = 1;  ///< loader threads; 0: batches are made between the steps
-  bool drop_last = false;  ///< leave out a last batch that is not full
-  std::filesystem::path folder =
-      "runs";  ///< where save(name) and logs go; made when first written to
-  std::vector<CallbackPtr> callbacks{};  ///< for every fit
-  Task task{};                           ///< empty: loss(model(input), target)
-  bool progress = true;                  ///< the epochs table on standard output
+  Loss loss = "cross_entropy";    ///< a name (see loss_names()) or a function of (output, target)
+  std::vector<Metric> metrics{};  ///< names (see metric_names()) or functions; of each validation
+  std::string device = "auto";    ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
+  int64_t batch = 64;             ///< samples per optimizer step, >= 1
+  OptimizerOptions optimizer{};   ///< SGD, Adam or AdamW on fused kernels
+  /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
+  OptimizerFactory optimizer_factory{};
+  uint64_t seed = 42;      ///< of sample order and augmentation, not of the model's weights
+  int64_t workers = 1;     ///< loader threads; 0: batches are made between the steps
+  bool drop_last = false;  ///< skip a last batch that is not full
+  std::filesystem::path folder = "runs";  ///< for checkpoints and logs; created when first needed
+  std::vector<CallbackPtr> callbacks{};   ///< of every fit
+  Task task{};                            ///< empty: loss(model(input), target)
+  bool progress = true;                   ///< print the epochs table to standard output
 };
 
-/// One call of fit(). The callbacks are for this call only.
+/// One call of fit().
 struct FitOptions {
-  std::optional<LearningRate>
-      lr{};  ///< one rate, or lr_range(first, last) over the layer groups; unset: the optimizer's
-  Schedule schedule{};  ///< the course of rate and momentum over the fit; constant by default
-  std::vector<CallbackPtr> callbacks{};
+  /// One rate, or lr_range(first, last) over the layer groups; unset: the optimizer's own.
+  std::optional<LearningRate> lr{};
+  Schedule schedule{};                   ///< of rate and momentum over the fit; constant by default
+  std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
 };
 
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).
 struct OneCycleOptions {
-  LearningRate max_lr = 1e-3;
-  OneCycle shape{};
-  std::vector<CallbackPtr> callbacks{};
+  LearningRate max_lr = 1e-3;            ///< peak; one rate, or lr_range(first, last)
+  OneCycle shape{};                      ///< of the curve
+  std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
 };
 
-enum class StopReason { finished, callback, interrupted };
+enum class StopReason {
+  finished,     ///< all epochs
+  callback,     ///< a callback ended it before its last epoch
+  interrupted,  ///< see interrupt.h; resume() continues
+};
 
+/// What one call of fit(), fit_one_cycle() or resume() did.
 struct FitResult {
-  std::vector<EpochRow> epochs{};
+  std::vector<EpochRow> epochs{};  ///< whole epochs; after resume() also those before it
   StopReason reason = StopReason::finished;
-  int64_t steps = 0;  ///< optimizer steps taken by this call
-  double seconds = 0;
+  int64_t steps = 0;                           ///< optimizer steps taken by this call
+  double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
 };
 
+/// Figures over a whole split.
 struct Evaluation {
-  double loss = std::numeric_limits<double>::quiet_NaN();
-  std::vector<MetricValue> metrics{};
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean over the samples
+  std::vector<MetricValue> metrics{};                      ///< in the order of the options
   int64_t samples = 0;
 };
 
@@ -104,35 +107,36 @@ struct Predictions {
 };
 
 struct FreezeOptions {
-  bool norms = true;  ///< normalisation layers of frozen groups stay trainable, as in fastai (their
-                      ///< statistics move anyway)
+  /// Normalisation layers of frozen groups stay trainable, as in fastai; their running statistics
+  /// move either way.
+  bool norms = true;
 };
 
 /// What freezing or unfreezing did to the optimizer's state.
 struct FreezeReport {
-  int64_t trainable = 0, frozen = 0;  ///< parameters (elements)
-  int64_t state_kept = 0,
-          state_fresh = 0;  ///< parameter tensors whose state stayed, or starts anew
+  int64_t trainable = 0, frozen = 0;            ///< elements of parameters
+  int64_t state_kept = 0, state_fresh = 0;      ///< parameter tensors with state kept, without yet
   int64_t gradient_bytes = 0, state_bytes = 0;  ///< freed
-  [[nodiscard]] std::string str() const;
+  [[nodiscard]] std::string str() const;        ///< one line
 };
 
 struct LoadOptions {
-  bool with_opt = true;  ///< take the optimizer's state too; false drops the present one
-  bool purge = true;   ///< purge before the weights come in, so that the two never lie side by side
-  bool strict = true;  ///< every tensor must fit; false: what fits is taken, the rest is reported
+  /// Also load optimizer state, progress and random generators; false: weights only, and the
+  /// present optimizer state is freed.
+  bool with_opt = true;
+  bool purge = true;   ///< purge first, so that old state and new weights never coexist
+  bool strict = true;  ///< every tensor must fit; false: what fits is loaded, the rest reported
 };
 
+/// What load() took from a checkpoint. `fresh` and `ignored` are empty when it was strict.
 struct LoadReport {
-  std::vector<std::string>
-      fresh{};  ///< parameters and buffers that the file did not give (strict = false)
-  std::vector<std::string> ignored{};  ///< tensors of the file that nothing took (strict = false)
-  bool optimizer_loaded = false;
-  std::vector<std::string>
-      optimizer_fresh{};  ///< trainable parameters that start without optimizer state
-  PurgeReport purged{};
-  bool resumable = false;  ///< saved inside a fit: resume() goes on from there
-  [[nodiscard]] std::string str() const;
+  std::vector<std::string> fresh{};            ///< parameters and buffers that kept their values
+  std::vector<std::string> ignored{};          ///< tensors of the file that were not used
+  bool optimizer_loaded = false;               ///< optimizer state was loaded
+  std::vector<std::string> optimizer_fresh{};  ///< trainable parameters without optimizer state
+  PurgeReport purged{};                        ///< what LoadOptions::purge freed
+  bool resumable = false;                      ///< saved inside a fit: resume() continues it
+  [[nodiscard]] std::string str() const;       ///< one line
 };
 
 struct ExportOptions {
@@ -141,10 +145,10 @@ struct ExportOptions {
 };
 
 struct LearnerLoadOptions {
-  DatasetPtr test{};           ///< data for get_preds(Split::test) and validate(Split::test)
-  std::optional<Loss> loss{};  ///< unset: the bundle's; one trained with a function names none
-  std::string device = "auto";
-  int64_t batch = 64;
+  DatasetPtr test{};            ///< data for get_preds(Split::test) and validate(Split::test)
+  std::optional<Loss> loss{};   ///< unset: the bundle's, which names none if it was a function
+  std::string device = "auto";  ///< as in LearnerOptions
+  int64_t batch = 64;           ///< samples per forward, >= 1
 };
 
 }  // namespace tare

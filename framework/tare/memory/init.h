@@ -1,38 +1,40 @@
-// The first line of main: devices, threads, allocator.
+// tare::init(), the first line of main: allocator, devices, threads.
 #pragma once
 
 #include <string>
 
 namespace tare {
 
+/// Whether to load the CUDA backend, libtare_cuda.so beside the program or in ../lib.
 enum class CudaMode {
-  automatic,  ///< load the CUDA room where a driver is; a room that cannot be loaded is a warning
-  on,         ///< the same, but no driver, no room or no device is a DeviceError
-  off         ///< host only, also where there is a GPU
+  automatic,  ///< if there is a driver (libcuda.so.1); a backend that cannot be loaded is a warning
+  on,         ///< always; without a driver, backend or device init() throws DeviceError
+  off         ///< never: host only, even on a machine with a GPU
 };
 
 struct InitOptions {
-  int threads = 0;  ///< for one operator on the host; 0: OMP_NUM_THREADS, else the smaller of
-                    ///< affinity and cgroup quota
+  /// Threads of one operator on the host, >= 0; 0: OMP_NUM_THREADS, else the smaller of CPU
+  /// affinity and cgroup quota.
+  int threads = 0;
   CudaMode cuda = CudaMode::automatic;
 };
 
-/// Makes the process ready: host allocator, CUDA room (libtare_cuda.so beside the program or in
-/// ../lib, loaded only where libcuda.so.1 is), threads, malloc thresholds. Call it first in main:
-/// LibTorch settles once whether there is CUDA, at the first seed, backward, convolution or
-/// question for it, and silently stays without for the life of the process. Throws StateError when
-/// such a call, or a tensor, came before; ConfigError for negative threads; DeviceError as
-/// CudaMode::on says. A second call does nothing, whatever its options. Not thread-safe.
+/// Sets up the process: host allocator, CUDA backend, threads, malloc thresholds. Call it first in
+/// main: LibTorch decides once whether there is CUDA, at the first seed, backward, convolution or
+/// query, and without the backend loaded stays on the CPU for the life of the process. Throws
+/// StateError if a tensor was created or LibTorch was asked for CUDA before; ConfigError for
+/// negative threads; DeviceError as CudaMode::on says. A second call does nothing, whatever its
+/// options. Not thread-safe.
 void init(const InitOptions& options = {});
 
-/// Whether init() has been done.
+/// Whether init() has returned.
 [[nodiscard]] bool initialized();
 
-/// For the main() of a program, before init(): keeps LibTorch's OpenMP threads from spinning while
-/// they wait, which on a busy machine makes a run many times slower. The run time reads its setting
-/// before main, so where the user set neither GOMP_SPINCOUNT nor OMP_WAIT_POLICY this sets the
-/// first and executes the program anew, once. `argv` is main's. Returns if there is nothing to do
-/// or the program cannot be executed anew.
+/// Keeps LibTorch's OpenMP threads from spinning while they wait, which makes a run many times
+/// slower on a busy machine. For a program's main(), before init(). The OpenMP runtime reads its
+/// settings before main, so if the user set neither GOMP_SPINCOUNT nor OMP_WAIT_POLICY, this sets
+/// the first and executes the program again, once. `argv` is that of main. Returns if there is
+/// nothing to do or the program cannot be executed again.
 void bound_spinning(char** argv);
 
 }  // namespace tare
