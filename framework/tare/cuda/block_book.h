@@ -1,5 +1,4 @@
-// Which blocks of CUDA's caching allocator are alive, in which order they were born, and in which
-// phase.
+// The live blocks of CUDA's caching allocator, in order of allocation, each with its phase.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -33,8 +32,8 @@ class BlockBook {
 
   const memory::HostServices& services_;
   mutable std::mutex mutex_;
-  std::unordered_map<uintptr_t, Block>
-      blocks_;  // unified addressing: an address names its device too
+  // Addresses are unique over all devices (unified addressing).
+  std::unordered_map<uintptr_t, Block> blocks_;
   uint64_t births_ = 0;
 };
 

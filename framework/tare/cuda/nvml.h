@@ -1,5 +1,5 @@
-// The little that is asked of NVIDIA's management library, found at run time: its header is not in
-// the toolkit.
+// Utilisation and memory of a GPU from NVIDIA's management library (NVML), loaded at run time: its
+// header is not in the toolkit.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A scale for memory: everything between construction and finish() is weighed, then given back.
+// Experiment: measures the memory of a stage of work, then frees it and reports what came back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,56 +21,56 @@
 namespace tare {
 
 struct ExperimentOptions {
-  bool enabled =
-      true;  ///< false: weighs, purges and prints nothing; owned objects still die at finish()
-  std::vector<c10::Device>
-      devices{};  ///< to weigh; empty: the host and every device that an attended object uses
-  std::ostream* out =
-      &std::cout;  ///< for the banner, and the report of a finish at scope end; nullptr: none
+  /// False: measures, purges and prints nothing; owned objects are still destroyed at finish().
+  bool enabled = true;
+  /// Devices to measure; empty: the host and every device that an attended object uses.
+  std::vector<c10::Device> devices{};
+  /// For the opening line, and for the report if the destructor finishes; nullptr: print nothing.
+  std::ostream* out = &std::cout;
 };
 
-/// Weighs a stage of work. Its baseline is taken when the devices are warm, so context and library
-/// memory never count.
+/// Measures a stage of work against a baseline taken at construction, after the devices are warmed
+/// up, so that context and library memory never count.
 ///
-/// finish() freezes what was consumed, purges the attended objects, destroys the owned ones in
-/// reverse, empties caches and reports what came back. The end of the scope, by an exception too,
-/// finishes what was not finished: exactly one finish an experiment. Experiments may nest and
-/// overlap. Neither copied nor moved; std::optional::emplace finishes the old experiment before the
-/// new one takes its baseline. Not thread-safe; blocks that other threads allocate in the meantime
-/// are weighed too.
+/// finish() records what was consumed, purges the *attended* objects (those given to it), destroys
+/// the *owned* ones (made by emplace()) in reverse order, empties caches and reports what came
+/// back. The destructor finishes if finish() was not called, also after an exception. Experiments
+/// may nest and overlap. Neither copied nor moved; std::optional::emplace finishes the old
+/// experiment before the new one takes its baseline. Not thread-safe; allocations of other threads
+/// in the meantime are measured too.
 class Experiment {
  public:
   explicit Experiment(std::string name, ExperimentOptions options = {});
-  /// Attends one object, or several: Experiment stage("both", {teacher, student}).
+  /// Attends one object, or several: Experiment stage("both", {teacher, student}). They may die
+  /// before the experiment.
   Experiment(std::string name, Accountable& attended, ExperimentOptions options = {});
   Experiment(std::string name, std::initializer_list<std::reference_wrapper<Accountable>> attended,
              ExperimentOptions options = {});
-  /// Finishes, and prints the report, unless finish() was called.
+  /// Finishes and prints the report, unless finish() was called. Does not throw.
   ~Experiment();
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
 
-  /// Makes an object that the experiment owns. The reference is good until finish(). Throws
-  /// StateError after it, ConfigError for a name that is taken.
+  /// Makes an object that the experiment owns. The reference is valid until finish(). Throws
+  /// StateError after finish(), ConfigError for a name that is taken.
   template <class T, class... Args>
   T& emplace(const std::string& owned_name, Args&&... args);
 
-  /// Purges the object at finish(), if it lives then. A device it uses that was not weighed yet is
-  /// weighed from now on, unless the options named the devices.
+  /// Purges the object at finish(), if it is still alive. A device it uses that was not measured
+  /// yet is measured from now on, unless the options name the devices.
   void attend(Accountable& object);
 
-  /// What a tensor's storage holds at finish() is no leak. Does not keep the tensor alive.
+  /// The tensor's storage is not reported as a leak. Does not keep the tensor alive.
   void keep(const at::Tensor& tensor);
-  /// An owned object outlives finish() and dies with the experiment; storages that were allocated
-  /// while it was made are no leak. Throws ConfigError where there is no such name.
+  /// The owned object outlives finish() and is destroyed with the experiment; what was allocated
+  /// while it was made is not reported as a leak. Throws ConfigError for an unknown name.
   void keep(const std::string& owned_name);
 
-  /// Consumed, peak and available now, per device; after finish() what the report says. No side
-  /// effect.
+  /// Consumed, peak and available bytes of each device now; after finish() those of the report.
   [[nodiscard]] std::vector<DeviceReport> data() const;
 
-  /// See above. A second call returns the same report and does nothing. An attended object that
-  /// cannot be purged now is listed with the reason.
+  /// See the class. A second call returns the same report and does nothing. An attended object that
+  /// cannot be purged is listed with the reason. Waits for the devices.
   ExperimentReport finish();
   [[nodiscard]] bool finished() const { return report_.has_value(); }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -82,14 +82,14 @@ class Experiment {
 
     memory::DeviceBackend& backend;
     memory::Usage start;
-    uint64_t mark = 0;  ///< number of the last block born before
+    uint64_t mark = 0;  ///< number of the last block allocated before
     memory::PeakScope peak;
   };
   struct Attended {
     Accountable* object;
     uint64_t id;
   };
-  /// Number of the last block born before, or at the end of, something; one per scale.
+  /// Number of the last block at some moment; one per scale.
   using Marks = std::vector<uint64_t>;
   struct Owned {
     std::string name;

@@ -17,31 +17,30 @@ namespace tare {
 struct MemoryFigures {
   int64_t allocated_bytes = 0;  ///< tracked: live tensor storages, exact
   int64_t reserved_bytes = 0;   ///< held by the tensor allocator, live or cached
-  int64_t process_bytes =
-      0;  ///< held by the process; host: resident set, code and mapped files included
+  int64_t process_bytes = 0;    ///< held by the process; host: resident set, with mapped files
 };
 
-/// One device's side of an experiment.
+/// An experiment's figures for one device.
 struct DeviceReport {
   c10::Device device = c10::kCPU;
-  std::string name{};        ///< of the hardware
-  MemoryFigures consumed{};  ///< now, or when finish() began, less the baseline; negative: more was
-                             ///< freed than taken
-  MemoryFigures reclaimed{};  ///< what finish() gave back; 0 before it
-  int64_t peak_bytes =
-      0;  ///< highest allocated bytes so far, less the baseline; finish() itself not counted
-  int64_t available_bytes = 0;  ///< what an allocation could still get, now or after finish()
+  std::string name{};  ///< of the hardware
+  /// Now, or when finish() began, minus the baseline; negative: more was freed than allocated.
+  MemoryFigures consumed{};
+  MemoryFigures reclaimed{};  ///< what finish() freed; 0 before it
+  /// Highest allocated bytes so far, minus the baseline; without finish() itself.
+  int64_t peak_bytes = 0;
+  int64_t available_bytes = 0;  ///< still allocatable, now or after finish()
 
-  /// Allocated bytes that the experiment left behind: consumed less reclaimed.
+  /// Allocated bytes that the experiment left behind: consumed minus reclaimed.
   [[nodiscard]] int64_t residual_bytes() const {
     return consumed.allocated_bytes - reclaimed.allocated_bytes;
   }
-  /// Allocated bytes reclaimed of those consumed, in per cent; 100 when nothing was consumed.
+  /// Reclaimed of consumed allocated bytes, in per cent; 100 if nothing was consumed.
   [[nodiscard]] double reclaimed_percent() const;
 };
 
-/// Blocks nobody answers for: born inside, alive after finish(), not kept, in no living
-/// Accountable's ledger. One entry per device and phase of birth.
+/// Leaked blocks: allocated inside the experiment, alive after finish(), not kept, and in the
+/// ledger of no living Accountable. One entry per device and phase of allocation.
 struct LeakReport {
   c10::Device device = c10::kCPU;
   std::string phase{};
@@ -59,15 +58,15 @@ struct ReleasedObject {
 /// The whole result of an experiment; a value.
 struct ExperimentReport {
   std::string name{};
-  bool enabled = true;                  ///< false: nothing was weighed, all below is empty
+  bool enabled = true;                  ///< false: nothing was measured, all below is empty
   double seconds = 0;                   ///< from construction until finish() began
   std::vector<DeviceReport> devices{};  ///< the host first
   std::vector<ReleasedObject>
-      released;                     ///< attended objects in order, then owned ones, youngest first
+      released{};                   ///< attended objects in order, then owned ones in reverse
   std::vector<std::string> kept{};  ///< names given to keep()
   std::vector<LeakReport> leaks{};
 
-  /// The side of one device; a device of zeros where it was not weighed.
+  /// The figures of one device; zeros if it was not measured.
   [[nodiscard]] DeviceReport on(c10::Device device) const;
   [[nodiscard]] int64_t leaked_bytes() const;
   /// Several lines, ending with a newline.

@@ -1,4 +1,5 @@
-// Memory and time of a region of code, by the rule of IPyExperiments' CellLogger, with exact peaks.
+// RegionLog: memory and time of a region of code, with exact peaks. The figures are defined as in
+// IPyExperiments' CellLogger.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -21,13 +22,12 @@ struct RegionLogOptions {
   std::ostream* out = &std::cout;    ///< for the line or table at the end; nullptr: none
 };
 
-/// One device's side of a region, in allocated bytes. The region needed consumed + peaked bytes
-/// above its start.
+/// A region's allocated bytes on one device. The region needed consumed + peaked bytes above its
+/// start.
 struct RegionMemory {
   c10::Device device = c10::kCPU;
-  int64_t consumed_bytes = 0;  ///< end less start; negative when the region freed more than it took
-  int64_t peaked_bytes =
-      0;  ///< what the region needed for a while on top of what it kept; never negative
+  int64_t consumed_bytes = 0;  ///< end minus start; negative: more was freed than allocated
+  int64_t peaked_bytes = 0;    ///< needed for a while beyond what was consumed; never negative
 };
 
 struct RegionReport {
@@ -42,7 +42,8 @@ struct RegionReport {
   [[nodiscard]] std::string full() const;
 };
 
-/// Measures from construction to finish() or the end of the scope, which prints. Nests; one thread.
+/// Measures from construction to finish(), or to the end of the scope, and prints. Regions may
+/// nest. Not thread-safe.
 class RegionLog {
  public:
   explicit RegionLog(std::string name, RegionLogOptions options = {});

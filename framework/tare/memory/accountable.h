@@ -1,4 +1,4 @@
-// The ledger of an object that owns tensors, and what can be asked of it: the Learner and the
+// Accountable: an object that lists the tensors it owns and can be purged. The Learner and the
 // Predictor are Accountable.
 #pragma once
 
@@ -13,18 +13,17 @@
 
 namespace tare {
 
-/// What a block of memory is for. `mapped`: weights that lie in a memory-mapped file and cost no
-/// allocation.
+/// What memory is used for.
 enum class Category {
   parameters,
   buffers,
   gradients,
-  optimizer,
+  optimizer,  ///< the optimizer's state
   activations,
   batch,
   workspace,
   other,
-  mapped
+  mapped  ///< weights in a memory-mapped file: no allocation
 };
 inline constexpr size_t kCategories = 9;
 [[nodiscard]] const char* to_string(Category category);
@@ -40,18 +39,16 @@ struct CategoryBytes {
   [[nodiscard]] std::string str() const;
 };
 
-/// One storage that somebody answers for.
+/// One storage that an object owns.
 struct LedgerEntry {
   Category category = Category::other;
-  std::string name;  ///< e.g. "layer1.0.conv1.weight"
+  std::string name{};  ///< e.g. "layer1.0.conv1.weight"
   c10::Device device = c10::kCPU;
-  const void* data =
-      nullptr;        ///< start of the storage: the key by which it is matched with live blocks
-  int64_t bytes = 0;  ///< size of the whole storage, also when the tensor is a view of part of it
+  const void* data = nullptr;  ///< start of the storage, by which live blocks are matched
+  int64_t bytes = 0;           ///< of the whole storage, even if the tensor is a view of part of it
 };
 
-/// The storages that an object answers for, each once: a second tensor on a storage already listed
-/// adds nothing.
+/// The storages that an object owns, each listed once, under the first tensor added on it.
 class Ledger {
  public:
   /// Undefined tensors and empty storages are ignored.
@@ -69,25 +66,24 @@ class Ledger {
 
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
-  std::optional<bool>
-      compact{};  ///< move what stays through the host to defragment; unset: only above a threshold
+  /// Copy what stays to the host and back, to defragment the device; unset: only above a threshold.
+  std::optional<bool> compact{};
 };
 
-/// What a purge or destroy freed, by category, in bytes that the allocator got back (exact, not
-/// estimated).
+/// What a purge or destroy freed, by category, in bytes that went back to the allocator: exact, not
+/// estimated.
 struct PurgeReport {
-  CategoryBytes freed;
-  CategoryBytes held;  ///< destroy: what the object listed and somebody else still holds; it is the
-                       ///< holder's now
+  CategoryBytes freed{};
+  CategoryBytes held{};  ///< destroy: tensors of the object that somebody else keeps alive
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
-  bool compacted = false;
+  bool compacted = false;                         ///< the device was defragmented
   [[nodiscard]] int64_t total() const { return freed.total(); }
   /// "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB".
   [[nodiscard]] std::string str() const;
 };
 
-/// Has a ledger and can be purged. Living Accountables are listed, so that a leak report can tell
-/// what is answered for; not thread-safe, like the objects themselves.
+/// An object that lists the tensors it owns and can be purged. All living ones are registered, so
+/// that a leak report can leave out what they own. Not thread-safe.
 class Accountable {
  public:
   Accountable();
@@ -95,11 +91,11 @@ class Accountable {
   Accountable(const Accountable&) = delete;
   Accountable& operator=(const Accountable&) = delete;
 
-  /// Never used twice in a process: tells an object from a later one at the same address.
+  /// Unique in the process, so that a later object at the same address can be told apart.
   [[nodiscard]] uint64_t account_id() const { return id_; }
   [[nodiscard]] virtual std::string account_name() const = 0;
   [[nodiscard]] virtual Ledger ledger() const = 0;
-  /// Frees all but the essentials (parameters and buffers), in place.
+  /// Frees everything but parameters and buffers, in place.
   virtual PurgeReport purge_account() = 0;
 
   /// Every Accountable alive now, in order of construction.

@@ -1,12 +1,11 @@
-// One interface to the memory of every device. The host implements it with Tare's own allocator,
-// CUDA with LibTorch's caching allocator; tests/contract/backend_contract.h says what each must do,
-// docs/memory.md how to add another.
+// DeviceBackend: one interface to the memory of every device. The host implements it with Tare's
+// own allocator, CUDA with LibTorch's caching allocator; tests/contract/backend_contract.h says
+// what each must do, docs/memory.md how to add another.
 //
-// Three figures are kept apart and never mixed:
-//   allocated  bytes of live tensor storages (host: as requested; CUDA: rounded up to 512 by its
-//   allocator) reserved   bytes the tensor allocator holds from the system, live or cached (host:
-//   equal to allocated) process    bytes the process holds, whatever for (host: resident set; CUDA:
-//   NVML's figure for this process)
+// Three figures are kept apart and never added to one another:
+//   - allocated: bytes of live tensor storages; host: as requested, CUDA: rounded up to 512
+//   - reserved: bytes the tensor allocator holds, live or cached; host: equal to allocated
+//   - process: bytes the process holds for any purpose; host: resident set, CUDA: NVML's figure
 #pragma once
 
 #include <c10/core/Device.h>
@@ -25,31 +24,30 @@ struct Usage {
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
   int64_t process_bytes = 0;  ///< 0 where it cannot be read
-  int64_t blocks = 0;         ///< live blocks behind `allocated_bytes`
+  int64_t blocks = 0;         ///< live blocks, which `allocated_bytes` sums
 };
 
 /// Memory of the whole machine or card, other processes included, in bytes.
 struct MemoryInfo {
   int64_t total_bytes = 0;
-  int64_t available_bytes =
-      0;  ///< what an allocation could still get; host: without swapping, within the cgroup
+  int64_t available_bytes = 0;  ///< still allocatable; host: without swapping, within the cgroup
 };
 
-/// A block that is alive. `sequence` numbers all blocks of a device in order of birth, from 1.
+/// A block that is alive.
 struct LiveBlock {
   const void* data = nullptr;
   int64_t bytes = 0;
-  uint64_t sequence = 0;
-  uint32_t phase = 0;  ///< id of the phase it was born in, see phase.h
+  uint64_t sequence = 0;  ///< number in order of allocation on its device, from 1
+  uint32_t phase = 0;     ///< id of the phase it was allocated in, see phase.h
 };
 
-/// What reclaim() gave back to the system, in bytes.
+/// What reclaim() returned to the system, in bytes.
 struct Reclaimed {
   int64_t reserved_bytes = 0;
   int64_t process_bytes = 0;
 };
 
-/// One open measurement of a peak. Made by PeakScope; backends link and fold it.
+/// One open measurement of a peak, owned by a PeakScope and kept up to date by the backend.
 struct PeakRecord {
   int64_t start_bytes = 0;
   int64_t peak_bytes = 0;
@@ -86,45 +84,46 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
 
   [[nodiscard]] virtual c10::Device device() const = 0;
-  /// Of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
+  /// Name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Usage usage() const = 0;
   [[nodiscard]] virtual MemoryInfo memory_info() const = 0;
-  /// Share of the time the device was busy lately, 0 to 1; unset where nobody counts it.
+  /// Share of recent time in which the device was busy, 0 to 1; unset if it cannot be read.
   [[nodiscard]] virtual std::optional<double> utilisation() const = 0;
 
-  /// Bounds the tensor bytes of this process: an allocation above throws OutOfMemory (CUDA:
-  /// LibTorch's own type, see classify). Host: bounds allocated bytes, exactly. CUDA: bounds
-  /// *reserved* bytes; the context comes on top. Unset: no bound. Throws ConfigError for a negative
-  /// budget.
+  /// Limits the tensor bytes of this process: an allocation above it throws OutOfMemory (CUDA:
+  /// LibTorch's own type, see classify in oom.h). Host: limits allocated bytes, exactly. CUDA:
+  /// limits *reserved* bytes; the context is not counted. Unset: no limit. Throws ConfigError for a
+  /// negative budget.
   virtual void set_budget(std::optional<int64_t> bytes) = 0;
   [[nodiscard]] virtual std::optional<int64_t> budget() const = 0;
 
   /// Creates the device's context and loads its libraries, so that a baseline taken afterwards
-  /// holds them.
+  /// includes them. Waits for the device.
   virtual void warm() = 0;
-  /// Gives cached memory back to the system: malloc_trim on the host; allocator, pinned-memory and
+  /// Returns cached memory to the system: malloc_trim on the host; allocator, pinned-memory and
   /// workspace caches on CUDA, where it waits for the device. Live tensors are not touched.
   virtual Reclaimed reclaim() = 0;
 
-  /// The number of the youngest block so far: live_blocks(sequence()) is empty until the next one
-  /// is born.
+  /// The number of the newest block so far: live_blocks(sequence()) lists what is allocated from
+  /// now on.
   [[nodiscard]] virtual uint64_t sequence() const = 0;
   /// Live blocks with a number above `born_after`, oldest first.
   [[nodiscard]] virtual std::vector<LiveBlock> live_blocks(uint64_t born_after = 0) const = 0;
 
+  /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
   virtual void open_peak(PeakRecord& record) = 0;
   virtual void close_peak(PeakRecord& record) = 0;
-  virtual void refresh_peaks() const = 0;  ///< brings every open record up to now
+  virtual void refresh_peaks() const = 0;  ///< brings every open record up to date
 };
 
 /// The backend of a device; kCPU is the host, a CUDA device without index is the first. Throws
-/// DeviceError where no such device is there or its room is not loaded (see init.h).
+/// DeviceError if there is no such device or its backend is not loaded (see init.h).
 [[nodiscard]] DeviceBackend& backend(c10::Device device);
-/// Every device that has a backend: the host first, then CUDA devices in PCI order.
+/// Every device that has a backend: the host first, then CUDA devices by index.
 [[nodiscard]] std::vector<c10::Device> devices();
-/// For a room that brings devices: backends are listed in the order of addition and live until the
-/// process ends.
+/// Registers a backend, which then lives until the process ends. Not for users: init() and device
+/// libraries call it.
 void add_backend(std::unique_ptr<DeviceBackend> backend);
 
 /// Measures the peak of allocated bytes on one device from its construction on. Scopes may nest and

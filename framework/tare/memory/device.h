@@ -1,4 +1,4 @@
-// Devices by name, as options and command lines give them.
+// Device names, as options and command lines use them.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,7 +11,7 @@ namespace tare::memory {
 void check_device_name(const std::string& name);
 
 /// "auto" (the first CUDA device that has a backend, else the host), "cpu", "cuda" (the first) or
-/// "cuda:N". Throws ConfigError for another text, DeviceError for a device that is not there.
+/// "cuda:N". Throws ConfigError for any other text, DeviceError for a device that does not exist.
 [[nodiscard]] c10::Device parse_device(const std::string& name);
 
 }  // namespace tare::memory

@@ -1,9 +1,9 @@
-// The allocator behind every host tensor: counts to the byte, bounds, and fails on demand.
+// The allocator of all host tensors: exact counts, a budget, and failure on demand for tests.
 //
-// Tracked bytes are requested bytes. Not seen: a header and alignment of up to 128 bytes a block,
-// memory that LibTorch does not take from its tensor allocator (oneDNN's generated code, MKL's
-// buffers, thread stacks, std containers, mapped files), and tensors over memory of others
-// (from_blob). The resident set beside it shows those.
+// Counts are requested bytes. Not counted: header and alignment (up to 128 bytes a block), memory
+// that LibTorch does not take from its tensor allocator (oneDNN's generated code, MKL's buffers,
+// thread stacks, std containers, mapped files), and tensors on foreign memory (from_blob). Only the
+// resident set includes those.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,23 @@
 
 namespace tare::memory {
 
-/// Counters, exact together: taken under one lock.
+/// Counters, consistent with each other: read under one lock.
 struct HostCounters {
   int64_t live_bytes = 0;
   int64_t live_blocks = 0;
   int64_t peak_bytes = 0;  ///< since the process began
-  uint64_t births = 0;     ///< blocks allocated so far
+  uint64_t births = 0;     ///< blocks allocated since the process began
 };
 
-/// Controls of the one host allocator, which is in force from program start, before main (see
-/// init.h). All calls are thread-safe; blocks may be freed on another thread than the one that
-/// allocated them. An allocation takes one lock that is free unless two threads allocate at the
-/// same moment. Zero bytes allocate nothing.
+/// The one host allocator, in force before main (see docs/decisions/0002-host-allocator.md). All
+/// calls are thread-safe; a block may be freed on another thread than it was allocated on.
+/// Allocations share one lock. Zero bytes allocate nothing.
 namespace host_allocator {
 
 [[nodiscard]] HostCounters counters();
 
-/// Bounds live bytes: an allocation that would exceed it throws OutOfMemory and changes nothing.
-/// May lie below what is live now. Unset: no bound.
+/// Limits live bytes: an allocation that would exceed it throws OutOfMemory and changes nothing.
+/// May be below what is live now. Unset: no limit.
 void set_budget(std::optional<int64_t> bytes);
 [[nodiscard]] std::optional<int64_t> budget();
 
@@ -40,16 +39,16 @@ void fail_at(uint64_t k);
 /// While true, every allocation throws OutOfMemory. For tests.
 void fail_all(bool on);
 
-/// Live blocks with a number above `born_after`, oldest first. Takes the lock for the time of the
-/// walk, which ends at the first older block.
+/// Live blocks with a number above `born_after`, oldest first. Holds the lock meanwhile, for a time
+/// proportional to their number.
 [[nodiscard]] std::vector<LiveBlock> live_blocks(uint64_t born_after = 0);
 
 void open_peak(PeakRecord& record);
 void close_peak(PeakRecord& record);
-void refresh_peaks();  ///< brings every open record up to now
+void refresh_peaks();  ///< brings every open record up to date
 
-/// Puts the allocator in force; done before main by whatever program links init(). Returns false,
-/// and changes nothing, when another allocator than LibTorch's default is there already.
+/// Makes this LibTorch's CPU allocator; any program that links init() does so before main. Returns
+/// false, and changes nothing, if an allocator other than LibTorch's default is already set.
 bool install();
 [[nodiscard]] bool installed();
 

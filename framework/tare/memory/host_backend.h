@@ -1,4 +1,4 @@
-// The host as a device. Private to the room: everyone else asks backend(kCPU).
+// The host as a DeviceBackend. Internal: use backend(kCPU).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Out-of-memory: the typed error, the one place that recognises it in other libraries' errors, and
-// the cleaning that LibTorch leaves to the caller.
+// Out-of-memory: the typed error, how to recognise it in errors of other libraries, and how to free
+// what a failed backward leaves behind.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,21 +12,19 @@
 
 namespace tare {
 
-/// An allocation was refused: over the budget, or by the system. Nothing was allocated. Deriving
-/// from LibTorch's type, it is caught by whatever catches that. what() is one line and never walks
-/// a stack, so it costs nothing to make.
+/// An allocation was refused, by the budget or by the system; nothing was allocated. Handlers for
+/// LibTorch's c10::OutOfMemoryError catch it too. what() is one line, without a stack trace.
 class OutOfMemory : public c10::OutOfMemoryError {
  public:
-  /// `budget_bytes` unset: no budget was in force. `advice` ends the message; empty: "use a smaller
+  /// `budget_bytes` unset: there was no budget. `advice` ends the message; empty: "use a smaller
   /// batch".
   OutOfMemory(c10::Device device, int64_t asked_bytes, int64_t allocated_bytes,
               std::optional<int64_t> budget_bytes = {}, std::string advice = {});
 
   [[nodiscard]] c10::Device device() const { return device_; }
   [[nodiscard]] int64_t asked_bytes() const { return asked_bytes_; }
-  [[nodiscard]] int64_t allocated_bytes() const {
-    return allocated_bytes_;
-  }  ///< live when it was refused
+  /// Allocated on the device when the request was refused.
+  [[nodiscard]] int64_t allocated_bytes() const { return allocated_bytes_; }
   [[nodiscard]] std::optional<int64_t> budget_bytes() const { return budget_bytes_; }
   [[nodiscard]] const std::string& advice() const { return advice_; }
 
@@ -39,29 +37,30 @@ class OutOfMemory : public c10::OutOfMemoryError {
 
 namespace memory {
 
-/// Who refused.
+/// Which library refused.
 enum class OutOfMemorySource { tare, libtorch, cuda, standard_library };
 [[nodiscard]] const char* to_string(OutOfMemorySource source);
 
+/// What classify() found out about an error.
 struct OutOfMemoryInfo {
   OutOfMemorySource source = OutOfMemorySource::tare;
-  std::optional<c10::Device> device;   ///< unset where the error does not say
-  std::optional<int64_t> asked_bytes;  ///< unset where the error does not say
-  std::string message;                 ///< one printable line
-  bool certain =
-      true;  ///< false for cuDNN's NOT_SUPPORTED: memory is out only if a smaller size works
+  std::optional<c10::Device> device{};   ///< unset: the error does not say
+  std::optional<int64_t> asked_bytes{};  ///< unset: the error does not say
+  std::string message{};                 ///< one printable line
+  /// False for cuDNN's NOT_SUPPORTED: it was out-of-memory only if a smaller size works.
+  bool certain = true;
 };
 
-/// Whether an error is an out-of-memory: by type first (OutOfMemory, LibTorch's type, CUDA error
-/// code 2, bad_alloc), then by the texts of LibTorch's host allocator, CUDA, cuBLAS and cuDNN;
-/// causes nested by std::throw_with_nested are walked. Unset for everything else, sticky CUDA
-/// errors among it: rethrow those untouched. `error` may be null.
+/// Whether an error is out-of-memory: first by type (OutOfMemory, c10::OutOfMemoryError, CUDA error
+/// code 2, bad_alloc), then by the messages of LibTorch's host allocator, CUDA, cuBLAS and cuDNN;
+/// errors nested by std::throw_with_nested are searched too. Unset for everything else, such as
+/// sticky CUDA errors: rethrow those. `error` may be null.
 [[nodiscard]] std::optional<OutOfMemoryInfo> classify(const std::exception_ptr& error);
 
-/// Frees what a backward that threw has left: its unfinished tasks stay, with their saved tensors,
-/// in the calling thread's queue until the next backward there. Call it after catching, outside the
-/// handler, on the thread that called backward. Runs a backward over one number; throws OutOfMemory
-/// if not even that fits.
+/// Frees what a backward that threw has left behind: LibTorch keeps its unfinished tasks and their
+/// saved tensors in the calling thread's queue until the next backward there. Call it on that
+/// thread, after the catch block has ended. Runs a backward of one number; throws OutOfMemory if
+/// even that does not fit.
 void flush_ready_queue();
 
 }  // namespace memory

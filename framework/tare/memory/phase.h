@@ -1,5 +1,5 @@
-// The phase of the work, written into every block that is born in it, so that a leak says where it
-// came from.
+// Phases of the work: each block records the phase it was allocated in, so that a leak report can
+// say where a leak came from.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,15 @@ enum class PhaseKind : uint32_t {
 };
 inline constexpr uint32_t kPhaseKinds = 10;
 
-/// The id of a user's own phase; the same name gives the same id. Thread-safe.
+/// The id of a phase of your own; the same name gives the same id. Thread-safe.
 [[nodiscard]] uint32_t phase_id(std::string_view name);
-/// The name of an id: "forward", or what phase_id() was given; "none" for 0 and unknown ids.
+/// The name of an id: "forward", or a name given to phase_id(); "none" for 0 and unknown ids.
 [[nodiscard]] std::string phase_name(uint32_t id);
 /// The phase in force on this thread.
 [[nodiscard]] uint32_t current_phase() noexcept;
 
-/// Names the phase until the end of the block; phases nest. Process-wide, so that the threads a
-/// backward runs on are in the phase of the call that waits for them: open it on the thread that
-/// drives the training only.
+/// Sets the phase until the end of the scope; phases nest. Process-wide, because backward runs on
+/// threads of LibTorch's: use it only on the thread that drives the training.
 class Phase {
  public:
   explicit Phase(PhaseKind kind) noexcept : Phase(static_cast<uint32_t>(kind)) {}
@@ -45,8 +44,8 @@ class Phase {
   uint32_t before_;
 };
 
-/// The phase of this thread alone, in front of the process-wide one: for workers that run beside
-/// the training.
+/// Sets the phase of this thread alone, over the process-wide one: for threads that run beside the
+/// training, such as loader workers.
 class ThreadPhase {
  public:
   explicit ThreadPhase(PhaseKind kind) noexcept;

@@ -1,4 +1,4 @@
-// What the operating system says about this process and the machine.
+// What the operating system reports about this process and the machine.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace tare::memory {
 
-/// Resident set of this process in bytes, shared libraries and mapped files included; 0 where it
+/// Resident set of this process in bytes, including shared libraries and mapped files; 0 if it
 /// cannot be read.
 [[nodiscard]] int64_t resident_bytes();
-/// The machine's memory, cut to the cgroup's bound where there is one; zeros where it cannot be
-/// read. `root` stands before /proc and /sys, for tests.
+/// The machine's memory, or the cgroup's limit if that is smaller; zeros if it cannot be read.
+/// `root` replaces / for tests.
 [[nodiscard]] MemoryInfo machine_memory(const std::filesystem::path& root = "/");
 /// The processor's model name, or "CPU".
 [[nodiscard]] std::string processor_name();
-/// Share of the time that the machine's processors were busy since the call before (since boot at
-/// the first), 0 to 1.
+/// Share of time in which the machine's processors were busy since the previous call (the first:
+/// since boot), 0 to 1; unset if it cannot be read.
 [[nodiscard]] std::optional<double> processor_utilisation();
 
 /// Processors that this process may use: the smaller of its affinity and its cgroup's quota

@@ -1,6 +1,6 @@
-// The contract between the program and a device room that is loaded at run time. A room is a shared
-// library which sees no symbol of the program: it gets what it needs through HostServices and
-// answers with backends.
+// The contract between the program and a device library loaded at run time (a "room", such as
+// libtare_cuda.so). It uses no symbol of the program: it gets what it needs through HostServices
+// and registers its backends there.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tare::memory {
 
-/// What the program does for a room; outlives it.
+/// What the program offers a room; outlives it.
 class HostServices {
  public:
   virtual ~HostServices() = default;
@@ -23,11 +23,11 @@ class HostServices {
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
 };
 
-/// Changes with every change of HostServices or DeviceBackend: a room of another number is refused.
+/// Raised with every change of HostServices or DeviceBackend; a room of another version is refused.
 inline constexpr int kRoomVersion = 1;
 
 /// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
-/// nothing when `version` is not its own.
+/// nothing if `version` differs from its own.
 using OpenRoom = int (*)(int version, HostServices& services);
 inline constexpr const char* kOpenRoomName = "tare_open_room";
 
