@@ -1,4 +1,5 @@
-// Byte counts: literals and printing. Counts are int64_t, so that a difference may be negative.
+// Byte counts, times and numbers as text, and literals such as 10_MiB. Counts are int64_t, so that
+// a difference may be negative.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,15 @@ consteval int64_t operator""_MiB(unsigned long long n) { return static_cast<int6
 consteval int64_t operator""_GiB(unsigned long long n) { return static_cast<int64_t>(n) << 30; }
 }  // namespace literals
 
-/// How many times smaller deflate (gzip, PNG) can make data at most (zlib's technical page): a
-/// header that claims more is wrong.
+/// The highest compression ratio of deflate (gzip, PNG), from zlib's technical notes: a header that
+/// claims more is wrong.
 inline constexpr int64_t kMaxDeflateRatio = 1032;
 
-/// "0 B", "512 B", "44.7 MiB", "-1.5 GiB": at most one digit behind the point, IEC units.
+/// "0 B", "512 B", "44.7 MiB", "-1.5 GiB": IEC units, at most one decimal.
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 
-/// Reads "8GiB", "8 GB", "512m", "1.5e9", "123": IEC units (1024) for KiB..TiB and one-letter
-/// forms, decimal for kB..TB. Unset for text that is no byte count, a negative or an overflowing
-/// one.
+/// Reads "8GiB", "8 GB", "512m", "1.5e9", "123": IEC units (1024) for KiB..TiB and single letters,
+/// decimal for kB..TB. Unset for any other text, a negative number or an overflow.
 [[nodiscard]] std::optional<int64_t> parse_bytes(std::string_view text);
 
 /// "0 us", "0.25 ms", "12.3 s", "2 min 05 s", "3 h 07 min": three digits below a minute; "unknown"

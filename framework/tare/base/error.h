@@ -1,9 +1,8 @@
-// The typed errors of Tare: one type per cause, so that callers and exit codes never depend on a
-// text.
+// The exceptions of Tare: one type per cause, so that no caller has to read a message.
 //
 // A message starts with the operation in brackets and ends with what to do:
 //   [learner.fit] epochs must be > 0, got 0
-// Out-of-memory has its own type in memory/oom.h, because it derives from LibTorch's.
+// tare::OutOfMemory is in memory/oom.h: it derives from LibTorch's type.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,8 @@
 
 namespace tare {
 
-/// Base of every error that Tare throws, but for OutOfMemory. what() is one line, printable,
-/// without escape codes.
+/// Base of every error that Tare throws, except OutOfMemory. what() is one line without control
+/// characters.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -31,8 +30,8 @@ struct Source {
   [[nodiscard]] std::string str() const;
 };
 
-/// A wrong configuration value: unknown key, wrong type, out of range, missing. Nothing has been
-/// started yet. `problem` reads on from the field: "must be >= 1", "is not known". The message is
+/// A wrong configuration value: unknown key, wrong type, out of range, missing. Thrown before any
+/// work. `problem` continues the field's name: "must be >= 1", "is not known". The message is
 /// "[config] run.yaml:3:5: phases.2.epochs must be >= 1, got 0; allowed: ...".
 class ConfigError : public Error {
  public:
@@ -45,17 +44,14 @@ class ConfigError : public Error {
               std::string allowed, std::string got);
 
   [[nodiscard]] const Source& source() const { return source_; }
-  [[nodiscard]] const std::string& field() const {
-    return field_;
-  }  ///< dotted path, e.g. "phases.2.epochs"
+  /// Dotted path, e.g. "phases.2.epochs".
+  [[nodiscard]] const std::string& field() const { return field_; }
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  [[nodiscard]] const std::string& allowed() const {
-    return allowed_;
-  }  ///< what would have been right; may be empty
+  /// What would have been right; may be empty.
+  [[nodiscard]] const std::string& allowed() const { return allowed_; }
   [[nodiscard]] const std::string& got() const { return got_; }
 
-  /// The same error seen from one level further out: `parent` before the field, `source` where
-  /// there was none.
+  /// The same error one level up: `parent` in front of the field, and `source` if it had none.
   [[nodiscard]] ConfigError within(std::string_view parent, const Source& source) const;
 
  private:
@@ -94,7 +90,7 @@ class ShapeError : public Error {
   std::string expected_, got_;
 };
 
-/// Operands on two devices, or a device that is not there.
+/// Operands on two devices, or a device that does not exist.
 class DeviceError : public Error {
  public:
   DeviceError(std::string_view where, std::string_view problem);
@@ -129,7 +125,7 @@ class IoError : public Error {
   int error_number_ = 0;
 };
 
-/// A file whose content is not what its format demands: truncated, bit-flipped, foreign, hostile.
+/// A file whose content breaks the rules of its format: truncated, altered, foreign, hostile.
 class FormatError : public Error {
  public:
   /// `part` names the tensor or field that is wrong.
@@ -142,16 +138,15 @@ class FormatError : public Error {
   std::string path_, part_;
 };
 
-/// Control characters (newlines and escape codes among them) as \n, \t or \xNN, so that text from
-/// outside can never forge a log line; text longer than `limit` bytes is cut with "...".
+/// Escapes control characters as \n, \t or \xNN, so that text from outside cannot forge a log line,
+/// and cuts text longer than `limit` bytes, ending it with "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t limit = 200);
 
-/// The candidate nearest to `name` (edit distance at most a third of its length, at least 2), or ""
-/// for none.
+/// The candidate nearest to `name` by edit distance (at most a third of its length, or 2), or "".
 [[nodiscard]] std::string nearest(std::string_view name,
                                   const std::vector<std::string>& candidates);
 
-/// ` (did you mean "epochs"?)`, or "" where nothing is near.
+/// ` (did you mean "epochs"?)`, or "" if no candidate is near.
 [[nodiscard]] std::string did_you_mean(std::string_view name,
                                        const std::vector<std::string>& candidates);
 

@@ -1,7 +1,6 @@
-// The one seam through which every byte of file I/O goes. FileSystem mirrors the system calls, so
-// that a test double can count them, fail call k (a short write, EINTR, ENOSPC, EIO, EROFS) or end
-// the process there (tests/support/fault_file_system.h). Only base/io.h calls it; everything else
-// calls base/io.h.
+// FileSystem: the system calls behind all file I/O. A test replaces it to count calls, fail call k
+// (a short write, EINTR, ENOSPC, EIO, EROFS) or end the process there. Only base/io.cpp calls it;
+// everything else uses base/io.h.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +10,9 @@ namespace tare::io {
 
 enum class Mode {
   read,
-  create,
-  append
-};  ///< create: write only, made new or truncated; append: made if missing
+  create,  ///< write only; created, or truncated
+  append   ///< write only, at the end; created if missing
+};
 
 /// The system calls. Each returns >= 0, or -errno. Thread-safe.
 class FileSystem {
@@ -23,12 +22,12 @@ class FileSystem {
   virtual int close(int fd);
   virtual int64_t read(int fd, void* data, size_t size);
   virtual int64_t write(int fd, const void* data, size_t size);
-  virtual int allocate(int fd,
-                       int64_t size);  ///< reserves blocks; -EOPNOTSUPP is not an error to callers
-  virtual int flush(int fd);           ///< fdatasync
+  /// Reserves blocks. Callers ignore -EOPNOTSUPP.
+  virtual int allocate(int fd, int64_t size);
+  virtual int flush(int fd);  ///< fdatasync
   virtual int rename(const char* from, const char* to);
-  virtual int exchange(const char* a,
-                       const char* b);  ///< swaps two names at once; not every file system can
+  /// Swaps two names atomically. Not every file system supports it.
+  virtual int exchange(const char* a, const char* b);
   virtual int make_directory(const char* path);
   virtual int remove(const char* path);  ///< a file or an empty directory
   virtual int flush_directory(const char* path);

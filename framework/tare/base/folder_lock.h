@@ -1,4 +1,4 @@
-// One process a folder.
+// FolderLock: one process per folder.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace tare::io {
 
-/// Keeps other processes out of a folder that exists, as long as it lives; the system lets go when
-/// the process ends, however it ends. Only those that ask are kept out. Throws StateError where
+/// Locks an existing folder against other processes that also lock it, for the lifetime of the
+/// object; the system releases the lock when the process ends in any way. Throws StateError if
 /// another process has it, IoError.
 class FolderLock {
  public:

@@ -1,5 +1,5 @@
-// Logging. spdlog is behind this header: log.cpp is the only file that includes it, and it never
-// sees LibTorch's include folder, whose fmt is another version.
+// Logging to standard error. Only log.cpp includes spdlog, and without LibTorch's include folder,
+// which has another version of fmt.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,7 @@ void info(std::string_view text);
 void warning(std::string_view text);
 void error(std::string_view text);
 
-/// Returns the level before. The default is `info`, or what the environment variable TARE_LOG
-/// names.
+/// Returns the previous level. The default is `info`, or the environment variable TARE_LOG.
 Level set_level(Level level);
 /// Level by name ("debug", "info", "warning", "error", "off"); throws ConfigError.
 [[nodiscard]] Level parse_level(std::string_view name);

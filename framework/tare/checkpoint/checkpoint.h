@@ -1,11 +1,11 @@
-// Checkpoints: a directory from which a training run goes on, written so that at every moment the
-// old or the new one is there, and believed only after every byte of it has been checked.
+// Checkpoints: a directory from which training resumes, replaced atomically and verified to the
+// last byte before it is used.
 //
 //   model.safetensors       parameters and buffers, by name
 //   optimizer.safetensors   optimizer state, "<buffer>/<parameter>"; absent when there is none
 //   extra.safetensors       other tensors, e.g. RNG states; absent when there are none
-//   manifest.json           sizes, hash of every tensor, versions, the caller's state; sealed by a
-//   checksum; written last
+//   manifest.json           sizes, tensor hashes, versions, the caller's state; has a checksum of
+//                           itself and is written last
 #pragma once
 
 #include <filesystem>
@@ -16,25 +16,26 @@
 
 namespace tare::checkpoint {
 
-/// What a checkpoint holds. The tensors may be on any device.
+/// What to save. The tensors may be on any device.
 struct Contents {
   std::vector<NamedTensor> model{};
   std::vector<NamedTensor> optimizer{};
   std::vector<NamedTensor> extra{};
-  std::string state = "{}";  ///< a JSON object: progress, schedule, config, callback states ...; at
-                             ///< most 16 MB, depth 30
+  /// A JSON object (progress, schedule, callback states ...) of at most 16 MB and depth 30.
+  std::string state = "{}";
 };
 
 struct SaveOptions {
-  bool flush = true;  ///< wait until all of it is on the disk; without, it survives a crash of the
-                      ///< process only
+  /// Wait until all of it is on the disk; false: it survives a crash of the process, not of the
+  /// machine.
+  bool flush = true;
 };
 
-/// Writes the checkpoint directory `path`, whose parent is made where it is missing; an older one
-/// is replaced after the new one is complete (`path`.partial and `path`.old come and go on the
-/// way). On any error the old one stays. Waits for the device. Throws IoError; ConfigError for
-/// names that repeat or tensors that cannot be written (see safetensors.h), FormatError for a
-/// `state` that is no JSON object or passes a limit.
+/// Writes the checkpoint directory `path`, creating its parents. An older one is replaced once the
+/// new one is complete (`path`.partial and `path`.old exist in the meantime); on any error it
+/// stays. Waits for the device. Throws IoError; ConfigError for repeated names or tensors that
+/// cannot be written (see safetensors.h); FormatError for a `state` that is no JSON object or
+/// exceeds a limit.
 void save(const std::filesystem::path& path, const Contents& contents,
           const SaveOptions& options = {});
 
@@ -42,25 +43,24 @@ struct LoadOptions {
   bool with_optimizer = true;  ///< also read and check optimizer.safetensors
 };
 
-/// A verified checkpoint. The tensors are on the CPU, by memory map: they cost pages of the file,
-/// not allocations, and live on after this object and after the directory is replaced.
+/// A verified checkpoint. The tensors are on the CPU, on the mapped file: they cost no allocation,
+/// and stay valid after this object is gone or the directory is replaced.
 struct Loaded {
   std::vector<NamedTensor> model{};
   std::vector<NamedTensor> optimizer{};  ///< empty when not asked for
   std::vector<NamedTensor> extra{};
   bool has_optimizer = false;  ///< the checkpoint holds optimizer state, read or not
   std::string state{};         ///< the JSON object given to save(), with its keys sorted
-  std::string tare_version{}, libtorch_version{};  ///< that wrote it
+  std::string tare_version{}, libtorch_version{};  ///< of the program that wrote it
 };
 
-/// Checks sizes, header and the hash of every tensor of the checkpoint at `path`, then returns all
-/// of it. Where only `path`.old is there (a process was killed between two renames) that one is
-/// read. `path`.partial is never believed. Changes nothing on the disk. Throws IoError for what
-/// cannot be read; FormatError naming tensor or field for what is truncated, altered, foreign,
-/// incomplete or of a newer format.
+/// Verifies sizes, headers and the hash of every tensor of the checkpoint at `path`, then returns
+/// it. If there is only `path`.old (a process was killed between two renames), that is read;
+/// `path`.partial never is. Changes nothing on the disk. Throws IoError; FormatError, naming tensor
+/// or field, for a checkpoint that is truncated, altered, foreign, incomplete or of a newer format.
 [[nodiscard]] Loaded load(const std::filesystem::path& path, const LoadOptions& options = {});
 
-/// True where `path` (or `path`.old, see load) has a manifest; says nothing of its content.
+/// Whether `path` (or `path`.old, see load) has a manifest; does not verify it.
 [[nodiscard]] bool exists(const std::filesystem::path& path);
 
 }  // namespace tare::checkpoint

@@ -1,5 +1,4 @@
-// JSON manifests of checkpoints and bundles: read with limits, sealed with a checksum of
-// themselves.
+// JSON manifests of checkpoints and bundles: parsed within limits, with a checksum of themselves.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +16,24 @@ inline constexpr int64_t kMaxManifestBytes = int64_t{16} << 20;
 inline constexpr int64_t kMaxManifestDepth = 32;
 inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` would take 0.4 GB
 
-/// XXH3-64 as 16 lower-case hexadecimal digits. 20 GB/s and more on one core. It finds accidents,
+/// XXH3-64 as 16 lower-case hexadecimal digits; more than 20 GB/s on one core. Detects accidents,
 /// not forgeries.
 [[nodiscard]] std::string hash(std::span<const std::byte> bytes);
 [[nodiscard]] std::string hash(std::string_view text);
-/// 16 lower-case digits.
+/// As 16 lower-case hexadecimal digits.
 [[nodiscard]] std::string to_hex(uint64_t value);
 
-/// Parses a JSON object, refusing what the usual parsers let pass: more than kMaxManifestBytes,
-/// deeper than kMaxManifestDepth, more values than kMaxManifestValues, a key given twice. Throws
-/// FormatError(operation, path, part).
+/// Parses a JSON object of at most kMaxManifestBytes, kMaxManifestDepth levels and
+/// kMaxManifestValues values, in which no key is repeated. Throws FormatError(operation, path,
+/// part) for anything else.
 [[nodiscard]] nlohmann::json parse_object(std::string_view text, std::string_view operation,
                                           const std::filesystem::path& path,
                                           const std::string& part);
 
-/// The manifest as text that begins with a checksum of all the rest. `manifest` has no key
-/// "checksum".
+/// The manifest as text, with a checksum of all that follows as its first entry. `manifest` must
+/// not have a key "checksum".
 [[nodiscard]] std::string seal(const nlohmann::json& manifest);
-/// Checks the seal byte by byte and parses the rest. Throws FormatError.
+/// Verifies the checksum and parses the rest. Throws FormatError.
 [[nodiscard]] nlohmann::json unseal(std::string_view text, std::string_view operation,
                                     const std::filesystem::path& path, const std::string& part);
 
@@ -43,7 +42,7 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 [[nodiscard]] Digest digest_from_json(const nlohmann::json& json, std::string_view operation,
                                       const std::filesystem::path& path, const std::string& part);
 
-/// Of this build, e.g. "0.1.0" and "2.11.0".
+/// Versions of this build, e.g. "0.1.0" and "2.11.0".
 [[nodiscard]] std::string tare_version();
 [[nodiscard]] std::string libtorch_version();
 

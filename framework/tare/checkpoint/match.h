@@ -1,5 +1,5 @@
-// Named tensors against named tensors: what fits, what does not, and copying only after all of it
-// is known to fit.
+// Matching named tensors, as when weights are loaded: what fits, what does not, and a copy that
+// checks everything first.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace tare::checkpoint {
 
-/// A name on both sides with another shape or dtype.
+/// A name on both sides, with different shapes or dtypes.
 struct Difference {
   std::string name;
   std::string expected;  ///< of the target, e.g. "float32 [10, 512]"
@@ -37,13 +37,13 @@ struct Match {
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
-/// What copy_into() left alone; both empty when strict.
+/// What copy_into() left out; both empty if strict.
 struct CopyReport {
   std::vector<std::string> fresh;    ///< targets that kept their values
   std::vector<std::string> ignored;  ///< source tensors that were not used
 };
 
-/// Copies source into targets by name, across devices, outside of autograd, in place. All names,
+/// Copies source into targets by name, in place, across devices, without autograd. All names,
 /// shapes and dtypes are checked before the first byte is written. Strict: anything that does not
 /// fit throws FormatError(operation, path) naming the first such tensor and listing the others, and
 /// no target has changed. Not strict: what fits is copied.

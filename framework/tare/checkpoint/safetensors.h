@@ -1,9 +1,9 @@
-// Safetensors files: a strict reader by memory map, and a writer whose bytes equal those of
-// safetensors' own.
+// Safetensors files: a strict memory-mapping reader, and a writer whose bytes equal those of the
+// reference implementation.
 //
 // Layout (https://huggingface.co/docs/safetensors): 8 bytes little-endian header length, the header
 // as JSON, padded with spaces so that the data starts at a multiple of 8, then the tensors' bytes
-// without holes. docs/formats.md lists every rule that is checked.
+// without gaps. docs/formats.md lists every rule that is checked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,30 +40,30 @@ struct TensorInfo {
   bool operator==(const TensorInfo&) const = default;
 };
 
-/// A header that has passed every check but those that need the data.
+/// A header that has passed every check that does not need the data.
 struct Header {
   std::vector<TensorInfo> tensors;              ///< in the order of their data
   std::map<std::string, std::string> metadata;  ///< "__metadata__"
   int64_t data_start = 0;                       ///< offset of the data in the file
 };
 
-/// Reads the header of a file of which `file` is the whole content; `path` is for messages. Nothing
-/// is allocated for a length before the length has been checked. Throws FormatError naming the
-/// tensor or field that breaks a rule.
+/// Parses the header of a safetensors file; `file` is its whole content, `path` is for messages.
+/// Lengths are checked before anything is allocated for them. Throws FormatError, naming the tensor
+/// or field that breaks a rule.
 [[nodiscard]] Header parse_header(std::span<const std::byte> file,
                                   const std::filesystem::path& path);
 
-/// An open file: a value, cheap to copy; the map lives as long as a copy or a tensor of it.
+/// An open file: a value, cheap to copy. The mapping lives as long as a copy or a tensor of it.
 /// Thread-safe. The file must not be changed in place meanwhile; replacing it by rename, as the
-/// writers here do, is fine.
+/// writers here do, is safe.
 class SafeTensors {
  public:
-  /// Maps the file and checks its header; touches no data. Throws IoError, FormatError.
+  /// Maps the file and checks its header; does not read the data. Throws IoError, FormatError.
   [[nodiscard]] static SafeTensors open(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] int64_t file_bytes() const;
-  /// In the order of their data. Tied names (see write) are not in it.
+  /// In the order of their data, without tied names (see write).
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_->tensors; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return header_->metadata;
@@ -72,14 +72,14 @@ class SafeTensors {
   [[nodiscard]] const std::map<std::string, std::string>& ties() const { return *ties_; }
 
   [[nodiscard]] bool contains(const std::string& name) const;
-  /// The tensor or, for a tied name, what it is tied to. Throws FormatError naming what is missing
-  /// and the nearest name.
+  /// The tensor or, for a tied name, the one it is tied to. Throws FormatError for an unknown name,
+  /// naming the nearest.
   [[nodiscard]] const TensorInfo& info(const std::string& name) const;
-  /// A CPU tensor on the mapped bytes: no copy, writing to it changes neither the file nor other
-  /// opens of it. A tensor whose data is not aligned for its dtype (files of other writers) is
-  /// copied. Throws FormatError for a bool tensor with a byte other than 0 and 1.
+  /// A CPU tensor on the mapped bytes, without a copy; writing to it changes neither the file nor
+  /// other mappings. Data that is not aligned for its dtype (in files of other writers) is copied.
+  /// Throws FormatError for a bool tensor with a byte other than 0 and 1.
   [[nodiscard]] at::Tensor tensor(const std::string& name) const;
-  /// All of them, tied names included (they share their storage).
+  /// All tensors; tied names share a storage.
   [[nodiscard]] std::vector<NamedTensor> all() const;
   /// The raw bytes of one of tensors().
   [[nodiscard]] std::span<const std::byte> data(const TensorInfo& info) const;
@@ -95,27 +95,27 @@ class SafeTensors {
   std::shared_ptr<const std::unordered_map<std::string, size_t>> index_;
 };
 
-/// Hashes of what a file holds: enough to notice any change of it.
+/// Hashes of a file's content, by which any accidental change is detected.
 struct Digest {
   std::string layout;  ///< of names, dtypes, shapes, offsets and metadata (but for key "tare")
-  std::map<std::string, std::string>
-      tensors;  ///< XXH3-64 of each tensor's bytes, 16 hexadecimal digits
+  /// XXH3-64 of each tensor's bytes, as 16 hexadecimal digits.
+  std::map<std::string, std::string> tensors;
 
   bool operator==(const Digest&) const = default;
 };
 
 /// Hashes every tensor of a file; reads all of it.
 [[nodiscard]] Digest digest(const SafeTensors& file);
-/// What write() would return, without writing.
+/// The digest that write() would return, without writing.
 [[nodiscard]] Digest digest(const std::vector<NamedTensor>& tensors,
                             const std::map<std::string, std::string>& metadata = {});
 /// Throws FormatError naming the first tensor (or "header") of the file that differs from
 /// `expected`.
 void verify(const SafeTensors& file, const Digest& expected, std::string_view operation);
 
-/// Writes tensors of any device and layout as a safetensors file into an open file, one contiguous
-/// host copy at a time where one is needed at all. Room is reserved before the first byte. Not
-/// flushed. Waits for the device.
+/// Writes tensors of any device and layout as a safetensors file into an open file. Copies to the
+/// host, where needed, are made one tensor at a time. Disk space is reserved first. Not flushed.
+/// Waits for the device.
 ///
 /// The order is that of safetensors' own writer (dtypes from wide to narrow, then names), so equal
 /// content gives equal bytes. Two tensors that are the same view of one storage are tied: written

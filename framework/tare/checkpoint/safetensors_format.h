@@ -1,4 +1,4 @@
-// What reader and writer of safetensors share; private to this room.
+// What reader and writer of safetensors have in common. Internal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,17 +19,16 @@ struct Dtype {
   const char* torch_name;
 };
 
-/// Those that may stand in a file, in the order in which safetensors' own writer puts their data.
+/// The dtypes of the format, in the order in which the reference writer puts their data.
 [[nodiscard]] const std::vector<Dtype>& dtypes();
 [[nodiscard]] const Dtype* find_dtype(std::string_view name);
 [[nodiscard]] const Dtype* find_dtype(c10::ScalarType type);
 /// "BOOL, U8, ...".
 [[nodiscard]] std::string dtype_names();
 
-/// What is wrong with a tensor's name, or nothing.
+/// What is wrong with a tensor's name; unset: nothing.
 [[nodiscard]] std::optional<std::string> name_problem(std::string_view name);
-/// Elements times the size of one, or nothing where a product overflows (a zero among the sizes
-/// hides no overflow).
+/// Number of elements times their size; unset if a product overflows, even if another size is zero.
 [[nodiscard]] std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape,
                                                    c10::ScalarType dtype);
 

@@ -1,4 +1,5 @@
-// XXH3 for this room's sources: on x86-64 the library chooses AVX2 or AVX-512 when it runs.
+// XXH3 for the checkpoint sources; on x86-64 the library picks AVX2 or AVX-512 at run time.
+// Internal.
 #pragma once
 
 #define XXH_STATIC_LINKING_ONLY  // for a state on the stack

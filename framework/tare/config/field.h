@@ -1,23 +1,25 @@
-// The fields of an options struct, listed once; that one list reads YAML, applies `key=value`,
-// writes the canonical dump, names the keys and validates a struct that was made in code.
+// The fields of an options struct, listed once. From that list come reading YAML, applying
+// `key=value`, the canonical dump, the names of the keys, and checking a struct made in code.
 //
-//   struct FitOptions { int64_t epochs = 1; double max_lr = 1e-3; std::string device = "auto"; };
+//   struct FitOptions { int64_t epochs = 1; double max_lr = 1e-3; };
 //   void visit_fields(auto& visit, FitOptions& o) {
-//     visit("epochs", o.epochs, config::at_least(1))("max_lr", o.max_lr,
-//     config::above(0))("device", o.device);
+//     visit("epochs", o.epochs, config::at_least(1));
+//     visit("max_lr", o.max_lr, config::above(0));
 //   }
 //
-// visit_fields is found by argument-dependent lookup, so it stands in the namespace of the struct.
-// It may as well be declared in the header, `void visit_fields(config::Visitor& visit, FitOptions&
-// o);`, and defined in the source.
+// visit_fields is found by argument-dependent lookup, so it must be in the struct's namespace. It
+// may be declared with config::Visitor& for `auto&` and defined in a source file.
 //
 // Field types: bool, int64_t, uint64_t, double, std::string, std::filesystem::path,
-// std::optional<T> (null or missing = unset), std::vector<T>, any struct with visit_fields, and any
-// type with
-//   void from_node(const config::Node&, T&);   config::Node to_node(const T&);
-// in its namespace (they come first, so that a variant or an enumeration can choose its form).
-// from_node throws ConfigError(node.source, "", problem, allowed, got); the field's path is put
-// before it on the way out.
+// std::optional<T> (null or missing: unset), std::vector<T>, any struct with visit_fields, and any
+// type with these two functions in its namespace (they take precedence, so that a variant or an
+// enumeration can have a form of its own):
+//
+//   void from_node(const config::Node&, T&);
+//   config::Node to_node(const T&);
+//
+// from_node throws ConfigError(node.source, "", problem, allowed, got); callers add the field's
+// path.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +37,9 @@
 
 namespace tare::config {
 
-/// What a field's value must be, beyond its type. It holds for every scalar in the value: each item
-/// of a list, the value of an optional that is set, both ends of a `{from, to}`. A scalar that is
-/// no number passes number rules.
+/// What a field's value must be, beyond its type. Applies to every scalar in the value: each item
+/// of a list, the value of a set optional, both ends of a `{from, to}`. Number rules apply to
+/// numbers only.
 struct Rule {
   enum class Kind { any, at_least, above, between, one_of };
   Kind kind = Kind::any;
@@ -50,15 +52,16 @@ struct Rule {
 [[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
 [[nodiscard]] Rule one_of(std::vector<std::string> names);
 
-/// What can be done with a value of a type that is not known here; made by type_of.
+/// How to read, write and check a value through a void*; made by type_of().
 struct Type {
   void (*read)(const Node& node, void* value);
   Node (*write)(const void* value);
-  /// Throws ConfigError where a rule below `path` is broken; `where` is the operation in the
+  /// Throws ConfigError if a value below `path` breaks a rule; `where` is the operation in the
   /// message.
   void (*check)(const void* value, std::string_view where, const std::string& path);
 };
 
+/// One field of an options struct; points into the struct.
 struct Field {
   const char* name;
   void* value;
@@ -69,7 +72,7 @@ struct Field {
 template <class T>
 [[nodiscard]] const Type& type_of();
 
-/// What visit_fields calls, once per field; it collects them.
+/// What visit_fields is given: called once per field, it collects them.
 class Visitor {
  public:
   template <class T>
@@ -125,7 +128,7 @@ void read_items(const Node& node, const Type& type, void* (*add)(void* list), vo
 void check_fields(std::span<const Field> fields, std::string_view where, const std::string& path);
 [[nodiscard]] std::string item_path(const std::string& path, size_t index);
 
-/// The visitors only read through it where the object is const.
+/// The fields of a const object are only read.
 template <Options S>
 Visitor visited(const S& options) {
   Visitor visit;
@@ -194,9 +197,9 @@ const Type& type_of() {
   return type;
 }
 
-/// Reads `node` over `value`: keys that are missing keep what is there. A null node is an empty
-/// mapping for options. Throws ConfigError with the place, the dotted path and what is allowed;
-/// `value` is unchanged then.
+/// Reads `node` into `value`; missing keys keep their value. A null node is an empty mapping for
+/// options. Throws ConfigError with source position, dotted path and what is allowed; `value` is
+/// then unchanged.
 template <class T>
 void read_into(const Node& node, T& value) {
   T copy = value;
@@ -204,7 +207,7 @@ void read_into(const Node& node, T& value) {
   value = std::move(copy);
 }
 
-/// Reads `node` over the defaults of T.
+/// The same, starting from the defaults of T.
 template <class T>
 [[nodiscard]] T read(const Node& node) {
   T value{};
@@ -212,8 +215,8 @@ template <class T>
   return value;
 }
 
-/// The value as a tree, in the order of its list of fields; unset optionals are null. read() gives
-/// the value back, doubles to the last bit.
+/// The value as a tree, fields in order, unset optionals null. read() restores the value, doubles
+/// to the last bit.
 template <class T>
 [[nodiscard]] Node to_node(const T& value) {
   return type_of<T>().write(&value);
@@ -228,7 +231,7 @@ void validate(const S& options, std::string_view where) {
 
 [[nodiscard]] std::vector<std::string> names_of(std::span<const Field> fields);
 
-/// The keys, in order.
+/// The keys of an options struct, in order.
 template <Options S>
 [[nodiscard]] std::vector<std::string> field_names() {
   const S defaults{};

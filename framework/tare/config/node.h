@@ -1,10 +1,10 @@
-// A configuration tree: YAML read with limits, each value with the place it came from.
+// A configuration tree: YAML read within limits, each value with its position in the file.
 //
-// What is read: one document of mappings, lists and scalars, anchors and aliases, merge keys (`<<`)
-// of a mapping alias or a list of them. What is refused, as a ConfigError with file:line:column: a
-// key given twice, tabs in an indentation, control characters, tags (`!!python/...`), keys that are
-// no text, cyclic aliases, several documents, and whatever passes the limits below. Nothing of the
-// YAML library shows here, and none of its exceptions comes out.
+// Accepted: one document of mappings, lists and scalars, anchors and aliases, merge keys (`<<`) of
+// an alias of a mapping or a list of them. Refused, as a ConfigError with file:line:column:
+// repeated keys, tabs in an indentation, control characters, tags (`!!python/...`), keys that are
+// not text, cyclic aliases, several documents, and whatever exceeds the limits below. No type or
+// exception of the YAML library appears here.
 #pragma once
 
 #include <cstddef>
@@ -20,69 +20,68 @@
 namespace tare::config {
 
 inline constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
-inline constexpr int64_t kMaxDepth = 64;       ///< nested mappings and lists, aliases followed
-inline constexpr int64_t kMaxNodes = 100'000;  ///< copies that anchors and aliases make included
-inline constexpr int64_t kMaxTextBytes = 8 * kMaxFileBytes;  ///< of scalars and keys; copies too
+inline constexpr int64_t kMaxDepth = 64;       ///< of mappings and lists, aliases expanded
+inline constexpr int64_t kMaxNodes = 100'000;  ///< including copies made by aliases
+inline constexpr int64_t kMaxTextBytes = 8 * kMaxFileBytes;  ///< scalars and keys, with copies
 
 enum class Kind { null, scalar, sequence, map };
 
 struct Entry;
 
-/// One value of the tree: a plain value type, owned by whoever holds it. A Node made in code has an
-/// empty source.
+/// One value of the tree. Owns its children. A Node made in code has an empty source.
 struct Node {
   Kind kind = Kind::null;
-  std::string text;            ///< of a scalar, unquoted
+  std::string text;            ///< of a scalar, without quotes
   bool quoted = false;         ///< a quoted scalar is text, never a number, `true` or null
   std::vector<Node> items;     ///< of a sequence
   std::vector<Entry> entries;  ///< of a map, in the order of the file; keys are unique
   Source source;               ///< where the value starts
 
-  /// A scalar that is written as it is: a number, `true`.
+  /// A scalar that is written without quotes: a number, `true`.
   [[nodiscard]] static Node scalar(std::string plain);
-  /// Text; quoted where it would otherwise read as a number, a bool or null.
+  /// Text; quoted if it would otherwise read as a number, a bool or null.
   [[nodiscard]] static Node string(std::string value);
   [[nodiscard]] static Node sequence(std::vector<Node> items);
   [[nodiscard]] static Node map();
 
-  /// The value of `key`, or nullptr where this is no map or has no such key. Valid until the map
+  /// The value of `key`, or nullptr if this is no map or has no such key. Valid until the map
   /// changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);
-  /// Sets the value of `key`; a new key goes to the end. A null node becomes a map; *this must be
-  /// one of the two.
+  /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a
+  /// map.
   Node& set(std::string key, Node value);
 };
 
+/// One key of a map and its value.
 struct Entry {
   std::string key;
   Source key_source;
   Node value;
 };
 
-/// Reads a YAML file. An empty file gives a null node. Throws IoError naming the path where it
-/// cannot be read, ConfigError for its content.
+/// Reads a YAML file. An empty file gives a null node. Throws IoError if it cannot be read,
+/// ConfigError for its content.
 [[nodiscard]] Node parse_file(const std::filesystem::path& path);
 /// The same for text; `name` stands for the file in sources and messages.
 [[nodiscard]] Node parse_text(std::string_view text, const std::string& name);
 
-/// Canonical YAML: block mappings in the order of the node, lists of scalars on one line, text in
-/// quotes where it needs them, a newline at the end. parse_text reads the same tree from it;
-/// only bytes that are no UTF-8 become U+FFFD.
+/// Canonical YAML: block mappings in the order of the node, lists of scalars on one line, quotes
+/// only where needed, a newline at the end. parse_text() of it gives the same tree, except that
+/// bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_yaml(const Node& node);
 
-/// What stands there, for a message: "nothing", "a list", "a mapping", or the scalar's text,
-/// printable and cut.
+/// The value for a message: "nothing", "a list", "a mapping", or the scalar's text, escaped and
+/// shortened.
 [[nodiscard]] std::string describe(const Node& node);
 
 /// "a, b, c".
 [[nodiscard]] std::string joined(const std::vector<std::string>& names);
 
-/// Throws the ConfigError for a name that is not among the known ones: they, and the nearest.
+/// Throws the ConfigError for an unknown name, with the known ones and the nearest.
 [[noreturn]] void refuse_name(const Node& node, const std::vector<std::string>& known);
 
-/// The index of the scalar `node` in `names`; for reading enumerations. Throws ConfigError with the
-/// allowed names and the nearest one.
+/// The index of the scalar `node` in `names`, for reading enumerations. Throws as refuse_name().
 [[nodiscard]] size_t choice(const Node& node, std::initializer_list<std::string_view> names);
 
 }  // namespace tare::config

@@ -1,8 +1,8 @@
-// Bundles: one file with everything that predicting needs, and nothing that only training needs.
+// Bundles: one file with everything needed to predict, and nothing that only training needs.
 //
 // A bundle is a valid safetensors file. Its metadata entry "tare" is a sealed JSON manifest: how to
-// rebuild the model, what happens to an image before it, what its outputs mean, and a hash of every
-// tensor. See docs/formats.md.
+// rebuild the model, its input transforms, what its outputs mean, and a hash of every tensor. See
+// docs/formats.md.
 #pragma once
 
 #include <cstdint>
@@ -24,32 +24,32 @@ struct BundleMetric {
   bool operator==(const BundleMetric&) const = default;
 };
 
-/// What a bundle says beside its tensors.
+/// What a bundle holds besides its tensors.
 struct BundleManifest {
-  /// Of the registry; an empty name: a module that is not in it.
+  /// In the registry; an empty name: a module that is not in it.
   ModelSpec model{};
-  /// Of one sample as the model takes it: [channels, height, width] or [features].
+  /// Of one sample as the model's input: [channels, height, width] or [features].
   std::vector<int64_t> sample_shape{};
-  /// Written without the random ones.
+  /// Random ones are left out when writing.
   Transforms transforms{};
-  /// Class names by index, at most 1,000,000 of 4 KiB; empty: not known.
+  /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
   std::vector<BundleMetric> metrics{};
-  /// softmax | exp | sigmoid | none: from output to prediction, on dimension 1.
+  /// softmax | exp | sigmoid | none: turns outputs into predictions, over dimension 1.
   std::string activation = "none";
-  /// Name of the loss it was trained with; empty: not known, or a function.
+  /// Name of the loss it was trained with; empty: unknown, or a function.
   std::string loss{};
-  /// That wrote it; filled in by write_bundle().
+  /// Versions that wrote it; filled in by write_bundle().
   std::string tare_version{}, libtorch_version{};
 };
 
-/// Writes a bundle, atomically and flushed: on any error the file that was there stays. The tensors
-/// may be on any device. Throws ConfigError for a manifest field out of range or tensors that
-/// cannot be written, IoError.
+/// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
+/// on any device. Waits for the device. Throws ConfigError for a manifest field out of range or
+/// tensors that cannot be written, IoError.
 void write_bundle(const std::filesystem::path& path, BundleManifest manifest,
                   const std::vector<NamedTensor>& tensors);
 
-/// A bundle, open and verified; a value. Tensors are on the mapped file (see SafeTensors).
+/// An open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).
 class Bundle {
  public:
   [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
@@ -64,17 +64,17 @@ class Bundle {
   BundleManifest manifest_;
 };
 
-/// Opens a bundle by memory map and checks all of it, the hash of every tensor included, before
-/// anything is returned. Throws IoError; FormatError naming tensor or field for a file that is
-/// truncated, altered, no bundle, or of a newer format.
+/// Maps a bundle into memory and verifies all of it, including the hash of every tensor. Throws
+/// IoError; FormatError, naming tensor or field, for a file that is truncated, altered, no bundle,
+/// or of a newer format.
 [[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
 
-/// The model of the bundle, built by the registry, its weights copied in; in evaluation mode, on
-/// the CPU. Throws ConfigError for a model that the registry does not know, FormatError for one
-/// whose tensors do not fit.
+/// Builds the bundle's model by the registry and copies its weights in; on the CPU, in evaluation
+/// mode. Throws ConfigError for a model that the registry does not know, FormatError if the tensors
+/// do not fit.
 [[nodiscard]] Model make_model(const Bundle& bundle);
 
-/// Copies the weights of a bundle into a model that is not in the registry; on any device.
+/// Copies a bundle's weights into a model on any device, e.g. one that is not in the registry.
 /// Everything is checked first: on an error the model is unchanged. Throws FormatError listing what
 /// does not fit.
 void load_weights(Model& model, const Bundle& bundle);

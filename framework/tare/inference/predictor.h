@@ -1,4 +1,4 @@
-// Predictor: a bundle, ready to answer.
+// Predictor: predicts from a bundle.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,40 +14,38 @@
 namespace tare {
 
 struct PredictorOptions {
-  std::string device =
-      "cpu";  ///< cpu | cuda | cuda:N. CUDA must have been made available first (tare::init())
+  std::string device = "cpu";  ///< cpu | cuda | cuda:N; CUDA only after tare::init()
 };
 
-/// One class and how sure the model is of it.
+/// One class and its probability.
 struct Prediction {
-  std::string label{};     ///< of the bundle; the index as text where it has none
+  std::string label{};     ///< of the class; its index as text if the bundle has no labels
   int64_t index = 0;       ///< of the class
   double probability = 0;  ///< the output after the bundle's activation
 };
 
-/// A model of a bundle with its transforms and labels. On the CPU the weights stay in the mapped
-/// file: they cost no allocation and several processes share them (ledger category `mapped`);
-/// building the module takes their size for a moment. On another device they are copied. Not
-/// thread-safe; predictions do not change it.
+/// A bundle's model with its transforms and labels. On the CPU the weights stay in the mapped file:
+/// they cost no allocation, and processes share them (ledger category `mapped`); only construction
+/// allocates their size for a moment. On another device they are copied. After an exception from a
+/// prediction it is unchanged. Not thread-safe.
 class Predictor final : public Accountable {
  public:
-  /// Opens and verifies the bundle (see open_bundle) and builds its model from the registry. Throws
-  /// IoError, FormatError, ConfigError for a model or a device that is not there.
+  /// Opens and verifies the bundle (see open_bundle) and builds its model by the registry. Throws
+  /// IoError, FormatError, ConfigError for an unknown model or device name, DeviceError for a
+  /// device that does not exist.
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
-  /// The same for a model that is not in the registry; its weights are replaced.
+  /// The same with a model that is not in the registry; its weights are overwritten.
   Predictor(const std::filesystem::path& path, Model model, const PredictorOptions& options = {});
   explicit Predictor(Bundle bundle, const PredictorOptions& options = {});
 
-  /// Predictions for a batch on the host: float32 [batch, classes], or whatever the model gives, on
-  /// the host, after the activation. `images`: [batch, channels, height, width], uint8 or float32
-  /// in [0, 1] of any size that the transforms bring to sample_shape(); for models that take no
-  /// images [batch, features], float32. Outside of autograd. Waits for the device. Throws
-  /// ShapeError.
+  /// Predicts a batch on the host. `images`: [batch, channels, height, width], uint8 or float32 in
+  /// [0, 1], of any size that the transforms bring to sample_shape(); for models of features
+  /// float32 [batch, features]. Returns float32 [batch, classes], or the model's own output shape,
+  /// on the host, after the activation, without autograd. Waits for the device. Throws ShapeError.
   [[nodiscard]] at::Tensor predict(const at::Tensor& images);
 
-  /// The classes of one PNG file, most probable first: `top` of them or as many as there are.
-  /// Converted to the number of channels that the model takes. Throws IoError, FormatError for a
-  /// file that is no such image.
+  /// The `top` most probable classes of one PNG file, or all if there are fewer. The image is
+  /// converted to the model's number of channels. Throws IoError, FormatError for an invalid PNG.
   [[nodiscard]] std::vector<Prediction> classify(const std::filesystem::path& image,
                                                  int64_t top = 1);
 
@@ -58,7 +56,7 @@ class Predictor final : public Accountable {
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "predictor"; }
   [[nodiscard]] Ledger ledger() const override;
-  /// A Predictor keeps nothing but its weights: frees nothing.
+  /// Frees nothing: a Predictor keeps nothing but its weights.
   PurgeReport purge_account() override;
 
  private:

@@ -1,4 +1,4 @@
-// Checks that losses and metrics share.
+// Checks of outputs and targets, for losses and metrics. Internal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +10,14 @@ namespace tare {
 /// "int64 [32, 10]".
 [[nodiscard]] std::string describe(const at::Tensor& tensor);
 
-/// Both have a batch dimension of the same size and lie on one device. Throws ShapeError,
-/// DeviceError.
+/// Checks that both have a batch dimension of the same size and are on one device. Throws
+/// ShapeError, DeviceError.
 void check_batch_size(const std::string& where, const at::Tensor& output, const at::Tensor& target);
-/// Target int64 [n, ...] for scores [n, classes, ...] with at least `least` classes. Throws
-/// ShapeError.
+/// Checks for scores [n, classes, ...] with at least `least` classes and a target int64 [n, ...].
+/// Throws ShapeError.
 void check_classes(const std::string& where, const at::Tensor& output, const at::Tensor& target,
                    int64_t least = 1);
-/// Floating target of the output's shape. Throws ShapeError.
+/// Checks for a floating target of the output's shape. Throws ShapeError.
 void check_same_shape(const std::string& where, const at::Tensor& output, const at::Tensor& target);
 
 }  // namespace tare

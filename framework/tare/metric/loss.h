@@ -12,25 +12,24 @@
 
 namespace tare {
 
-/// (output, target) -> scalar, differentiable: the mean over the batch. Output [batch, ...], target
-/// [batch, ...].
+/// (output, target), both [batch, ...], -> scalar, differentiable: the mean over the batch.
 using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// A name of loss_names(), or a function: `.loss = "cross_entropy"`, `.loss = [](auto& out, auto&
-/// y) { ... }`.
+/// A name of loss_names(), or a function:
+/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
 };
 
 /// A loss ready for use.
 ///
-/// | name            | output              | target                       | activation  |
-/// |-----------------|---------------------|------------------------------|-------------|
-/// | cross_entropy   | logits [n, c, ...]  | classes int64 [n, ...]       | softmax     |
-/// | nll             | log-probs [n, c, ...] | classes int64 [n, ...]     | exp         |
-/// | bce_with_logits | logits [...]        | 0 to 1, floating, same shape | sigmoid     |
-/// | kl_div          | log-probs [...]     | probabilities, same shape    | exp         |
-/// | mse, l1, smooth_l1 | values [...]     | values, same shape           | none        |
+/// | name               | output                | target                       | activation |
+/// |--------------------|-----------------------|------------------------------|------------|
+/// | cross_entropy      | logits [n, c, ...]    | classes int64 [n, ...]       | softmax    |
+/// | nll                | log-probs [n, c, ...] | classes int64 [n, ...]       | exp        |
+/// | bce_with_logits    | logits [...]          | 0 to 1, floating, same shape | sigmoid    |
+/// | kl_div             | log-probs [...]       | probabilities, same shape    | exp        |
+/// | mse, l1, smooth_l1 | values [...]          | values, same shape           | none       |
 ///
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
 /// torch::nn::functional does; smooth_l1 has beta 1. The activation works on dimension 1.
@@ -38,22 +37,22 @@ struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function
   LossFunction mean{};  ///< -> scalar
   LossFunction
-      per_sample;  ///< -> [batch]: the mean over each sample's elements; empty for a function
+      per_sample{};  ///< -> [batch]: mean over each sample's elements; empty for a function
   std::function<at::Tensor(const at::Tensor& output)> activation{};  ///< identity for a function
   std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
 };
 
-/// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.
+/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name, with the nearest
+/// one, and for an empty function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
-/// Sorted names that resolve() knows.
+/// Names of the built-in losses, sorted.
 [[nodiscard]] std::vector<std::string> loss_names();
 
-/// Tells in words what a loss would otherwise fail on with an internal message, or not notice:
-/// batch sizes that differ, a target of the wrong dtype or shape, class labels outside [0,
-/// outputs). Reads the labels and so waits for the device: meant for the first batch of a fit. A
-/// custom loss is only checked for the batch size. Throws ShapeError (sizes, dtype), ConfigError
-/// (labels against outputs), DeviceError.
+/// Checks a batch for mistakes that a loss reports unclearly or not at all: different batch sizes,
+/// a target of the wrong dtype or shape, class labels outside [0, outputs). Reads the labels and so
+/// waits for the device: meant for the first batch of a fit. For a custom loss only the batch size
+/// is checked. Throws ShapeError for sizes or dtype, ConfigError for labels, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
 /// The lowest and the highest class label of a target; high < low: there is none.

@@ -15,15 +15,17 @@ namespace tare {
 using MetricFunction =
     std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// A name of metric_names(), or a function, which may carry a name of its own for the epochs table.
+/// A name of metric_names(), or a function, with or without a name for the epochs table.
 ///
-/// | name           | output [batch, ...]  | target                 | value |
-/// |----------------|----------------------|------------------------|------------------------------------------|
-/// | accuracy       | scores [n, c, ...]   | classes int64 [n, ...] | share of right argmax over
-/// dimension 1   | | error_rate     | as accuracy          |                        | 1 - accuracy
-/// | | top_5_accuracy | scores [n, c], c >= 5 | classes int64 [n]     | share with the class among
-/// the 5 highest | | mae, mse, rmse | values [...]         | values, same shape     | over all
-/// elements; rmse: root of the whole mse |
+/// | name           | output                | target                 | value                      |
+/// |----------------|-----------------------|------------------------|----------------------------|
+/// | accuracy       | scores [n, c, ...]    | classes int64 [n, ...] | share of right argmax      |
+/// | error_rate     | scores [n, c, ...]    | classes int64 [n, ...] | 1 - accuracy               |
+/// | top_5_accuracy | scores [n, c], c >= 5 | classes int64 [n]      | share with target in top 5 |
+/// | mae, mse, rmse | values [...]          | values, same shape     | mean over all elements     |
+///
+/// The argmax is over dimension 1 (c). rmse is the root of the mse over everything, not a mean of
+/// roots.
 struct Metric : std::variant<std::string, MetricFunction> {
   using std::variant<std::string, MetricFunction>::variant;
   Metric(std::string name, MetricFunction function)
@@ -32,28 +34,26 @@ struct Metric : std::variant<std::string, MetricFunction> {
   std::string label = {};  ///< of a function; empty: "metric"
 };
 
-/// A running metric. The sum lives on the device of the outputs and is kept in double, so that
-/// counts are exact and other values do not depend (beyond 1e-12, relative) on how the samples were
-/// cut into batches; a function's mean is weighted by its samples. Not thread-safe.
+/// A metric accumulated over batches. The sum is a double on the device of the outputs, so that
+/// counts are exact and other values depend on the batch size by less than 1e-12 (relative); a
+/// function's mean is weighted by its samples. Not thread-safe.
 class MetricState {
  public:
   /// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.
   explicit MetricState(const Metric& metric);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Forgets everything and frees the sum.
+  /// Starts again from zero and frees the sum.
   void reset();
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps
-  /// no graph. Throws ShapeError where the table above is not met.
+  /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
   void update(const at::Tensor& output, const at::Tensor& target);
   /// The value over everything since reset(); NaN before the first update. Waits for the device.
   [[nodiscard]] double value() const;
-  [[nodiscard]] int64_t count() const {
-    return count_;
-  }  ///< samples or elements the mean goes over
-  [[nodiscard]] const at::Tensor& sum() const {
-    return sum_;
-  }  ///< scalar, undefined before the first update: for ledgers
+  /// Samples, or elements, that the mean is over.
+  [[nodiscard]] int64_t count() const { return count_; }
+  /// Scalar on the device of the outputs, for ledgers; undefined before the first update.
+  [[nodiscard]] const at::Tensor& sum() const { return sum_; }
 
  private:
   std::string name_;
@@ -64,7 +64,7 @@ class MetricState {
   int64_t count_ = 0;
 };
 
-/// Sorted names of the built-in metrics.
+/// Names of the built-in metrics, sorted.
 [[nodiscard]] std::vector<std::string> metric_names();
 
 }  // namespace tare

@@ -1,5 +1,5 @@
-// What Tare needs of a model, apart from torch::nn: forward, named tensors, mode, layer groups. The
-// value that the Learner and the Predictor own.
+// Model: a torch::nn module with its forward function, named tensors and layer groups, as the
+// Learner and the Predictor own it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,8 @@ class Module;
 
 namespace tare {
 
-enum class ParameterKind { weight, bias, norm };  ///< norm: weight or bias of a normalisation layer
+/// `norm`: weight or bias of a normalisation layer.
+enum class ParameterKind { weight, bias, norm };
 
 struct Parameter {
   std::string name{};
@@ -29,43 +30,41 @@ struct Parameter {
   int64_t group = 0;  ///< index of its layer group
 };
 
-/// A part of the model that freezes and learns as one, from input to output: names of submodules or
-/// parameters (a prefix up to a dot: "layer1" covers "layer1.0.conv1.weight").
+/// A part of the model that is frozen, or has a learning rate, as one. `members`: names of
+/// submodules or parameters; "layer1" covers "layer1.0.conv1.weight".
 struct LayerGroup {
   std::string name{};
   std::vector<std::string> members{};
 };
 
-/// How to build the model again: its name in the registry and its options as canonical YAML (see
-/// registry.h).
+/// How to rebuild the model: its name in the registry and its options as YAML (see registry.h).
 struct ModelSpec {
   std::string name{};
   std::string options{};
 };
 
-/// What a torch::nn::ModuleHolder is: what TORCH_MODULE makes.
+/// A torch::nn::ModuleHolder, such as TORCH_MODULE makes.
 template <class H>
 concept ModuleHolderLike = requires(H holder) {
   { holder.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
   { holder.is_empty() } -> std::convertible_to<bool>;
 };
 
-/// A model by value: movable, not copyable. Moving it away leaves an empty Model, on which every
-/// call but destruction and assignment throws StateError. Not thread-safe.
+/// Owns, or shares, a module. Movable, not copyable; a moved-from Model is empty: forward() and the
+/// calls that read or change its tensors then throw StateError. Not thread-safe.
 class Model {
  public:
   using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
-  /// Takes a module holder. Where it has `forward(Tensor) -> Tensor` that is the model's forward;
-  /// without, a Task must do the work. `groups` from input to output; empty: one group for each
-  /// child that has parameters.
-  template <ModuleHolderLike H>
-  Model(H holder,
-        std::vector<LayerGroup> groups = {})  // NOLINT: implicit on purpose, any holder is a model
+  /// Takes a module holder. Its `forward(Tensor) -> Tensor` becomes the model's forward; without
+  /// one, training needs a Task (learner/options.h). `groups`: from input to output; empty: one
+  /// group for each child that has parameters.
+  template <ModuleHolderLike H>                         // implicit: any holder is a model
+  Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT(google-explicit-constructor)
       : Model(holder.is_empty() ? nullptr : holder.ptr(), forward_of(holder), std::move(groups)) {}
 
-  /// `forward` may be empty. Throws ConfigError when a group member names nothing, or a parameter
-  /// is in two groups or in none.
+  /// Takes a module and its forward, which may be empty. Throws ConfigError if a group member names
+  /// nothing, or a parameter is in two groups or none.
   Model(std::shared_ptr<torch::nn::Module> module, Forward forward,
         std::vector<LayerGroup> groups = {}, std::optional<ModelSpec> spec = std::nullopt);
   Model(Model&&) noexcept = default;
@@ -74,33 +73,36 @@ class Model {
   Model& operator=(const Model&) = delete;
   ~Model() = default;
 
-  /// Input [batch, ...] on the model's device to output [batch, ...], in the current mode and
-  /// gradient mode.
+  /// Maps input [batch, ...] on the model's device to output [batch, ...], in the current mode and
+  /// autograd mode. Throws what the module throws.
   [[nodiscard]] at::Tensor forward(const at::Tensor& input) const;
   [[nodiscard]] bool has_forward() const { return static_cast<bool>(forward_); }
 
-  /// In order of registration; handles that share the module's storages. Frozen ones included. Tied
-  /// ones once.
+  /// All parameters, frozen ones included, in order of registration; they share the module's
+  /// storages. Tied parameters are listed once.
   [[nodiscard]] const std::vector<Parameter>& parameters() const;
+  /// In order of registration, as parameters().
   [[nodiscard]] const std::vector<NamedTensor>& buffers() const;
-  /// Parameters, then buffers: what a checkpoint or bundle holds.
+  /// Parameters, then buffers: what a checkpoint or bundle stores.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   [[nodiscard]] const std::vector<LayerGroup>& layer_groups() const { return groups_; }
-  /// Name and options when it came from the registry.
+  /// Name and options, if it was made by the registry.
   [[nodiscard]] const std::optional<ModelSpec>& spec() const { return spec_; }
   void set_spec(ModelSpec spec) { spec_ = std::move(spec); }
 
+  /// Training mode, or evaluation mode, for all submodules.
   void train(bool on);
   [[nodiscard]] bool is_training() const;
-  /// Moves parameters and buffers, and with them every handle returned before; gradients become
-  /// undefined.
+  /// Moves parameters and buffers in place, so that handles from parameters() move too; gradients
+  /// become undefined.
   void to(c10::Device device);
-  [[nodiscard]] c10::Device device()
-      const;  ///< of the first parameter or buffer; the CPU where there is none
+  /// Of the first parameter or buffer; the CPU without any.
+  [[nodiscard]] c10::Device device() const;
 
   [[nodiscard]] const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
   [[nodiscard]] bool empty() const { return module_ == nullptr; }
-  /// The module as what it is, for a Task: `model.as<MyNetImpl>().encode(x)`. Throws std::bad_cast.
+  /// The module as its own type, for a Task: `model.as<MyNetImpl>().encode(x)`. Throws
+  /// std::bad_cast if it is another.
   template <class Impl>
   [[nodiscard]] Impl& as() const {
     return dynamic_cast<Impl&>(*module_);
@@ -128,8 +130,8 @@ class Model {
   std::vector<NamedTensor> buffers_;
 };
 
-/// Puts the whole model into evaluation mode and gives every submodule its own mode back at the end
-/// of the scope.
+/// Sets the model to evaluation mode and restores the mode of every submodule at the end of the
+/// scope.
 class EvaluationScope {
  public:
   explicit EvaluationScope(Model& model);

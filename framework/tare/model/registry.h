@@ -1,4 +1,4 @@
-// Models by name. The families of models/ are in it from the start; a program adds its own.
+// The registry: models by name. It holds the families of models/ and those a program adds.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@
 
 namespace tare {
 
-/// How to build a registered model. A family takes `classes`, `sample_shape`, `weights` and the
-/// fields it names; another one set to something else than its default is a ConfigError.
+/// How to build a registered model. Every family uses `classes`, `sample_shape` and `weights`;
+/// setting another field that the family does not use is a ConfigError.
 struct ModelOptions {
-  int64_t classes = 10;                 ///< outputs, >= 1
-  std::vector<int64_t> sample_shape{};  ///< shape of one sample, [channels, height, width] or
-                                        ///< [features]; empty: the family's
-  std::string
-      weights{};      ///< safetensors file to start from; a head of another class count stays fresh
-  int64_t width = 0;  ///< channels of the first stage; 0: the family's
+  int64_t classes = 10;  ///< outputs, >= 1
+  /// Shape of one sample, [channels, height, width] or [features]; empty: the family's.
+  std::vector<int64_t> sample_shape{};
+  /// Safetensors file to start from; a head for another number of classes keeps its initial
+  /// weights.
+  std::string weights{};
+  int64_t width = 0;              ///< channels of the first stage; 0: the family's
   std::vector<int64_t> hidden{};  ///< sizes of the hidden layers (mlp); empty: the family's
   double dropout = 0;             ///< probability in [0, 1), before the head
 
@@ -35,37 +36,40 @@ void visit_fields(auto& visit, ModelOptions& o) {
 
 namespace models {
 
+/// Models that differ in their options only.
 struct Family {
   std::string name{};                   ///< e.g. "resnet18"
   std::string summary{};                ///< one line for `tare ls models`
-  std::vector<int64_t> sample_shape{};  ///< the default
-  std::vector<std::string> options{};   ///< fields taken beside classes, sample_shape, weights
+  std::vector<int64_t> sample_shape{};  ///< default of ModelOptions::sample_shape
+  std::vector<std::string> options{};   ///< used fields besides classes, sample_shape, weights
   std::string head{};                   ///< module whose tensors depend on `classes`, e.g. "fc"
   std::function<Model(const ModelOptions&)> make{};  ///< gets options with sample_shape filled in
 };
 
-/// Registers a family; one of the same name is replaced. Not thread-safe: at program start.
+/// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.
 void add(Family family);
-/// A factory that takes no options but `classes`.
+/// Registers a factory whose only option is `classes`.
 void add(const std::string& name, std::function<Model(int64_t classes)> factory);
 
 /// Throws the ConfigError that make() would throw for the name and the options, without building.
 void check(const std::string& name, const ModelOptions& options);
 
-/// Builds a model, loads `options.weights` where given, and notes its spec. Throws ConfigError for
-/// an unknown name (naming the nearest), an option that the family does not take, FormatError for
-/// weights that do not fit.
+/// Builds a model on the CPU and loads `options.weights` if given. Initial weights come from
+/// LibTorch's global generator. Throws ConfigError for an unknown name, naming the nearest, or an
+/// option that the family does not use; IoError and FormatError for weights that cannot be read or
+/// do not fit.
 [[nodiscard]] Model make(const std::string& name, const ModelOptions& options = {});
-/// From what a bundle or checkpoint noted.
+/// Rebuilds a model from what a bundle stores. Throws as above.
 [[nodiscard]] Model make(const ModelSpec& spec);
-/// Initialises the head of a registry model anew, as make() would; nothing else changes. Throws
-/// StateError for a model that is not of the registry, or whose family names no head.
+/// Initialises the head of a registry model again, as make() would; nothing else changes. Throws
+/// StateError for a model that is not from the registry or whose family names no head.
 void reset_head(Model& model);
 
+/// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] const Family& family(const std::string& name);
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
 
-/// The families of models/, defined there; called once by the registry.
+/// The families of models/, defined there. Internal: the registry calls it once.
 [[nodiscard]] std::vector<Family> built_in_families();
 
 }  // namespace models

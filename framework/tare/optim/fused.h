@@ -1,5 +1,5 @@
-// What the optimizers on ATen's fused kernels share: state by parameter, and lists of tensors as
-// the kernels take them.
+// FusedOptimizer: what the optimizers on ATen's fused kernels have in common: state by parameter,
+// and tensor lists for the kernels. Internal.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,4 @@
-// Optimizers on ATen's fused kernels: parameter groups, state by parameter name, and steps that
-// allocate nothing.
+// Optimizers: the interface, parameter groups, and SGD, Adam and AdamW on ATen's fused kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,27 +15,27 @@
 
 namespace tare {
 
-/// Parameters that are stepped with the same numbers. The numbers may be changed between steps
-/// (schedules do); the parameters only through Optimizer::set_groups().
+/// Parameters with common hyperparameters. These may be changed between steps, as schedules do; the
+/// parameters only through Optimizer::set_groups().
 struct ParameterGroup {
   std::string name{};                   ///< e.g. "layer1", "layer1 (no decay)"
   std::vector<Parameter> parameters{};  ///< trainable ones
-  double lr = 0;
-  double momentum = 0;  ///< beta1 of Adam and AdamW
+  double lr = 0;                        ///< learning rate of the next step
+  double momentum = 0;                  ///< beta1 of Adam and AdamW
   double weight_decay = 0;
   int64_t layer_group = 0;  ///< index into Model::layer_groups()
   bool decay = true;        ///< false: norms and biases, whose weight_decay stays 0
 };
 
-/// What set_groups() did to the state, counted in parameter tensors that have state.
+/// What set_groups() did to the state, counted in parameter tensors.
 struct StateChange {
-  int64_t kept = 0;         ///< state stayed, by name
-  int64_t fresh = 0;        ///< starts without state
-  int64_t freed = 0;        ///< left the groups
-  int64_t freed_bytes = 0;  ///< that went back to the allocator with them
+  int64_t kept = 0;         ///< parameters that kept their state
+  int64_t fresh = 0;        ///< new parameters, without state yet
+  int64_t freed = 0;        ///< parameters that left, with their state
+  int64_t freed_bytes = 0;  ///< of that state
 };
 
-/// Steps parameters by their gradients. Handles to the parameters keep them alive. Not thread-safe.
+/// Updates parameters by their gradients. Shares the parameters' storages. Not thread-safe.
 class Optimizer {
  public:
   explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
@@ -44,32 +43,33 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  [[nodiscard]] virtual std::string kind()
-      const = 0;  ///< "sgd", "adam", "adamw", "torch.rmsprop" ...
+  /// "sgd", "adam", "adamw", "torch.rmsprop" ...
+  [[nodiscard]] virtual std::string kind() const = 0;
   [[nodiscard]] std::vector<ParameterGroup>& groups() { return groups_; }
   [[nodiscard]] const std::vector<ParameterGroup>& groups() const { return groups_; }
 
-  /// One step. Parameters whose gradient is undefined are left out: they neither decay nor count a
-  /// step.
+  /// One step over all groups. Parameters whose gradient is undefined are skipped: no update, no
+  /// decay, no step counted. Does not wait for the device.
   virtual void step() = 0;
   /// Makes every gradient undefined, which frees it.
   void zero_grad();
 
-  /// Allocates the state of all parameters now; step() does it where that was not done.
+  /// Allocates the state of all parameters now, which otherwise the first step() does. Throws
+  /// OutOfMemory.
   virtual void prepare() = 0;
-  /// Frees the state; the next prepare() or step() starts anew.
+  /// Frees the state; the next prepare() or step() starts from zeros.
   virtual void clear() = 0;
-  /// Handles to the state, named "<buffer>/<parameter>": "exp_avg/fc.weight", "step/fc.weight".
-  /// Empty before it exists.
+  /// The state's tensors, shared, named "<buffer>/<parameter>": "exp_avg/fc.weight",
+  /// "step/fc.weight". Empty before prepare() or the first step().
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
-  /// Takes over a state by parameter name, copying; numbers of the groups (lr ...) stay. Everything
-  /// is checked before the first byte is written. Entries of parameters that are not in the groups
-  /// are ignored. Returns the names of parameters that had none and start fresh. Throws ConfigError
-  /// for the state of another kind of optimizer or one that is incomplete for a parameter,
-  /// ShapeError for another shape or dtype.
+  /// Copies a state, by parameter name; the groups' hyperparameters stay. Everything is checked
+  /// before the first byte is written. Entries of parameters that are not in the groups are
+  /// ignored. Returns the names of parameters without an entry, whose state starts from zeros.
+  /// Throws ConfigError for the state of another kind of optimizer or an incomplete one, ShapeError
+  /// for another shape or dtype.
   virtual std::vector<std::string> load_state(const std::vector<NamedTensor>& state) = 0;
-  /// Other groups, for freezing and unfreezing: state stays for parameters (by name) that stay, and
-  /// is freed for others.
+  /// Replaces the groups, for freezing and unfreezing. Parameters that stay, by name, keep their
+  /// state; the state of others is freed.
   virtual StateChange set_groups(std::vector<ParameterGroup> groups) = 0;
   /// Adds the state under Category::optimizer.
   virtual void account(Ledger& ledger) const;
@@ -78,16 +78,16 @@ class Optimizer {
   std::vector<ParameterGroup> groups_;
 };
 
-/// Makes an optimizer for groups that make_groups() made.
+/// Makes an optimizer for the groups of make_groups().
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<ParameterGroup>)>;
 
 struct OptimizerOptions {
   std::string kind = "adamw";  ///< sgd | adam | adamw
-  double lr = 1e-3;            ///< until a schedule sets another, > 0
-  double weight_decay =
-      1e-2;               ///< adamw: decoupled (times lr); sgd, adam: added to the gradient; >= 0
-  double momentum = 0.9;  ///< sgd: momentum (0: no state at all); adam, adamw: beta1; in [0, 1)
-  double beta2 = 0.999;   ///< adam, adamw; in [0, 1). torch's default; fastai takes 0.99
+  double lr = 1e-3;            ///< unless a schedule sets another, > 0
+  /// adamw: decoupled, times lr; sgd, adam: added to the gradient; >= 0.
+  double weight_decay = 1e-2;
+  double momentum = 0.9;  ///< sgd: momentum (0: without any state); adam, adamw: beta1; in [0, 1)
+  double beta2 = 0.999;   ///< adam, adamw; in [0, 1); torch's default, fastai uses 0.99
   double eps = 1e-8;      ///< adam, adamw; > 0
   bool nesterov = false;  ///< sgd; needs momentum > 0
   bool decay_norm_and_bias = false;  ///< also decay normalisation layers and biases
@@ -105,25 +105,24 @@ void visit_fields(auto& visit, OptimizerOptions& o) {
   visit("decay_norm_and_bias", o.decay_norm_and_bias);
 }
 
-/// The trainable parameters (requires_grad) of a model: for each layer group, from input to output,
-/// one group that decays and one that does not (norms and biases), empty ones left out; numbers
-/// from the options. Where all are alike (decay_norm_and_bias, or no weight decay) one group holds
-/// both.
+/// The trainable parameters (requires_grad) of a model as parameter groups: for each layer group,
+/// from input to output, one with weight decay and one without (norms and biases); a single one if
+/// both would be alike. Empty groups are left out. Hyperparameters come from the options.
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const Model& model,
                                                       const OptimizerOptions& options);
 
 /// SGD (momentum, Nesterov), Adam or AdamW on ATen's fused kernels. After prepare() a step
-/// allocates no tensor, so it cannot fail half-way for want of memory; where a step must allocate
-/// (state not prepared, a gradient laid out in memory otherwise than its parameter) it does so
-/// before the first write. Equal to torch::optim within 1e-6 over 50 steps. State follows its
-/// parameter to another device at the next step. Throws ConfigError for options out of range.
+/// allocates no tensor, so it cannot run out of memory half-way; a step that must allocate (state
+/// not prepared, a gradient with other strides than its parameter) does so before the first write.
+/// Equal to torch::optim within 1e-6 over 50 steps. State moves to its parameter's device at the
+/// next step. Throws ConfigError for options out of range.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                                         std::vector<ParameterGroup> groups);
 
-/// Scales all gradients of the groups so that their joint 2-norm is at most `max_norm` > 0; returns
-/// the norm before that (scalar on the gradients' device; undefined when there is no gradient).
-/// Does not wait for the device. A norm that is not finite makes every gradient NaN. All gradients
-/// must be on one device.
+/// Scales the gradients of all groups so that their joint 2-norm is at most `max_norm` > 0. Returns
+/// the norm before scaling, a scalar on the gradients' device; undefined without any gradient. Does
+/// not wait for the device. A norm that is not finite makes every gradient NaN. All gradients must
+/// be on one device.
 at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_norm);
 /// Clamps every gradient into [-max_value, max_value], max_value > 0.
 void clip_grad_value(const std::vector<ParameterGroup>& groups, double max_value);

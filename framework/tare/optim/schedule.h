@@ -1,5 +1,4 @@
-// Learning-rate schedules as pure functions of progress: nothing to save, nothing to step,
-// printable before training.
+// Learning-rate schedules as pure functions of the step: no scheduler object to save or to step.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 
 namespace tare {
 
-/// Rates over the layer groups: `from` for the first (input side), `to` for the last, geometric
-/// between.
+/// Learning rates over the layer groups: `from` for the first (input side), `to` for the last, in
+/// geometric steps.
 struct LrRange {
   double from = 1e-5, to = 1e-3;
   bool operator==(const LrRange&) const = default;
@@ -36,12 +35,12 @@ struct LearningRate : std::variant<double, LrRange> {
 void from_node(const config::Node& node, LearningRate& value);
 [[nodiscard]] config::Node to_node(const LearningRate& value);
 
-/// The shape of fastai v1's one-cycle (Smith and Topin 2017, "Super-Convergence"; cosine in both
-/// phases).
+/// The one-cycle schedule as in fastai v1 (Smith and Topin 2017, "Super-Convergence"): cosine rise,
+/// cosine fall.
 struct OneCycle {
   double div = 25;                ///< the first rate is max / div, >= 1
-  double pct_start = 0.3;         ///< share of the steps that rise, in (0, 1)
-  double final_div = 0;           ///< the rate ends at max / final_div; 0: div * 1e4
+  double pct_start = 0.3;         ///< share of the steps in which the rate rises, in (0, 1)
+  double final_div = 0;           ///< the last rate is max / final_div; 0: div * 1e4
   double momentum_start = 0.95;   ///< at the first and the last step
   double momentum_lowest = 0.85;  ///< at the peak of the rate
 
@@ -55,9 +54,8 @@ void visit_fields(auto& visit, OneCycle& o) {
   visit("momentum_lowest", o.momentum_lowest, config::between(0, 0.9999999));
 }
 
-/// Factor on the maximal rate for step `step` of `total` >= 1. The peak, 1, is used exactly at step
-/// a = max(1, int(total * pct_start)), so that 0 <= step <= total (the last is what a further step
-/// would use).
+/// Factor on the peak rate at `step` of `total` >= 1, 0 <= step <= total. It is exactly 1 at step
+/// max(1, int(total * pct_start)).
 [[nodiscard]] double one_cycle_factor(int64_t step, int64_t total, const OneCycle& shape = {});
 /// one_cycle_factor times `max_lr`.
 [[nodiscard]] double one_cycle_lr(int64_t step, int64_t total, double max_lr,
@@ -65,8 +63,8 @@ void visit_fields(auto& visit, OneCycle& o) {
 /// Momentum (beta1 of Adam): momentum_start -> momentum_lowest -> momentum_start.
 [[nodiscard]] double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape = {});
 
-/// How the rate (and with one_cycle the momentum) runs over a fit. A value; the same (step, total)
-/// gives the same rate.
+/// How the learning rate, and with one_cycle the momentum, changes over a fit; depends on (step,
+/// total) only.
 ///
 /// | kind        | factor on the rate at progress p = step / total, after the warm-up |
 /// |-------------|--------------------------------------------------------------------|
@@ -77,8 +75,7 @@ void visit_fields(auto& visit, OneCycle& o) {
 /// | one_cycle   | `one_cycle`; has its own rise, so no warm-up                       |
 struct Schedule {
   std::string kind = "constant";
-  double warmup = 0;  ///< share of the steps, in [0, 1), over which the factor first rises in a
-                      ///< line from near 0 to 1
+  double warmup = 0;        ///< share of the steps, in [0, 1), of a linear rise from near 0 to 1
   double final_factor = 0;  ///< where linear, cosine and exponential end, in [0, 1]
   OneCycle one_cycle{};
 
@@ -86,9 +83,9 @@ struct Schedule {
 
   /// Factor on each group's rate, for 0 <= step < total.
   [[nodiscard]] double factor(int64_t step, int64_t total) const;
-  /// Momentum for this step; unset where the schedule leaves it alone.
+  /// Momentum for this step; unset: the schedule leaves it as it is.
   [[nodiscard]] std::optional<double> momentum(int64_t step, int64_t total) const;
-  /// Throws ConfigError for values out of range or that exclude each other.
+  /// Throws ConfigError for values out of range or that contradict each other.
   void check() const;
 };
 void visit_fields(auto& visit, Schedule& s) {

@@ -1,4 +1,4 @@
-// A saved optimizer state by buffer and parameter name.
+// StateIndex: a saved optimizer state by buffer and parameter name. Internal.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// Borrows the entries. A value; lookups do not throw.
+/// Points into the entries, which must outlive it. Lookups do not throw.
 class StateIndex {
  public:
   /// Throws ConfigError for an entry whose buffer ("exp_avg" of "exp_avg/fc.weight") is not `known`
@@ -18,7 +18,7 @@ class StateIndex {
   StateIndex(const std::vector<NamedTensor>& state, const std::string& kind,
              const std::function<bool(const std::string& buffer)>& known);
 
-  /// nullptr where there is none.
+  /// nullptr if there is no such entry.
   [[nodiscard]] const NamedTensor* find(const std::string& buffer,
                                         const std::string& parameter) const;
 
@@ -26,7 +26,7 @@ class StateIndex {
   std::unordered_map<std::string, const NamedTensor*> entries_;
 };
 
-/// The state of a parameter has some of its parts and lacks others. Throws ConfigError.
+/// Throws the ConfigError for a parameter whose state has some of its buffers and lacks others.
 [[noreturn]] void throw_incomplete(const std::string& parameter);
 
 /// Throws ShapeError unless the entry has this shape and, where `exact_type`, dtype.

@@ -1,4 +1,4 @@
-// Any torch::optim optimizer as a tare::Optimizer, bit-equal to using it by hand.
+// TorchOptimizer: any torch::optim optimizer as a tare::Optimizer, bit-equal to using it by hand.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -15,42 +15,41 @@ namespace tare {
 
 class StateIndex;
 
-/// Makes the torch optimizer for parameter groups; a group's own options, where it has some, go
-/// before the defaults.
+/// Makes the torch optimizer for parameter groups; options set on a group take precedence over the
+/// defaults.
 using TorchFactory = std::function<std::unique_ptr<torch::optim::Optimizer>(
     std::vector<torch::optim::OptimizerParamGroup>)>;
 
-/// Wraps a torch optimizer. lr, momentum (beta1) and weight_decay of the groups come from the torch
-/// optimizer's own options and are written back to it only where somebody has changed them, so that
-/// a fit does what a hand-written loop with the same optimizer does, to the last bit. Weight decay
-/// is as the torch optimizer has it: norms and biases too.
+/// Wraps a torch optimizer. lr, momentum (beta1) and weight_decay of the groups are read from the
+/// torch optimizer's options and written back only if changed, so that a fit equals a hand-written
+/// loop with the same optimizer, to the last bit. Weight decay applies to norms and biases too, as
+/// in torch.
 ///
-/// SGD, Adam, AdamW, RMSprop and Adagrad have momentum (Adagrad: none) and weight decay mapped, and
-/// their state saved by parameter name, under the same names as the fused optimizers'
-/// ("exp_avg/fc.weight", "step/fc.weight"). Of another class only the rate is mapped, and state()
-/// throws StateError once there is some. torch allocates inside a step: a step that runs out of
-/// memory may leave some parameters stepped and others not.
+/// For SGD, Adam, AdamW, RMSprop and Adagrad, momentum (not Adagrad) and weight decay are mapped
+/// too, and the state is saved by parameter name, as that of the fused optimizers
+/// ("exp_avg/fc.weight", "step/fc.weight"). For another class only the learning rate is mapped, and
+/// state() throws StateError once there is any. torch allocates inside a step: one that runs out of
+/// memory may have updated some parameters and not others.
 class TorchOptimizer final : public Optimizer {
  public:
-  /// Throws ConfigError for an empty factory, one that gives nothing, and LBFGS, which needs a
+  /// Throws ConfigError for an empty factory, one that returns nullptr, and LBFGS, which needs a
   /// closure.
   TorchOptimizer(TorchFactory factory, std::vector<ParameterGroup> groups);
   ~TorchOptimizer() override;
 
   [[nodiscard]] std::string kind() const override;
   void step() override;
-  /// Makes the torch optimizer where clear() dropped it; torch allocates the state itself at the
-  /// first step.
+  /// Makes the torch optimizer again after clear(); torch allocates its state in the first step.
   void prepare() override;
-  /// Drops the torch optimizer and its state; options set on its groups stay.
+  /// Destroys the torch optimizer and its state; options set on its groups stay.
   void clear() override;
   [[nodiscard]] std::vector<NamedTensor> state() const override;
   std::vector<std::string> load_state(const std::vector<NamedTensor>& state) override;
   StateChange set_groups(std::vector<ParameterGroup> groups) override;
-  /// Without the step counters, which torch keeps outside of tensors.
+  /// Without the step counters, which torch does not keep in tensors.
   void account(Ledger& ledger) const override;
 
-  /// The torch optimizer itself; made where it is not there.
+  /// The torch optimizer itself, made if necessary.
   [[nodiscard]] torch::optim::Optimizer& torch();
 
  private:

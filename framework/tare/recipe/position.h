@@ -1,4 +1,4 @@
-// Where a recipe is: the phases that are done. A part of every checkpoint of its run.
+// Position: the finished phases of a recipe, stored in every checkpoint of its run. Internal.
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@
 
 namespace tare {
 
+/// A callback only so that its state is saved with the weights: the two can never disagree.
 class Position final : public Callback {
  public:
   [[nodiscard]] const std::vector<PhaseReport>& done() const { return done_; }

@@ -1,4 +1,4 @@
-// A recipe: the phases of one training run as a YAML file.
+// Recipes: a training run, phase by phase, as a YAML file.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace tare {
 
-/// A model by name; in YAML the name stands among the options: `model: {name: resnet9, width: 16}`.
+/// A model by name and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`.
 struct ModelChoice {
   std::string name = "resnet9";
   ModelOptions options{};  ///< classes and sample_shape, where not given, come from the data
@@ -24,22 +24,21 @@ struct ModelChoice {
 void from_node(const config::Node& node, ModelChoice& value);
 [[nodiscard]] config::Node to_node(const ModelChoice& value);
 
-/// One phase: data, what is frozen, how long and how fast. It is weighed by an Experiment and
-/// purged at its end.
+/// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
+/// Experiment and purged at its end.
 struct PhaseOptions {
-  std::string name{};                 ///< "phase N" by default
+  std::string name{};                 ///< empty: "phase N"
   std::optional<DataOptions> data{};  ///< unset: the recipe's
   int64_t size = 0;                   ///< height and width of the images; 0: as `data` says
   int64_t batch = 0;                  ///< samples per step; 0: the recipe's
-  std::string load{};       ///< name of a checkpoint that an earlier phase saved; weights only
-  bool reset_head = false;  ///< initialise the model's head anew
-  int64_t freeze_to =
-      0;               ///< the first layer group that learns; negative: from the end; 0: all learn
-  int64_t epochs = 1;  ///< passes over the training split, >= 1
-  LearningRate lr = 1e-3;  ///< peak rate; {from, to}: over the layer groups
+  std::string load{};       ///< checkpoint of an earlier phase to start from, weights only
+  bool reset_head = false;  ///< initialise the model's head again
+  int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
+  int64_t epochs = 1;       ///< passes over the training split, >= 1
+  LearningRate lr = 1e-3;   ///< peak rate; {from, to}: over the layer groups
   Schedule schedule{.kind = "one_cycle"};
-  bool clear_opt = true;  ///< also give the optimizer's state back at the end of the phase
-  std::string save{};     ///< name of a checkpoint to write at the end
+  bool clear_opt = true;  ///< also free the optimizer's state at the end of the phase
+  std::string save{};     ///< name of a checkpoint to write at the end; empty: none
   bool operator==(const PhaseOptions&) const = default;
 };
 void visit_fields(auto& visit, PhaseOptions& o) {
@@ -57,6 +56,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("save", o.save);
 }
 
+/// A whole recipe; docs/recipes.md explains every key.
 struct RecipeOptions {
   std::string name = "run";     ///< of the run's folder, a single path component
   uint64_t seed = 42;           ///< of weights, dropout, order of samples and augmentation
@@ -93,13 +93,13 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("export", o.export_to);
 }
 
-/// Reads a recipe file with `key=value` overrides applied, and checks what can be checked without
-/// data or device: names of losses, metrics, models and data sets, that a phase loads only what an
-/// earlier one saved. Throws ConfigError naming file, line and column; IoError.
+/// Reads a recipe file, applies `key=value` overrides and checks what can be checked without data
+/// or device: names of losses, metrics, models and data sets, and that a phase loads only what an
+/// earlier one saved. Throws ConfigError, naming file, line and column; IoError.
 [[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
                                         const std::vector<std::string>& overrides = {});
 
-/// The same for a recipe that was made in code.
+/// The same checks for a recipe made in code. Throws ConfigError.
 void check_recipe(const RecipeOptions& recipe);
 
 }  // namespace tare

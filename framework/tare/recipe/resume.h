@@ -1,4 +1,4 @@
-// Finding what a run goes on from, and putting away what it does not.
+// Finding the checkpoint that a recipe's run resumes from. Internal.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 namespace tare {
 
-/// The automatic checkpoint in `folder` to go on from, verified; unset: start anew. With
-/// Resume::never those of an unfinished run get the prefix "before-", where one more run without
-/// --resume replaces them. Leftovers of killed saves are swept. Throws ConfigError with
-/// Resume::always where there is none, and where the recipe in the folder is another one but for
-/// device, workers and save_every; FormatError where none verifies.
+/// The newest automatic checkpoint in `folder` that verifies; unset: start from the beginning. With
+/// Resume::never, checkpoints of an unfinished run are renamed with the prefix "before-", replacing
+/// earlier ones of that name. Removes leftovers of killed saves. Throws ConfigError with
+/// Resume::always if there is no checkpoint, and if the recipe in the folder differs in more than
+/// folder, device, workers and save_every; FormatError if no checkpoint verifies.
 [[nodiscard]] std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe,
                                                            const std::filesystem::path& folder,
                                                            Resume resume);

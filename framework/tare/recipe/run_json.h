@@ -1,4 +1,4 @@
-// The parts of a run's report as JSON; shared by this room's sources only.
+// The parts of a run's report as JSON. Internal.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 namespace tare {
 
 [[nodiscard]] nlohmann::ordered_json phase_to_json(const PhaseReport& phase);
-/// What phase_to_json() gave. Throws nlohmann::json::exception for what it did not give.
+/// The inverse of phase_to_json(). Throws nlohmann::json::exception for anything else.
 [[nodiscard]] PhaseReport phase_from_json(const nlohmann::ordered_json& value);
 
 }  // namespace tare

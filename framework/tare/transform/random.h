@@ -1,5 +1,5 @@
-// Random bits that are a pure function of a seed and a counter: the same on every machine, compiler
-// and thread.
+// Random bits as a pure function of a seed and a counter: the same on every machine, compiler and
+// thread.
 //
 // The mixing function is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable
 // Pseudorandom Number Generators, OOPSLA 2014). Only integer arithmetic and exact conversions are
@@ -19,8 +19,8 @@ namespace tare {
   return x ^ (x >> 31);
 }
 
-/// A new seed of a seed and a number: of (run seed, epoch), of (epoch seed, sample), of (sample
-/// seed, transform). Different pairs give unrelated seeds.
+/// Derives a seed from a seed and a number: (run seed, epoch), (epoch seed, sample), (sample seed,
+/// transform). Different pairs give unrelated seeds.
 [[nodiscard]] constexpr uint64_t derive_seed(uint64_t seed, uint64_t number) {
   return mix_bits(mix_bits(seed + 0x9e3779b97f4a7c15U) ^
                   (number * 0xd1342543de82ef95U + 0x2545f4914f6cdd1dU));
@@ -33,7 +33,7 @@ class RandomBits {
   explicit constexpr RandomBits(uint64_t seed) : state_(seed) {}
   /// 64 uniform bits.
   constexpr uint64_t next() { return mix_bits(state_ += 0x9e3779b97f4a7c15U); }
-  /// Uniform in [0, n), n in [1, 2^32]. By multiplication; the bias is below n / 2^32.
+  /// Uniform in [0, n), n in [1, 2^32]. The bias is below n / 2^32.
   constexpr uint64_t below(uint64_t n) { return ((next() >> 32) * n) >> 32; }
   /// Uniform in [0, 1), a multiple of 2^-24: exact in float and double.
   constexpr float uniform() { return static_cast<float>(next() >> 40) * 0x1p-24F; }

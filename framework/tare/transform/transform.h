@@ -1,10 +1,10 @@
-// What happens to an image between file and model: values that can be written into a bundle, so
-// that training and prediction cannot differ.
+// Image transforms between file and model. They are values that a bundle stores, so that training
+// and prediction cannot differ.
 //
-// Every pipeline, the empty one too, turns uint8 images into float32 in [0, 1] (value / 255);
-// float32 images are taken as they are. The steps then act in their order. Random steps (flip,
-// shift, affine) act in training only, and what they do to a sample depends on nothing but the
-// sample's seed and the step's place in the list.
+// Every pipeline, even an empty one, converts uint8 images to float32 in [0, 1] (value / 255);
+// float32 images are used as they are. Then the steps are applied in order. Random steps (flip,
+// shift, affine) act in training only; what they do to a sample depends only on the sample's seed
+// and the step's position in the list.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +20,7 @@
 
 namespace tare {
 
-/// Bilinear, pixel centres at half-integers, no antialiasing (as interpolate(...,
-/// align_corners=False)).
+/// Resizes bilinearly without antialiasing, as torch's interpolate(..., align_corners=False).
 struct Resize {
   int64_t height = 0;  ///< >= 1
   int64_t width = 0;   ///< >= 1
@@ -33,19 +32,19 @@ struct Normalise {
   std::vector<double> std{};   ///< as many as `mean`, > 0
   bool operator==(const Normalise&) const = default;
 };
-/// Mirrors left and right, with the given probability. Random.
+/// Mirrors left and right with the given probability. Random.
 struct Flip {
   double probability = 0.5;  ///< in [0, 1]
   bool operator==(const Flip&) const = default;
 };
-/// Moves by a whole number of pixels, uniform in [-pixels, pixels] down and across. Random.
+/// Moves by a whole number of pixels, uniform in [-pixels, pixels] in each direction. Random.
 struct Shift {
   int64_t pixels = 2;            ///< in [0, 1024]
-  std::string padding = "zero";  ///< what comes in: zero | edge (the border repeated)
+  std::string padding = "zero";  ///< of what moves in: zero | edge (repeats the border)
   bool operator==(const Shift&) const = default;
 };
-/// Turns by an angle uniform in [-degrees, degrees] and zooms by a factor uniform in [1 - zoom,
-/// 1 + zoom], about the image's centre; bilinear, zero comes in. Random.
+/// Rotates by an angle uniform in [-degrees, degrees] and scales by a factor uniform in [1 - zoom,
+/// 1 + zoom] about the image's centre; bilinear, padded with zeros. Random.
 struct Affine {
   double degrees = 10;  ///< in [0, 180]
   double zoom = 0.1;    ///< in [0, 0.9]
@@ -90,20 +89,21 @@ class Transforms {
   [[nodiscard]] const std::vector<Transform>& steps() const { return steps_; }
   /// True when a step is random.
   [[nodiscard]] bool random() const;
-  /// Without the random steps: what a bundle keeps.
+  /// The same without the random steps: what a bundle stores.
   [[nodiscard]] Transforms deterministic() const;
   /// Shape of a transformed sample. `shape`: [channels, height, width]; throws ShapeError for
   /// another rank, ConfigError for a Normalise that does not fit the channels.
   [[nodiscard]] std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const;
 
-  /// Transforms a batch. `images`: [N, C, H, W], uint8 or float32, contiguous, on the host.
-  /// `sample_seeds`: one for each image (derive_seed(epoch seed, sample index)); may be empty when
-  /// nothing random acts. Returns a new float32 tensor [N, C, H', W']. Thread-safe. Throws
-  /// ShapeError, ConfigError.
+  /// Transforms a batch. `images`: [batch, channels, height, width], uint8 or float32, contiguous,
+  /// on the host. `sample_seeds`: one per image, derive_seed(epoch seed, sample index); may be
+  /// empty if no random step acts. Returns a new float32 tensor. Thread-safe. Throws ShapeError,
+  /// ConfigError.
   [[nodiscard]] at::Tensor apply(const at::Tensor& images, std::span<const uint64_t> sample_seeds,
                                  bool training) const;
-  /// The same for the images at `rows` of a larger set [total, C, H, W], without a copy between;
-  /// each row is in [0, total) (the caller checks). `sample_seeds` belong to the rows.
+  /// The same for the images at `rows` of a larger tensor [total, channels, height, width], without
+  /// copying them first. The caller guarantees that each row is in [0, total). `sample_seeds`: one
+  /// per row.
   [[nodiscard]] at::Tensor apply_rows(const at::Tensor& images, std::span<const int64_t> rows,
                                       std::span<const uint64_t> sample_seeds, bool training) const;
 
@@ -116,8 +116,8 @@ class Transforms {
   std::vector<Transform> steps_;
 };
 
-/// The form in YAML and in a bundle, as above. from_node throws ConfigError for an unknown
-/// transform, naming the nearest.
+/// The YAML form, as above. from_node throws ConfigError for an unknown transform, naming the
+/// nearest.
 void from_node(const config::Node& node, Transforms& transforms);
 [[nodiscard]] config::Node to_node(const Transforms& transforms);
 
