@@ -1,4 +1,4 @@
-// What the model families share: options to module sizes, input checks, initial weights.
+// What the model families have in common: input checks, convolutions, initial weights, dropout.
 #pragma once
 
 #include <torch/nn.h>
@@ -18,11 +18,11 @@ namespace tare::models {
 void require_images(const char* where, const torch::Tensor& input, int64_t channels,
                     int64_t least = 1);
 
-/// A convolution without bias that keeps the size (stride 1) or divides it, before a batch norm.
+/// A convolution without bias, padded so that stride 1 keeps the size, for use before a batch norm.
 [[nodiscard]] torch::nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1);
 
-/// torchvision's start: convolutions Kaiming-normal (fan out, ReLU), norms 1 and 0. Linear layers
-/// keep LibTorch's.
+/// Initial weights as in torchvision: convolutions Kaiming-normal (fan out, ReLU), norms 1 and 0.
+/// Linear layers keep LibTorch's.
 void init_weights(torch::nn::Module& module);
 
 /// Dropout before the head; identity for p = 0 and in evaluation mode.

@@ -9,9 +9,8 @@
 
 namespace tare::models {
 
-/// [batch, ...] of as many features as a sample has, flattened, to logits [batch, classes]. Layers
-/// "hidden0", "hidden1",
-/// ..., "head", each a layer group. Default: one hidden layer of 128.
+/// Input [batch, ...], flattened to the features of a sample, to logits [batch, classes]. Layers
+/// "hidden0", "hidden1", ... and "head", each a layer group. Default: one hidden layer of 128.
 struct MlpImpl : torch::nn::Module {
   explicit MlpImpl(const ModelOptions& options);
   torch::Tensor forward(const torch::Tensor& x);

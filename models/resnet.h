@@ -1,5 +1,5 @@
 // ResNet-18 and ResNet-34 (He et al. 2015, "Deep Residual Learning for Image Recognition"), with
-// torchvision's names, so that its weights load.
+// torchvision's tensor names, so that its weights load.
 #pragma once
 
 #include <torch/nn.h>
@@ -24,9 +24,9 @@ struct BasicBlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(BasicBlock);
 
-/// Images [batch, channels, height, width] of any size to logits [batch, classes]. `blocks`: of
-/// each of the four layers. Layer groups: stem (conv1, bn1), layer1, layer2, layer3, layer4, fc.
-/// The sizes of the layers divide by 32 in all.
+/// Images [batch, channels, height, width] of any size to logits [batch, classes]. `blocks`: per
+/// layer. Together the layers divide height and width by 32. Layer groups: stem (conv1, bn1),
+/// layer1, layer2, layer3, layer4, fc.
 struct ResNetImpl : torch::nn::Module {
   ResNetImpl(const std::string& name, const std::array<int64_t, 4>& blocks,
              const ModelOptions& options);

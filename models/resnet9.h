@@ -19,9 +19,8 @@ TORCH_MODULE(Residual);
 
 /// Images [batch, channels, height, width] of any size to logits [batch, classes]. Eight 3x3
 /// convolutions: prep of `width` channels (default 8); layer1 (2 width) with a residual, layer2
-/// (4 width), layer3 (8 width) with a residual, each of stride 2; the maximum over what is left;
-/// head "fc". So larger images work with the same weights. Layer groups: prep, layer1, layer2,
-/// layer3, fc.
+/// (4 width), layer3 (8 width) with a residual, each of stride 2; global max pooling, so that the
+/// same weights work for larger images; head "fc". Layer groups: prep, layer1, layer2, layer3, fc.
 struct ResNet9Impl : torch::nn::Module {
   explicit ResNet9Impl(const ModelOptions& options);
   torch::Tensor forward(const torch::Tensor& x);

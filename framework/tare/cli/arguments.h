@@ -1,4 +1,5 @@
-// One table describes a command: parsing, --help, man page and shell completion are made from it.
+// Command: the description of a command, from which parsing, --help, man page and shell completion
+// are made.
 #pragma once
 
 #include <map>
@@ -7,15 +8,15 @@
 
 namespace tare::cli {
 
-/// A placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and "IMAGE" files,
-/// "DIR" folders, "COMMAND" the commands, "a|b" these words, any other nothing.
+/// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
+/// "IMAGE" files, "DIR" folders, "COMMAND" the commands, "a|b" these words, any other nothing.
 struct OptionSpec {
   std::string name{};   ///< long name without dashes
   std::string value{};  ///< placeholder of its value, e.g. "FILE"; empty: a flag
   std::string help{};   ///< one line
-  /// The value taken when the option stands bare: `--name` and `--name=VALUE` are allowed then,
-  /// `--name WORD` for a fixed word of the placeholder only; any other word behind it is an
-  /// argument of its own. Empty: a value must be given.
+  /// The value of an option given without one: then `--name`, `--name=VALUE` and, for the fixed
+  /// words of the placeholder, `--name WORD` are allowed; any other word after it is an argument of
+  /// its own. Empty: a value is required.
   std::string implicit{};
 };
 
@@ -52,13 +53,12 @@ struct Command {
 [[nodiscard]] std::string usage(const Command& command);
 [[nodiscard]] std::string help(const Command& command);
 
-/// `argv` begins with the command's own name. The option "help" is set by --help and -h; nothing
-/// else is asked of the command line then. Throws ConfigError for an unknown option (naming the
-/// nearest), a missing value, too few or too many positional arguments, or an argument above
-/// 4 KiB.
+/// Parses a command line; `argv` begins with the command's own name. --help and -h set the option
+/// "help", and nothing else is checked then. Throws ConfigError for an unknown option (naming the
+/// nearest), a missing value, too few or too many positional arguments, or an argument above 4 KiB.
 [[nodiscard]] Arguments parse(const Command& command, int argc, const char* const* argv);
 
-/// What tare-predict takes, which `tare predict` executes.
+/// The program tare-predict, which `tare predict` executes.
 [[nodiscard]] const Command& predict_command();
 
 }  // namespace tare::cli

@@ -1,5 +1,4 @@
-// Completion scripts for shells, made from the table of commands: they run no program when they
-// complete.
+// Shell completion scripts, made from the table of commands. Completing runs no program.
 #pragma once
 
 #include <string>

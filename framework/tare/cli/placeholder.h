@@ -1,4 +1,4 @@
-// What a placeholder of the table stands for: "FILE", "a|b", "[key=value ...]".
+// What a placeholder in the table of commands stands for: "FILE", "a|b", "[key=value ...]".
 #pragma once
 
 #include <string>

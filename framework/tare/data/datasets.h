@@ -13,23 +13,20 @@
 
 namespace tare {
 
-/// Which data and how it is parted. Fields that the named data set does not use must keep their
+/// Which data set and how it is split. Fields that the named data set does not use must keep their
 /// defaults.
 struct DataOptions {
   std::string name = "digits";  ///< see datasets::names()
-  int64_t size =
-      0;  ///< height and width of the images; 0: the data's own (28 for generated digits)
-  int64_t count =
-      0;  ///< generated digits: images, 0: 10,000; others: only the first `count`, 0: all
-  std::string style{};             ///< generated_digits: printed (default) | written
-  int64_t seed = 0;                ///< of the generator and of the split
-  std::string images{}, labels{};  ///< idx: the two files
-  std::string folder{};            ///< png_folder: one folder a class
-  int64_t channels = 0;            ///< png_folder: 1 grey, 3 RGB, 0: the first file's
-  double train = 0.8, valid = 0.2,
-         test = 0;          ///< parts: fractions up to 1, counts above (see SplitSizes)
-  Transforms transforms{};  ///< in order, after the change to `size`
-  bool download = true;     ///< digits, mnist10k, mnist: may use the network
+  int64_t size = 0;             ///< resize to this height and width; 0: the data's own
+  int64_t count = 0;            ///< generated digits: images, 0: 10,000; others: the first, 0: all
+  std::string style{};          ///< generated_digits: printed (default) | written
+  int64_t seed = 0;             ///< of the generator and of the split
+  std::string images{}, labels{};             ///< idx: the two files
+  std::string folder{};                       ///< png_folder: one subfolder per class
+  int64_t channels = 0;                       ///< png_folder: 1 grey, 3 RGB, 0: the first file's
+  double train = 0.8, valid = 0.2, test = 0;  ///< sizes of the splits, see SplitSizes
+  Transforms transforms{};                    ///< in order, after resizing to `size`
+  bool download = true;                       ///< digits, mnist10k, mnist: may use the network
   bool operator==(const DataOptions&) const = default;
 };
 void visit_fields(auto& visit, DataOptions& o) {
@@ -41,25 +38,23 @@ void visit_fields(auto& visit, DataOptions& o) {
       "transforms", o.transforms)("download", o.download);
 }
 
-/// Digits and where they were found.
+/// What find_digits() found.
 struct DigitsSource {
   std::string description{};  ///< one line: what, how many, from where
   DatasetPtr data{};          ///< uint8 [1, 28, 28] before transforms, labels "0" to "9"
-  bool real = false;          ///< false: drawn
+  bool real = false;          ///< false: generated
 };
 
 struct FindDigitsOptions {
   bool download = true;   ///< may use the network
-  int64_t count = 10000;  ///< of drawn digits
-  int64_t seed = 0;       ///< of drawn digits
+  int64_t count = 10000;  ///< of generated digits
+  int64_t seed = 0;       ///< of generated digits
 };
 
-/// The 10,000 test images of MNIST from the first place that has them: $TARE_DATA_DIR, its
-/// mnist10k/, the cache
-/// (${TARE_HOME:-~/.cache/tare}/data/mnist10k), ../shared/data/mnist10k from the current folder or
-/// from $TARE_SOURCE_DIR, a download into the cache; else drawn digits in the written style, with
-/// the reason. A place that has the files but broken ones is an error, not passed over:
-/// FormatError.
+/// The 10,000 test images of MNIST from the first place that has them (docs/data.md lists the
+/// places); without any, a download into cache_folder(); failing that, generated digits in the
+/// written style, with a warning that says why. Throws FormatError for a place whose files are
+/// damaged.
 [[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
 
 namespace datasets {
@@ -72,14 +67,16 @@ struct Info {
 [[nodiscard]] const std::vector<Info>& list();
 [[nodiscard]] std::vector<std::string> names();
 
+/// What make() returns.
 struct Named {
-  Splits splits{};            ///< without a test part of its own, `test` is `valid` again
-  std::string description{};  ///< one line: what, from where, how it was parted
+  Splits splits{};            ///< `test` is the same as `valid` if the data has no test split
+  std::string description{};  ///< one line: what, from where, how it was split
 };
 /// Throws the ConfigError that make() would throw for the options, before it looks at any file.
 void check(const DataOptions& options);
-/// Throws ConfigError for an unknown name (naming the nearest), an option out of range, or one that
-/// the data set does not take; IoError and FormatError from the files.
+/// Reads or generates the data set and splits it. Throws ConfigError for an unknown name (naming
+/// the nearest), an option out of range, or one that the data set does not take; IoError and
+/// FormatError from the files.
 [[nodiscard]] Named make(const DataOptions& options);
 
 /// Downloads "mnist10k" or "mnist" into the cache, or finds it there; returns the folder. Throws

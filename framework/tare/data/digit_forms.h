@@ -1,4 +1,4 @@
-// The drawn digits' skeletons: strokes in a unit square, x to the right, y down; not for users.
+// The strokes of the generated digits, in a unit square, x to the right, y down. Internal.
 #pragma once
 
 #include <vector>

@@ -1,10 +1,9 @@
-// Drawn digits: a training set without a download, and the same bits on every machine for a seed.
+// Generated digits: a training set without a download, equal to the bit on every machine.
 //
 // A digit is a few strokes (lines and Bezier curves, control points written for this file). Each
 // sample varies its control points, scale, slant, rotation and place, draws with a round pen of
 // varying width, and adds noise. Only integer operations and single-precision + - * / sqrt in a
-// fixed order are used, so that IEEE 754 fixes every bit. fixed order are used, so that IEEE 754
-// fixes every bit.
+// fixed order are used, so that IEEE 754 determines every bit.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,11 +17,10 @@
 namespace tare {
 
 struct GeneratedDigits {
-  int64_t count = 10000;          ///< images, in [1, 10,000,000]; the classes take turns
+  int64_t count = 10000;          ///< images, in [1, 10,000,000], with equal shares of the classes
   int64_t size = 28;              ///< height and width in pixels, in [8, 1024]
-  std::string style = "printed";  ///< printed: even strokes, type-like forms | written: slanted,
-                                  ///< uneven, handwriting-like
-  int64_t seed = 0;  ///< sample i depends on (seed, style, size, i) only, not on `count`
+  std::string style = "printed";  ///< printed: even and upright | written: slanted and uneven
+  int64_t seed = 0;               ///< sample i depends on (seed, style, size, i) only
   bool operator==(const GeneratedDigits&) const = default;
 };
 void visit_fields(auto& visit, GeneratedDigits& g) {
@@ -33,11 +31,11 @@ void visit_fields(auto& visit, GeneratedDigits& g) {
 
 struct DigitImages {
   at::Tensor images;  ///< uint8 [count, 1, size, size], bright strokes on black as in MNIST
-  at::Tensor labels;  ///< int64 [count], sample i is i % 10 at a seeded place in each ten
+  at::Tensor labels;  ///< int64 [count]; each ten samples hold every digit once, in a seeded order
 };
 
-/// Draws the images, about 30 us each at 28 pixels on one core. Throws ConfigError for a field out
-/// of its range.
+/// Generates the images, in about 30 us each at 28 pixels on one core. Throws ConfigError for a
+/// field out of its range.
 [[nodiscard]] DigitImages generate_digits(const GeneratedDigits& options = {});
 
 /// The same as a data set with labels "0" to "9".

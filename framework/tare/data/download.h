@@ -1,4 +1,4 @@
-// Files from the network, by the `curl` program, checked before they take their name.
+// Downloads by the `curl` program, verified before the file gets its name.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 namespace tare {
 
+/// One file to download, and what it must be.
 struct RemoteFile {
   std::string name{};    ///< on disk; a single safe path component
   std::string url{};     ///< http or https
@@ -16,7 +17,7 @@ struct RemoteFile {
   std::string sha256{};  ///< 64 lower-case hexadecimal digits
 };
 
-/// A set of files with where they come from: data/<name>.yaml.
+/// A set of files and where they come from: data/<name>.yaml.
 struct Manifest {
   std::string name{}, source{}, licence{};
   std::vector<RemoteFile> files{};
@@ -28,10 +29,10 @@ struct Manifest {
 /// SHA-256 of a file as 64 lower-case hexadecimal digits. Throws IoError.
 [[nodiscard]] std::string sha256_of(const std::filesystem::path& path);
 
-/// Loads `file` into `folder` (made if missing), unless it is there with the right size and hash.
-/// It has its name only once size and hash were right; nothing else stays behind. No shell is used;
-/// redirections stay on http and https. Throws IoError with curl's message (or that curl is
-/// missing), FormatError for another size or hash.
+/// Downloads `file` into `folder`, created if missing, unless it is there with the right size and
+/// hash. On any error nothing is left behind. No shell is used; redirections stay on http and
+/// https. Throws IoError with curl's message, or if curl is missing; FormatError for another size
+/// or hash.
 void download(const RemoteFile& file, const std::filesystem::path& folder);
 
 }  // namespace tare

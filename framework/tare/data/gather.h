@@ -1,4 +1,4 @@
-// What the data sets of this room share; not for users.
+// What the data sets have in common. Internal.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@ namespace tare {
 
 /// Throws ConfigError unless every index is in [0, size).
 void check_indices(std::span<const int64_t> indices, int64_t size);
-/// The rows of a contiguous host tensor as a new one; each row in [0, source.size(0)).
+/// The rows of a contiguous host tensor as a new tensor; each row in [0, source.size(0)).
 [[nodiscard]] at::Tensor gather_rows(const at::Tensor& source, std::span<const int64_t> rows);
-/// What transforms take as seeds of the samples of a request.
+/// The seed of each sample of a request, for transforms.
 [[nodiscard]] std::vector<uint64_t> sample_seeds(const BatchRequest& request);
 /// The whole data set in one batch, without random transforms.
 [[nodiscard]] Batch get_all(const Dataset& data);

@@ -1,4 +1,4 @@
-// The download manifests of data/, built into the program; not for users.
+// The download manifests of data/, compiled in. Internal.
 #pragma once
 
 namespace tare {

@@ -1,4 +1,4 @@
-// A folder of PNG files, one subfolder a class.
+// A folder of PNG files as a data set, one subfolder per class.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,15 @@
 namespace tare {
 
 struct PngFolderOptions {
-  int64_t channels = 0;  ///< 1 grey, 3 RGB, 0: those of the first file
-  int64_t height = 0,
-          width = 0;  ///< resized to this while reading; 0: all files must have one size
-  int64_t limit_bytes = int64_t{8} << 30;  ///< of decoded images in memory
+  int64_t channels = 0;                    ///< 1 grey, 3 RGB, 0: those of the first file
+  int64_t height = 0, width = 0;           ///< resize to this; 0: all files must have the same size
+  int64_t limit_bytes = int64_t{8} << 30;  ///< of the decoded images
 };
 
-/// Reads folder/<class>/<file>.png into memory as uint8 [N, C, H, W]; classes and files in the
-/// order of their names (bytewise); other files and hidden ones are left out. labels() are the
-/// folder names. Throws IoError, FormatError naming the file, ConfigError for a folder without
-/// classes, a class without images, or more than the limit.
+/// Reads folder/<class>/<file>.png into memory as uint8 [N, channels, height, width]. Classes and
+/// files are in bytewise order of their names; other files and hidden ones are skipped. labels()
+/// are the folder names. Throws IoError; FormatError, naming the file; ConfigError for a folder
+/// without classes, a class without images, or more bytes than the limit.
 [[nodiscard]] DatasetPtr png_folder(const std::filesystem::path& folder,
                                     const PngFolderOptions& options = {});
 

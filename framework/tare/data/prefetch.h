@@ -1,4 +1,4 @@
-// Batches made ahead by threads and given out in order; behind the Loader, not for users.
+// Prefetch: batches made ahead by threads and given out in order, for the Loader. Internal.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +14,8 @@
 namespace tare {
 
 /// A ring of `capacity` places for the batches [begin, end). Each worker takes the next number,
-/// makes that batch and puts it in its place, so the order does not depend on the threads. One
-/// consumer.
+/// makes that batch and puts it in its place, so that the order does not depend on the threads. One
+/// consumer thread.
 class Prefetch {
  public:
   /// `make` is called by several threads at once.
@@ -28,8 +28,8 @@ class Prefetch {
   void run(int64_t workers);
   /// Waits for the next batch; rethrows what making it threw. Not to be called after batch end - 1.
   [[nodiscard]] Batch next();
-  /// Waits until the workers have nothing more to do before the next call of next(); the batches
-  /// that lie ready.
+  /// Waits until the workers have nothing to do before the next call of next(); returns the batches
+  /// that are ready.
   [[nodiscard]] std::vector<Batch> settled();
 
  private:

@@ -1,4 +1,4 @@
-// Train, validation and test parts of a data set, and the folds of a cross-validation.
+// Train, validation and test splits of a data set, and the folds of a cross-validation.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace tare {
 
-/// Any of them may be null.
+/// The data of a Learner. Any of them may be null.
 struct Splits {
   DatasetPtr train{};
   DatasetPtr valid{};
   DatasetPtr test{};
 };
 
-/// Sizes of the parts: at most 1 is a fraction of the data set, above 1 a count (a whole number). 0
-/// leaves a part out.
+/// Sizes of the splits: up to 1 a fraction of the data set, above 1 a (whole) number of samples; 0:
+/// no such split.
 struct SplitSizes {
   double train = 0.8;
   double valid = 0.2;
@@ -23,14 +23,14 @@ struct SplitSizes {
   bool operator==(const SplitSizes&) const = default;
 };
 
-/// Parts by a permutation of the samples that depends on `seed` and the size only. Training samples
-/// keep the random transforms of `data`, the others never see them. Throws ConfigError for sizes
-/// that are negative, not whole, larger than the data set together, or round to a part without
-/// samples.
+/// Splits by a permutation that depends only on `seed` and the size of the data set. Random
+/// transforms of `data` act on the training split only. Throws ConfigError for sizes that are
+/// negative, not whole, together larger than the data set, or that round to no samples.
 [[nodiscard]] Splits split(const DatasetPtr& data, const SplitSizes& sizes = {}, uint64_t seed = 0);
 
-/// Fold `index` of `count`: it is the validation part, the others are for training; no test part.
-/// Each sample is in the validation part of exactly one fold. Throws ConfigError unless 2 <= count
+/// Fold `index` of `count` is the validation split, the other folds are the training split; no test
+/// split. Each sample is in the validation split of exactly one fold. Throws ConfigError unless 2
+/// <= count
 /// <= size and 0 <= index < count.
 [[nodiscard]] Splits fold(const DatasetPtr& data, int64_t count, int64_t index, uint64_t seed = 0);
 

@@ -1,28 +1,28 @@
-// Turns Ctrl-C and SIGTERM into a clean stop: the step in flight is finished, the fit returns
+// InterruptScope: Ctrl-C and SIGTERM end a fit cleanly. It finishes the step in flight and returns
 // StopReason::interrupted.
 #pragma once
 
 namespace tare {
 
-/// While alive, SIGINT and SIGTERM set a flag that every fit reads after each step. A second signal
-/// of either kind ends the process at once, as it would without the scope. Scopes do not nest:
-/// constructing a second one throws StateError. The library never makes one by itself; a program
-/// does.
+/// While alive, SIGINT and SIGTERM set a flag that every fit reads after each batch. A second
+/// signal ends the process at once, as without the scope. Scopes do not nest: a second one throws
+/// StateError. Made by programs; the library never installs a signal handler by itself.
 class InterruptScope {
  public:
   InterruptScope();
-  ~InterruptScope();  ///< puts the handlers from before back
+  ~InterruptScope();  ///< restores the previous handlers
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
-  /// The signal received, or 0. 128 + it is the exit code that a program should give.
+  /// The signal received, or 0. A program should then exit with 128 + signal.
   [[nodiscard]] int signal() const;
 };
 
-/// Asks the running fit to stop after its step, from any thread or from a callback.
+/// Asks the running fit to stop after its batch. May be called from any thread and from callbacks.
 void request_interrupt();
-/// Whether a stop was asked for; a fit that stops for it clears the request.
+/// Whether a stop was requested; a fit that stops for it clears the request.
 [[nodiscard]] bool interrupt_requested();
+/// Withdraws the request.
 void clear_interrupt();
 
 }  // namespace tare

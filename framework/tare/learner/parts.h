@@ -1,4 +1,4 @@
-// What a Learner is made of; shared by its source files only.
+// The Learner's private parts, and the state of a fit under way. Internal.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace tare {
 
-/// Means over samples, summed where the values are: reading them waits for the device once, not
-/// each step.
+/// The mean loss over samples, summed on the device of the losses, so that only reading it waits
+/// for the device.
 class LossMeter {
  public:
   /// Makes room for the sum on a device, so that add() allocates nothing.
@@ -47,40 +47,39 @@ struct Learner::Parts {
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
   std::unique_ptr<Optimizer> optimizer;
-  double made_with_rate = 0;
+  double made_with_rate = 0;  ///< learning rate of the new optimizer, before any schedule
   std::vector<EpochRow> history;
-  int64_t epochs_done =
-      0;              ///< over the Learner's life: numbers the rows, seeds the order of samples
-  int64_t saves = 0;  ///< checkpoints written, over the Learner's life
-  bool checked_batch = false;  ///< the first batch's target was compared with the model's output
-  /// Of the batch that went to a device last, read before it went. They hold for that tensor while
-  /// no callback writes to it.
+  int64_t epochs_done = 0;     ///< over the Learner's life; numbers the rows, seeds sample order
+  int64_t saves = 0;           ///< checkpoints written, over the Learner's life
+  bool checked_batch = false;  ///< the first batch's target was checked against the output
+  /// The labels of the batch that was last moved to a device, read before the move. Valid for that
+  /// tensor until a callback writes to it.
   struct {
     std::optional<LabelRange> range;
     const void* target = nullptr;
     int64_t version = 0;
   } sent;
   bool running = false;
-  CallbackPtr progress;               ///< behind all others, so that it shows the columns they add
+  CallbackPtr progress;               ///< called last, so that it shows the columns others add
   Run* run = nullptr;                 ///< the fit under way, for save() from a callback
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
-  std::optional<BundleManifest> origin;  ///< what load_learner() opened
+  std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
-  /// The host's batch where the model is; notes its labels for check_output(). Throws DeviceError
-  /// for a batch of another device.
+  /// Moves a host batch to the model's device and notes its labels for check_output(). Throws
+  /// DeviceError for a batch of another device.
   [[nodiscard]] Batch to_device(const Batch& batch);
   Optimizer& ensure_optimizer();
-  /// The rate that the optimizer was made with.
+  /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
   Evaluation evaluate(const DatasetPtr& set);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
-  /// What the loss would fail on: shapes, at the first batch; class labels, at each. Throws what
-  /// check_batch() throws. Waits for the device at the first batch only.
+  /// Checks what the loss would fail on: shapes at the first batch, class labels at each. Throws as
+  /// check_batch(). Waits for the device at the first batch only.
   void check_output(const at::Tensor& output, const Batch& batch);
-  /// Throws DeviceError for a batch that is not where the model is.
+  /// Throws DeviceError for a batch that is not on the model's device.
   void check_devices(const Batch& batch) const;
-  /// Keeps where a fit stopped, for save() and resume().
+  /// Stores the position of a stopped fit, for save() and resume().
   void keep_position(const Run& fit);
   [[nodiscard]] TrainState train_state() const;
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
@@ -94,27 +93,27 @@ struct Learner::Run {
   LossMeter meter{};
   StepSnapshot snapshot{};
   FitResult result{};
-  Action action = Action::proceed;  ///< the strongest answer since it was last looked at
+  Action action = Action::proceed;  ///< the strongest answer since train_epoch() reset it
   bool interrupted = false;
-  bool closing = false;  ///< in after_epoch: the epoch is whole, its row still open
+  bool closing = false;  ///< in after_epoch: the epoch counts, its row may still change
 
-  /// Notifies all callbacks; false when one answers `least` or more. What reaches beyond this batch
-  /// is kept in `action`.
+  /// Notifies all callbacks; false if one answers `least` or stronger. Answers stronger than skip
+  /// are kept in `action`.
   bool allows(EventMethod event, Action least) {
     const Action answer = notify(callbacks, event, context);
     if (answer > Action::skip && answer > action) action = answer;
     return answer < least;
   }
   void notify_quietly(EventMethod event);
-  /// From here on the batch counts: weights, running statistics, mean loss and position belong
-  /// together. Allocates nothing.
+  /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
+  /// nothing.
   void count_batch();
-  /// The plan with the epoch under way, as a checkpoint needs it.
+  /// The plan including the epoch under way, for a checkpoint.
   [[nodiscard]] FitPlan current_plan() const;
   void release_step();
 };
 
-/// Marks the Learner as running; what callbacks may not call then throws StateError.
+/// Marks the Learner as running, so that calls that callbacks may not make throw StateError.
 class Learner::RunningScope {
  public:
   explicit RunningScope(Parts& parts) : parts_(parts) { parts_.running = true; }

@@ -9,13 +9,13 @@
 
 namespace tare {
 
-/// State of LibTorch's default generator of the host and, where `device` is another one, of that
-/// device, as uint8 tensors named "rng/cpu" and "rng/<device>". Waits for the device.
+/// States of LibTorch's default generators of the host and, if it is another, of `device`, as uint8
+/// tensors named "rng/cpu" and "rng/<device>". Waits for the device.
 [[nodiscard]] std::vector<NamedTensor> rng_state(c10::Device device);
-/// Puts back what rng_state() gave; generators that are not named stay as they are.
+/// Restores what rng_state() returned; generators that are not named stay as they are.
 void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state);
 
-/// Gives the generators their state from the beginning of the scope back.
+/// Restores the generators at the end of the scope to their state at its beginning.
 class RngScope {
  public:
   explicit RngScope(c10::Device device) : device_(device), state_(rng_state(device)) {}

@@ -1,4 +1,4 @@
-// What a step changes before its optimizer does: put back when the step fails.
+// StepSnapshot: restores what a failed step changed before its optimizer ran. Internal.
 #pragma once
 
 #include <ATen/core/MT19937RNGEngine.h>
@@ -11,17 +11,18 @@
 
 namespace tare {
 
-/// The buffers of a model (running statistics) and the random generators of the host and its
-/// device, as they were before a step. Room for the buffers is made once, so that taking it
-/// allocates nothing; on a device nothing is waited for.
+/// A copy of a model's buffers (running statistics) and of the random generators of host and
+/// device, as they were before a step. Memory is allocated once, by prepare(). Does not wait for
+/// the device.
 class StepSnapshot {
  public:
-  /// Makes room for the buffers of `model`, which must outlive this. Throws OutOfMemory.
+  /// Allocates copies of the buffers of `model`, which must outlive this. Throws OutOfMemory.
   void prepare(const Model& model, c10::Device device);
+  /// Copies buffers and generator states; allocates nothing.
   void take();
-  /// Puts back what take() saw; nothing where it was dropped or never taken.
+  /// Restores what take() copied; does nothing if it was dropped or never taken.
   void restore();
-  /// The step is whole: what it changed stays.
+  /// The step succeeded: what it changed stays.
   void drop() { taken_ = false; }
   [[nodiscard]] bool taken() const { return taken_; }
   /// The copies, for a ledger.

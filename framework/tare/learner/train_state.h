@@ -1,4 +1,4 @@
-// A training run's progress as a checkpoint holds it: a value, to and from JSON.
+// The progress of training as a checkpoint stores it: values, to and from JSON.
 #pragma once
 
 #include <filesystem>
@@ -11,55 +11,55 @@
 
 namespace tare {
 
-/// How far a fit is, and everything that decides how it goes on.
+/// What a fit does, and its position: everything that determines how it continues.
 struct FitPlan {
   int64_t epochs = 0;
   std::vector<double> rates{};  ///< of each layer group, before the schedule's factor
   Schedule schedule{};
-  int64_t epoch = 0, batch = 0,
-          step = 0;     ///< next epoch and next batch of it; optimizer steps taken
-  double loss_sum = 0;  ///< over the samples of the epoch under way
-  int64_t loss_samples = 0;
-  std::vector<EpochRow> rows{};  ///< epochs of this fit that are whole
+  int64_t epoch = 0, batch = 0;  ///< the next ones
+  int64_t step = 0;              ///< optimizer steps taken
+  double loss_sum = 0;           ///< over the samples of the epoch under way
+  int64_t loss_samples = 0;      ///< their number
+  std::vector<EpochRow> rows{};  ///< whole epochs of this fit
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }
 };
 
-/// What a callback gave for a checkpoint.
+/// A callback's state in a checkpoint.
 struct CallbackState {
   std::string name{};
   std::string state{};
 };
-/// Of those that have one.
+/// The states of the callbacks that have one.
 [[nodiscard]] std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks);
-/// Gives each of `callbacks` the state of its name, where there is one. Throws what it throws.
+/// Restores the state of each of `callbacks` that has one under its name. Throws what they throw.
 void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks);
 
-/// A fit that is not finished: what resume() goes on from.
+/// An unfinished fit, which resume() continues.
 struct Unfinished {
   FitPlan plan{};
   std::vector<CallbackState> callbacks{};
 };
 
+/// The Learner's progress in a checkpoint, without its tensors.
 struct TrainState {
-  int64_t epochs_done =
-      0;              ///< over the Learner's life: numbers the rows, seeds the order of samples
-  int64_t saves = 0;  ///< checkpoints written so far, this one included: tells which is newer
-  std::vector<EpochRow> history{};
-  std::optional<FitPlan> plan{};           ///< of a fit that is not finished
-  std::vector<CallbackState> callbacks{};  ///< of that fit, or those that every fit has
+  int64_t epochs_done = 0;                 ///< over the Learner's life; seeds sample order
+  int64_t saves = 0;                       ///< checkpoints written so far, including this one
+  std::vector<EpochRow> history{};         ///< of all whole epochs
+  std::optional<FitPlan> plan{};           ///< of an unfinished fit
+  std::vector<CallbackState> callbacks{};  ///< of that fit; without one, the Learner's
 };
 
-/// What a checkpoint says of itself.
+/// What newest_checkpoint() reads of a checkpoint.
 struct CheckpointInfo {
   std::string name{};
   int64_t saves = 0;        ///< the higher, the newer
-  bool unfinished = false;  ///< saved inside a fit: resume() goes on from there
+  bool unfinished = false;  ///< saved inside a fit, which resume() continues
   std::vector<CallbackState> callbacks{};
 };
-/// The newest of the checkpoints `names` in `folder` that verifies, every byte of it; unset where
-/// there is none. One that does not verify is passed over with a warning saying why; where none
-/// does, the FormatError comes out. Throws IoError.
+/// The newest of the checkpoints `names` in `folder`, after verifying every byte of it; unset:
+/// there are none. A damaged one is skipped with a warning. Throws FormatError if all are damaged,
+/// IoError.
 [[nodiscard]] std::optional<CheckpointInfo> newest_checkpoint(
     const std::filesystem::path& folder, const std::vector<std::string>& names);
 
