@@ -131,7 +131,7 @@ void images(int rounds) {
   }
   for (const char* style : {"printed", "written"}) {
     const double t = seconds([&] { (void)tare::generate_digits({.count = 5000, .style = style}); });
-    std::printf("drawn digits, %-25s %8.1f thousand images/s\n", style, 5.0 / t);
+    std::printf("generated digits, %-21s %8.1f thousand images/s\n", style, 5.0 / t);
   }
 }
 

@@ -32,8 +32,9 @@ bool Autosave::write(const std::function<void(const std::string&)>& save) {
 }
 
 Action Autosave::after_batch(FitContext& context) {
+  // seen_step_: a batch without a step does not save again.
   if (every_ == 0 || context.step % every_ != 0 || context.step == seen_step_)
-    return Action::proceed;  // also where a batch made no step
+    return Action::proceed;
   seen_step_ = context.step;
   write([&](const std::string& name) { context.learner.save(name); });
   return Action::proceed;

@@ -152,8 +152,7 @@ void save(const fs::path& path, const Contents& contents, const SaveOptions& opt
                                    {"libtorch", libtorch_version()},
                                    {"files", files},
                                    {"state", state}});
-    (void)unseal(text, kSave, path,
-                 kManifestFile);  // a limit that load() would refuse is refused now
+    (void)unseal(text, kSave, path, kManifestFile);  // refuses now what load() would refuse
     write_manifest(folder / kManifestFile, text, options.flush);
   });
 }

@@ -49,8 +49,8 @@ std::vector<Placeholder> parse_placeholders(const std::string& arguments,
   std::vector<Placeholder> result;
   for (const auto& word : split(arguments, ' ')) {
     Placeholder next = parse_placeholder(word, commands);
-    if (next.name.empty() && !result.empty())
-      result.back().repeats = true;  // the dots of "[key=value ...]"
+    if (next.name.empty() && !result.empty())  // the dots of "[key=value ...]"
+      result.back().repeats = true;
     else
       result.push_back(std::move(next));
   }

@@ -8,8 +8,8 @@ extern "C" __attribute__((visibility("default"))) int tare_open_room(
     int version, tare::memory::HostServices& services) {
   using tare::cuda::Shared;
   if (version != tare::memory::kRoomVersion) return tare::memory::kRoomVersion;
-  static auto* const shared =
-      new Shared(services);  // the allocator keeps a callback into it until the process ends
+  // Never deleted: the allocator keeps a callback into it until the process ends.
+  static auto* const shared = new Shared(services);
   for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i)
     services.add_backend(tare::cuda::make_cuda_backend(i, *shared));
   return tare::memory::kRoomVersion;

@@ -36,7 +36,7 @@ GeneratedDigits generator(const DataOptions& o) {
 
 Found drawn(const DataOptions& o) {
   const GeneratedDigits g = generator(o);
-  return {format_count(g.count) + " drawn digits, " + g.style + " style, " +
+  return {format_count(g.count) + " generated digits, " + g.style + " style, " +
               std::to_string(g.size) + " pixels, seed " + std::to_string(g.seed),
           generated_digits(g), nullptr};
 }
@@ -84,7 +84,7 @@ Found folder(const DataOptions& o) {
 const std::vector<Maker>& makers() {
   static const std::vector<Maker> all{
       {{"digits",
-        "handwritten digits: MNIST's test set where it is found or can be downloaded, else drawn "
+        "handwritten digits: MNIST's test set where it is found or can be downloaded, else generated "
         "ones"},
        {"download"},
        digits},

@@ -30,12 +30,20 @@ struct DataOptions {
   bool operator==(const DataOptions&) const = default;
 };
 void visit_fields(auto& visit, DataOptions& o) {
-  visit("name", o.name)("size", o.size, config::between(0, 16384))(
-      "count", o.count, config::at_least(0))("style", o.style)("seed", o.seed, config::at_least(0))(
-      "images", o.images)("labels", o.labels)("folder", o.folder)(
-      "channels", o.channels, config::between(0, 3))("train", o.train, config::at_least(0))(
-      "valid", o.valid, config::at_least(0))("test", o.test, config::at_least(0))(
-      "transforms", o.transforms)("download", o.download);
+  visit("name", o.name);
+  visit("size", o.size, config::between(0, 16384));
+  visit("count", o.count, config::at_least(0));
+  visit("style", o.style);
+  visit("seed", o.seed, config::at_least(0));
+  visit("images", o.images);
+  visit("labels", o.labels);
+  visit("folder", o.folder);
+  visit("channels", o.channels, config::between(0, 3));
+  visit("train", o.train, config::at_least(0));
+  visit("valid", o.valid, config::at_least(0));
+  visit("test", o.test, config::at_least(0));
+  visit("transforms", o.transforms);
+  visit("download", o.download);
 }
 
 /// What find_digits() found.

@@ -24,9 +24,10 @@ struct GeneratedDigits {
   bool operator==(const GeneratedDigits&) const = default;
 };
 void visit_fields(auto& visit, GeneratedDigits& g) {
-  visit("count", g.count, config::between(1, 10'000'000))("size", g.size, config::between(8, 1024))(
-      "style", g.style, config::one_of({"printed", "written"}))("seed", g.seed,
-                                                                config::at_least(0));
+  visit("count", g.count, config::between(1, 10'000'000));
+  visit("size", g.size, config::between(8, 1024));
+  visit("style", g.style, config::one_of({"printed", "written"}));
+  visit("seed", g.seed, config::at_least(0));
 }
 
 struct DigitImages {

@@ -49,7 +49,7 @@ DigitsSource real(const fs::path& folder) {
 }
 
 DigitsSource drawn(const FindDigitsOptions& options, const std::string& why) {
-  return {format_count(options.count) + " drawn digits in the written style, because " + why,
+  return {format_count(options.count) + " generated digits in the written style, because " + why,
           generated_digits({.count = options.count, .style = "written", .seed = options.seed}),
           false};
 }
@@ -69,7 +69,7 @@ DigitsSource find_digits(const FindDigitsOptions& options) {
   } catch (const FormatError& error) {
     why = error.what();
   }
-  log::warning("real digits could not be downloaded, drawn ones are used: " + why);
+  log::warning("real digits could not be downloaded, generated ones are used: " + why);
   return drawn(options, "MNIST could not be downloaded");
 }
 

@@ -169,8 +169,8 @@ void write_bundle(const std::filesystem::path& path, BundleManifest manifest,
   if (const Problem problem = find_problem(manifest); problem.field) {
     throw ConfigError(kWrite, std::string(problem.field) + " " + problem.text);
   }
-  std::vector<NamedTensor>
-      host;  // hashed before they are written: the manifest stands in front of the data
+  // On the host, because they are hashed before they are written: the manifest precedes the data.
+  std::vector<NamedTensor> host;
   for (const auto& t : tensors)
     host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
   std::string text;

@@ -19,18 +19,26 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The rates and momenta of this step. A pure function of the plan, so nothing has to be saved or
-// restored.
+// Sets the rates and momenta of this step: a pure function of the plan, with no state to save.
 void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, FitContext& context) {
   const double factor = plan.schedule.factor(plan.step, steps);
   const auto momentum = plan.schedule.momentum(plan.step, steps);
   for (auto& group : optimizer.groups()) {
     group.lr = plan.rates[static_cast<size_t>(group.layer_group)] * factor;
-    if (momentum && group.momentum > 0)
-      group.momentum = *momentum;  // an optimizer without momentum stays so
+    // An optimizer made without momentum stays so.
+    if (momentum && group.momentum > 0) group.momentum = *momentum;
     context.lr = group.lr;
     context.momentum = group.momentum;
   }
+}
+
+LoaderOptions training_loader(const LearnerOptions& options) {
+  return {.batch = options.batch,
+          .shuffle = true,
+          .drop_last = options.drop_last,
+          .workers = options.workers,
+          .seed = options.seed,
+          .training = true};
 }
 
 }  // namespace
@@ -43,7 +51,7 @@ FitResult Learner::fit(int64_t epochs, FitOptions options) {
   plan.rates = options.lr ? options.lr->per_group(static_cast<int64_t>(groups))
                           : std::vector<double>(groups, p.base_rate());
   plan.schedule = options.schedule;
-  return start({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit");
+  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit");
 }
 
 FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
@@ -52,7 +60,8 @@ FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
   plan.epochs = epochs;
   plan.rates = options.max_lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
   plan.schedule = {.kind = "one_cycle", .one_cycle = options.shape};
-  return start({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit_one_cycle");
+  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks),
+                   "learner.fit_one_cycle");
 }
 
 bool Learner::can_resume() const { return parts("learner.can_resume").pending.has_value(); }
@@ -63,27 +72,30 @@ FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
     throw StateError("learner.resume", "without an unfinished fit",
                      "load a checkpoint that was saved inside a fit");
   }
-  return start(*p.pending, std::move(callbacks), "learner.resume");
+  return start_fit(*p.pending, std::move(callbacks), "learner.resume");
 }
 
-FitResult Learner::start(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call) {
-  Parts& p = *parts_;
-  const std::string where = call;
-  const FitPlan& plan = work.plan;
+void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) const {
   if (plan.epochs <= 0)
-    throw ConfigError(where, "epochs must be > 0, got " + std::to_string(plan.epochs));
+    throw ConfigError(call, "epochs must be > 0, got " + std::to_string(plan.epochs));
   plan.schedule.check();
-  const DatasetPtr& data = p.split(Split::train, call);
-  if (p.options.batch > data->size()) {
-    throw ConfigError(where, "batch " + std::to_string(p.options.batch) +
-                                 " is larger than the training split of " +
-                                 std::to_string(data->size()) + " samples; lower it");
+  const int64_t samples = split(Split::train, call.c_str())->size();
+  if (options.batch > samples) {
+    throw ConfigError(call, "batch " + std::to_string(options.batch) +
+                                " is larger than the training split of " + std::to_string(samples) +
+                                " samples; lower it");
   }
-  if (!p.model.has_forward() && !p.options.task) {
-    throw StateError(where, "without forward(Tensor) -> Tensor",
+  if (!model.has_forward() && !options.task) {
+    throw StateError(call, "without forward(Tensor) -> Tensor",
                      "give LearnerOptions::task for such a model");
   }
-  if (p.model.device() != p.device) p.model.to(p.device);  // left on the host by a compaction
+}
+
+FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks,
+                             const char* call) {
+  Parts& p = *parts_;
+  p.check_fit(work.plan, call);
+  if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.ensure_optimizer().prepare();
 
   Run run{.plan = std::move(work.plan),
@@ -91,20 +103,15 @@ FitResult Learner::start(Unfinished work, std::vector<CallbackPtr> callbacks, co
           .context = {.learner = *this}};
   run.callbacks.insert(run.callbacks.end(), callbacks.begin(), callbacks.end());
   if (p.progress) run.callbacks.push_back(p.progress);
-  run.loader = std::make_unique<Loader>(data, LoaderOptions{.batch = p.options.batch,
-                                                            .shuffle = true,
-                                                            .drop_last = p.options.drop_last,
-                                                            .workers = p.options.workers,
-                                                            .seed = p.options.seed,
-                                                            .training = true});
+  run.loader = std::make_unique<Loader>(p.data.train, training_loader(p.options));
   restore(work.callbacks, run.callbacks);
   run.snapshot.prepare(p.model, p.device);
   run.meter.prepare(p.device);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
-  return this->run(run);
+  return run_fit(run);
 }
 
-FitResult Learner::run(Run& run) {
+FitResult Learner::run_fit(Run& run) {
   Parts& p = *parts_;
   const RunningScope running(p);
   p.run = &run;
@@ -115,15 +122,7 @@ FitResult Learner::run(Run& run) {
   const auto started = Clock::now();
   const int64_t first_step = run.plan.step;
   try {
-    run.allows(&Callback::before_fit, Action::stop_fit);
-    while (run.plan.epoch < run.plan.epochs && run.action < Action::stop_fit) {
-      train_epoch(run);
-      if (run.interrupted)
-        break;  // mid-epoch: no row, the checkpoint of an interrupted run goes on from here
-      validate_epoch(run);
-      close_epoch(run);
-    }
-    notify(run.callbacks, &Callback::after_fit, c);
+    run_epochs(run);
   } catch (...) {
     abandon(run);
     throw;
@@ -137,10 +136,21 @@ FitResult Learner::run(Run& run) {
   run.result.epochs = run.plan.rows;
   run.result.steps = run.plan.step - first_step;
   run.result.seconds = seconds_since(started);
-  run.result.reason = run.interrupted                    ? StopReason::interrupted
-                      : run.plan.epoch < run.plan.epochs ? StopReason::callback
-                                                         : StopReason::finished;
+  run.result.reason = run.interrupted       ? StopReason::interrupted
+                      : run.plan.finished() ? StopReason::finished
+                                            : StopReason::callback;
   return run.result;
+}
+
+void Learner::run_epochs(Run& run) {
+  run.allows(&Callback::before_fit, Action::stop_fit);
+  while (!run.plan.finished() && run.action < Action::stop_fit) {
+    train_epoch(run);
+    if (run.interrupted) break;  // inside the epoch, where resume() continues: it gets no row
+    validate_epoch(run);
+    close_epoch(run);
+  }
+  notify(run.callbacks, &Callback::after_fit, run.context);
 }
 
 void Learner::train_epoch(Run& run) {
@@ -238,7 +248,7 @@ void Learner::validate_epoch(Run& run) {
   run.allows(&Callback::after_validate, Action::stop_epoch);
 }
 
-// From here on the epoch counts as whole, also for a checkpoint that a callback saves now.
+// Counts the epoch before after_epoch, so that a checkpoint saved there begins with the next one.
 void Learner::close_epoch(Run& run) {
   Parts& p = *parts_;
   ++p.epochs_done;
@@ -252,8 +262,8 @@ void Learner::close_epoch(Run& run) {
   run.plan.rows.back() = p.history.back() = run.context.row;  // with columns that callbacks added
 }
 
-// Leaves the Learner as it was before the failed step, and nothing of that step; the caller
-// rethrows. resume() does the step again.
+// Restores the Learner to its state before the failed step, which resume() repeats. Called inside
+// the handler; the caller rethrows.
 void Learner::abandon(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;

@@ -141,8 +141,9 @@ class Learner final : public Accountable, private Trainee {
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running
-  FitResult start(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call);
-  FitResult run(Run& run);
+  FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call);
+  FitResult run_fit(Run& run);
+  void run_epochs(Run& run);
   void train_epoch(Run& run);
   bool next_batch(Run& run);
   void train_batch(Run& run);

@@ -66,6 +66,8 @@ struct Learner::Parts {
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
+  /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
+  void check_fit(const FitPlan& plan, const std::string& call) const;
   /// Moves a host batch to the model's device and notes its labels for check_output(). Throws
   /// DeviceError for a batch of another device.
   [[nodiscard]] Batch to_device(const Batch& batch);
@@ -82,6 +84,8 @@ struct Learner::Parts {
   /// Stores the position of a stopped fit, for save() and resume().
   void keep_position(const Run& fit);
   [[nodiscard]] TrainState train_state() const;
+  /// Takes over the progress of a checkpoint; tensors and callbacks are not touched.
+  void set_progress(TrainState state);
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
 };
 

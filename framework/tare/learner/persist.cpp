@@ -42,6 +42,19 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
   return metrics;
 }
 
+void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const Model& model,
+                bool strict, const std::string& path) {
+  const auto match = checkpoint::compare(model.state(), loaded.model);
+  if (strict && !match.complete()) {
+    throw FormatError("learner.load", path, "model",
+                      match.str() + "; strict = false takes what fits");
+  }
+  if (state.plan && state.plan->rates.size() != model.layer_groups().size()) {
+    throw FormatError("learner.load", path, "state.fit.rates",
+                      "is for another number of layer groups");
+  }
+}
+
 }  // namespace
 
 TrainState Learner::Parts::train_state() const {
@@ -57,6 +70,13 @@ TrainState Learner::Parts::train_state() const {
     state.callbacks = states_of(options.callbacks);
   }
   return state;
+}
+
+void Learner::Parts::set_progress(TrainState state) {
+  epochs_done = state.epochs_done;
+  saves = state.saves;
+  history = std::move(state.history);
+  if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
 }
 
 void Learner::save(const std::string& name) {
@@ -77,16 +97,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
   TrainState state = train_state_from_json(loaded.state, path);
-  const auto targets = p.model.state();
-  const auto match = checkpoint::compare(targets, loaded.model);
-  if (options.strict && !match.complete()) {
-    throw FormatError("learner.load", path.string(), "model",
-                      match.str() + "; strict = false takes what fits");
-  }
-  if (state.plan && state.plan->rates.size() != p.model.layer_groups().size()) {
-    throw FormatError("learner.load", path.string(), "state.fit.rates",
-                      "is for another number of layer groups");
-  }
+  check_fits(loaded, state, p.model, options.strict, path.string());
 
   // From here on only a callback or the optimizer can refuse, before anything has changed.
   if (options.with_opt) restore(state.callbacks, p.options.callbacks);
@@ -98,17 +109,14 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   if (options.purge) report.purged = purge({.clear_opt = !options.with_opt});
   if (!report.optimizer_loaded && p.optimizer) p.optimizer->clear();
   const auto copied =
-      checkpoint::copy_into(targets, loaded.model, options.strict, "learner.load", path);
+      checkpoint::copy_into(p.model.state(), loaded.model, options.strict, "learner.load", path);
   report.fresh = copied.fresh;
   report.ignored = copied.ignored;
   p.pending.reset();
   if (!options.with_opt) return report;
 
   set_rng_state(p.device, loaded.extra);
-  p.epochs_done = state.epochs_done;
-  p.saves = state.saves;
-  p.history = std::move(state.history);
-  if (state.plan) p.pending = {std::move(*state.plan), std::move(state.callbacks)};
+  p.set_progress(std::move(state));
   report.resumable = p.pending.has_value();
   return report;
 }

@@ -144,8 +144,8 @@ class HostAllocator final : public c10::Allocator {
 };
 
 HostAllocator& allocator() {
-  static auto* const instance =
-      new HostAllocator;  // never destroyed: static tensors outlive it otherwise
+  // Never deleted: static tensors would outlive it.
+  static auto* const instance = new HostAllocator;
   return *instance;
 }
 

@@ -25,8 +25,7 @@ Tensor count_in_top_5(const Tensor& output, const Tensor& target) {
 
 struct Kind {
   const char* name;
-  int64_t
-      classes;  // the least number of classes; 0: output and target are values of the same shape
+  int64_t classes;  // at least; 0: output and target are values of the same shape
   Tensor (*sum)(const Tensor& output, const Tensor& target);
   double (*finish)(double mean);
 };

@@ -87,7 +87,7 @@ class Runner {
     if (report_.reason == StopReason::finished) remove_autosaves(folder_);
   }
 
-  // Classes and sample shape that the recipe leaves open are those of its data.
+  // A sample shape that the recipe does not give is that of its data.
   [[nodiscard]] Model make_model() {
     const auto data = datasets::make(recipe_.data);
     report_.data = data.description;
@@ -144,7 +144,7 @@ class Runner {
     learner.destroy();
   }
 
-  // Where the checkpoint was saved inside a fit, its phase loads it, once all else is as it was.
+  // A checkpoint saved inside a fit is loaded by its phase, after the phase is set up as before.
   void go_on(Learner& learner) {
     restore(from_->callbacks, {position_});
     report_.resumed_from = from_->name;
@@ -170,18 +170,10 @@ class Runner {
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    const bool under_way = std::exchange(under_way_, false);
     PhaseReport result{.name = phase.name.empty() ? "phase " + std::to_string(index) : phase.name};
     const auto start = Clock::now();
     Experiment stage(result.name, learner, {.out = options_.out});
-    if (!under_way) prepare_weights(learner, phase);
-    freeze(learner, phase);
-    auto data = datasets::make(data_of(phase));
-    check_data(data.splits, batch_of(phase));
-    if (options_.out) *options_.out << data.description << '\n';
-    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
-    const FitResult fit =
-        under_way ? resume(learner, result.name) : train(learner, phase, result.name);
+    const FitResult fit = fit_phase(stage, learner, phase, result.name);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     if (fit.reason == StopReason::interrupted) {
@@ -201,6 +193,19 @@ class Runner {
     if (!interrupt_requested()) return;  // between two phases
     report_.reason = StopReason::interrupted;
     clear_interrupt();
+  }
+
+  // Sets up the phase's weights, frozen layers and data, then trains or resumes it.
+  FitResult fit_phase(Experiment& stage, Learner& learner, const PhaseOptions& phase,
+                      const std::string& name) {
+    const bool under_way = std::exchange(under_way_, false);
+    if (!under_way) prepare_weights(learner, phase);
+    freeze(learner, phase);
+    auto data = datasets::make(data_of(phase));
+    check_data(data.splits, batch_of(phase));
+    if (options_.out) *options_.out << data.description << '\n';
+    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
+    return under_way ? resume(learner, name) : train(learner, phase, name);
   }
 
   void autosave(Learner& learner) {
@@ -257,8 +262,7 @@ class Runner {
                   << format_bytes(phase.residual_bytes) << "\n\n";
   }
 
-  // Both work on the data that the model was last trained on: the bundle takes its transforms and
-  // labels from there.
+  // Both use the data of the last phase, which also gives the bundle its transforms and labels.
   void test_and_export(Learner& learner) {
     if (!recipe_.test && recipe_.export_to.empty()) return;
     const PhaseOptions& last = recipe_.phases.back();
