@@ -75,7 +75,7 @@ TEST_F(Datasets, WithoutFilesAndNetworkDigitsAreDrawnAndItSaysSo) {
     const DigitsSource source = find_digits({.download = download, .count = 50, .seed = 3});
     EXPECT_FALSE(source.real);
     EXPECT_THAT(source.description,
-                AllOf(HasSubstr("50 drawn"), HasSubstr("written"), HasSubstr("because")));
+                AllOf(HasSubstr("50 generated"), HasSubstr("written"), HasSubstr("because")));
     EXPECT_TRUE(at::equal(source.data->targets(),
                           generate_digits({.count = 50, .style = "written", .seed = 3}).labels));
   }
@@ -91,7 +91,7 @@ TEST_F(Datasets, SplitsAndDescribesAndTestsOnValidWhereThereIsNoTest) {
   EXPECT_EQ(named.splits.valid->size(), 40);
   EXPECT_EQ(named.splits.test, named.splits.valid);
   EXPECT_THAT(named.description,
-              AllOf(HasSubstr("200 drawn"), HasSubstr("written"), HasSubstr("train 160"),
+              AllOf(HasSubstr("200 generated"), HasSubstr("written"), HasSubstr("train 160"),
                     HasSubstr("valid 40"), HasSubstr("test = valid")));
   const datasets::Named three = datasets::make(
       {.name = "generated_digits", .count = 200, .train = 100, .valid = 50, .test = 50});

@@ -83,9 +83,7 @@ Found folder(const DataOptions& o) {
 
 const std::vector<Maker>& makers() {
   static const std::vector<Maker> all{
-      {{"digits",
-        "handwritten digits: MNIST's test set where it is found or can be downloaded, else generated "
-        "ones"},
+      {{"digits", "handwritten digits: MNIST's test set, found or downloaded, else generated ones"},
        {"download"},
        digits},
       {{"generated_digits", "digits drawn from strokes, in a printed or a written style, any size"},
