@@ -23,8 +23,8 @@ class Error : public std::runtime_error {
 /// Where a configuration value came from: a file position or a command-line override.
 struct Source {
   std::string file;    ///< path, or "command line"; empty for values set in code
-  int64_t line = 0;    ///< from 1; 0 where there is none
-  int64_t column = 0;  ///< from 1; 0 where there is none
+  int64_t line = 0;    ///< from 1; 0: none
+  int64_t column = 0;  ///< from 1; 0: none
 
   /// "file:line:column", without the parts that are not known.
   [[nodiscard]] std::string str() const;

@@ -20,7 +20,7 @@ namespace tare {
 /// What a callback asks of the loop, from weak to strong. All callbacks are asked; the strongest
 /// answer counts.
 enum class Action {
-  proceed,     ///< go on
+  proceed,
   skip,        ///< leave out what comes next; each event of Callback says what that is
   stop_epoch,  ///< end training in this epoch; validation and after_epoch still run
   stop_fit,    ///< end the fit as soon as this step is whole

@@ -16,7 +16,8 @@ struct Monitor {
   std::optional<bool> lower_is_better{};
   double min_delta = 0;  ///< a smaller change is no improvement, >= 0
 
-  /// The column's value in `row`. Throws ConfigError, listing the columns, if there is no such one.
+  /// The column's value in `row`. Throws ConfigError, listing the columns, if there is none of that
+  /// name.
   [[nodiscard]] double value(const EpochRow& row) const;
   /// Whether `value` beats `best` by more than min_delta. NaN never does.
   [[nodiscard]] bool improves(double value, std::optional<double> best) const;

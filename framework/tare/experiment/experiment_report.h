@@ -61,8 +61,8 @@ struct ExperimentReport {
   bool enabled = true;                  ///< false: nothing was measured, all below is empty
   double seconds = 0;                   ///< from construction until finish() began
   std::vector<DeviceReport> devices{};  ///< the host first
-  std::vector<ReleasedObject>
-      released{};                   ///< attended objects in order, then owned ones in reverse
+  /// Attended objects in order, then owned ones in reverse.
+  std::vector<ReleasedObject> released{};
   std::vector<std::string> kept{};  ///< names given to keep()
   std::vector<LeakReport> leaks{};
 

@@ -21,8 +21,7 @@
 
 namespace tare {
 
-/// What one training step computes: the loss to go backward from (scalar) and the output the
-/// metrics see.
+/// What a Task's step returns: the scalar loss to differentiate, and the output for the metrics.
 struct StepResult {
   at::Tensor loss{};
   at::Tensor output{};

@@ -36,8 +36,8 @@ struct Loss : std::variant<std::string, LossFunction> {
 struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function
   LossFunction mean{};  ///< -> scalar
-  LossFunction
-      per_sample{};  ///< -> [batch]: mean over each sample's elements; empty for a function
+  /// -> [batch]: the mean over each sample's elements; empty for a function.
+  LossFunction per_sample{};
   std::function<at::Tensor(const at::Tensor& output)> activation{};  ///< identity for a function
   std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
 };

@@ -59,8 +59,8 @@ class Model {
   /// Takes a module holder. Its `forward(Tensor) -> Tensor` becomes the model's forward; without
   /// one, training needs a Task (learner/options.h). `groups`: from input to output; empty: one
   /// group for each child that has parameters.
-  template <ModuleHolderLike H>                         // implicit: any holder is a model
-  Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT(google-explicit-constructor)
+  template <ModuleHolderLike H>
+  Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT: implicit, any holder is a model
       : Model(holder.is_empty() ? nullptr : holder.ptr(), forward_of(holder), std::move(groups)) {}
 
   /// Takes a module and its forward, which may be empty. Throws ConfigError if a group member names
