@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "tare/base/immortal.h"
+
 namespace tare::io {
 
 namespace {
@@ -63,7 +65,7 @@ struct Current {
 
 /// Never destroyed: files may close while the process exits.
 Current& current() {
-  static Current* const instance = new Current;
+  static Immortal<Current> instance;
   return *instance;
 }
 

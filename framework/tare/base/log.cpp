@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/immortal.h"
 
 namespace tare::log {
 
@@ -45,6 +46,13 @@ struct Logger {
     sink.set_pattern("%v");
     sink.flush_on(spdlog::level::debug);
     set(Level::info);
+    const char* wanted = std::getenv("TARE_LOG");
+    if (wanted == nullptr) return;
+    try {
+      set(parse_level(wanted));
+    } catch (const ConfigError& error) {
+      write(spdlog::level::warn, "[tare] warning: TARE_LOG: ", error.what());
+    }
   }
   Level set(Level wanted) {
     sink.set_level(native(wanted));
@@ -60,17 +68,7 @@ struct Logger {
 
 /// Never destroyed, so that a destructor at exit may still log.
 Logger& logger() {
-  static Logger* const instance = [] {
-    auto* made = new Logger;
-    const char* wanted = std::getenv("TARE_LOG");
-    if (wanted == nullptr) return made;
-    try {
-      made->set(parse_level(wanted));
-    } catch (const ConfigError& error) {
-      made->write(spdlog::level::warn, "[tare] warning: TARE_LOG: ", error.what());
-    }
-    return made;
-  }();
+  static Immortal<Logger> instance;
   return *instance;
 }
 

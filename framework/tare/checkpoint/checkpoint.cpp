@@ -121,7 +121,7 @@ fs::path checked_folder(const fs::path& path) {
     throw FormatError(kLoad, path.string(), "",
                       "is a partial checkpoint of a save that did not end; load another one");
   }
-  const fs::path folder = io::current_directory(path);
+  fs::path folder = io::current_directory(path);
   std::error_code error;
   const auto status = fs::status(folder, error);
   if (!fs::exists(status)) throw IoError(kLoad, path.string(), ENOENT);

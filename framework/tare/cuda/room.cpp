@@ -2,6 +2,7 @@
 
 #include <c10/cuda/CUDAFunctions.h>
 
+#include "tare/base/immortal.h"
 #include "tare/cuda/cuda_backend.h"
 
 extern "C" __attribute__((visibility("default"))) int tare_open_room(
@@ -9,7 +10,7 @@ extern "C" __attribute__((visibility("default"))) int tare_open_room(
   using tare::cuda::Shared;
   if (version != tare::memory::kRoomVersion) return tare::memory::kRoomVersion;
   // Never deleted: the allocator keeps a callback into it until the process ends.
-  static auto* const shared = new Shared(services);
+  static tare::Immortal<Shared> shared(services);
   for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i)
     services.add_backend(tare::cuda::make_cuda_backend(i, *shared));
   return tare::memory::kRoomVersion;

@@ -1,12 +1,13 @@
 #include "tare/memory/accountable.h"
 
 #include "tare/base/bytes.h"
+#include "tare/base/immortal.h"
 
 namespace tare {
 namespace {
 
 std::vector<const Accountable*>& registry() {
-  static auto* const list = new std::vector<const Accountable*>;  // outlives static Accountables
+  static Immortal<std::vector<const Accountable*>> list;  // outlives static Accountables
   return *list;
 }
 

@@ -1,6 +1,7 @@
 #include "tare/memory/backend.h"
 
 #include "tare/base/error.h"
+#include "tare/base/immortal.h"
 #include "tare/memory/host_backend.h"
 
 namespace tare::memory {
@@ -8,12 +9,15 @@ namespace {
 
 using Backends = std::vector<std::unique_ptr<DeviceBackend>>;
 
+Backends with_host() {
+  Backends list;
+  list.push_back(make_host_backend());
+  return list;
+}
+
+/// Never destroyed: guards in static objects may still ask.
 Backends& backends() {
-  static auto* const list = [] {
-    auto* made = new Backends;  // never destroyed: guards in static objects may still ask
-    made->push_back(make_host_backend());
-    return made;
-  }();
+  static Immortal<Backends> list(with_host());
   return *list;
 }
 

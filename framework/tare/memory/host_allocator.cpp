@@ -7,10 +7,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "tare/base/error.h"
+#include "tare/base/immortal.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 
@@ -101,6 +103,8 @@ constinit Book book;
                     budget == kNoBudget ? std::nullopt : std::optional(budget), std::move(advice));
 }
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc, cppcoreguidelines-owning-memory): this is the allocator.
+
 // malloc and an own alignment instead of posix_memalign: that one bypasses glibc's per-thread
 // cache.
 Header* make_block(size_t bytes) {
@@ -108,9 +112,12 @@ Header* make_block(size_t bytes) {
   if (bytes > static_cast<size_t>(kNoBudget) - room) return nullptr;
   void* const raw = std::malloc(bytes + room);
   if (!raw) return nullptr;
-  const auto address = (reinterpret_cast<uintptr_t>(raw) + kAlignment - 1) & ~(kAlignment - 1);
-  return new (reinterpret_cast<void*>(address))
-      Header{.raw = raw, .bytes = static_cast<int64_t>(bytes), .phase = current_phase()};
+  void* place = raw;
+  size_t space = bytes + room;
+  std::align(kAlignment, bytes + sizeof(Header), place, space);
+  return std::construct_at(
+      static_cast<Header*>(place),
+      Header{.raw = raw, .bytes = static_cast<int64_t>(bytes), .phase = current_phase()});
 }
 
 void release(void* data) {
@@ -143,9 +150,10 @@ class HostAllocator final : public c10::Allocator {
   }
 };
 
+// NOLINTEND(cppcoreguidelines-no-malloc, cppcoreguidelines-owning-memory)
+
 HostAllocator& allocator() {
-  // Never deleted: static tensors would outlive it.
-  static auto* const instance = new HostAllocator;
+  static Immortal<HostAllocator> instance;  // static tensors may be freed after everything else
   return *instance;
 }
 

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "tare/base/error.h"
+#include "tare/base/immortal.h"
 #include "tare/base/log.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/phase.h"
@@ -101,7 +102,7 @@ std::string load_room() {
   const auto open = reinterpret_cast<memory::OpenRoom>(dlsym(room, memory::kOpenRoomName));
   if (!open) return std::string(kRoomFile) + " is no room";
   if (!at::detail::getCUDAHooks().hasCUDA()) return "LibTorch sees no CUDA device";
-  static auto* const services = new Services;
+  static Immortal<Services> services;
   if (open(memory::kRoomVersion, *services) != memory::kRoomVersion)
     return std::string(kRoomFile) + " is of another version of Tare";
   return {};

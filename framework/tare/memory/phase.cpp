@@ -6,6 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "tare/base/immortal.h"
+
 namespace tare::memory {
 namespace {
 
@@ -21,7 +23,7 @@ struct UserPhases {
 };
 
 UserPhases& user_phases() {
-  static auto* const phases = new UserPhases;
+  static Immortal<UserPhases> phases;
   return *phases;
 }
 

@@ -82,7 +82,7 @@ ResolvedLoss resolve_name(const std::string& name) {
     return loss(o, t, at::Reduction::Sum).div(o.size(0));
   };
   const LossFunction per_sample = [loss, by_batch](const Tensor& o, const Tensor& t) {
-    const Tensor each = loss(o, t, at::Reduction::None);
+    Tensor each = loss(o, t, at::Reduction::None);
     if (each.dim() < 2) return each;
     return by_batch ? each.flatten(1).sum(1) : each.flatten(1).mean(1);
   };
@@ -106,6 +106,7 @@ ResolvedLoss resolve(const Loss& loss) {
 
 std::vector<std::string> loss_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kKinds));
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }
