@@ -12,15 +12,10 @@
 #include <functional>
 #include <string>
 
+#include "support/sanitized.h"
 #include "tare/base/error.h"
 
 namespace tare::testing {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;  // sanitizers take memory and time of their own
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 inline constexpr double kMaxRefusalSeconds = kSanitized ? 2 : 0.1;  ///< CPU time
 inline constexpr rlim_t kMaxRefusalBytes = rlim_t{64} << 20;  ///< of address space, used or not
