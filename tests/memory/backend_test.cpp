@@ -95,6 +95,15 @@ TEST(Cgroup, ReadsVersionOne) {
   EXPECT_EQ(cgroup_memory(root.path())->used_bytes, 600);
 }
 
+TEST(Cgroup, NeverUsesLessThanNothing) {
+  const TempDir root;
+  write_file(root, "proc/self/cgroup", "5:memory:/\n");
+  write_file(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write_file(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "700\n");
+  write_file(root, "sys/fs/cgroup/memory/memory.stat", "total_inactive_file 800\n");
+  EXPECT_EQ(cgroup_memory(root.path())->used_bytes, 0);
+}
+
 TEST(Cgroup, BoundsTheMachinesMemory) {
   const TempDir root;
   write_file(root, "proc/meminfo", "MemTotal:  8 kB\nMemFree: 1 kB\nMemAvailable:  4 kB\n");

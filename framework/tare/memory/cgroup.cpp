@@ -1,5 +1,6 @@
 #include "tare/memory/cgroup.h"
 
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -96,7 +97,8 @@ std::optional<CgroupMemory> memory_of(const Group& group) {
       two_numbers(group.folder / (two ? "memory.current" : "memory.usage_in_bytes")).first;
   const auto droppable =
       field_of(group.folder / "memory.stat", two ? "inactive_file" : "total_inactive_file");
-  return CgroupMemory{*limit, used.value_or(0) - droppable};
+  // The two files are not read at the same moment, and the second one lags.
+  return CgroupMemory{*limit, std::max<int64_t>(0, used.value_or(0) - droppable)};
 }
 
 }  // namespace
