@@ -69,5 +69,9 @@ int main() {
     for (int i = 0; i < 10; ++i) ten.push_back(std::make_shared<Empty>());
     by_learner(set, ten, "constant");
   });
+  count("log", [](const DatasetPtr& set) {
+    const memory::EventLog log;
+    by_learner(set, {}, "constant");
+  });
   count("again", by_hand);  // the same as the first: the control
 }

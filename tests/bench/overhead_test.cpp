@@ -13,6 +13,7 @@ namespace {
 constexpr double kSteps = 100;        // many - few, see overhead.cpp
 constexpr double kBare = 1.01;        // Learner without callbacks over the hand-written loop
 constexpr double kFull = 1.05;        // with recorder and one-cycle schedule
+constexpr double kLog = 1.02;         // with every allocation and free recorded, over without
 constexpr double kPerEvent = 100;     // instructions of an empty callback's event
 constexpr double kEventsPerStep = 6;  // before_batch to after_batch
 constexpr double kCallbacks = 10;
@@ -64,6 +65,10 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
   EXPECT_LE(bare / hand, kBare);
   EXPECT_LE(full / hand, kFull);
   EXPECT_LE(event, kPerEvent);
+  const double log = per_step("log");
+  std::printf("with an event log %.0f (%.4f)\n", log, log / bare);
+  EXPECT_GT(log, bare) << "events were recorded";
+  EXPECT_LE(log / bare, kLog);
 }
 
 }  // namespace

@@ -57,6 +57,14 @@ TEST(Cli, RunsARecipePredictsAndInspects) {
   EXPECT_EQ(predict.status, 4) << predict.err;
 }
 
+TEST(Cli, WritesAMemoryTrace) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--memory-trace", "trace"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.out.find("events in trace/timeline.csv"), std::string::npos) << run.out;
+  EXPECT_TRUE(std::filesystem::exists(recipe.folder / "trace/timeline.csv"));
+}
+
 TEST(Cli, ExitCodesTellTheCause) {
   const Recipe recipe;
   EXPECT_EQ(recipe.run({"batchh=3"}).status, 2);

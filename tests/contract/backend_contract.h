@@ -17,6 +17,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/event_log.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 
@@ -166,10 +167,34 @@ TYPED_TEST_P(BackendContract, ListsLiveBlocksByBirth) {
   EXPECT_EQ(this->backend_->sequence(), mark + 3);
 }
 
+TYPED_TEST_P(BackendContract, RecordsAllocationsAndFrees) {
+  const auto old = this->take(1);
+  const EventLog log({.device = TypeParam::device(), .capacity = 16});
+  auto held = this->take(2);
+  {
+    const Phase phase(PhaseKind::step);
+    this->touch(3);
+    held.reset();
+  }
+  const auto history = log.history();
+  EXPECT_EQ(history.device, TypeParam::device());
+  EXPECT_EQ(history.dropped, 0U);
+  ASSERT_EQ(history.events.size(), 4U);
+  EXPECT_EQ(history.events[0].bytes, 2_MiB);
+  EXPECT_EQ(history.events[1].bytes, 3_MiB);
+  EXPECT_EQ(history.events[1].block, history.events[2].block);
+  EXPECT_EQ(history.events[3].kind, EventKind::free);
+  EXPECT_EQ(history.events[3].block, history.events[0].block);
+  EXPECT_EQ(phase_name(history.events[3].phase), "step");
+  EXPECT_EQ(phase_name(history.events[3].allocated_in), "none");
+  EXPECT_EQ(peak_of(history).bytes, bytes_at_start(history) + 5_MiB);
+  EXPECT_EQ(alive_after(history, 0).size(), history.alive.size());
+}
+
 REGISTER_TYPED_TEST_SUITE_P(BackendContract, SaysWhatItIs, CountsAllocationsAndBlocks,
                             KnowsTheMemoryOfTheMachine, GivesUtilisationAsAShareOrNot,
                             MeasuresNestedPeaks, MeasuresOverlappingPeaks, RefusesAboveTheBudget,
                             RejectsANegativeBudget, ReclaimsCachesAndLeavesLiveTensors,
-                            ListsLiveBlocksByBirth);
+                            ListsLiveBlocksByBirth, RecordsAllocationsAndFrees);
 
 }  // namespace tare::memory

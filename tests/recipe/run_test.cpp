@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "recipe/tiny.h"
+#include "tare/base/error.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
@@ -84,6 +87,46 @@ TEST(Run, StopsAfterAStepWhenAsked) {
   EXPECT_EQ(report.phases.size(), 1U);
   EXPECT_EQ(report.phases[0].residual_bytes, 0);
   EXPECT_FALSE(interrupt_requested());
+}
+
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Run, WritesAMemoryTrace) {
+  const TempDir folder, traces;
+  std::ostringstream out;
+  RecipeOptions recipe = tiny(folder);
+  (void)run_recipe(recipe);  // fills the library's caches
+  const int64_t before = tracked();
+  const RunReport report = run_recipe(recipe, {.out = &out, .memory_trace = traces / "trace"});
+  const auto lines = lines_of(traces / "trace/timeline.csv");
+  ASSERT_GT(lines.size(), 1000U);
+  EXPECT_EQ(lines[1], "0,start,0," + std::to_string(before) + ",0,none,none");
+  for (const char* phase : {"data", "forward", "backward", "validate", "save", "purge"}) {
+    const std::string field = std::string(",") + phase + ',';
+    EXPECT_TRUE(std::ranges::any_of(lines, [&](const auto& l) { return l.find(field) != l.npos; }))
+        << phase;
+  }
+  EXPECT_NE(out.str().find(" events in "), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find(", 0 older ones dropped; recording took "), std::string::npos);
+}
+
+TEST(Run, WritesTheMemoryTraceOfARunThatFails) {
+  const TempDir folder, traces;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases[0].lr = 1e30;
+  EXPECT_THROW((void)run_recipe(recipe, {.memory_trace = traces.path()}), DivergedError);
+  EXPECT_GT(lines_of(traces / "timeline.csv").size(), 100U);
+}
+
+TEST(Run, RefusesAMemoryTraceWhereNoneCanBeWritten) {
+  const TempDir folder;
+  EXPECT_THROW((void)run_recipe(tiny(folder), {.memory_trace = folder / "absent/trace"}), IoError);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(Run, PrintsTablesAndReports) {

@@ -28,9 +28,10 @@ int run_command(const Arguments& arguments) {
   if (arguments.has("json")) io::check_writable(arguments.get("json"));
   init();
   const InterruptScope interrupts;
-  const RunReport report = run_recipe(
-      recipe,
-      {.out = &std::cout, .resume = resume_of(arguments), .dry_run = arguments.has("dry-run")});
+  const RunReport report = run_recipe(recipe, {.out = &std::cout,
+                                               .resume = resume_of(arguments),
+                                               .dry_run = arguments.has("dry-run"),
+                                               .memory_trace = arguments.get("memory-trace")});
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");

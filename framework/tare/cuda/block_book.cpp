@@ -13,10 +13,19 @@ void BlockBook::note(const TraceEntry& entry) {
     const memory::LiveBlock live{reinterpret_cast<const void*>(address),
                                  static_cast<int64_t>(entry.size_), ++births_,
                                  services_.current_phase()};
-    blocks_.insert_or_assign(address, Block{live, entry.device_});
+    const auto [at, added] = blocks_.insert_or_assign(address, Block{live, entry.device_});
+    record(memory::EventKind::allocation, at->second);
   } else if (entry.action_ == TraceEntry::FREE_REQUESTED) {
-    blocks_.erase(address);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return;
+    record(memory::EventKind::free, found->second);
+    blocks_.erase(found);
   }
+}
+
+void BlockBook::record(memory::EventKind kind, const Block& block) {
+  const auto open = rings_.find(block.device);
+  if (open != rings_.end()) open->second.note(kind, block.live, services_.current_phase());
 }
 
 uint64_t BlockBook::sequence() const {
@@ -26,14 +35,38 @@ uint64_t BlockBook::sequence() const {
 
 std::vector<memory::LiveBlock> BlockBook::live_blocks(c10::DeviceIndex device,
                                                       uint64_t born_after) const {
+  const std::lock_guard lock(mutex_);
+  return list(device, born_after);
+}
+
+std::vector<memory::LiveBlock> BlockBook::list(c10::DeviceIndex device, uint64_t born_after) const {
   std::vector<memory::LiveBlock> blocks;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [address, block] : blocks_)
-      if (block.device == device && block.live.sequence > born_after) blocks.push_back(block.live);
-  }
+  for (const auto& [address, block] : blocks_)
+    if (block.device == device && block.live.sequence > born_after) blocks.push_back(block.live);
   std::ranges::sort(blocks, {}, &memory::LiveBlock::sequence);
   return blocks;
+}
+
+void BlockBook::open_ring(c10::DeviceIndex device, memory::EventRing& ring) {
+  const std::lock_guard lock(mutex_);
+  rings_[device].open(ring);
+}
+
+void BlockBook::close_ring(c10::DeviceIndex device, memory::EventRing& ring) {
+  const std::lock_guard lock(mutex_);
+  auto& open = rings_[device];
+  open.close(ring);
+  if (!open.any()) rings_.erase(device);
+}
+
+memory::EventHistory BlockBook::history(c10::DeviceIndex device,
+                                        const memory::EventRing& ring) const {
+  memory::EventHistory history;
+  history.events.reserve(ring.capacity());
+  const std::lock_guard lock(mutex_);
+  ring.copy_to(history);
+  history.alive = list(device, 0);
+  return history;
 }
 
 }  // namespace tare::cuda

@@ -5,10 +5,12 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "tare/memory/event_ring.h"
 #include "tare/memory/room.h"
 
 namespace tare::cuda {
@@ -23,6 +25,10 @@ class BlockBook {
   [[nodiscard]] uint64_t sequence() const;
   [[nodiscard]] std::vector<memory::LiveBlock> live_blocks(c10::DeviceIndex device,
                                                            uint64_t born_after) const;
+  void open_ring(c10::DeviceIndex device, memory::EventRing& ring);
+  void close_ring(c10::DeviceIndex device, memory::EventRing& ring);
+  [[nodiscard]] memory::EventHistory history(c10::DeviceIndex device,
+                                             const memory::EventRing& ring) const;
 
  private:
   struct Block {
@@ -30,11 +36,17 @@ class BlockBook {
     c10::DeviceIndex device;
   };
 
+  /// The lock must be held.
+  [[nodiscard]] std::vector<memory::LiveBlock> list(c10::DeviceIndex device,
+                                                    uint64_t born_after) const;
+  void record(memory::EventKind kind, const Block& block);
+
   const memory::HostServices& services_;
   mutable std::mutex mutex_;
   // Addresses are unique over all devices (unified addressing).
   std::unordered_map<uintptr_t, Block> blocks_;
   uint64_t births_ = 0;
+  std::map<c10::DeviceIndex, memory::OpenRings> rings_;
 };
 
 }  // namespace tare::cuda

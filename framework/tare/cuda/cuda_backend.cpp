@@ -106,6 +106,17 @@ class CudaBackend final : public memory::DeviceBackend {
     return shared_.book.live_blocks(index_, born_after);
   }
 
+  void open_ring(memory::EventRing& ring) override {
+    start(shared_);
+    shared_.book.open_ring(index_, ring);
+  }
+  void close_ring(memory::EventRing& ring) override { shared_.book.close_ring(index_, ring); }
+  memory::EventHistory history(const memory::EventRing& ring) const override {
+    auto history = shared_.book.history(index_, ring);
+    history.device = device();
+    return history;
+  }
+
   void open_peak(memory::PeakRecord& record) override {
     const std::lock_guard lock(mutex_);
     peaks_.open(record, set_boundary());

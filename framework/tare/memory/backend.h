@@ -41,6 +41,9 @@ struct LiveBlock {
   uint32_t phase = 0;     ///< id of the phase it was allocated in, see phase.h
 };
 
+class EventRing;      // event_ring.h
+struct EventHistory;  // event_history.h
+
 /// What reclaim() returned to the system, in bytes.
 struct Reclaimed {
   int64_t reserved_bytes = 0;
@@ -112,6 +115,12 @@ class DeviceBackend {
   [[nodiscard]] virtual std::vector<LiveBlock> live_blocks(uint64_t born_after = 0) const = 0;
 
   /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
+  /// From now on the device's allocations and frees are added to the ring, until it is closed.
+  virtual void open_ring(EventRing& ring) = 0;
+  virtual void close_ring(EventRing& ring) = 0;
+  /// The ring's events and the live blocks after them, taken at the same moment.
+  [[nodiscard]] virtual EventHistory history(const EventRing& ring) const = 0;
+
   virtual void open_peak(PeakRecord& record) = 0;
   virtual void close_peak(PeakRecord& record) = 0;
   virtual void refresh_peaks() const = 0;  ///< brings every open record up to date

@@ -13,6 +13,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
+#include "tare/memory/event_ring.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 
@@ -32,6 +33,7 @@ struct alignas(kAlignment) Header {
   uint32_t phase = 0;
 
   void* data() { return this + 1; }
+  LiveBlock live() { return {data(), bytes, sequence, phase}; }
   static Header* of(void* data) { return static_cast<Header*>(data) - 1; }
 };
 static_assert(sizeof(Header) == kAlignment);
@@ -63,6 +65,7 @@ struct Book {
   bool fail_all = false;
   Header* youngest = nullptr;
   OpenPeaks peaks;
+  OpenRings rings;
 
   Verdict admit(Header& block) {
     if (fail_all || (fail_countdown > 0 && --fail_countdown == 0)) [[unlikely]]
@@ -76,14 +79,25 @@ struct Book {
     block.older = youngest;
     if (youngest) youngest->younger = &block;
     youngest = &block;
+    if (rings.any()) [[unlikely]]
+      rings.note(EventKind::allocation, block.live(), block.phase);
     return Verdict::granted;
   }
 
-  void dismiss(const Header& block) {
+  void dismiss(Header& block) {
     live_bytes -= block.bytes;
     --live_blocks;
     if (block.older) block.older->younger = block.younger;
     (block.younger ? block.younger->older : youngest) = block.older;
+    if (rings.any()) [[unlikely]]
+      rings.note(EventKind::free, block.live(), current_phase());
+  }
+
+  /// Appends the live blocks above a number, oldest first.
+  void list(uint64_t born_after, std::vector<LiveBlock>& blocks) const {
+    for (auto* block = youngest; block && block->sequence > born_after; block = block->older)
+      blocks.push_back(block->live());
+    std::reverse(blocks.begin(), blocks.end());
   }
 
   void set_boundary() {
@@ -196,13 +210,29 @@ void fail_all(bool on) {
 std::vector<LiveBlock> live_blocks(uint64_t born_after) {
   std::vector<LiveBlock> blocks;
   blocks.reserve(static_cast<size_t>(counters().live_blocks));
-  {
-    const std::lock_guard lock(book.lock);
-    for (auto* block = book.youngest; block && block->sequence > born_after; block = block->older)
-      blocks.push_back({block->data(), block->bytes, block->sequence, block->phase});
-  }
-  std::reverse(blocks.begin(), blocks.end());
+  const std::lock_guard lock(book.lock);
+  book.list(born_after, blocks);
   return blocks;
+}
+
+void open_ring(EventRing& ring) {
+  const std::lock_guard lock(book.lock);
+  book.rings.open(ring);
+}
+
+void close_ring(EventRing& ring) {
+  const std::lock_guard lock(book.lock);
+  book.rings.close(ring);
+}
+
+EventHistory history(const EventRing& ring) {
+  EventHistory history;
+  history.events.reserve(ring.capacity());
+  history.alive.reserve(static_cast<size_t>(counters().live_blocks));
+  const std::lock_guard lock(book.lock);
+  ring.copy_to(history);
+  book.list(0, history.alive);
+  return history;
 }
 
 void open_peak(PeakRecord& record) {

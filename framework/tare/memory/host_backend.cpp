@@ -4,6 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <malloc.h>
 
+#include "tare/memory/event_history.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/process.h"
 
@@ -35,6 +36,12 @@ class HostBackend final : public DeviceBackend {
   uint64_t sequence() const override { return host_allocator::counters().births; }
   std::vector<LiveBlock> live_blocks(uint64_t born_after) const override {
     return host_allocator::live_blocks(born_after);
+  }
+
+  void open_ring(EventRing& ring) override { host_allocator::open_ring(ring); }
+  void close_ring(EventRing& ring) override { host_allocator::close_ring(ring); }
+  EventHistory history(const EventRing& ring) const override {
+    return host_allocator::history(ring);
   }
 
   void open_peak(PeakRecord& record) override { host_allocator::open_peak(record); }

@@ -19,6 +19,7 @@
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
+#include "tare/recipe/memory_trace.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/resume.h"
 
@@ -48,7 +49,9 @@ class Runner {
         options_(options),
         device_(memory::parse_device(recipe.device)),
         folder_(recipe.folder / recipe.name),
-        autosave_(std::make_shared<Autosave>(recipe.save_every)) {}
+        autosave_(std::make_shared<Autosave>(recipe.save_every)) {
+    if (!options.memory_trace.empty()) trace_.emplace(options.memory_trace, device_);
+  }
 
   RunReport run() {
     const auto start = Clock::now();
@@ -65,6 +68,7 @@ class Runner {
     report_.unsaved = autosave_->failed();
     close_folder();
     print_end();
+    end_trace();
     return std::move(report_);
   }
 
@@ -299,6 +303,12 @@ class Runner {
                   << " in all\n";
   }
 
+  void end_trace() {
+    if (!trace_) return;
+    const std::string line = trace_->finish();
+    if (options_.out) *options_.out << line << '\n';
+  }
+
   const RecipeOptions& recipe_;
   const RunOptions& options_;
   c10::Device device_;
@@ -307,6 +317,7 @@ class Runner {
   std::shared_ptr<Autosave> autosave_;
   std::optional<CheckpointInfo> from_;
   bool under_way_ = false;  // the next phase goes on inside its fit
+  std::optional<MemoryTrace> trace_;
   RunReport report_;
 };
 

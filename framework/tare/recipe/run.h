@@ -1,6 +1,7 @@
 // run_recipe(): trains a Learner through the phases of a recipe, each measured by an Experiment.
 #pragma once
 
+#include <filesystem>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ struct RunOptions {
   std::ostream* out = nullptr;  ///< tables and reports; nullptr: silent
   Resume resume = Resume::never;
   bool dry_run = false;  ///< two steps per phase and nothing saved or exported, to see the peaks
+  /// Folder for a record of the device's allocations, also if the run fails; empty: none.
+  std::filesystem::path memory_trace{};
 };
 
 /// Runs all phases, then test, export and destroy. Needs tare::init().

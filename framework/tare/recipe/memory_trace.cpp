@@ -1,0 +1,54 @@
+#include "tare/recipe/memory_trace.h"
+
+#include <cstdio>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/memory/trace_files.h"
+
+namespace tare {
+namespace {
+
+constexpr const char* kTimeline = "timeline.csv";
+
+const std::filesystem::path& checked(const std::filesystem::path& folder) {
+  io::check_writable(std::filesystem::is_directory(folder) ? folder / kTimeline : folder);
+  return folder;
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
+  return text;
+}
+
+}  // namespace
+
+MemoryTrace::MemoryTrace(std::filesystem::path folder, c10::Device device)
+    : folder_(checked(folder)), log_({.device = device}) {}
+
+MemoryTrace::~MemoryTrace() {
+  if (finished_) return;
+  try {
+    log::info(finish());
+  } catch (const Error& error) {
+    log::error(error.what());
+  }
+}
+
+std::string MemoryTrace::finish() {
+  finished_ = true;
+  const memory::EventHistory history = log_.history();
+  io::make_directories(folder_);
+  memory::write_timeline_csv(history, folder_ / kTimeline);
+  const auto recorded = static_cast<double>(history.events.size() + history.dropped);
+  const double share = recorded * memory::event_cost_ns() / static_cast<double>(history.span_ns);
+  return "memory trace: " + format_count(static_cast<int64_t>(history.events.size())) +
+         " events in " + printable((folder_ / kTimeline).string()) + ", " +
+         format_count(static_cast<int64_t>(history.dropped)) +
+         " older ones dropped; recording took " + percent(share) + " of the time";
+}
+
+}  // namespace tare
