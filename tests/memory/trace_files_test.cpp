@@ -20,7 +20,7 @@ EventHistory small_history() {
   EventHistory history;
   history.events = {{1'000'000, 100, 7, kForward, kForward, EventKind::allocation},
                     {2'500'000, 30, 3, phase_id("a \"b\", c"), kForward, EventKind::free}};
-  history.alive = {{nullptr, 100, 7, kForward}, {nullptr, 5, 2, 0}};
+  history.alive = {{nullptr, 100, 7, kForward, 0}, {nullptr, 5, 2, 0, 0}};
   return history;
 }
 

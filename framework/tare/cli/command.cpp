@@ -15,6 +15,7 @@ const std::vector<Command>& commands() {
        {{"json", "FILE", "also write the report as JSON"},
         {"dry-run", "", "two steps per phase, nothing saved: prints the peaks"},
         {"memory-trace", "DIR", "record every allocation, and write the timeline there"},
+        {"call-sites", "", "name leaks by the line of code that allocated them; slower"},
         {"resume", "always|auto", "go on with an unfinished run; auto: or start anew", "always"}},
        {"tare run recipes/configs/digits/staged.yaml batch=256 phases.2.epochs=2"},
        run_command},

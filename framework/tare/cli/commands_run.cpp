@@ -31,7 +31,8 @@ int run_command(const Arguments& arguments) {
   const RunReport report = run_recipe(recipe, {.out = &std::cout,
                                                .resume = resume_of(arguments),
                                                .dry_run = arguments.has("dry-run"),
-                                               .memory_trace = arguments.get("memory-trace")});
+                                               .memory_trace = arguments.get("memory-trace"),
+                                               .call_sites = arguments.has("call-sites")});
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "tare/base/bytes.h"
@@ -104,6 +105,7 @@ Experiment::Experiment(std::string name,
   }
   for (auto& object : attended) attend(object);
   if (options_.enabled && options_.out) print_banner();
+  if (options_.enabled && options_.call_sites) call_sites_.emplace();
   begin_ = std::chrono::steady_clock::now();
 }
 
@@ -194,6 +196,7 @@ ExperimentReport Experiment::finish() {
   destroy_owned(report);
   if (options_.enabled) {
     reclaim(report);
+    call_sites_.reset();
     find_leaks(report);
     scales_.clear();
   } else {
@@ -241,19 +244,23 @@ void Experiment::find_leaks(ExperimentReport& report) const {
   const Ledger answered = ledger_of_the_living();
   for (size_t i = 0; i < scales_.size(); ++i) {
     const auto& scale = *scales_[i];
-    std::map<uint32_t, LeakReport> by_phase;
+    std::map<std::pair<uint32_t, memory::CallSite>, LeakReport> by_origin;
     for (const auto& block : scale.backend.live_blocks(scale.mark)) {
       if (answered.contains(block.data) || kept(i, block)) continue;
-      auto& leak = by_phase[block.phase];
+      const bool located = options_.call_sites && block.stack != 0;
+      const auto site = located ? memory::site_of(block.stack) : memory::CallSite{};
+      auto& leak = by_origin[{block.phase, site}];
       leak.bytes += block.bytes;
       ++leak.count;
     }
-    for (auto& [phase, leak] : by_phase) {
+    for (auto& [origin, leak] : by_origin) {
       leak.device = scale.backend.device();
-      leak.phase = memory::phase_name(phase);
+      leak.phase = memory::phase_name(origin.first);
+      leak.site = origin.second;
       report.leaks.push_back(leak);
     }
   }
+  std::ranges::stable_sort(report.leaks, std::greater{}, &LeakReport::bytes);
 }
 
 bool Experiment::kept(size_t scale, const memory::LiveBlock& block) const {

@@ -17,6 +17,7 @@
 #include "tare/experiment/experiment_report.h"
 #include "tare/memory/accountable.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/call_stack.h"
 
 namespace tare {
 
@@ -27,6 +28,9 @@ struct ExperimentOptions {
   std::vector<c10::Device> devices{};
   /// For the opening line, and for the report if the destructor finishes; nullptr: print nothing.
   std::ostream* out = &std::cout;
+  /// Gather call stacks, so that leaks are grouped by the line that allocated them. Slower: see
+  /// docs/memory.md.
+  bool call_sites = false;
 };
 
 /// Measures a stage of work against a baseline taken at construction, after the devices are warmed
@@ -111,6 +115,7 @@ class Experiment {
 
   std::string name_;
   ExperimentOptions options_;
+  std::optional<memory::CallSites> call_sites_;
   std::chrono::steady_clock::time_point begin_;
   std::vector<std::unique_ptr<Scale>> scales_;
   std::vector<Attended> attended_;

@@ -39,7 +39,8 @@ std::string describe(const ReleasedObject& object) {
 
 std::string describe(const LeakReport& leak) {
   return format_count(leak.count) + (leak.count == 1 ? " block, " : " blocks, ") +
-         format_bytes(leak.bytes) + " on " + leak.device.str() + " born in phase " + leak.phase;
+         format_bytes(leak.bytes) + " on " + leak.device.str() + " born in phase " + leak.phase +
+         (leak.site == memory::CallSite{} ? "" : " at " + leak.site.str());
 }
 
 template <class Items, class Text>

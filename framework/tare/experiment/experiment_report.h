@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tare/memory/accountable.h"
+#include "tare/memory/call_site.h"
 
 namespace tare {
 
@@ -40,10 +41,12 @@ struct DeviceReport {
 };
 
 /// Leaked blocks: allocated inside the experiment, alive after finish(), not kept, and in the
-/// ledger of no living Accountable. One entry per device and phase of allocation.
+/// ledger of no living Accountable. One entry per device, phase of allocation and, if the
+/// experiment gathers them, call site; largest first.
 struct LeakReport {
   c10::Device device = c10::kCPU;
   std::string phase{};
+  memory::CallSite site{};  ///< unknown without ExperimentOptions::call_sites
   int64_t bytes = 0;
   int64_t count = 0;
 };

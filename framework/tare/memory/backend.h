@@ -39,6 +39,7 @@ struct LiveBlock {
   int64_t bytes = 0;
   uint64_t sequence = 0;  ///< number in order of allocation on its device, from 1
   uint32_t phase = 0;     ///< id of the phase it was allocated in, see phase.h
+  uint32_t stack = 0;     ///< number of the call stack, 0 outside CallSites; see call_stack.h
 };
 
 class EventRing;      // event_ring.h

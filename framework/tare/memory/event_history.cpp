@@ -35,7 +35,8 @@ std::vector<LiveBlock> alive_after(const EventHistory& history, size_t events) {
     if (event.kind == EventKind::allocation) {
       alive.erase(event.block);
     } else {
-      alive.emplace(event.block, LiveBlock{nullptr, event.bytes, event.block, event.allocated_in});
+      alive.emplace(event.block,
+                    LiveBlock{nullptr, event.bytes, event.block, event.allocated_in, 0});
     }
   }
   std::vector<LiveBlock> blocks;

@@ -35,7 +35,7 @@ double event_cost_ns() {
   rings.open(ring);
   const int64_t start = now_ns();
   for (int i = 0; i < kEvents; ++i)
-    rings.note(EventKind::allocation, LiveBlock{nullptr, 1, 1, 0}, 0);
+    rings.note(EventKind::allocation, LiveBlock{nullptr, 1, 1, 0, 0}, 0);
   return static_cast<double>(now_ns() - start) / kEvents;
 }
 

@@ -13,6 +13,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
+#include "tare/memory/call_stack.h"
 #include "tare/memory/event_ring.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
@@ -31,9 +32,10 @@ struct alignas(kAlignment) Header {
   Header* older = nullptr;
   Header* younger = nullptr;
   uint32_t phase = 0;
+  uint32_t stack = 0;
 
   void* data() { return this + 1; }
-  LiveBlock live() { return {data(), bytes, sequence, phase}; }
+  LiveBlock live() { return {data(), bytes, sequence, phase, stack}; }
   static Header* of(void* data) { return static_cast<Header*>(data) - 1; }
 };
 static_assert(sizeof(Header) == kAlignment);
@@ -129,9 +131,10 @@ Header* make_block(size_t bytes) {
   void* place = raw;
   size_t space = bytes + room;
   std::align(kAlignment, bytes + sizeof(Header), place, space);
-  return std::construct_at(
-      static_cast<Header*>(place),
-      Header{.raw = raw, .bytes = static_cast<int64_t>(bytes), .phase = current_phase()});
+  return std::construct_at(static_cast<Header*>(place), Header{.raw = raw,
+                                                               .bytes = static_cast<int64_t>(bytes),
+                                                               .phase = current_phase(),
+                                                               .stack = capture_stack()});
 }
 
 void release(void* data) {

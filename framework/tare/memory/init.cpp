@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/base/log.h"
+#include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/process.h"
@@ -53,6 +54,7 @@ class Services final : public memory::HostServices {
     memory::add_backend(std::move(backend));
   }
   uint32_t current_phase() const noexcept override { return memory::current_phase(); }
+  uint32_t capture_stack() const noexcept override { return memory::capture_stack(); }
   void warn(std::string_view text) override { log::warning(text); }
   void reject(std::string_view where, std::string_view problem) override {
     throw ConfigError(where, problem);

@@ -176,7 +176,8 @@ class Runner {
     const PhaseOptions& phase = recipe_.phases[index];
     PhaseReport result{.name = phase.name.empty() ? "phase " + std::to_string(index) : phase.name};
     const auto start = Clock::now();
-    Experiment stage(result.name, learner, {.out = options_.out});
+    Experiment stage(result.name, learner,
+                     {.out = options_.out, .call_sites = options_.call_sites});
     const FitResult fit = fit_phase(stage, learner, phase, result.name);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();

@@ -52,6 +52,7 @@ struct RunOptions {
   bool dry_run = false;  ///< two steps per phase and nothing saved or exported, to see the peaks
   /// Folder for a record of the device's allocations, also if the run fails; empty: none.
   std::filesystem::path memory_trace{};
+  bool call_sites = false;  ///< name leaks by the line that allocated them; slower
 };
 
 /// Runs all phases, then test, export and destroy. Needs tare::init().

@@ -1,0 +1,40 @@
+// Which line of the user's code allocated a block: call stacks as functions, files and lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tare::memory {
+
+/// One function of a call stack. Inlined functions are frames of their own.
+struct Frame {
+  std::string function{};  ///< with its parameters; empty if the symbol is not known
+  std::string file{};      ///< as the compiler was given it; empty without -g1
+  int line = 0;
+};
+
+/// The frames of a stack (see capture_stack), innermost first; empty for stack 0. The first call in
+/// a process reads the symbols of all loaded libraries, which takes about a second; the work is
+/// done in this process. Thread-safe.
+[[nodiscard]] std::vector<Frame> frames_of(uint32_t stack);
+
+/// The line that answers for an allocation.
+struct CallSite {
+  std::string function{};  ///< without its parameters
+  std::string file{};
+  int line = 0;
+
+  /// "/home/me/train.cpp:41 (train_step)"; the function alone where the line is unknown, "unknown"
+  /// where that is too.
+  [[nodiscard]] std::string str() const;
+  friend auto operator<=>(const CallSite&, const CallSite&) = default;
+};
+
+/// The innermost frame that is not in LibTorch, the standard library, the system's headers or
+/// Tare's framework. Where there is none, e.g. in the `tare` program, the innermost one of the
+/// framework outside its memory room; where no frame has a line, the innermost known function of
+/// the program itself. An unknown site for stack 0.
+[[nodiscard]] CallSite site_of(uint32_t stack);
+
+}  // namespace tare::memory

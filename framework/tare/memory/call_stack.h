@@ -1,0 +1,28 @@
+// Call stacks of allocations: gathered while a CallSites is in scope, each different one kept once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tare::memory {
+
+/// While one is in scope, every block of every device is given the number of the call stack that
+/// allocated it. Scopes may nest and overlap; they are process-wide. Outside, an allocation pays
+/// one branch.
+class CallSites {
+ public:
+  CallSites() noexcept;
+  ~CallSites();
+  CallSites(const CallSites&) = delete;
+  CallSites& operator=(const CallSites&) = delete;
+};
+
+/// The number of the calling thread's stack; the same stack has the same number until the process
+/// ends. 0 outside CallSites, and for a new stack when 65,536 are known (about 20 MiB) or memory is
+/// out. Allocates no tensor, prints nothing. Thread-safe.
+[[nodiscard]] uint32_t capture_stack() noexcept;
+
+/// The return addresses of a stack, innermost first; empty for 0 and unknown numbers. Thread-safe.
+[[nodiscard]] std::vector<void*> addresses_of(uint32_t stack);
+
+}  // namespace tare::memory
