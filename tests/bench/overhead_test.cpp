@@ -39,14 +39,11 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
   if (!std::filesystem::exists(valgrind)) GTEST_SKIP() << "valgrind is not installed";
   const TempDir folder;
   const auto out = (folder / "callgrind.out").string();
-  // A fixed environment: its size changes the count. malloc keeps what it gets back by size, so
-  // that its work does not depend on what ran before.
+  // A fixed environment: its size changes the count.
   const auto result =
       run_program("/usr/bin/env",
-                  {"-i", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1",
-                   "GLIBC_TUNABLES=glibc.malloc.tcache_count=1000:glibc.malloc.tcache_max=1048576",
-                   valgrind, "--tool=callgrind", "--instr-atstart=no",
-                   "--callgrind-out-file=" + out, program_path("overhead")});
+                  {"-i", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", valgrind, "--tool=callgrind",
+                   "--instr-atstart=no", "--callgrind-out-file=" + out, program_path("overhead")});
   ASSERT_EQ(result.status, 0) << result.err;
   auto counts = read_counts(folder.path());
   const auto per_step = [&](const std::string& mode) {
@@ -61,7 +58,7 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
       "an empty callback's event %.1f\n",
       hand, bare, bare / hand, full, full / hand, per_step("again") / hand, event);
   EXPECT_GT(hand, 100'000) << "a step was counted";
-  EXPECT_NEAR(per_step("again") / hand, 1, 1e-3) << "the count repeats";
+  EXPECT_NEAR(per_step("again") / hand, 1, 1e-4) << "the count repeats";
   EXPECT_LE(bare / hand, kBare);
   EXPECT_LE(full / hand, kFull);
   EXPECT_LE(event, kPerEvent);
