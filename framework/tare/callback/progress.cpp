@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <iostream>
 
@@ -79,11 +80,12 @@ void Progress::draw(const FitContext& context, Clock::time_point now) {
   last_draw_ = now;
   const double seconds = std::chrono::duration<double>(now - epoch_start_).count();
   char text[160];
-  std::snprintf(
-      text, sizeof text, "epoch %lld/%lld  batch %lld/%lld  loss %.4f  lr %.2e  %.0f samples/s",
-      static_cast<long long>(context.epoch + 1), static_cast<long long>(context.epochs),
-      static_cast<long long>(context.batch + 1), static_cast<long long>(context.batches),
-      context.loss_value(), context.lr, static_cast<double>(samples_) / std::max(seconds, 1e-9));
+  std::snprintf(text, sizeof text,
+                "epoch %" PRId64 "/%" PRId64 "  batch %" PRId64 "/%" PRId64
+                "  loss %.4f  lr %.2e  %.0f samples/s",
+                context.epoch + 1, context.epochs, context.batch + 1, context.batches,
+                context.loss_value(), context.lr,
+                static_cast<double>(samples_) / std::max(seconds, 1e-9));
   std::string line = text;
   if (!terminal_) {
     out_ << line << '\n' << std::flush;

@@ -98,9 +98,9 @@ std::string bash(const std::vector<Command>& commands) {
     for (const auto& option : all_options(command)) {
       flags.push_back("--" + option.name);
       if (option.value.empty()) continue;
-      const std::string key = command.name + " --" + option.name;
-      value((option.implicit.empty() ? "'" + key + "' | " : "") + "'" + key + "='",
-            parse_placeholder(option.value, names));
+      const std::string key = "'" + command.name + " --" + option.name;
+      const std::string alone = option.implicit.empty() ? key + "' | " : "";
+      value(alone + key + "='", parse_placeholder(option.value, names));
     }
     options += "    " + command.name + ") echo '" + join(flags) + "' ;;\n";
     size_t position = 0;
