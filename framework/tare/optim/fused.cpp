@@ -35,7 +35,7 @@ size_t count(const std::vector<ParameterGroup>& groups) {
 
 // An in-place operation with a scalar would allocate on the host; the data pointer does not.
 void raise(std::vector<Tensor>& steps) {
-  if (steps.empty()) return;
+  if (steps.empty() || steps.front().is_meta()) return;
   if (!steps.front().device().is_cpu()) {
     at::_foreach_add_(steps, 1);
     return;

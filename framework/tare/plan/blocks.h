@@ -1,0 +1,27 @@
+// Memory that an operator holds while it works. Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/Allocator.h>
+
+#include <cstdint>
+
+namespace tare::plan {
+
+/// A block of that many bytes, for as long as the pointer lives; null for 0 bytes.
+[[nodiscard]] inline c10::DataPtr hold(int64_t bytes) {
+  return c10::GetAllocator(c10::kMeta)->allocate(static_cast<size_t>(bytes));
+}
+
+/// The bytes of `count` elements.
+[[nodiscard]] inline int64_t bytes_of(int64_t count, c10::ScalarType type) {
+  return count * static_cast<int64_t>(c10::elementSize(type));
+}
+
+/// A tensor of its own, contiguous, with the dtype of `like`.
+[[nodiscard]] inline at::Tensor fresh(at::IntArrayRef sizes, const at::Tensor& like) {
+  return at::empty(sizes, like.options().device(c10::kMeta));
+}
+
+}  // namespace tare::plan

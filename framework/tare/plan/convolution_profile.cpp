@@ -1,0 +1,257 @@
+#include "tare/plan/convolution_profile.h"
+
+#include <ATen/NativeFunctions.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "tare/base/immortal.h"
+#include "tare/memory/event_log.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/phase.h"
+#include "tare/plan/dispatch.h"
+#include "tare/plan/trace.h"
+
+namespace tare::plan {
+namespace {
+
+using at::Tensor;
+
+constexpr const char* kForward = "aten::convolution";
+constexpr const char* kBackward = "aten::convolution_backward";
+// LibTorch leaves 1x1 convolutions of fewer images to another kernel when there is one thread.
+constexpr int64_t kSmallBatch = 16;
+
+void put(std::vector<int64_t>& key, const std::vector<int64_t>& values) {
+  key.push_back(static_cast<int64_t>(values.size()));
+  key.insert(key.end(), values.begin(), values.end());
+}
+
+void put(std::vector<int64_t>& key, const Layout& layout) {
+  put(key, layout.sizes);
+  put(key, layout.strides);
+  key.push_back(static_cast<int64_t>(layout.type));
+}
+
+/// Everything that the host's choice depends on.
+std::vector<int64_t> key_of(const Convolution& call) {
+  std::vector<int64_t> key;
+  for (const Layout* layout : {&call.input, &call.weight, &call.bias, &call.grad_output})
+    put(key, *layout);
+  for (const auto* list : {&call.stride, &call.padding, &call.dilation, &call.output_padding})
+    put(key, *list);
+  for (const bool wanted : call.mask) key.push_back(wanted);
+  key.insert(key.end(), {call.transposed, call.groups, call.needs_grad, at::get_num_threads()});
+  return key;
+}
+
+Convolution with_batch(Convolution call, int64_t batch) {
+  call.input.sizes.front() = batch;
+  if (call.backward()) call.grad_output.sizes.front() = batch;
+  return call;
+}
+
+/// Whether the strides stay what they are for another batch.
+bool batch_is_outermost(const Layout& layout) {
+  for (size_t i = 1; i < layout.sizes.size(); ++i) {
+    if (layout.sizes[i] > 1 && layout.strides[i] >= layout.strides.front() &&
+        layout.strides.front() != 0)
+      return false;
+  }
+  return true;
+}
+
+at::OptionalSymIntArrayRef sizes_of_bias(const Layout& bias) {
+  if (bias.sizes.empty()) return std::nullopt;
+  return c10::fromIntArrayRefSlow(bias.sizes);
+}
+
+/// A host tensor without memory, for questions about its shape.
+Tensor stand_in(const Layout& layout) {
+  if (layout.sizes.empty()) return {};
+  return at::from_blob(nullptr, layout.sizes, layout.strides, at::TensorOptions(layout.type));
+}
+
+at::native::ConvBackend backend_of(const Convolution& call) {
+  const auto ints = [](const std::vector<int64_t>& list) { return c10::fromIntArrayRefSlow(list); };
+  const Tensor bias = call.backward() ? Tensor() : stand_in(call.bias);
+  return at::native::select_conv_backend(stand_in(call.input), stand_in(call.weight), bias,
+                                         ints(call.stride), ints(call.padding), ints(call.dilation),
+                                         call.transposed, ints(call.output_padding), call.groups,
+                                         sizes_of_bias(call.bias));
+}
+
+Tensor zeros(const Layout& layout, bool needs_grad = false) {
+  if (layout.sizes.empty()) return {};
+  int64_t last = 0;
+  for (size_t i = 0; i < layout.sizes.size(); ++i)
+    last += (layout.sizes[i] - 1) * layout.strides[i];
+  const Tensor memory = at::zeros({last + 1}, at::TensorOptions(layout.type));
+  Tensor tensor = memory.as_strided(layout.sizes, layout.strides);
+  return needs_grad ? tensor.requires_grad_() : tensor;
+}
+
+struct Operands {
+  explicit Operands(const Convolution& call)
+      : input(zeros(call.input, call.needs_grad)),
+        weight(zeros(call.weight)),
+        bias(call.backward() ? Tensor() : zeros(call.bias)),
+        grad_output(zeros(call.grad_output)) {}
+  Tensor input, weight, bias, grad_output;
+};
+
+std::vector<Tensor> run(const Convolution& call, const Operands& on) {
+  if (!call.backward())
+    return {at::convolution(on.input, on.weight, on.bias, call.stride, call.padding, call.dilation,
+                            call.transposed, call.output_padding, call.groups)};
+  const auto bias_sizes = call.bias.sizes.empty() ? at::OptionalIntArrayRef()
+                                                  : at::OptionalIntArrayRef(call.bias.sizes);
+  auto [input, weight, bias] = at::convolution_backward(
+      on.grad_output, on.input, on.weight, bias_sizes, call.stride, call.padding, call.dilation,
+      call.transposed, call.output_padding, call.groups, call.mask);
+  return {input, weight, bias};
+}
+
+constexpr size_t kMaxEvents = 4096;  // a convolution has some twenty
+
+/// What was allocated in the phase, freed or not, and which of the blocks hold the results.
+Profile read(const memory::EventHistory& history, uint32_t phase,
+             const std::vector<Tensor>& results) {
+  Profile profile;
+  std::unordered_map<uint64_t, size_t> births;  // by the allocator's number of the block: its step
+  for (const memory::MemoryEvent& event : history.events) {
+    if (event.allocated_in != phase) continue;
+    if (event.kind == memory::EventKind::allocation) {
+      births[event.block] = profile.steps.size();
+      profile.steps.push_back({.block = births.size() - 1, .bytes = event.bytes});
+    } else if (const auto at = births.find(event.block); at != births.end()) {
+      profile.steps.push_back({.block = profile.steps[at->second].block});
+    }
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    profile.results.push_back(Layout::of(results[i]));
+    if (!results[i].defined()) continue;
+    const auto block =
+        std::ranges::find(history.alive, results[i].storage().data(), &memory::LiveBlock::data);
+    if (block == history.alive.end()) continue;
+    if (const auto at = births.find(block->sequence); at != births.end())
+      profile.steps[at->second].result = static_cast<int64_t>(i);
+  }
+  return profile;
+}
+
+Profile measure(const Convolution& call) {
+  const c10::impl::ExcludeDispatchKeyGuard on_the_host(kKey);
+  const at::AutoDispatchBelowADInplaceOrView no_graph;
+  const Operands operands(call);
+  // Tells its blocks from those of threads in a phase of their own, such as loader workers.
+  const memory::Phase phase("convolution profile");
+  const memory::EventLog log({.capacity = kMaxEvents});
+  const std::vector<Tensor> results = run(call, operands);
+  return read(log.history(), memory::current_phase(), results);
+}
+
+bool alike(const Profile& a, const Profile& b) {
+  return std::ranges::equal(a.steps, b.steps, [](const ProfileStep& x, const ProfileStep& y) {
+    return x.block == y.block && x.result == y.result && (x.bytes > 0) == (y.bytes > 0);
+  });
+}
+
+/// Two measurements at successive batches.
+struct Probes {
+  int64_t batch = 0;  // of the first
+  Profile first{}, second{};
+};
+
+[[noreturn]] void refuse(const Convolution& call, std::string_view reason) {
+  throw CannotTell(call.backward() ? kBackward : kForward, reason,
+                   "plan with a batch that can be run on the host");
+}
+
+Probes probe(const Convolution& call, int64_t batch) {
+  Probes probes{.batch = batch,
+                .first = measure(with_batch(call, batch)),
+                .second = measure(with_batch(call, batch + 1))};
+  // What the first run of all sets up must not count.
+  if (!alike(probes.first, probes.second)) probes.first = measure(with_batch(call, batch));
+  if (!alike(probes.first, probes.second))
+    refuse(call, "allocates differently for batches of " + std::to_string(batch) + " and " +
+                     std::to_string(batch + 1));
+  return probes;
+}
+
+Profile extrapolate(const Probes& probes, int64_t batch) {
+  Profile profile = probes.first;
+  const int64_t more = batch - probes.batch;
+  for (size_t i = 0; i < profile.steps.size(); ++i) {
+    auto& bytes = profile.steps[i].bytes;
+    bytes += (probes.second.steps[i].bytes - bytes) * more;
+  }
+  for (size_t i = 0; i < profile.results.size(); ++i) {
+    auto& sizes = profile.results[i].sizes;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      sizes[d] += (probes.second.results[i].sizes[d] - sizes[d]) * more;
+  }
+  return profile;
+}
+
+/// The smaller of two successive batches that take the same kernel as the call's; 0: run the call
+/// as it is.
+int64_t probing_batch(const Convolution& call) {
+  if (!batch_is_outermost(call.input) || (call.backward() && !batch_is_outermost(call.grad_output)))
+    return 0;
+  const auto wanted = backend_of(call);
+  for (const int64_t batch : {std::max<int64_t>(2, at::get_num_threads()), kSmallBatch}) {
+    if (call.batch() <= batch + 1) return 0;
+    if (backend_of(with_batch(call, batch)) == wanted) return batch;
+  }
+  return 0;
+}
+
+/// Kept for the life of the process; the lock is held while a convolution runs.
+struct Cache {
+  std::mutex mutex;
+  std::map<std::vector<int64_t>, Profile> exact;
+  std::map<std::vector<int64_t>, Probes> probes;
+};
+
+Cache& cache() {
+  static Immortal<Cache> instance;
+  return *instance;
+}
+
+}  // namespace
+
+Layout Layout::of(const Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
+}
+
+Profile profile(const Convolution& call) {
+  if (!memory::host_allocator::installed())
+    refuse(call, "can be measured only while Tare's host allocator is in force");
+  const int64_t batch = probing_batch(call);
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  if (batch == 0) {
+    auto key = key_of(call);
+    auto at = c.exact.find(key);
+    if (at == c.exact.end()) at = c.exact.emplace(std::move(key), measure(call)).first;
+    return at->second;
+  }
+  auto key = key_of(with_batch(call, batch));
+  auto at = c.probes.find(key);
+  if (at == c.probes.end()) at = c.probes.emplace(std::move(key), probe(call, batch)).first;
+  return extrapolate(at->second, call.batch());
+}
+
+}  // namespace tare::plan

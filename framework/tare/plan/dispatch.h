@@ -1,0 +1,62 @@
+// How operators reach their shape-only kernels. Internal.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/operator_name.h>
+#include <c10/core/DispatchKey.h>
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace tare::plan {
+
+/// Below autograd, above every backend; no tensor carries it and nothing else in LibTorch uses it.
+inline constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
+
+/// Kernels that replace LibTorch's on the meta device: for operators that have none there, and for
+/// those whose host kernel takes memory beyond its results.
+class Kernels {
+ public:
+  /// `name`: "aten::relu", with an overload "aten::add.Tensor". The function has the operator's
+  /// signature, with int64_t for SymInt.
+  template <class Function>
+  void add(const char* name, Function* function) {
+    insert(name, c10::KernelFunction::makeFromUnboxedRuntimeFunction(function));
+  }
+  /// The same for a function that gets the operands as a stack and the keys below kKey; it may hold
+  /// blocks and go on to LibTorch's kernel by op.redispatchBoxed(keys, stack).
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* Function>
+  void add_boxed(const char* name) {
+    insert(name, c10::KernelFunction::makeFromBoxedFunction<Function>());
+  }
+  /// Null if there is none.
+  [[nodiscard]] const c10::KernelFunction* find(const c10::OperatorName& name) const {
+    const auto at = map_.find(name);
+    return at == map_.end() ? nullptr : &at->second;
+  }
+
+ private:
+  void insert(const char* name, c10::KernelFunction kernel) {
+    const auto parsed = c10::OperatorNameView::parse(name);
+    map_.insert_or_assign(
+        c10::OperatorName(std::string(parsed.name), std::string(parsed.overload_name)),
+        std::move(kernel));
+  }
+
+  std::unordered_map<c10::OperatorName, c10::KernelFunction> map_;
+};
+
+/// By family, each in a file of its own.
+void add_activation_kernels(Kernels& kernels);
+void add_convolution_kernels(Kernels& kernels);
+void add_loss_kernels(Kernels& kernels);
+void add_norm_kernels(Kernels& kernels);
+void add_optimizer_kernels(Kernels& kernels);
+void add_pointwise_kernels(Kernels& kernels);
+void add_reduction_kernels(Kernels& kernels);
+
+/// Registers the fallback for kKey, once.
+void register_fallback();
+
+}  // namespace tare::plan

@@ -1,0 +1,92 @@
+// Normalisations.
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
+
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "tare/plan/blocks.h"
+#include "tare/plan/dispatch.h"
+#include "tare/plan/trace.h"
+
+namespace tare::plan {
+namespace {
+
+using at::Tensor;
+
+/// How the host's batch norm walks a tensor: channel by channel, or pixel by pixel.
+enum class Walk { channels, pixels, strides };
+
+bool is_channels_last(const Tensor& t) {
+  return t.is_contiguous(at::MemoryFormat::ChannelsLast) ||
+         t.is_contiguous(at::MemoryFormat::ChannelsLast3d);
+}
+
+Walk walk_of(const Tensor& t) {
+  const bool one_pixel = t.numel() == t.size(0) * t.size(1);
+  if (t.is_contiguous()) return one_pixel ? Walk::pixels : Walk::channels;
+  return is_channels_last(t) ? Walk::pixels : Walk::strides;
+}
+
+void require_known(const char* op, const Tensor& input) {
+  if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kDouble)
+    throw CannotTell(op, "is known for float32 and float64 only", "plan in float32");
+  if (walk_of(input) == Walk::strides)
+    throw CannotTell(op, "is not known for an input with gaps between its elements",
+                     "call contiguous() first");
+}
+
+/// Values of each channel, `rows` times.
+c10::DataPtr hold_channels(const Tensor& input, int64_t rows = 1) {
+  return hold(bytes_of(rows * input.size(1), input.scalar_type()));
+}
+
+using Normed = std::tuple<Tensor, Tensor, Tensor>;
+
+Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&,
+                  const std::optional<Tensor>&, const std::optional<Tensor>&, bool training, double,
+                  double) {
+  require_known("aten::native_batch_norm", input);
+  const Tensor output = at::empty_like(input, input.suggest_memory_format());
+  const int64_t saved = training ? input.size(1) : 0;
+  const Tensor mean = fresh({saved}, input), deviation = fresh({saved}, input);
+  if (training) {
+    const auto sum = hold_channels(input), squares = hold_channels(input);
+    const auto partial =
+        hold_channels(input, walk_of(input) == Walk::pixels ? at::get_num_threads() : 0);
+  }
+  const auto scale = hold_channels(input), shift = hold_channels(input);
+  return {output, mean, deviation};
+}
+
+Normed batch_norm_backward(const Tensor& grad, const Tensor& input, const std::optional<Tensor>&,
+                           const std::optional<Tensor>&, const std::optional<Tensor>&,
+                           const std::optional<Tensor>&, const std::optional<Tensor>&,
+                           bool training, double, std::array<bool, 3> mask) {
+  require_known("aten::native_batch_norm_backward", input);
+  const auto format = input.suggest_memory_format();
+  Normed result;
+  auto& [grad_input, grad_weight, grad_bias] = result;
+  if (mask[0]) grad_input = at::empty_like(input, format);
+  if (mask[1]) grad_weight = fresh({input.size(1)}, input);
+  if (mask[2]) grad_bias = fresh({input.size(1)}, input);
+  if (walk_of(grad) != walk_of(input)) {
+    const auto deviation = hold_channels(input);
+    return result;
+  }
+  if (mask[0]) grad_input = at::empty_like(input, format);  // the host allocates it twice
+  if (walk_of(input) == Walk::channels) return result;
+  const auto deviation = hold_channels(input, training ? 0 : 1);
+  const auto partial = hold_channels(input, 2 * at::get_num_threads());
+  return result;
+}
+
+}  // namespace
+
+void add_norm_kernels(Kernels& kernels) {
+  kernels.add("aten::native_batch_norm", &batch_norm);
+  kernels.add("aten::native_batch_norm_backward", &batch_norm_backward);
+}
+
+}  // namespace tare::plan

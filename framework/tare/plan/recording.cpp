@@ -1,0 +1,126 @@
+#include "tare/plan/recording.h"
+
+#include <c10/core/Allocator.h>
+
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "tare/base/immortal.h"
+#include "tare/memory/phase.h"
+
+namespace tare::plan {
+namespace {
+
+constinit thread_local const std::string* working_op = nullptr;
+
+/// What a block carries; it may outlive its recording.
+struct Block {
+  uint64_t recording = 0;
+  int64_t number = 0;
+};
+
+/// The recording in progress.
+struct Book {
+  std::mutex mutex;
+  uint64_t recording = 0;  // its number
+  bool open = false;
+  Trace trace;
+  std::unordered_map<std::string, uint32_t> op_index;
+  int64_t births = 0;
+  c10::Allocator* replaced = nullptr;
+
+  uint32_t op() {
+    if (!working_op) return 0;
+    const auto [at, fresh] = op_index.emplace(*working_op, static_cast<uint32_t>(trace.ops.size()));
+    if (fresh) trace.ops.push_back(*working_op);
+    return at->second;
+  }
+  void add(int64_t block, int64_t bytes) {
+    trace.events.push_back({block, bytes, memory::current_phase(), op()});
+  }
+};
+
+Book& book() {
+  static Immortal<Book> instance;  // static tensors may outlive it
+  return *instance;
+}
+
+void release(void* context) {
+  const auto* block = static_cast<Block*>(context);
+  if (!block) return;
+  {
+    Book& b = book();
+    const std::lock_guard lock(b.mutex);
+    if (b.open && b.recording == block->recording) b.add(block->number, 0);
+  }
+  delete block;
+}
+
+// The data pointer stays null, as LibTorch's own meta allocator leaves it.
+class MetaAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    if (bytes == 0) return {nullptr, nullptr, &release, c10::kMeta};
+    Book& b = book();
+    const std::lock_guard lock(b.mutex);
+    auto* const block = new Block{b.recording, b.births++};
+    if (b.open) b.add(block->number, static_cast<int64_t>(bytes));
+    return {nullptr, block, &release, c10::kMeta};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void*, const void*, size_t) const override {}
+};
+
+constexpr uint8_t kPriority = 1;  // above LibTorch's own, which has 0
+
+void install() {
+  static Immortal<MetaAllocator> instance;  // LibTorch may keep a pointer to it
+  book().replaced = c10::GetAllocator(c10::kMeta);
+  c10::SetAllocator(c10::kMeta, &*instance, kPriority);
+}
+
+void close(Book& b) {
+  b.open = false;
+  c10::SetAllocator(c10::kMeta, b.replaced, kPriority);
+}
+
+}  // namespace
+
+Recording::Recording() {
+  Book& b = book();
+  const std::lock_guard lock(b.mutex);
+  if (b.open)
+    throw StateError("plan.trace", "while another trace is being recorded",
+                     "record one after the other");
+  b.trace = {.events = {}, .ops = {""}};
+  b.op_index.clear();
+  b.births = 0;
+  ++b.recording;
+  b.open = true;
+  install();
+}
+
+Recording::~Recording() {
+  Book& b = book();
+  const std::lock_guard lock(b.mutex);
+  if (b.open) close(b);
+}
+
+Trace Recording::finish() {
+  Book& b = book();
+  const std::lock_guard lock(b.mutex);
+  close(b);
+  return std::exchange(b.trace, {});
+}
+
+WorkingOp::WorkingOp(const std::string& name) noexcept : outermost_(working_op == nullptr) {
+  if (outermost_) working_op = &name;
+}
+
+WorkingOp::~WorkingOp() {
+  if (outermost_) working_op = nullptr;
+}
+
+}  // namespace tare::plan

@@ -1,0 +1,33 @@
+// The allocator of the meta device while a trace is recorded. Internal.
+#pragma once
+
+#include "tare/plan/trace.h"
+
+namespace tare::plan {
+
+/// From construction to finish() or destruction, every block of the meta device is recorded. Throws
+/// StateError if there is one already.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  /// Ends the recording and returns it.
+  [[nodiscard]] Trace finish();
+};
+
+/// Names the operator at work on this thread until the end of the scope; the outermost counts.
+class WorkingOp {
+ public:
+  explicit WorkingOp(const std::string& name) noexcept;
+  ~WorkingOp();
+  WorkingOp(const WorkingOp&) = delete;
+  WorkingOp& operator=(const WorkingOp&) = delete;
+
+ private:
+  bool outermost_;
+};
+
+}  // namespace tare::plan
