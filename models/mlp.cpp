@@ -9,11 +9,13 @@ namespace tare::models {
 namespace {
 
 int64_t features_of(const ModelOptions& options) {
-  int64_t all = 1;
-  for (const int64_t side : options.sample_shape) all *= side;
-  if (options.sample_shape.empty() || all < 1) {
-    throw ConfigError("models.mlp", "sample_shape must hold at least one size, all >= 1");
-  }
+  int64_t all = options.sample_shape.empty() ? 0 : 1;
+  for (const int64_t side : options.sample_shape)
+    if (side < 1 || __builtin_mul_overflow(all, side, &all)) all = 0;
+  if (all == 0)
+    throw ConfigError("models.mlp",
+                      "sample_shape must hold at least one size, all >= 1, and their "
+                      "product must be below 2^63");
   return all;
 }
 

@@ -175,6 +175,12 @@ TEST(Mlp, TakesItsHiddenLayersAndFlatSamples) {
   EXPECT_THROW((void)models::make("mlp", {.sample_shape = {-1, 4}}), ConfigError);
 }
 
+TEST(Mlp, RefusesASampleShapeWithoutAProduct) {
+  const std::vector<int64_t> shapes[] = {{0}, {-2, -3}, {3, 0, -1}, {int64_t{1} << 40, 1 << 30}};
+  for (const auto& shape : shapes)
+    EXPECT_THROW((void)models::make("mlp", {.sample_shape = shape}), ConfigError);
+}
+
 TEST(ModelFamilies, RefuseOptionsTheyDoNotTake) {
   try {
     (void)models::make("mlp", {.width = 8});
