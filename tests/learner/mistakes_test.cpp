@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "learner/fixture.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/callback/monitor.h"
 #include "tare/inference/predictor.h"
@@ -42,33 +43,6 @@ struct Mistake {
 };
 
 void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
-
-template <class Call>
-std::string outcome_of(Call call) {
-  const auto told = [](const char* type, const Error& error) {
-    return std::string(type) + ": " + error.what();
-  };
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return told("ConfigError", error);
-  } catch (const StateError& error) {
-    return told("StateError", error);
-  } catch (const ShapeError& error) {
-    return told("ShapeError", error);
-  } catch (const DeviceError& error) {
-    return told("DeviceError", error);
-  } catch (const DivergedError& error) {
-    return told("DivergedError", error);
-  } catch (const IoError& error) {
-    return told("IoError", error);
-  } catch (const FormatError& error) {
-    return told("FormatError", error);
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "accepted";
-}
 
 /// Does something to the context of step `step`, at one event.
 class At final : public Callback {

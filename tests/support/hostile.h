@@ -12,8 +12,8 @@
 #include <functional>
 #include <string>
 
+#include "support/outcome.h"
 #include "support/sanitized.h"
-#include "tare/base/error.h"
 
 namespace tare::testing {
 
@@ -31,26 +31,6 @@ inline void PrintTo(const HostileFile& file, std::ostream* out) { *out << file.n
 
 inline std::string test_name(const ::testing::TestParamInfo<HostileFile>& info) {
   return info.param.name;
-}
-
-/// "FormatError: what()" of what `read` throws, or "accepted".
-template <class Read>
-std::string outcome_of(Read read) {
-  const auto told = [](const char* type, const std::exception& error) {
-    return std::string(type) + ": " + error.what();
-  };
-  try {
-    read();
-  } catch (const FormatError& error) {
-    return told("FormatError", error);
-  } catch (const ConfigError& error) {
-    return told("ConfigError", error);
-  } catch (const IoError& error) {
-    return told("IoError", error);
-  } catch (const std::exception& error) {
-    return told("another error", error);
-  }
-  return "accepted";
 }
 
 /// What became of `read` in a child process that may take kMaxRefusalBytes more than it has.
