@@ -1,4 +1,5 @@
 #include "models/convnet.h"
+#include "models/gpt.h"
 #include "models/mlp.h"
 #include "models/resnet.h"
 #include "models/resnet9.h"
@@ -6,7 +7,8 @@
 namespace tare::models {
 
 std::vector<Family> built_in_families() {
-  return {mlp_family(), convnet_family(), resnet9_family(), resnet18_family(), resnet34_family()};
+  return {mlp_family(), convnet_family(), resnet9_family(), resnet18_family(), resnet34_family(),
+          gpt_family()};
 }
 
 }  // namespace tare::models

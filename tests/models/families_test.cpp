@@ -13,11 +13,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Small versions of every family for [1, 28, 28] samples, to keep the tests quick.
+bool takes_tokens(const std::string& name) { return name == "gpt"; }
+
+// Small versions of every family for [1, 28, 28] samples or 9 tokens, to keep the tests quick.
 ModelOptions small(const std::string& name) {
+  if (takes_tokens(name))
+    return {.classes = 7, .sample_shape = {9}, .width = 16, .layers = 2, .heads = 4};
   ModelOptions options{.classes = 7, .sample_shape = {1, 28, 28}};
   if (name.starts_with("resnet") && name != "resnet9") options.width = 8;
   return options;
+}
+
+torch::Tensor samples(const std::string& name, int64_t count) {
+  if (takes_tokens(name)) return torch::randint(7, {count, 9}, torch::kLong);
+  return torch::randn({count, 1, 28, 28});
 }
 
 std::vector<std::string> group_names(const Model& model) {
@@ -36,7 +45,9 @@ class Families : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Families, GiveOneScoreForEachClass) {
   const Model model = models::make(GetParam(), small(GetParam()));
-  EXPECT_EQ(model.forward(torch::randn({3, 1, 28, 28})).sizes(), torch::IntArrayRef({3, 7}));
+  std::vector<int64_t> wanted{3, 7};
+  if (takes_tokens(GetParam())) wanted.push_back(9);  // at each place
+  EXPECT_EQ(model.forward(samples(GetParam(), 3)).sizes(), torch::IntArrayRef(wanted));
 }
 
 TEST_P(Families, BuildWithTheirOwnSampleShape) {
@@ -46,7 +57,9 @@ TEST_P(Families, BuildWithTheirOwnSampleShape) {
   std::vector<int64_t> batch{1};
   batch.insert(batch.end(), shape.begin(), shape.end());
   const torch::NoGradGuard no_grad;
-  EXPECT_EQ(model.forward(torch::zeros(batch)).sizes(), torch::IntArrayRef({1, 10}));
+  const auto type = takes_tokens(GetParam()) ? torch::kLong : torch::kFloat;
+  EXPECT_EQ(model.forward(torch::zeros(batch, type)).sizes().slice(0, 2),
+            torch::IntArrayRef({1, 10}));
 }
 
 TEST_P(Families, RunThroughTheirGroupsFromInputToHead) {
@@ -61,16 +74,19 @@ TEST_P(Families, RunThroughTheirGroupsFromInputToHead) {
   }
   EXPECT_EQ(static_cast<int64_t>(seen.size()), groups);
   EXPECT_EQ(last, groups - 1);
-  EXPECT_EQ(model.layer_groups().back().name, models::family(GetParam()).head);
+  const auto& head = models::family(GetParam()).head;
+  EXPECT_EQ(model.layer_groups().back().name, head.empty() ? "ln_f" : head);
 }
 
 TEST_P(Families, LearnInAFewSteps) {
   torch::manual_seed(0);
   const Model model = models::make(GetParam(), small(GetParam()));
-  const auto x = torch::randn({14, 1, 28, 28}), y = torch::arange(14).remainder(7);
+  const auto x = samples(GetParam(), 14);
+  const auto y = takes_tokens(GetParam()) ? x : torch::arange(14).remainder(7);
   std::vector<torch::Tensor> parameters;
   for (const auto& p : model.parameters()) parameters.push_back(p.tensor);
-  torch::optim::AdamW optimizer(parameters, torch::optim::AdamWOptions(3e-3));
+  const double rate = takes_tokens(GetParam()) ? 2e-2 : 3e-3;
+  torch::optim::AdamW optimizer(parameters, torch::optim::AdamWOptions(rate));
   double first = 0, last = 0;
   for (int step = 0; step < 20; ++step) {
     const auto loss = torch::cross_entropy_loss(model.forward(x), y);
@@ -87,7 +103,7 @@ TEST_P(Families, DropOnlyWhileTraining) {
   options.dropout = 0.5;
   Model model = models::make(GetParam(), options);
   const torch::NoGradGuard no_grad;
-  const auto x = torch::randn({2, 1, 28, 28});
+  const auto x = samples(GetParam(), 2);
   EXPECT_FALSE(torch::equal(model.forward(x), model.forward(x)));
   model.train(false);
   EXPECT_TRUE(torch::equal(model.forward(x), model.forward(x)));
@@ -112,10 +128,12 @@ TEST_P(Families, RefuseInputOfAnotherShape) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Families,
-                         ::testing::Values("convnet", "mlp", "resnet18", "resnet34", "resnet9"));
+                         ::testing::Values("convnet", "gpt", "mlp", "resnet18", "resnet34",
+                                           "resnet9"));
 
 TEST(ModelFamilies, AreAllTestedHere) {
-  EXPECT_THAT(models::names(), ElementsAre("convnet", "mlp", "resnet18", "resnet34", "resnet9"));
+  EXPECT_THAT(models::names(),
+              ElementsAre("convnet", "gpt", "mlp", "resnet18", "resnet34", "resnet9"));
 }
 
 class ImageFamilies : public ::testing::TestWithParam<std::string> {};

@@ -34,6 +34,8 @@ void check_fields(const Family& family, const ModelOptions& options) {
                       "'" + family.name + "' takes no option '" + field + "'; it takes " + taken);
   };
   check("width", options.width == plain.width);
+  check("layers", options.layers == plain.layers);
+  check("heads", options.heads == plain.heads);
   check("hidden", options.hidden == plain.hidden);
   check("dropout", options.dropout == plain.dropout);
 }

@@ -13,15 +13,18 @@ namespace tare {
 /// How to build a registered model. Every family uses `classes`, `sample_shape` and `weights`;
 /// setting another field that the family does not use is a ConfigError.
 struct ModelOptions {
-  int64_t classes = 10;  ///< outputs, >= 1
-  /// Shape of one sample, [channels, height, width] or [features]; empty: the family's.
+  int64_t classes = 10;  ///< outputs, >= 1; of a language model its vocabulary
+  /// Shape of one sample, [channels, height, width], [features] or, of tokens, [context]; empty:
+  /// the family's.
   std::vector<int64_t> sample_shape{};
   /// Safetensors file to start from; a head for another number of classes keeps its initial
   /// weights.
   std::string weights{};
-  int64_t width = 0;              ///< channels of the first stage; 0: the family's
+  int64_t width = 0;   ///< channels of the first stage, or of a token; 0: the family's
+  int64_t layers = 0;  ///< blocks, one after the other (gpt); 0: the family's
+  int64_t heads = 0;   ///< attention heads of a block, a divisor of width (gpt); 0: the family's
   std::vector<int64_t> hidden{};  ///< sizes of the hidden layers (mlp); empty: the family's
-  double dropout = 0;             ///< probability in [0, 1), before the head
+  double dropout = 0;             ///< probability in [0, 1), before the head or as the family says
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -30,6 +33,8 @@ void visit_fields(auto& visit, ModelOptions& o) {
   visit("sample_shape", o.sample_shape);
   visit("weights", o.weights);
   visit("width", o.width, config::at_least(0));
+  visit("layers", o.layers, config::at_least(0));
+  visit("heads", o.heads, config::at_least(0));
   visit("hidden", o.hidden);
   visit("dropout", o.dropout, config::between(0, 0.999));
 }
