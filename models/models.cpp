@@ -7,8 +7,8 @@
 namespace tare::models {
 
 std::vector<Family> built_in_families() {
-  return {mlp_family(), convnet_family(), resnet9_family(), resnet18_family(), resnet34_family(),
-          gpt_family()};
+  return {mlp_family(),      convnet_family(),  resnet9_family(), resnet18_family(),
+          resnet34_family(), resnet50_family(), gpt_family()};
 }
 
 }  // namespace tare::models

@@ -6,6 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/model/registry.h"
+#include "tare/plan/trace.h"
 
 namespace tare {
 namespace {
@@ -129,11 +130,11 @@ TEST_P(Families, RefuseInputOfAnotherShape) {
 
 INSTANTIATE_TEST_SUITE_P(All, Families,
                          ::testing::Values("convnet", "gpt", "mlp", "resnet18", "resnet34",
-                                           "resnet9"));
+                                           "resnet50", "resnet9"));
 
 TEST(ModelFamilies, AreAllTestedHere) {
   EXPECT_THAT(models::names(),
-              ElementsAre("convnet", "gpt", "mlp", "resnet18", "resnet34", "resnet9"));
+              ElementsAre("convnet", "gpt", "mlp", "resnet18", "resnet34", "resnet50", "resnet9"));
 }
 
 class ImageFamilies : public ::testing::TestWithParam<std::string> {};
@@ -164,7 +165,8 @@ TEST_P(ImageFamilies, GrowWithTheirWidth) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ImageFamilies,
-                         ::testing::Values("convnet", "resnet18", "resnet34", "resnet9"));
+                         ::testing::Values("convnet", "resnet18", "resnet34", "resnet50",
+                                           "resnet9"));
 
 TEST(ModelFamilies, HaveTheGroupsOfTheDocumentation) {
   EXPECT_THAT(group_names(models::make("convnet")),
@@ -182,6 +184,9 @@ TEST(ModelFamilies, HaveTheSizesOfTheDocumentation) {
   EXPECT_EQ(parameter_count(models::make("resnet9")), 103'810);
   EXPECT_EQ(parameter_count(models::make("resnet18")), 11'181'642);
   EXPECT_EQ(parameter_count(models::make("resnet34")), 21'289'802);
+  const plan::MetaScope without_memory;
+  EXPECT_EQ(parameter_count(models::make("resnet50")), 23'528'522);
+  EXPECT_EQ(parameter_count(models::make("gpt")), 85'850'112);
 }
 
 TEST(Mlp, TakesItsHiddenLayersAndFlatSamples) {
