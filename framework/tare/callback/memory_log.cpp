@@ -1,5 +1,7 @@
 #include "tare/callback/memory_log.h"
 
+#include "tare/memory/snapshot.h"
+
 namespace tare {
 namespace {
 constexpr double kMiB = 1 << 20;
@@ -14,10 +16,13 @@ Action MemoryLog::before_epoch(FitContext& context) {
 
 Action MemoryLog::after_epoch(FitContext& context) {
   if (!scope_) return Action::proceed;
-  const int64_t now = memory::backend(context.learner.device()).usage().allocated_bytes;
+  const auto snapshot = memory::take_snapshot(context.learner.device());
+  const int64_t now = snapshot.allocated_bytes;
   context.row.metrics.push_back({"used_mib", static_cast<double>(now - start_bytes_) / kMiB});
   context.row.metrics.push_back(
       {"peak_mib", static_cast<double>(scope_->peak_bytes() - start_bytes_) / kMiB});
+  context.row.metrics.push_back(
+      {"unexplained_mib", static_cast<double>(snapshot.unexplained_bytes) / kMiB});
   scope_.reset();
   return Action::proceed;
 }

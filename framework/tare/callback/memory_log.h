@@ -1,4 +1,5 @@
-// MemoryLog: memory growth and peak of each epoch, as columns of the epochs table.
+// MemoryLog: memory growth, peak and unexplained memory of each epoch, as columns of the epochs
+// table.
 #pragma once
 
 #include <memory>
@@ -9,9 +10,10 @@
 
 namespace tare {
 
-/// Adds two columns to every epoch, in MiB of allocated bytes on the Learner's device: `used_mib`,
-/// the growth over the epoch (0 from the second epoch on, unless something leaks), and `peak_mib`,
-/// the highest point above the epoch's start. Exact, not sampled.
+/// Adds three columns to every epoch, in MiB of allocated bytes on the Learner's device:
+/// `used_mib`, the growth over the epoch (0 from the second epoch on, unless something leaks),
+/// `peak_mib`, the highest point above the epoch's start, and `unexplained_mib`, what is in no
+/// ledger at the epoch's end (see memory/snapshot.h). Exact, not sampled.
 class MemoryLog final : public Callback {
  public:
   [[nodiscard]] std::string name() const override { return "memory_log"; }

@@ -11,8 +11,11 @@ void BlockBook::note(const TraceEntry& entry) {
   const std::lock_guard lock(mutex_);
   if (entry.action_ == TraceEntry::ALLOC) {
     const memory::LiveBlock live{reinterpret_cast<const void*>(address),
-                                 static_cast<int64_t>(entry.size_), ++births_,
-                                 services_.current_phase(), services_.capture_stack()};
+                                 static_cast<int64_t>(entry.size_),
+                                 ++births_,
+                                 services_.current_phase(),
+                                 services_.capture_stack(),
+                                 services_.current_step()};
     const auto [at, added] = blocks_.insert_or_assign(address, Block{live, entry.device_});
     record(memory::EventKind::allocation, at->second);
   } else if (entry.action_ == TraceEntry::FREE_REQUESTED) {

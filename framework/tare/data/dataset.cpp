@@ -104,6 +104,11 @@ Batch TensorDataset::get(const BatchRequest& request) const {
   return batch;
 }
 
+void TensorDataset::account(Ledger& ledger) const {
+  ledger.add(Category::other, "dataset.input", input_);
+  ledger.add(Category::other, "dataset.target", target_);
+}
+
 DatasetPtr TensorDataset::with(const Transforms& more) const {
   std::vector<Transform> steps = transforms_ ? transforms_->steps() : std::vector<Transform>();
   steps.insert(steps.end(), more.steps().begin(), more.steps().end());

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/memory/accountable.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
@@ -49,6 +50,8 @@ class Dataset {
   [[nodiscard]] virtual const Transforms* transforms() const { return nullptr; }
   /// All targets in order, [size, ...]; undefined: none. The default collects them with get().
   [[nodiscard]] virtual at::Tensor targets() const;
+  /// Adds the tensors it keeps to a ledger, under Category::other.
+  virtual void account(Ledger&) const {}
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 

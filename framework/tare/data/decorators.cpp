@@ -23,6 +23,7 @@ class Decorator : public Dataset {
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
   [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
+  void account(Ledger& ledger) const override { base_->account(ledger); }
 
  protected:
   DatasetPtr base_;

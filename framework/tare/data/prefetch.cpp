@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "tare/memory/phase.h"
+
 namespace tare {
 namespace {
 
@@ -52,6 +54,7 @@ bool Prefetch::has_room() const {
 
 void Prefetch::work() {
   use_one_thread();
+  const memory::ThreadPhase phase(memory::PhaseKind::data);
   std::unique_lock lock(mutex_);
   for (;;) {
     room_.wait(lock, [this] { return stop_ || taken_ == end_ || has_room(); });

@@ -51,12 +51,6 @@ void drop_library_leftovers() {
   }
 }
 
-Ledger ledger_of_the_living() {
-  Ledger all;
-  for (const auto* object : Accountable::living()) all.add(object->ledger());
-  return all;
-}
-
 ReleasedObject purge(Accountable& object) {
   ReleasedObject released;
   released.name = object.account_name();
@@ -241,7 +235,7 @@ void Experiment::reclaim(ExperimentReport& report) const {
 }
 
 void Experiment::find_leaks(ExperimentReport& report) const {
-  const Ledger answered = ledger_of_the_living();
+  const Ledger answered = Accountable::living_ledger();
   for (size_t i = 0; i < scales_.size(); ++i) {
     const auto& scale = *scales_[i];
     std::map<std::pair<uint32_t, memory::CallSite>, LeakReport> by_origin;

@@ -164,8 +164,7 @@ void Learner::train_epoch(Run& run) {
   p.model.train(true);
   run.allows(&Callback::before_epoch, Action::stop_epoch);
   run.loader->start(p.epochs_done, run.plan.batch);
-  while (run.action < Action::stop_epoch && next_batch(run)) {
-    train_batch(run);
+  while (run.action < Action::stop_epoch && train_next(run)) {
     if (interrupt_requested()) {
       run.interrupted = true;
       run.action = Action::stop_fit;
@@ -175,6 +174,13 @@ void Learner::train_epoch(Run& run) {
   c.row.train_loss = run.meter.mean();
   c.row.samples = run.meter.samples();
   c.row.seconds += seconds_since(started);
+}
+
+bool Learner::train_next(Run& run) {
+  const memory::Step step;
+  if (!next_batch(run)) return false;
+  train_batch(run);
+  return true;
 }
 
 bool Learner::next_batch(Run& run) {

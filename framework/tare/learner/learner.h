@@ -145,6 +145,7 @@ class Learner final : public Accountable, private Trainee {
   FitResult run_fit(Run& run);
   void run_epochs(Run& run);
   void train_epoch(Run& run);
+  bool train_next(Run& run);
   bool next_batch(Run& run);
   void train_batch(Run& run);
   void forward(Run& run);

@@ -130,6 +130,8 @@ Ledger Learner::ledger() const {
   }
   for (const auto& metric : p.metrics) all.add(Category::other, metric.name(), metric.sum());
   for (const auto& callback : p.options.callbacks) callback->account(all);
+  for (const auto* set : {&p.data.train, &p.data.valid, &p.data.test})
+    if (*set) (*set)->account(all);
   if (p.run) {
     const Run& run = *p.run;
     all.add(Category::batch, "input", run.context.data.input);
@@ -137,6 +139,8 @@ Ledger Learner::ledger() const {
     all.add(Category::activations, "output", run.context.output);
     all.add(Category::activations, "loss", run.context.loss);
     for (const auto& copy : run.snapshot.copies()) all.add(Category::workspace, "snapshot", copy);
+    run.loader->account(all);
+    all.add(Category::workspace, "loss_sum", run.meter.device_sum());
     for (const auto& callback : run.callbacks) callback->account(all);
   }
   return all;

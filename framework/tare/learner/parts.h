@@ -26,6 +26,8 @@ class LossMeter {
   void add(const at::Tensor& loss, int64_t samples);
   [[nodiscard]] double mean() const;
   [[nodiscard]] int64_t samples() const { return samples_; }
+  /// On the device, for a ledger; undefined where the losses are on the host.
+  [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
   /// For a checkpoint saved inside an epoch.
   [[nodiscard]] double sum() const;
   void restore(double sum, int64_t samples);

@@ -95,4 +95,10 @@ Accountable::~Accountable() { std::erase(registry(), this); }
 
 std::vector<const Accountable*> Accountable::living() { return registry(); }
 
+Ledger Accountable::living_ledger() {
+  Ledger all;
+  for (const auto* object : registry()) all.add(object->ledger());
+  return all;
+}
+
 }  // namespace tare

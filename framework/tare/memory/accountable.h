@@ -100,6 +100,8 @@ class Accountable {
 
   /// Every Accountable alive now, in order of construction.
   [[nodiscard]] static std::vector<const Accountable*> living();
+  /// Their ledgers in one.
+  [[nodiscard]] static Ledger living_ledger();
 
  private:
   uint64_t id_;

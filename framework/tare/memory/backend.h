@@ -40,6 +40,7 @@ struct LiveBlock {
   uint64_t sequence = 0;  ///< number in order of allocation on its device, from 1
   uint32_t phase = 0;     ///< id of the phase it was allocated in, see phase.h
   uint32_t stack = 0;     ///< number of the call stack, 0 outside CallSites; see call_stack.h
+  uint32_t step = 0;      ///< number of the newest step at that time, see phase.h
 };
 
 class EventRing;      // event_ring.h

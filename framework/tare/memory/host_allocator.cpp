@@ -33,9 +33,10 @@ struct alignas(kAlignment) Header {
   Header* younger = nullptr;
   uint32_t phase = 0;
   uint32_t stack = 0;
+  uint32_t step = 0;
 
   void* data() { return this + 1; }
-  LiveBlock live() { return {data(), bytes, sequence, phase, stack}; }
+  LiveBlock live() { return {data(), bytes, sequence, phase, stack, step}; }
   static Header* of(void* data) { return static_cast<Header*>(data) - 1; }
 };
 static_assert(sizeof(Header) == kAlignment);
@@ -134,7 +135,8 @@ Header* make_block(size_t bytes) {
   return std::construct_at(static_cast<Header*>(place), Header{.raw = raw,
                                                                .bytes = static_cast<int64_t>(bytes),
                                                                .phase = current_phase(),
-                                                               .stack = capture_stack()});
+                                                               .stack = capture_stack(),
+                                                               .step = current_step()});
 }
 
 void release(void* data) {

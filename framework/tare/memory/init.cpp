@@ -20,6 +20,7 @@
 #include "tare/memory/phase.h"
 #include "tare/memory/process.h"
 #include "tare/memory/room.h"
+#include "tare/memory/saved_tensors.h"
 
 namespace tare {
 namespace {
@@ -54,6 +55,7 @@ class Services final : public memory::HostServices {
     memory::add_backend(std::move(backend));
   }
   uint32_t current_phase() const noexcept override { return memory::current_phase(); }
+  uint32_t current_step() const noexcept override { return memory::current_step(); }
   uint32_t capture_stack() const noexcept override { return memory::capture_stack(); }
   void warn(std::string_view text) override { log::warning(text); }
   void reject(std::string_view where, std::string_view problem) override {
@@ -115,7 +117,7 @@ void start_cuda(CudaMode mode) {
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // read at the first CUDA call
   const bool driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
   const std::string problem = driver ? load_room() : "no NVIDIA driver (libcuda.so.1)";
-  if (problem.empty()) return;
+  if (problem.empty()) return memory::SavedTensors::install();
   if (mode == CudaMode::on)
     throw DeviceError("tare::init", problem + "; cuda = automatic runs without");
   if (driver) log::warning("[tare::init] no CUDA: " + problem);

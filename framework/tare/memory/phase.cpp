@@ -16,6 +16,8 @@ constexpr std::array<const char*, kPhaseKinds> kNames = {
 
 constinit std::atomic<uint32_t> process_phase{0};
 constinit thread_local uint32_t thread_phase = 0;
+constinit std::atomic<uint32_t> newest_step{0};
+constinit std::atomic<bool> in_step{false};
 
 struct UserPhases {
   std::mutex mutex;
@@ -61,5 +63,16 @@ ThreadPhase::ThreadPhase(PhaseKind kind) noexcept : before_(thread_phase) {
 }
 
 ThreadPhase::~ThreadPhase() { thread_phase = before_; }
+
+Step::Step() noexcept {
+  newest_step.fetch_add(1, std::memory_order_relaxed);
+  in_step.store(true, std::memory_order_relaxed);
+}
+
+Step::~Step() { in_step.store(false, std::memory_order_relaxed); }
+
+uint32_t current_step() noexcept { return newest_step.load(std::memory_order_relaxed); }
+
+bool step_under_way() noexcept { return in_step.load(std::memory_order_relaxed); }
 
 }  // namespace tare::memory

@@ -1,5 +1,5 @@
-// Phases of the work: each block records the phase it was allocated in, so that a leak report can
-// say where a leak came from.
+// Phases and steps of the work: each block records the phase and the step it was allocated in, so
+// that a snapshot can say what it is for and a leak report where and when it came from.
 #pragma once
 
 #include <cstdint>
@@ -56,5 +56,20 @@ class ThreadPhase {
  private:
   uint32_t before_;
 };
+
+/// A training step under way, from its data to the end of its last callback. Process-wide: open one
+/// at a time, on the thread that drives the training.
+class Step {
+ public:
+  Step() noexcept;
+  ~Step();
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+};
+
+/// The number of the newest step, from 1; 0 before the first. It starts again after 2^32 steps.
+[[nodiscard]] uint32_t current_step() noexcept;
+/// Whether that step is still under way.
+[[nodiscard]] bool step_under_way() noexcept;
 
 }  // namespace tare::memory

@@ -18,6 +18,8 @@ class HostServices {
   virtual void add_backend(std::unique_ptr<DeviceBackend> backend) = 0;
   /// The phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
+  /// The number of the newest step. May be called like current_phase().
+  [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
   /// The number of the calling thread's stack, see call_stack.h. May be called like
   /// current_phase().
   [[nodiscard]] virtual uint32_t capture_stack() const noexcept = 0;
@@ -27,7 +29,7 @@ class HostServices {
 };
 
 /// Raised with every change of HostServices or DeviceBackend; a room of another version is refused.
-inline constexpr int kRoomVersion = 3;
+inline constexpr int kRoomVersion = 4;
 
 /// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
 /// nothing if `version` differs from its own.

@@ -10,6 +10,7 @@
 #include "tare/base/io.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
+#include "tare/callback/memory_peak.h"
 #include "tare/callback/monitor.h"
 #include "tare/callback/progress.h"
 #include "tare/config/node.h"
@@ -244,6 +245,7 @@ class Runner {
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
+    if (options_.out) all.push_back(peak_);
     return all;
   }
 
@@ -254,7 +256,9 @@ class Runner {
     result.peak_bytes = on_device.peak_bytes;
     result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
     result.residual_bytes = on_device.residual_bytes();
-    if (options_.out) *options_.out << weighed;
+    if (!options_.out) return;
+    *options_.out << weighed;
+    if (peak_->snapshot()) *options_.out << "  " << peak_->str() << '\n';
   }
 
   void print(const PhaseReport& phase) const {
@@ -316,6 +320,7 @@ class Runner {
   std::filesystem::path folder_;
   std::shared_ptr<Position> position_ = std::make_shared<Position>();
   std::shared_ptr<Autosave> autosave_;
+  std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();
   std::optional<CheckpointInfo> from_;
   bool under_way_ = false;  // the next phase goes on inside its fit
   std::optional<MemoryTrace> trace_;
