@@ -1,8 +1,12 @@
 #include "tare/callback/csv_log.h"
 
+#include <ATen/ops/stack.h>
+
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
@@ -10,20 +14,23 @@
 namespace tare {
 namespace {
 
+constexpr size_t kUnread = 64;
+static_assert(StepsLog::kRows % 2 == 0);  // so the first step after thinning out is a kept one
+
 std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
   return text;
 }
 
-// Quotes what CSV needs quoted, and defuses what a spreadsheet would take for a formula.
-std::string cell(const std::string& text) {
-  std::string safe = printable(text);
-  if (!safe.empty() && std::string("=+-@").find(safe[0]) != std::string::npos) safe.insert(0, "'");
-  if (safe.find_first_of(",\"") == std::string::npos) return safe;
-  std::string quoted = "\"";
-  for (const char c : safe) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+// The next write has all rows again.
+void write_log(const std::filesystem::path& path, const std::string& text) {
+  try {
+    io::make_directories(path.parent_path());
+    io::write_atomically(path, text);
+  } catch (const IoError& error) {
+    log::warning(std::string("the CSV log is not up to date: ") + error.what());
+  }
 }
 
 }  // namespace
@@ -34,18 +41,12 @@ Action CsvLog::after_epoch(FitContext& context) {
   std::string line =
       std::to_string(row.epoch) + ',' + number(row.train_loss) + ',' + number(row.valid_loss);
   for (const auto& m : row.metrics) {
-    header_ += ',' + cell(m.name);
+    header_ += ',' + csv_field(m.name);
     line += ',' + number(m.value);
   }
   header_ += ",seconds\n";
   rows_ += line + ',' + number(row.seconds) + '\n';
-  const auto path = context.learner.folder() / file_;
-  try {
-    io::make_directories(path.parent_path());
-    io::write_atomically(path, header_ + rows_);
-  } catch (const IoError& error) {  // the next epoch writes all rows again
-    log::warning(std::string("the CSV log is not up to date: ") + error.what());
-  }
+  write_log(context.learner.folder() / file_, header_ + rows_);
   return Action::proceed;
 }
 
@@ -62,6 +63,91 @@ void CsvLog::load_state(const std::string& json) {
   }
   header_ = value["header"].get<std::string>();
   rows_ = value["rows"].get<std::string>();
+}
+
+Action StepsLog::after_step(FitContext& context) {
+  if (seen_++ % stride_ != 0) return Action::proceed;
+  if (rows_.size() == kRows) thin_out();
+  const bool on_host = context.loss.device().is_cpu();
+  rows_.push_back({context.step, on_host ? context.loss_value() : 0, context.lr});
+  if (!on_host) unread_.push_back(context.loss.detach());
+  if (unread_.size() >= kUnread) read_losses();
+  return Action::proceed;
+}
+
+void StepsLog::read_losses() const {
+  if (unread_.empty()) return;
+  const at::Tensor losses = at::stack(unread_).to(c10::kCPU, c10::kDouble);
+  const size_t first = rows_.size() - unread_.size();
+  for (size_t i = 0; i < unread_.size(); ++i)
+    rows_[first + i].loss = losses.const_data_ptr<double>()[i];
+  unread_.clear();
+}
+
+void StepsLog::thin_out() {
+  read_losses();
+  for (size_t i = 0; i < kRows / 2; ++i) rows_[i] = rows_[2 * i];
+  rows_.resize(kRows / 2);
+  stride_ *= 2;
+}
+
+Action StepsLog::after_epoch(FitContext& context) {
+  write(context);
+  return Action::proceed;
+}
+
+Action StepsLog::after_fit(FitContext& context) {
+  if (written_ != seen_) write(context);
+  return Action::proceed;
+}
+
+void StepsLog::write(const FitContext& context) {
+  read_losses();
+  std::string text = "step,loss,lr\n";
+  for (const Row& row : rows_)
+    text += std::to_string(row.step) + ',' + number(row.loss) + ',' + number(row.lr) + '\n';
+  write_log(context.learner.folder() / file_, text);
+  written_ = seen_;
+}
+
+void StepsLog::account(Ledger& ledger) const {
+  for (const auto& loss : unread_) ledger.add(Category::other, "steps_log", loss);
+}
+
+std::string StepsLog::state() const {
+  read_losses();
+  auto rows = nlohmann::json::array();
+  for (const Row& row : rows_) rows.push_back({row.step, row.loss, row.lr});
+  return nlohmann::json{{"seen", seen_}, {"stride", stride_}, {"rows", rows}}.dump();
+}
+
+void StepsLog::load_state(const std::string& json) {
+  const auto refuse = [this] {
+    throw FormatError("steps_log.load_state", file_.string(), "seen, stride, rows",
+                      "are not in the checkpoint's state");
+  };
+  const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!value.is_object() || !value.contains("rows") || !value["rows"].is_array()) refuse();
+  const auto number_of = [&](const nlohmann::json& entry) {
+    if (entry.is_null()) return std::numeric_limits<double>::quiet_NaN();  // as JSON writes it
+    if (!entry.is_number()) refuse();
+    return entry.get<double>();
+  };
+  const auto count_of = [&](const char* key) {
+    if (!value.contains(key) || !value[key].is_number_integer() || value[key] < 0) refuse();
+    return value[key].get<int64_t>();
+  };
+  const int64_t seen = count_of("seen"), stride = count_of("stride");
+  std::vector<Row> rows;
+  for (const auto& row : value["rows"]) {
+    if (!row.is_array() || row.size() != 3 || !row[0].is_number_integer()) refuse();
+    rows.push_back({row[0].get<int64_t>(), number_of(row[1]), number_of(row[2])});
+  }
+  if (stride < 1 || rows.size() > kRows) refuse();
+  unread_.clear();
+  rows_ = std::move(rows);
+  seen_ = written_ = seen;
+  stride_ = stride;
 }
 
 }  // namespace tare

@@ -1,8 +1,9 @@
-// CsvLog: the epochs table as a CSV file.
+// CsvLog and StepsLog: the epochs and the steps of a fit as CSV files.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tare/callback/callback.h"
 
@@ -25,6 +26,41 @@ class CsvLog final : public Callback {
  private:
   std::filesystem::path file_;
   std::string header_, rows_;
+};
+
+/// Writes `file` with the columns step (from 1, of this fit), loss (of the step's batch), lr (of
+/// the last parameter group), as CsvLog does, and also when the fit ends. At most kRows steps: when
+/// there are more, every second of them is dropped, again and again, so the rows stay evenly spaced
+/// and the file small. Losses on a device are read in groups, so that not every step waits for it.
+class StepsLog final : public Callback {
+ public:
+  static constexpr size_t kRows = 1000;
+
+  explicit StepsLog(std::filesystem::path file = "steps.csv") : file_(std::move(file)) {}
+
+  [[nodiscard]] std::string name() const override { return "steps_log:" + file_.string(); }
+  Action after_step(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
+  Action after_fit(FitContext& context) override;
+  void purge() override { read_losses(); }
+  void account(Ledger& ledger) const override;
+  [[nodiscard]] std::string state() const override;
+  void load_state(const std::string& json) override;
+
+ private:
+  struct Row {
+    int64_t step = 0;
+    double loss = 0, lr = 0;
+  };
+  void read_losses() const;
+  void thin_out();
+  void write(const FitContext& context);
+
+  std::filesystem::path file_;
+  int64_t seen_ = 0, stride_ = 1;
+  int64_t written_ = 0;  // seen_ when the file was written
+  mutable std::vector<Row> rows_;
+  mutable std::vector<at::Tensor> unread_;  // losses of the last rows, detached, oldest first
 };
 
 }  // namespace tare

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "tare/base/csv.h"
 #include "tare/base/io.h"
 #include "tare/memory/phase.h"
 
@@ -17,17 +18,11 @@ class PhaseNames {
  public:
   const std::string& of(uint32_t id) {
     const auto [name, added] = names_.try_emplace(id);
-    if (added) name->second = quoted(phase_name(id));
+    if (added) name->second = csv_field(phase_name(id));
     return name->second;
   }
 
  private:
-  static std::string quoted(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string field = "\"";
-    for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
-    return field + '"';
-  }
   std::unordered_map<uint32_t, std::string> names_;
 };
 

@@ -243,7 +243,10 @@ class Runner {
     std::vector<CallbackPtr> all{
         std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
-    if (!options_.dry_run) all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
+    if (!options_.dry_run) {
+      all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
+      all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
+    }
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
     if (options_.out) all.push_back(peak_);
     return all;

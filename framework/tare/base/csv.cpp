@@ -1,0 +1,78 @@
+#include "tare/base/csv.h"
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+
+namespace tare {
+namespace {
+
+constexpr size_t kLongestLine = 1 << 16;
+
+/// Splits a line into `fields`; false if a quote is not closed.
+bool split(std::string_view line, std::vector<std::string>& fields) {
+  size_t count = 0;
+  const auto next = [&]() -> std::string& {
+    if (count == fields.size()) fields.emplace_back();
+    fields[count].clear();
+    return fields[count++];
+  };
+  std::string* field = &next();
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
+      *field += line[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      field = &next();
+    } else {
+      *field += c;
+    }
+  }
+  fields.resize(count);
+  return !quoted;
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, size_t line, const char* problem) {
+  throw FormatError("csv.read", path.string(), "line " + std::to_string(line), problem);
+}
+
+}  // namespace
+
+std::string csv_field(std::string_view text) {
+  std::string safe = printable(text);
+  if (!safe.empty() && std::string_view("=+-@").find(safe[0]) != std::string_view::npos)
+    safe.insert(0, "'");
+  if (safe.find_first_of(",\"") == std::string::npos) return safe;
+  std::string quoted = "\"";
+  for (const char c : safe) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+void read_csv(const std::filesystem::path& path,
+              const std::function<void(const std::vector<std::string>& fields, size_t line)>& row) {
+  io::File file(path, io::Mode::read);
+  std::vector<std::string> fields;
+  std::string rest, piece(kLongestLine, '\0');
+  size_t number = 0;
+  const auto take = [&](std::string_view line) {
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() > kLongestLine) refuse(path, number, "is longer than 64 KiB");
+    if (line.empty()) return;
+    if (!split(line, fields)) refuse(path, number, "has a quote that is not closed");
+    row(fields, number);
+  };
+  while (const size_t size = file.read(piece.data(), piece.size())) {
+    rest.append(piece, 0, size);
+    size_t start = 0;
+    for (size_t end; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
+      take(std::string_view(rest).substr(start, end - start));
+    rest.erase(0, start);
+    if (rest.size() > kLongestLine) refuse(path, number + 1, "is longer than 64 KiB");
+  }
+  if (!rest.empty()) take(rest);
+}
+
+}  // namespace tare

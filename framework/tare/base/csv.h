@@ -1,0 +1,24 @@
+// CSV: how the logs write a field, and how their files are read. A record is always one line.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare {
+
+/// `text` as one field: control characters escaped as by printable(), which also cuts it at 200
+/// bytes; an apostrophe before what a spreadsheet would take for a formula; quoted if it must be.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+/// Calls `row` with the fields of each line of a file and its number from 1; empty lines are left
+/// out. Reads piece by piece, so the file may have any size. The fields are the call's own until it
+/// returns. Throws IoError; FormatError, naming the line, for an unclosed quote or a line above
+/// 64 KiB; and what `row` throws.
+void read_csv(const std::filesystem::path& path,
+              const std::function<void(const std::vector<std::string>& fields, size_t line)>& row);
+
+}  // namespace tare

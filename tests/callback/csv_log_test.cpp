@@ -1,0 +1,81 @@
+#include "tare/callback/csv_log.h"
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include "callback/fake_trainee.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
+#include "tare/base/csv.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+void take_steps(StepsLog& log, FitContext& c, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    ++c.step;
+    c.loss = at::full({}, 1.0 / static_cast<double>(c.step), at::kDouble);
+    c.lr = 0.5;
+    log.after_step(c);
+  }
+}
+
+TEST(StepsLog, WritesEveryStepOfAShortFit) {
+  const TempDir folder;
+  FakeTrainee learner;
+  learner.place = folder.path();
+  FitContext c{.learner = learner};
+  StepsLog log;
+  take_steps(log, c, 2);
+  log.after_epoch(c);
+  EXPECT_EQ(content_of(folder / "steps.csv"), "step,loss,lr\n1,1,0.5\n2,0.5,0.5\n");
+  take_steps(log, c, 2);
+  log.after_fit(c);
+  EXPECT_EQ(content_of(folder / "steps.csv"),
+            "step,loss,lr\n1,1,0.5\n2,0.5,0.5\n3,0.33333333333333331,0.5\n4,0.25,0.5\n");
+}
+
+TEST(StepsLog, KeepsEvenlySpacedStepsOfALongFit) {
+  const TempDir folder;
+  FakeTrainee learner;
+  learner.place = folder.path();
+  FitContext c{.learner = learner};
+  StepsLog log;
+  take_steps(log, c, 4500);
+  log.after_epoch(c);
+  std::vector<int64_t> steps;
+  read_csv(folder / "steps.csv", [&](const auto& fields, size_t line) {
+    if (line > 1) steps.push_back(std::stoll(fields[0]));
+  });
+  ASSERT_EQ(steps.size(), 563U);  // one in eight of 4,500
+  for (size_t i = 0; i < steps.size(); ++i) ASSERT_EQ(steps[i], static_cast<int64_t>(8 * i + 1));
+}
+
+TEST(StepsLog, GoesOnFromItsStateAsIfUndisturbed) {
+  const TempDir first, second;
+  FakeTrainee learner;
+  learner.place = first.path();
+  FitContext c{.learner = learner};
+  StepsLog whole, part;
+  take_steps(whole, c, 1500);
+  part.load_state(whole.state());
+  take_steps(whole, c, 900);
+  whole.after_epoch(c);
+  learner.place = second.path();
+  c.step = 1500;
+  take_steps(part, c, 900);
+  part.after_epoch(c);
+  EXPECT_EQ(content_of(first / "steps.csv"), content_of(second / "steps.csv"));
+}
+
+TEST(StepsLog, RefusesAnotherState) {
+  StepsLog log;
+  for (const char* state :
+       {"", "{}", R"({"seen":1,"stride":0,"rows":[]})", R"({"seen":1,"stride":1,"rows":[[1,2]]})",
+        R"({"seen":-1,"stride":1,"rows":[]})", R"({"seen":1,"stride":1,"rows":[["1",2,3]]})"})
+    EXPECT_THROW(log.load_state(state), FormatError) << state;
+}
+
+}  // namespace
+}  // namespace tare::testing
