@@ -9,7 +9,8 @@
 namespace tare::cli {
 
 /// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
-/// "IMAGE" files, "DIR" folders, "COMMAND" the commands, "a|b" these words, any other nothing.
+/// "IMAGE" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
+/// nothing.
 struct OptionSpec {
   std::string name{};   ///< long name without dashes
   std::string value{};  ///< placeholder of its value, e.g. "FILE"; empty: a flag

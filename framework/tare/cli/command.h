@@ -19,6 +19,7 @@ namespace tare::cli {
 int run_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
+int report_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int doctor_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);

@@ -37,7 +37,7 @@ Placeholder parse_placeholder(const std::string& text, const std::vector<std::st
   const std::vector<std::string> files{"FILE", "RECIPE", "BUNDLE", "IMAGE"};
   if (!result.words.empty())
     result.completes = Completes::words;
-  else if (result.name == "DIR")
+  else if (result.name == "DIR" || result.name == "RUN")
     result.completes = Completes::folders;
   else if (std::ranges::find(files, result.name) != files.end())
     result.completes = Completes::files;

@@ -1,0 +1,275 @@
+#include "tare/report/chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "tare/report/markup.h"
+
+namespace tare::report {
+namespace {
+
+constexpr double kPlotHeight = 200;  // of a line chart, in pixels
+constexpr double kSpanRow = 18;      // of the spans' names
+constexpr double kTickRow = 20;      // below the plot
+constexpr double kAbove = 8;         // half a label of the highest tick
+constexpr double kUnits = 1000;      // of the plot's view box, in both directions
+constexpr double kLogRatio = 50;
+constexpr size_t kSpans = 60;  // more would have no room for their names
+
+struct Frame {
+  double top = kAbove, height = kPlotHeight;  // of the plot, in pixels
+  [[nodiscard]] double bottom() const { return top + height; }
+};
+
+/// `gutter`: with room at the left for the labels of the y axis.
+std::string head(const std::string& title, const std::string& description, double height,
+                 bool gutter) {
+  return std::string("<svg class=\"chart") + (gutter ? " gutter" : "") +
+         "\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" height=\"" +
+         coordinate(height) + "\"><title>" + escaped(title) + "</title><desc>" +
+         escaped(description, 1000) + "</desc>";
+}
+
+/// The plot: a view box that is stretched, so that curves are as wide as the page.
+std::string plot(const Frame& frame, const std::string& content) {
+  return "<svg y=\"" + coordinate(frame.top) + "\" width=\"100%\" height=\"" +
+         coordinate(frame.height) +
+         "\" viewBox=\"0 0 1000 1000\" overflow=\"visible\" preserveAspectRatio=\"none\">" +
+         content + "</svg>";
+}
+
+/// Lines across the plot, and their labels in the gutter.
+std::string y_ticks(const Axis& axis, const Frame& frame) {
+  std::string text;
+  for (const auto& tick : axis.ticks) {
+    const double y = frame.bottom() - frame.height * axis.place(tick.value);
+    text += "<line class=\"grid\" x2=\"100%\" y1=\"" + coordinate(y) + "\" y2=\"" + coordinate(y) +
+            "\"/><text x=\"-8\" text-anchor=\"end\" y=\"" + coordinate(y + 4) + "\">" +
+            escaped(tick.label) + "</text>";
+  }
+  return text;
+}
+
+std::string x_labels(const Axis& axis, const Frame& frame) {
+  std::string text;
+  for (const auto& tick : axis.ticks) {
+    const double place = axis.place(tick.value);
+    const char* anchor = place < 0.05 ? "start" : place > 0.95 ? "end" : "middle";
+    text += "<text x=\"" + percent(place) + "\" y=\"" + coordinate(frame.bottom() + 15) +
+            "\" text-anchor=\"" + anchor + "\">" + escaped(tick.label) + "</text>";
+  }
+  return text;
+}
+
+/// Each name is clipped to its own stretch.
+std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame) {
+  std::string text;
+  for (const auto& span : std::span(spans).first(std::min(spans.size(), kSpans))) {
+    const double start = std::clamp(axis.place(span.start), 0.0, 1.0);
+    const double end = std::clamp(axis.place(span.end), start, 1.0);
+    if (start > 0) {
+      text += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +
+              "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
+    }
+    text += "<svg x=\"" + percent(start) + "\" width=\"" + percent(end - start) + "\" height=\"" +
+            coordinate(kSpanRow) + "\"><text class=\"name\" x=\"" + (start > 0 ? "4" : "0") +
+            "\" y=\"12\">" + escaped(span.name, kNameBytes) + "</text></svg>";
+  }
+  return text;
+}
+
+bool finite(const Point& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
+
+/// At most kLinePoints, with the lowest and highest of each stretch.
+std::vector<Point> thinned(const std::vector<Point>& points) {
+  if (points.size() <= kLinePoints) return points;
+  constexpr size_t kStretches = kLinePoints / 2;
+  std::vector<Point> kept;
+  const auto lower = [](const Point& a, const Point& b) {
+    return std::isfinite(a.y) && (!std::isfinite(b.y) || a.y < b.y);
+  };
+  for (size_t i = 0; i < kStretches; ++i) {
+    const auto first = points.begin() + static_cast<std::ptrdiff_t>(i * points.size() / kStretches);
+    const auto last =
+        points.begin() + static_cast<std::ptrdiff_t>((i + 1) * points.size() / kStretches);
+    auto [low, high] = std::minmax_element(first, last, lower);
+    if (high < low) std::swap(low, high);
+    kept.push_back(*low);
+    if (high != low) kept.push_back(*high);
+  }
+  return kept;
+}
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+std::string stroke(const Series& series) {
+  return " class=\"line s" + std::to_string(series.colour % kColours) +
+         (series.dashed ? " dash" : "") + '"';
+}
+
+/// A dot that stays round although the view box is stretched: a line of no length.
+std::string dot(const Series& series, double x, double y) {
+  return "<path class=\"dot s" + std::to_string(series.colour % kColours) + "\" d=\"M" +
+         coordinate(x) + ' ' + coordinate(y) + "h0\"/>";
+}
+
+/// `dots_too`: show the points too, if they are few.
+std::string line(const Series& series, const Axis& x_axis, const Axis& y_axis, bool dots_too) {
+  constexpr size_t kDots = 60;
+  const bool few = dots_too && series.points.size() <= kDots;
+  std::string path, dots;
+  bool pen_down = false;
+  for (const auto& point : thinned(series.points)) {
+    if (!finite(point)) {
+      pen_down = false;
+      continue;
+    }
+    const double x = kUnits * x_axis.place(point.x);
+    const double y = kUnits * (1 - y_axis.place(point.y));
+    path += (pen_down ? 'L' : 'M') + coordinate(x) + ' ' + coordinate(y);
+    pen_down = true;
+    if (few) dots += dot(series, x, y);
+  }
+  return "<path" + stroke(series) + " d=\"" + path + "\"/>" + dots;
+}
+
+Axis y_axis_of(const Range& range, Unit unit) {
+  if (unit == Unit::number && range.low > 0 && range.high > kLogRatio * range.low)
+    return log_axis(range.low, range.high);
+  return round_axis(range.low, range.high, unit);
+}
+
+/// The area between the x axis and `tops`, shares of the plot's height.
+std::string area(const Layer& layer, const std::vector<double>& x, const std::vector<double>& tops,
+                 const Axis& x_axis) {
+  std::string path = "M" + coordinate(kUnits * x_axis.place(x.front())) + " 1000";
+  for (size_t i = 0; i < x.size(); ++i)
+    path +=
+        'L' + coordinate(kUnits * x_axis.place(x[i])) + ' ' + coordinate(kUnits * (1 - tops[i]));
+  return "<path class=\"area f" + std::to_string(layer.colour % kColours) + "\" d=\"" + path + 'L' +
+         coordinate(kUnits * x_axis.place(x.back())) + " 1000Z\"><title>" + escaped(layer.name) +
+         "</title></path>";
+}
+
+}  // namespace
+
+std::string line_chart(const LineChart& chart) {
+  Range xs, ys;
+  for (const auto& series : chart.series) {
+    for (const auto& point : series.points) {
+      if (!finite(point)) continue;
+      xs.add(point.x);
+      ys.add(point.y);
+    }
+  }
+  if (xs.low > xs.high) return {};
+  for (const auto& span : chart.spans) {
+    xs.add(span.start);
+    xs.add(span.end);
+  }
+  const Axis x_axis = exact_axis(xs.low, xs.high, chart.x_unit);
+  const Axis y_axis = y_axis_of(ys, chart.y_unit);
+  const Frame frame{.top = kAbove + (chart.spans.empty() ? 0 : kSpanRow)};
+  std::string lines;
+  for (const auto& series : chart.series) lines += line(series, x_axis, y_axis, true);
+  return head(chart.title, chart.description, frame.bottom() + kTickRow, true) +
+         y_ticks(y_axis, frame) + span_names(chart.spans, x_axis, frame) + plot(frame, lines) +
+         x_labels(x_axis, frame) + "</svg>";
+}
+
+std::string area_chart(const AreaChart& chart) {
+  if (chart.x.size() < 2) return {};
+  std::vector<std::vector<double>> sums;  // sums[i]: of the layers 0 to i
+  std::vector<double> sum(chart.x.size());
+  for (const auto& layer : chart.layers) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += layer.values[i];
+    sums.push_back(sum);
+  }
+  const double highest = *std::ranges::max_element(sum);
+  const Axis x_axis = exact_axis(chart.x.front(), chart.x.back(), chart.x_unit);
+  const Axis y_axis =
+      chart.y_axis ? round_axis(0, highest, chart.y_unit) : Axis{.high = highest > 0 ? highest : 1};
+  const Frame frame{.top = chart.y_axis ? kAbove : 0, .height = static_cast<double>(chart.height)};
+  std::string areas;
+  for (size_t i = chart.layers.size(); i-- > 0;) {  // from the top down: each covers those behind
+    std::ranges::transform(sums[i], sums[i].begin(), [&](double y) { return y_axis.place(y); });
+    areas += area(chart.layers[i], chart.x, sums[i], x_axis);
+  }
+  if (!chart.line.points.empty()) areas += line(chart.line, x_axis, y_axis, false);
+  return head(chart.title, chart.description, frame.bottom() + kTickRow, true) +
+         y_ticks(y_axis, frame) + plot(frame, areas) + x_labels(x_axis, frame) + "</svg>";
+}
+
+std::string bar_chart(const BarChart& chart) {
+  if (chart.bars.empty()) return {};
+  constexpr double kRow = 40, kBar = 14;
+  const std::span bars = std::span(chart.bars).first(std::min(chart.bars.size(), kTableRows));
+  double longest = 0;
+  for (const auto& bar : bars) longest = std::max(longest, bar.value);
+  std::string text =
+      head(chart.title, chart.description, kRow * static_cast<double>(bars.size()), false);
+  double y = 0;
+  for (const auto& bar : bars) {
+    const std::string row = coordinate(y + 14);
+    text += "<text y=\"" + row + "\">" + escaped(bar.label, kNameBytes) +
+            "</text><text class=\"value\" x=\"100%\" text-anchor=\"end\" y=\"" + row + "\">" +
+            escaped(bar.text) + "</text><rect class=\"track\" width=\"100%\" rx=\"3\" y=\"" +
+            coordinate(y + 19) + "\" height=\"" + coordinate(kBar) + "\"/><rect class=\"f" +
+            std::to_string(bar.colour % kColours) + "\" rx=\"3\" y=\"" + coordinate(y + 19) +
+            "\" height=\"" + coordinate(kBar) + "\" width=\"" +
+            percent(longest > 0 ? bar.value / longest : 0) + "\"/>";
+    y += kRow;
+  }
+  return text + "</svg>";
+}
+
+std::string legend(const std::vector<LegendItem>& items) {
+  std::string text = "<ul class=\"legend\">";
+  for (const auto& item : items) {
+    const std::string colour = std::to_string(item.colour % kColours);
+    text += "<li><svg width=\"18\" height=\"12\" aria-hidden=\"true\">";
+    text +=
+        item.line
+            ? "<path class=\"line s" + colour + (item.dashed ? " dash" : "") + "\" d=\"M0 6h18\"/>"
+            : "<rect class=\"f" + colour + "\" x=\"3\" width=\"12\" height=\"12\" rx=\"3\"/>";
+    text += "</svg>" + escaped(item.name) + "</li>";
+  }
+  return text + "</ul>";
+}
+
+std::string chart_style() {
+  const char* light[kColours] = {"#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "#cc79a7",
+                                 "#d6c520", "#8c5a2b", "#332288", "#8b939c", "#16191d"};
+  const char* dark[kColours] = {"#3d9be0", "#8fd0f7", "#f07f3a", "#f3b73e", "#2fc79a", "#e39cc4",
+                                "#eadf62", "#b98a5c", "#8d80e8", "#7d858e", "#ffffff"};
+  std::string variables = ":root{", night = "@media(prefers-color-scheme:dark){:root{", classes;
+  for (size_t i = 0; i < kColours; ++i) {
+    const std::string number = std::to_string(i), name = "--c" + number;
+    variables += name + ':' + light[i] + ';';
+    night += name + ':' + dark[i] + ';';
+    classes += ".s" + number + "{stroke:var(" + name + ")}.f" + number + "{fill:var(" + name + ")}";
+  }
+  return variables + "}" + night + "}}" + classes +
+         ".chart{display:block;overflow:visible}"
+         ".chart text{font-size:12px;fill:var(--soft)}"
+         ".gutter{padding-left:58px}"
+         ".chart .name{font-weight:600}.chart .value{fill:var(--ink)}"
+         ".grid{stroke:var(--rule)}.span{stroke:var(--soft);stroke-dasharray:2 3}"
+         ".track{fill:var(--rule);opacity:.45}"
+         ".line{fill:none;stroke-width:2;stroke-linejoin:round;vector-effect:non-scaling-stroke}"
+         ".dash{stroke-dasharray:5 4}"
+         ".dot{stroke-width:6;stroke-linecap:round;vector-effect:non-scaling-stroke}"
+         ".area{stroke:var(--card);stroke-width:.7;vector-effect:non-scaling-stroke}"
+         ".legend{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;margin:8px 0 0;"
+         "padding:0;font-size:13px}.legend svg{margin-right:6px;vertical-align:-1px}";
+}
+
+}  // namespace tare::report

@@ -1,0 +1,97 @@
+// Charts as SVG text: lines, stacked areas, bars. Pure functions of values.
+//
+// A chart is as wide as its place and keeps its letters' size, because it has percentages where
+// others have a view box. Colours come from chart_style(), which the page has once. Every text is
+// escaped here. Values that are not finite leave a gap.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tare/report/axis.h"
+
+namespace tare::report {
+
+/// Colours by number; they differ in lightness too, so that colour-blind readers tell them apart
+/// (after Okabe and Ito, "Color universal design", 2008). The last two are grey and that of text.
+inline constexpr size_t kColours = 11, kGrey = 9, kInk = 10;
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+struct Series {
+  std::string name{};
+  std::vector<Point> points{};  ///< x ascending
+  size_t colour = 0;
+  bool dashed = false;
+};
+
+/// A stretch of the x axis that has a name, drawn with a line at its start.
+struct Span {
+  double start = 0, end = 0;
+  std::string name{};
+};
+
+struct LineChart {
+  std::string title{}, description{};  ///< the text alternative
+  Unit x_unit = Unit::count, y_unit = Unit::number;
+  std::vector<Series> series{};
+  std::vector<Span> spans{};
+};
+
+/// Points of one line beyond this number are reduced to the lowest and highest of equal stretches.
+inline constexpr size_t kLinePoints = 800;
+
+/// "" without a finite point. The y axis is logarithmic where all values are above zero and the
+/// highest is more than 50 times the lowest.
+[[nodiscard]] std::string line_chart(const LineChart& chart);
+
+struct Layer {
+  std::string name{};
+  std::vector<double> values{};  ///< >= 0, as many as AreaChart::x
+  size_t colour = 0;
+};
+
+struct AreaChart {
+  std::string title{}, description{};
+  Unit x_unit = Unit::seconds, y_unit = Unit::bytes;
+  std::vector<double> x{};      ///< ascending
+  std::vector<Layer> layers{};  ///< the first one at the bottom
+  Series line{};                ///< drawn over the areas
+  int height = 240;             ///< of the plot, in pixels
+  bool y_axis = true;           ///< false: no ticks, and the highest sum fills the plot
+};
+
+/// "" with fewer than two x values.
+[[nodiscard]] std::string area_chart(const AreaChart& chart);
+
+struct Bar {
+  std::string label{}, text{};  ///< before and behind the bar
+  double value = 0;             ///< >= 0
+  size_t colour = 0;
+};
+
+struct BarChart {
+  std::string title{}, description{};
+  std::vector<Bar> bars{};
+};
+
+/// "" without bars.
+[[nodiscard]] std::string bar_chart(const BarChart& chart);
+
+struct LegendItem {
+  std::string name{};
+  size_t colour = 0;
+  bool line = false;  ///< else an area
+  bool dashed = false;
+};
+
+/// An HTML list of names and their colours.
+[[nodiscard]] std::string legend(const std::vector<LegendItem>& items);
+
+/// The style sheet of charts and legends, light and dark.
+[[nodiscard]] std::string chart_style();
+
+}  // namespace tare::report

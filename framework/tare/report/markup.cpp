@@ -1,0 +1,98 @@
+#include "tare/report/markup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+
+namespace tare::report {
+namespace {
+
+std::string format(const char* pattern, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+std::string_view entity(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return {};
+  }
+}
+
+std::string without_markup(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const std::string_view replaced = entity(c);
+    if (replaced.empty())
+      result += c;
+    else
+      result += replaced;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text, size_t limit) {
+  return without_markup(printable(text, limit));
+}
+
+std::string escaped_lines(std::string_view text, size_t limit) {
+  std::string result;
+  const bool whole = text.size() <= limit;
+  for (text = text.substr(0, limit); !text.empty();) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    result += escaped(text.substr(0, end), limit) + '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return whole ? result : result + "... (cut here)\n";
+}
+
+std::string coordinate(double value) {
+  std::string text = format("%.1f", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text == "-0" ? "0" : text;
+}
+
+std::string percent(double share) { return coordinate(100 * share) + '%'; }
+
+std::string figure(double value) { return std::isnan(value) ? "-" : format("%.4g", value); }
+
+std::string table(std::string_view name, const std::vector<std::string>& head,
+                  const std::vector<std::vector<std::string>>& rows) {
+  std::string text = "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"" +
+                     escaped(name) + "\"><table><thead><tr>";
+  for (const auto& cell : head) text += "<th scope=\"col\">" + escaped(cell) + "</th>";
+  text += "</tr></thead><tbody>";
+  for (size_t row = 0; row < std::min(rows.size(), kTableRows); ++row) {
+    text += "<tr>";
+    for (size_t i = 0; i < rows[row].size(); ++i) {
+      const std::string cell = escaped(rows[row][i], kNameBytes);
+      text += i == 0 ? "<th scope=\"row\">" + cell + "</th>" : "<td>" + cell + "</td>";
+    }
+    text += "</tr>";
+  }
+  text += "</tbody></table></div>";
+  if (rows.size() > kTableRows) {
+    text += "<p class=\"note\">and " +
+            format_count(static_cast<int64_t>(rows.size() - kTableRows)) + " more</p>";
+  }
+  return text;
+}
+
+}  // namespace tare::report

@@ -1,0 +1,30 @@
+// Text for SVG and HTML: escaping, coordinates, tables. Internal.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare::report {
+
+/// `text` as content or quoted attribute: markup characters escaped, and printable(text, limit).
+[[nodiscard]] std::string escaped(std::string_view text, size_t limit = 200);
+/// The same for text of several lines, of which the first `limit` bytes are kept.
+[[nodiscard]] std::string escaped_lines(std::string_view text, size_t limit);
+
+/// At most one decimal: "12.5", "-3".
+[[nodiscard]] std::string coordinate(double value);
+/// `share` of 1 as "12.5%".
+[[nodiscard]] std::string percent(double share);
+/// Four significant digits; "-" for NaN, which the files hold where there is no value.
+[[nodiscard]] std::string figure(double value);
+
+/// Rows of a table beyond this number are counted, not shown; names are cut at kNameBytes.
+inline constexpr size_t kTableRows = 200, kNameBytes = 80;
+
+/// An HTML table in a frame that scrolls sideways where it is too narrow. The first column is text,
+/// the others are figures. Cells are escaped here. `name` is for screen readers.
+[[nodiscard]] std::string table(std::string_view name, const std::vector<std::string>& head,
+                                const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace tare::report

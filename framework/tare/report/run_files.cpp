@@ -1,0 +1,220 @@
+#include "tare/report/run_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/csv.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/config/node.h"
+
+namespace tare::report {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* kWhere = "report.read_run";
+
+/// One object of a JSON file; what it lacks is a FormatError that names the key.
+class Object {
+ public:
+  Object(const ordered_json& json, const fs::path& path, const std::string& place)
+      : json_(json), path_(path), place_(place) {
+    if (!json.is_object()) refuse(place, "is not an object");
+  }
+  [[nodiscard]] const ordered_json* find(const char* key) const {
+    const auto found = json_.find(key);
+    return found == json_.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] const ordered_json& at(const char* key) const {
+    const auto* value = find(key);
+    if (value == nullptr) refuse(place_ + key, "is missing");
+    return *value;
+  }
+  [[nodiscard]] std::string text(const char* key) const {
+    const auto& value = at(key);
+    if (!value.is_string()) refuse(place_ + key, "is not text");
+    return value.get<std::string>();
+  }
+  [[nodiscard]] int64_t count(const char* key) const {
+    const auto& value = at(key);
+    if (!value.is_number_integer()) refuse(place_ + key, "is not a whole number");
+    return value.get<int64_t>();
+  }
+  [[nodiscard]] double number(const char* key) const { return number(at(key), key); }
+  [[nodiscard]] double number(const ordered_json& value, const std::string& key) const {
+    if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();  // as the run writes it
+    if (!value.is_number()) refuse(place_ + key, "is not a number");
+    return value.get<double>();
+  }
+  [[noreturn]] void refuse(const std::string& part, const char* problem) const {
+    throw FormatError(kWhere, path_.string(), part, problem);
+  }
+
+ private:
+  const ordered_json& json_;
+  const fs::path& path_;
+  std::string place_;
+};
+
+std::vector<NamedValue> test_of(const Object& report, const fs::path& path) {
+  const auto* value = report.find("test");
+  if (value == nullptr) return {};
+  const Object test(*value, path, "test.");
+  std::vector<NamedValue> values{{"loss", test.number("loss")}};
+  const auto& metrics = test.at("metrics");
+  if (!metrics.is_object()) test.refuse("test.metrics", "is not an object");
+  for (const auto& [name, metric] : metrics.items())
+    values.push_back({name, test.number(metric, "metrics." + name)});
+  return values;
+}
+
+PhaseFigures phase_figures(const Object& phase) {
+  return {.seconds = phase.number("seconds"),
+          .samples_per_s = phase.number("samples_per_s"),
+          .consumed_bytes = phase.count("consumed_bytes"),
+          .peak_bytes = phase.count("peak_bytes"),
+          .reclaimed_bytes = phase.count("reclaimed_bytes"),
+          .residual_bytes = phase.count("residual_bytes")};
+}
+
+PhaseFiles& phase_named(RunFiles& run, const std::string& name) {
+  const auto known = std::ranges::find(run.phases, name, &PhaseFiles::name);
+  if (known != run.phases.end()) return *known;
+  return run.phases.emplace_back(PhaseFiles{.name = name});
+}
+
+void read_report(const fs::path& path, RunFiles& run) {
+  const auto json = ordered_json::parse(io::read_text(path), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw FormatError(kWhere, path.string(), "the file", "is not JSON");
+  const Object report(json, path, "");
+  run.name = report.text("name");
+  RunFigures figures{.data = report.text("data"),
+                     .device = report.text("device"),
+                     .reason = report.text("reason"),
+                     .test = test_of(report, path),
+                     .residual_bytes = report.count("residual_bytes"),
+                     .process_bytes = report.count("process_bytes"),
+                     .seconds = report.number("seconds")};
+  if (report.find("resumed_from")) figures.resumed_from = report.text("resumed_from");
+  if (const auto* value = report.find("export")) {
+    const Object exported(*value, path, "export.");
+    figures.export_path = exported.text("path");
+    figures.export_bytes = exported.count("bytes");
+  }
+  const auto& phases = report.at("phases");
+  if (!phases.is_array()) report.refuse("phases", "is not a list");
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const Object phase(phases[i], path, "phases[" + std::to_string(i) + "].");
+    phase_named(run, phase.text("name")).figures = phase_figures(phase);
+  }
+  run.figures = std::move(figures);
+}
+
+void read_recipe(const fs::path& path, RunFiles& run) {
+  run.recipe = io::read_text(path);
+  const auto recipe = config::parse_text(run.recipe, path.string());
+  if (const auto* name = recipe.find("name")) run.name = name->text;
+  const auto* phases = recipe.find("phases");
+  for (size_t i = 0; phases != nullptr && i < phases->items.size(); ++i) {
+    const auto* name = phases->items[i].find("name");
+    const bool named = name != nullptr && !name->text.empty();
+    (void)phase_named(run, named ? name->text : "phase " + std::to_string(i));
+  }
+}
+
+/// A CSV file of numbers below one line of names.
+class Numbers {
+ public:
+  using Names = std::vector<std::string>;
+
+  Numbers(fs::path path, size_t fewest) : path_(std::move(path)) {
+    read_csv(path_, [&](const Names& fields, size_t line) {
+      if (line == 1) {
+        names_ = fields;
+        if (fields.size() < fewest) refuse(line, "has too few columns");
+        return;
+      }
+      if (fields.size() != names_.size()) refuse(line, "has not as many fields as the header");
+      auto& row = rows_.emplace_back();
+      for (const auto& field : fields) row.push_back(number(field, line));
+    });
+  }
+  [[nodiscard]] const Names& names() const { return names_; }
+  [[nodiscard]] const std::vector<std::vector<double>>& rows() const { return rows_; }
+
+ private:
+  [[noreturn]] void refuse(size_t line, const char* problem) const {
+    throw FormatError(kWhere, path_.string(), "line " + std::to_string(line), problem);
+  }
+  [[nodiscard]] double number(const std::string& text, size_t line) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      refuse(line, "has text where a number should be");
+    return value;
+  }
+
+  fs::path path_;
+  Names names_;
+  std::vector<std::vector<double>> rows_;
+};
+
+/// Columns epoch, train_loss, valid_loss, the metrics, seconds.
+void read_epochs(const fs::path& path, PhaseFiles& phase) {
+  const Numbers table(path, 4);
+  if (table.names().empty()) return;
+  phase.metrics.assign(table.names().begin() + 3, table.names().end() - 1);
+  for (const auto& row : table.rows())
+    phase.epochs.push_back({row[1], row[2], {row.begin() + 3, row.end() - 1}});
+}
+
+void read_steps(const fs::path& path, PhaseFiles& phase) {
+  const Numbers table(path, 3);
+  for (const auto& row : table.rows())
+    phase.steps.push_back({static_cast<int64_t>(std::clamp(row[0], 0.0, 9e15)), row[1], row[2]});
+}
+
+void read_curves(const fs::path& folder, RunFiles& run) {
+  for (auto& phase : run.phases) {
+    if (phase.name.find('/') != std::string::npos)
+      throw FormatError(kWhere, (folder / "recipe.yaml").string(), "phases", "has a path as name");
+    const fs::path epochs = folder / (phase.name + ".csv");
+    const fs::path steps = folder / (phase.name + ".steps.csv");
+    if (fs::exists(epochs)) read_epochs(epochs, phase);
+    if (fs::exists(steps)) read_steps(steps, phase);
+    if (phase.epochs.empty() && !phase.figures)
+      run.missing.push_back("Phase " + phase.name + " has no finished epoch.");
+  }
+}
+
+}  // namespace
+
+RunFiles read_run(const fs::path& folder, const fs::path& trace) {
+  if (!fs::exists(folder)) throw IoError(kWhere, folder.string(), ENOENT);
+  const fs::path recipe = folder / "recipe.yaml", report = folder / "report.json";
+  if (!fs::exists(recipe) && !fs::exists(report)) {
+    throw ConfigError(kWhere, "'" + printable(folder.string()) +
+                                  "' holds no recipe.yaml and no report.json; give the folder of a "
+                                  "run, such as runs/NAME");
+  }
+  RunFiles run{.name = folder.filename().string()};
+  if (fs::exists(recipe))
+    read_recipe(recipe, run);
+  else
+    run.missing.emplace_back("recipe.yaml is missing: the settings are not known.");
+  if (fs::exists(report))
+    read_report(report, run);
+  else
+    run.missing.emplace_back("The run has not ended: it is under way, or was killed.");
+  read_curves(folder, run);
+  const fs::path timeline = trace / "timeline.csv";
+  if (fs::exists(timeline) || trace != folder) run.memory = read_timeline(timeline);
+  return run;
+}
+
+}  // namespace tare::report

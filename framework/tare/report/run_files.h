@@ -1,0 +1,67 @@
+// RunFiles: what a run's folder says, as values. Internal.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/report/timeline.h"
+
+namespace tare::report {
+
+struct EpochLine {
+  double train_loss = 0, valid_loss = 0;  ///< NaN where there is none
+  std::vector<double> metrics{};          ///< as PhaseFiles::metrics
+};
+
+struct StepLine {
+  int64_t step = 0;
+  double loss = 0, lr = 0;
+};
+
+/// Of report.json; bytes are tracked bytes above the phase's start.
+struct PhaseFigures {
+  double seconds = 0, samples_per_s = 0;
+  int64_t consumed_bytes = 0, peak_bytes = 0, reclaimed_bytes = 0, residual_bytes = 0;
+};
+
+struct PhaseFiles {
+  std::string name{};
+  std::vector<std::string> metrics{};
+  std::vector<EpochLine> epochs{};
+  std::vector<StepLine> steps{};
+  std::optional<PhaseFigures> figures{};  ///< unset until the phase has ended
+};
+
+struct NamedValue {
+  std::string name{};
+  double value = 0;
+};
+
+/// The whole run, from report.json.
+struct RunFigures {
+  std::string data{}, device{}, reason{}, resumed_from{}, export_path{};
+  std::vector<NamedValue> test{};  ///< loss and metrics; empty without a test
+  int64_t export_bytes = 0, residual_bytes = 0, process_bytes = 0;
+  double seconds = 0;
+};
+
+/// A value. What a file does not have is left out and named in `missing`.
+struct RunFiles {
+  std::string name{};
+  std::string recipe{};  ///< recipe.yaml as text
+  std::vector<PhaseFiles> phases{};
+  std::optional<RunFigures> figures{};  ///< unset until the run has ended
+  std::optional<Timeline> memory{};
+  std::vector<std::string> missing{};  ///< sentences
+};
+
+/// Reads recipe.yaml, report.json, the CSV files of the phases, and timeline.csv of `trace`, which
+/// need not be there if `trace` is the run's folder. Throws IoError if the folder or the trace is
+/// missing, ConfigError if the folder holds no run, FormatError and ConfigError for a damaged file.
+[[nodiscard]] RunFiles read_run(const std::filesystem::path& folder,
+                                const std::filesystem::path& trace);
+
+}  // namespace tare::report

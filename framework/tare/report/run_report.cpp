@@ -1,0 +1,353 @@
+#include "tare/report/run_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "tare/base/bytes.h"
+#include "tare/report/chart.h"
+#include "tare/report/markup.h"
+#include "tare/report/page.h"
+#include "tare/report/run_files.h"
+
+namespace tare::report {
+namespace {
+
+constexpr size_t kCharts = 12;  // of metrics
+
+// ---- curves
+
+/// Points and spans of curves that go on from phase to phase.
+struct Curves {
+  std::vector<Series> series;
+  std::vector<Span> spans;
+
+  void add(size_t line, double x, double y) { series[line].points.push_back({x, y}); }
+  /// Ends a phase at `end`; a gap follows in every line.
+  void close(const std::string& name, double start, double end) {
+    if (end <= start) return;
+    spans.push_back({start, end, name});
+    for (auto& line : series) line.points.push_back({end, std::nan("")});
+  }
+};
+
+bool has_points(const Series& line) {
+  return std::ranges::any_of(line.points, [](const Point& p) { return std::isfinite(p.y); });
+}
+
+std::string draw(const std::string& caption, Curves curves, const std::string& description) {
+  std::erase_if(curves.series, [](const Series& line) { return !has_points(line); });
+  std::vector<LegendItem> items;
+  for (const auto& line : curves.series)
+    items.push_back({line.name, line.colour, true, line.dashed});
+  if (curves.spans.size() < 2) curves.spans.clear();
+  const std::string chart = line_chart({.title = caption,
+                                        .description = description,
+                                        .series = std::move(curves.series),
+                                        .spans = std::move(curves.spans)});
+  return chart_with(caption, chart, items.size() > 1 ? legend(items) : "");
+}
+
+/// Calls `add(line, x)` for every epoch of every phase; x counts the run's epochs from 1.
+template <class Add>
+void each_epoch(const RunFiles& run, Curves& curves, const Add& add) {
+  double x = 0;
+  for (const auto& phase : run.phases) {
+    const double start = x;
+    for (const auto& line : phase.epochs) add(phase, line, ++x);
+    curves.close(phase.name, start == 0 ? 1 : start + 0.5, x + 0.5);
+  }
+  if (!curves.spans.empty()) curves.spans.back().end = std::max(x, curves.spans.back().start);
+}
+
+std::string from_to(double first, double last) {
+  return "from " + figure(first) + " to " + figure(last);
+}
+
+std::string epoch_losses(const RunFiles& run) {
+  Curves curves{.series = {{.name = "training"},
+                           {.name = "validation", .points = {}, .colour = 2, .dashed = true}},
+                .spans = {}};
+  double first = NAN, last = NAN;
+  each_epoch(run, curves, [&](const PhaseFiles&, const EpochLine& line, double x) {
+    curves.add(0, x, line.train_loss);
+    curves.add(1, x, line.valid_loss);
+    if (std::isnan(first)) first = line.train_loss;
+    last = line.train_loss;
+  });
+  return draw("Loss by epoch", std::move(curves), "Training loss " + from_to(first, last) + '.');
+}
+
+std::string metric_curve(const RunFiles& run, const std::string& name) {
+  Curves curves{.series = {{.name = name, .points = {}, .colour = 4}}, .spans = {}};
+  double first = NAN, last = NAN;
+  each_epoch(run, curves, [&](const PhaseFiles& phase, const EpochLine& line, double x) {
+    const auto found = std::ranges::find(phase.metrics, name);
+    if (found == phase.metrics.end()) return;
+    last = line.metrics[static_cast<size_t>(found - phase.metrics.begin())];
+    curves.add(0, x, last);
+    if (std::isnan(first)) first = last;
+  });
+  return draw(name + " by epoch", std::move(curves), name + ' ' + from_to(first, last) + '.');
+}
+
+std::string metric_curves(const RunFiles& run) {
+  std::vector<std::string> names;
+  for (const auto& phase : run.phases)
+    for (const auto& name : phase.metrics)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kCharts); ++i) text += metric_curve(run, names[i]);
+  return text;
+}
+
+/// `value` of each step; x counts the run's steps from 1.
+std::string step_curve(const RunFiles& run, const std::string& caption, size_t colour,
+                       double StepLine::*value) {
+  Curves curves{.series = {{.name = caption, .points = {}, .colour = colour}}, .spans = {}};
+  double start = 0, first = NAN, last = NAN;
+  for (const auto& phase : run.phases) {
+    if (phase.steps.empty()) continue;
+    for (const auto& line : phase.steps) {
+      curves.add(0, start + static_cast<double>(line.step), line.*value);
+      if (std::isnan(first)) first = line.*value;
+      last = line.*value;
+    }
+    const double end = start + static_cast<double>(phase.steps.back().step);
+    curves.close(phase.name, start, end);
+    start = end;
+  }
+  return draw(caption, std::move(curves), caption + ' ' + from_to(first, last) + '.');
+}
+
+std::string curves_of(const RunFiles& run) {
+  const std::string charts =
+      epoch_losses(run) + step_curve(run, "Loss of the batch by step", 0, &StepLine::loss) +
+      metric_curves(run) + step_curve(run, "Learning rate by step", 3, &StepLine::lr);
+  return charts.empty() ? "" : "<div class=\"pair\">" + charts + "</div>";
+}
+
+// ---- phases
+
+std::string phase_table(const RunFiles& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& phase : run.phases) {
+    auto& row = rows.emplace_back();
+    row = {phase.name, std::to_string(phase.epochs.size())};
+    if (!phase.figures) {
+      row.resize(8, "-");
+      continue;
+    }
+    const PhaseFigures& f = *phase.figures;
+    for (auto& cell : {format_seconds(f.seconds),
+                       format_count(static_cast<int64_t>(std::clamp(f.samples_per_s, 0.0, 9e15))),
+                       format_bytes(f.consumed_bytes), format_bytes(f.peak_bytes),
+                       format_bytes(f.reclaimed_bytes), format_bytes(f.residual_bytes)})
+      row.push_back(cell);
+  }
+  if (rows.empty()) return {};
+  return table(
+             "phases",
+             {"phase", "epochs", "time", "samples/s", "consumed", "peak", "reclaimed", "residual"},
+             rows) +
+         note(
+             "Consumed: tracked when the phase's work ended, above its start. Peak: the highest, "
+             "above its start. Residual: what its purge left above its start.");
+}
+
+std::string phase_peaks(const RunFiles& run) {
+  BarChart chart{.title = "Peak memory by phase",
+                 .description = "Highest tracked bytes of each phase above its start."};
+  for (const auto& phase : run.phases) {
+    if (!phase.figures) continue;
+    const auto peak = static_cast<double>(std::max<int64_t>(0, phase.figures->peak_bytes));
+    chart.bars.push_back({phase.name, format_bytes(phase.figures->peak_bytes), peak, 0});
+  }
+  return chart_with("Peak above the phase's start", bar_chart(chart));
+}
+
+// ---- memory
+
+/// The order of layers from the bottom, and their colours; other names follow in grey.
+struct Known {
+  const char* name;
+  size_t colour;
+};
+constexpr std::array kKnown{Known{"before the trace", kGrey},
+                            Known{"parameters", 0},
+                            Known{"mapped", 8},
+                            Known{"buffers", 1},
+                            Known{"optimizer", 3},
+                            Known{"gradients", 2},
+                            Known{"activations", 4},
+                            Known{"batch", 5},
+                            Known{"workspace", 6},
+                            Known{"other", 7},
+                            Known{"none", kGrey},
+                            Known{"load", 8},
+                            Known{"step", 3},
+                            Known{"data", 5},
+                            Known{"validate", 1},
+                            Known{"predict", 7},
+                            Known{"save", 6},
+                            Known{"purge", 0},
+                            Known{"forward", 4},
+                            Known{"backward", 2}};
+
+size_t rank_of(const std::string& name) {
+  const auto known = std::ranges::find(kKnown, name, [](const Known& k) { return k.name; });
+  return static_cast<size_t>(known - kKnown.begin());
+}
+
+size_t colour_of(const std::string& name) {
+  const size_t rank = rank_of(name);
+  return rank < kKnown.size() ? kKnown[rank].colour : kGrey;
+}
+
+/// Indices of names in the order of their layers.
+std::vector<size_t> in_order(const std::vector<std::string>& names) {
+  std::vector<size_t> order(names.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return rank_of(names[i]); });
+  return order;
+}
+
+/// A stacked chart of the lines that are not zero everywhere, and its legend.
+std::string stacked(const std::string& caption, AreaChart chart,
+                    const std::vector<std::string>& names,
+                    const std::vector<std::vector<double>>& lines) {
+  std::vector<LegendItem> items;
+  for (const size_t i : in_order(names)) {
+    if (std::ranges::all_of(lines[i], [](double y) { return y == 0; })) continue;
+    chart.layers.push_back({names[i], lines[i], colour_of(names[i])});
+    items.push_back({names[i], colour_of(names[i])});
+  }
+  if (!chart.line.points.empty()) items.push_back({chart.line.name, chart.line.colour, true});
+  chart.title = caption;
+  return chart_with(caption, area_chart(chart), legend(items));
+}
+
+std::string memory_curve(const Timeline& t) {
+  Series lowest{.name = "lowest sum of each stretch of time", .points = {}, .colour = kInk};
+  for (size_t i = 0; i < t.stretch_s.size(); ++i)
+    lowest.points.push_back({t.stretch_s[i], t.lowest_bytes[i]});
+  return stacked(
+      t.by_category ? "Allocated bytes by category"
+                    : "Allocated bytes by the phase that allocated them",
+      {.description = "Stacked areas: the highest moment of each stretch of time. In all, "
+                      "the highest sum is " +
+                      format_bytes(t.peak_bytes) + ", after " + format_seconds(t.peak_s) + '.',
+       .x = t.stretch_s,
+       .line = std::move(lowest)},
+      t.groups, t.bytes);
+}
+
+std::string phase_shares(const Timeline& t) {
+  return stacked(
+      "Share of the time by phase",
+      {.description = "For each stretch of time, the share that each phase was in force.",
+       .x = t.stretch_s,
+       .height = 70,
+       .y_axis = false},
+      t.phases, t.shares);
+}
+
+std::string peak_bars(const Timeline& t) {
+  BarChart chart{.title = "What was alive at the peak",
+                 .description = "Bytes at the highest moment, " + format_bytes(t.peak_bytes) + '.'};
+  for (size_t i = 0; i < t.groups.size(); ++i) {
+    if (t.at_peak[i] == 0) continue;
+    const auto bytes = static_cast<double>(t.at_peak[i]);
+    chart.bars.push_back(
+        {t.groups[i],
+         format_bytes(t.at_peak[i]) + ", " + percent(bytes / static_cast<double>(t.peak_bytes)),
+         bytes, colour_of(t.groups[i])});
+  }
+  std::ranges::stable_sort(chart.bars, std::ranges::greater{}, &Bar::value);
+  return chart_with("At the peak: " + format_bytes(t.peak_bytes) + " in phase " + t.peak_phase +
+                        ", " + format_seconds(t.peak_s) + " after the start",
+                    bar_chart(chart));
+}
+
+std::string left_table(const Timeline& t) {
+  if (t.left.empty())
+    return note("Every block that was allocated in the run was freed by its end: no leak.");
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& group : t.left)
+    rows.push_back(
+        {group.group, group.phase, format_count(group.blocks), format_bytes(group.bytes)});
+  return table("never freed",
+               {t.by_category ? "category" : "group", "allocated in", "blocks", "bytes"}, rows) +
+         note(
+             "Allocated in the run and alive when its record ended: leaks, and what libraries keep "
+             "for later.");
+}
+
+std::string memory_of(const RunFiles& run) {
+  if (!run.memory) {
+    return note(
+        "There is no record of the run's allocations: run it with --memory-trace DIR, then "
+        "tare report RUN --memory-trace DIR.");
+  }
+  return memory_curve(*run.memory) + phase_shares(*run.memory) + peak_bars(*run.memory) +
+         note(format_count(run.memory->events) + " allocations and frees in " +
+              format_seconds(run.memory->end_s) + '.');
+}
+
+// ---- the page
+
+int64_t highest_peak(const RunFiles& run) {
+  int64_t peak = 0;
+  for (const auto& phase : run.phases)
+    if (phase.figures) peak = std::max(peak, phase.figures->peak_bytes);
+  return peak;
+}
+
+std::string summary(const RunFiles& run) {
+  if (!run.figures) return {};
+  const RunFigures& f = *run.figures;
+  std::vector<Tile> all;
+  for (size_t i = 0; i < std::min(f.test.size(), kCharts); ++i)
+    all.push_back({"test " + f.test[i].name, figure(f.test[i].value)});
+  all.push_back({"time", format_seconds(f.seconds)});
+  all.push_back({"highest peak of a phase", format_bytes(highest_peak(run))});
+  all.push_back({"left after destroy", format_bytes(f.residual_bytes)});
+  all.push_back({"process at the end", format_bytes(f.process_bytes)});
+  if (!f.export_path.empty()) all.push_back({"bundle", format_bytes(f.export_bytes)});
+  return tiles(all);
+}
+
+std::string subtitle(const RunFiles& run) {
+  if (!run.figures) return "not ended";
+  const RunFigures& f = *run.figures;
+  return f.reason + " on " + f.device + (f.resumed_from.empty() ? "" : ", resumed") + "; " + f.data;
+}
+
+std::string missing_of(const RunFiles& run) {
+  std::string text;
+  for (size_t i = 0; i < std::min(run.missing.size(), kCharts); ++i) text += note(run.missing[i]);
+  if (run.missing.size() > kCharts)
+    text += note("And " + std::to_string(run.missing.size() - kCharts) + " more.");
+  return text.empty() ? "" : "<section class=\"missing\">" + text + "</section>\n";
+}
+
+}  // namespace
+
+std::string html_report(const std::filesystem::path& folder, const std::filesystem::path& trace) {
+  constexpr size_t kRoom = kMaxPageBytes - (size_t{32} << 10);  // for head, style and summary
+  const RunFiles run = read_run(folder, trace.empty() ? folder : trace);
+  std::string content = summary(run) + missing_of(run);
+  const auto add = [&content](const char* heading, const std::string& part) {
+    const bool fits = content.size() + part.size() < kRoom;
+    content += section(heading, fits ? part : note("Too large to show."));
+  };
+  add("Training", curves_of(run));
+  add("Phases", phase_table(run) + phase_peaks(run));
+  add("Memory over time", memory_of(run));
+  if (run.memory) add("Never freed", left_table(*run.memory));
+  if (!run.recipe.empty()) add("Settings", folded("recipe.yaml, with every default", run.recipe));
+  return page(run.name, subtitle(run), content);
+}
+
+}  // namespace tare::report

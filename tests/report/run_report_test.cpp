@@ -1,0 +1,176 @@
+#include "tare/report/run_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "report/markup_check.h"
+#include "report/run_folder.h"
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+
+namespace tare::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace tare::testing;
+
+TEST(RunReport, ShowsCurvesPhasesAndMemory) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_timeline(folder / "timeline.csv", 30);
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* text :
+       {"Loss by epoch", "Loss of the batch by step", "accuracy by epoch", "Learning rate by step",
+        "Training loss from 2.1 to 0.3.", "finished on cpu; 1,000 digits",
+        "test accuracy</dt><dd>0.913",
+        "<th scope=\"row\">head</th><td>3</td><td>5.5 s</td><td>1,234</td><td>4.8 MiB</td>",
+        "Allocated bytes by category", "<title>activations</title>", "Share of the time by phase",
+        "in phase backward", "<th scope=\"row\">other</th><td>step</td><td>3</td><td>72 B</td>",
+        "name: &#39;digits&#39;"})
+    EXPECT_THAT(html, HasSubstr(text));
+  EXPECT_THAT(html, Not(HasSubstr("class=\"missing\"")));
+}
+
+TEST(RunReport, ReadsTheTraceFromItsOwnFolder) {
+  const TempDir folder, trace;
+  write_run(folder.path());
+  EXPECT_THAT(html_report(folder.path()), HasSubstr("no record of the run&#39;s allocations"));
+  EXPECT_THROW((void)html_report(folder.path(), trace.path()), IoError);
+  write_timeline(trace / "timeline.csv", 3);
+  EXPECT_THAT(html_report(folder.path(), trace.path()), HasSubstr("At the peak: "));
+}
+
+TEST(RunReport, StaysBelowAMegabyteWithAMillionEvents) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_timeline(folder / "timeline.csv", 50'000);
+  const std::string html = html_report(folder.path());
+  EXPECT_LT(html.size(), 200'000U);
+  EXPECT_THAT(html, HasSubstr("1,005,001 allocations and frees"));
+}
+
+TEST(RunReport, StaysBelowAMegabyteWithManyPhasesAndMetrics) {
+  const TempDir folder;
+  write_run(folder.path());
+  std::string recipe = "phases:\n", header = "epoch,train_loss,valid_loss";
+  for (int i = 0; i < 300; ++i) header += ",metric" + std::to_string(i);
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = "phase-with-a-long-name-" + std::to_string(i);
+    recipe += "  - {name: " + name + "}\n";
+    if (i >= 30) continue;
+    std::string rows = header + ",seconds\n";
+    for (int epoch = 0; epoch < 60; ++epoch) {
+      rows += std::to_string(epoch);
+      for (int column = 0; column < 302; ++column) rows += ",0." + std::to_string(column * 7919);
+      rows += ",1\n";
+    }
+    write_file(folder / (name + ".csv"), rows);
+  }
+  recipe += "# " + std::string(500'000, '<') + '\n';
+  write_file(folder / "recipe.yaml", recipe);
+  const std::string html = html_report(folder.path());
+  EXPECT_LT(html.size(), kMaxPageBytes);
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("and 2,802 more"));  // of 3,002, two of them from report.json
+}
+
+TEST(RunReport, EscapesWhatTheFilesSay) {
+  const TempDir folder;
+  const std::string evil = "<img src=x onerror=alert(1)>&\"";
+  write_run(folder.path(), "<b>all&");
+  write_file(folder / "<b>all&.csv", "epoch,train_loss,valid_loss,\"" + std::string("<i>\"\"m") +
+                                         "\",seconds\n0,1,1,0.5,1\n");
+  std::string report;
+  write_file(folder / "recipe.yaml", "name: x\nphases: [{name: '<b>all&'}] # </pre><script>\n");
+  write_file(
+      folder / "report.json",
+      R"({"name":"<script>alert(1)</script>","data":"<img src=x>","device":"cpu","reason":"a",)"
+      R"("phases":[],"residual_bytes":0,"process_bytes":0,"seconds":null,)"
+      R"("test":{"loss":null,"metrics":{"<u>":1}}})");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* raw : {"<script", "<img", "<b>", "<i>", "<u>", "</pre><script>"})
+    EXPECT_THAT(html, Not(HasSubstr(raw)));
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
+}
+
+TEST(RunReport, NamesNoOtherFileOrAddress) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_timeline(folder / "timeline.csv", 3);
+  const std::string html = html_report(folder.path());
+  for (const char* reference : {"src=", "href=", "url(", "@import", "<script", "<link", "<iframe"})
+    EXPECT_THAT(html, Not(HasSubstr(reference)));
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+}
+
+TEST(RunReport, SaysWhatAnUnfinishedRunLacks) {
+  const TempDir folder;
+  write_run(folder.path());
+  fs::remove(folder / "report.json");
+  fs::remove(folder / "all.csv");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("The run has not ended"));
+  EXPECT_THAT(html, HasSubstr("Phase all has no finished epoch."));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"row\">head</th><td>3</td><td>-</td>"));
+  fs::remove(folder / "head.csv");
+  fs::remove(folder / "head.steps.csv");
+  fs::remove(folder / "all.steps.csv");
+  EXPECT_TRUE(is_well_formed(html_report(folder.path()))) << "not even an epoch";
+}
+
+TEST(RunReport, NeedsNoRecipe) {
+  const TempDir folder;
+  write_run(folder.path());
+  fs::remove(folder / "recipe.yaml");
+  const std::string html = html_report(folder.path());
+  EXPECT_THAT(html, HasSubstr("recipe.yaml is missing"));
+  EXPECT_THAT(html, HasSubstr("Loss by epoch"));
+}
+
+TEST(RunReport, RefusesAFolderWithoutARun) {
+  const TempDir folder;
+  EXPECT_THROW((void)html_report(folder / "absent"), IoError);
+  try {
+    (void)html_report(folder.path());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("holds no recipe.yaml and no report.json; give the folder"));
+  }
+}
+
+TEST(RunReport, RefusesDamagedFilesByName) {
+  struct Damage {
+    const char *file, *text, *message;
+  };
+  for (const auto& [file, text, message] : std::initializer_list<Damage>{
+           {"report.json", "{\"name\":", "report.json: the file: is not JSON"},
+           {"report.json", "[]", "is not an object"},
+           {"report.json", "{\"name\":3}", "name: is not text"},
+           {"report.json", "{\"name\":\"a\"}", "data: is missing"},
+           {"head.csv", "epoch,train_loss\n", "head.csv: line 1: has too few columns"},
+           {"head.csv", "a,b,c,d\n1,2,3\n", "line 2: has not as many fields"},
+           {"head.steps.csv", "step,loss,lr\n1,x,2\n", "line 2: has text where a number"},
+           {"recipe.yaml", "phases: [{name: ../../secret}]", "has a path as name"},
+           {"timeline.csv", "x", "is not the header"}}) {
+    const TempDir folder;
+    write_run(folder.path());
+    write_file(folder / file, text);
+    try {
+      (void)html_report(folder.path());
+      ADD_FAILURE() << file << ": " << text;
+    } catch (const FormatError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(message));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tare::report
