@@ -256,6 +256,29 @@ TEST_F(IoFault, ARecoveryThatEndsBeforeAnyCall) {
   }
 }
 
+/// A removal that is stopped at any call leaves the whole directory, or none and a leftover.
+TEST_F(IoFault, ARemovalThatEndsBeforeAnyCall) {
+  for (int64_t k = 1, code = FaultFileSystem::kExitCode; code != 0; ++k) {
+    FastDir dir;
+    kDirectory.write(dir / "x", kOld);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      FaultFileSystem faulty({.at = k, .kind = Fault::Kind::exit});
+      remove_directory_atomically(dir / "x");
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    code = WEXITSTATUS(status);
+    const bool whole = fs::exists(dir / "x");
+    EXPECT_EQ(kDirectory.read(dir / "x"), whole ? kOld : "") << k;
+    recover_directory(dir / "x");
+    EXPECT_EQ(entries(dir.path()), whole ? 1 : 0) << k;
+    remove_directory_atomically(dir / "x");
+    EXPECT_EQ(entries(dir.path()), 0) << k;
+  }
+}
+
 TEST_F(IoFault, ReadsAreTypedErrorsAtEveryCall) {
   FastDir dir;
   write_atomically(dir / "x", kOld);

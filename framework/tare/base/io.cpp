@@ -314,6 +314,14 @@ std::vector<std::string> recover_directory(const fs::path& path) {
   return done;
 }
 
+void remove_directory_atomically(const fs::path& path) {
+  const fs::path partial = with_suffix(path, ".partial");
+  io::remove_all(partial);
+  if (!present(path)) return;
+  rename_checked(path, partial);
+  io::remove_all(partial);
+}
+
 void move(const fs::path& from, const fs::path& to) {
   io::remove_all(to);
   rename_checked(from, to);

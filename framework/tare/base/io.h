@@ -93,6 +93,10 @@ void write_directory_atomically(const std::filesystem::path& path,
 /// removed or restored.
 std::vector<std::string> recover_directory(const std::filesystem::path& path);
 
+/// Removes a directory written by write_directory_atomically, so that no reader ever finds half of
+/// it: after an error it is whole, or a leftover for recover_directory. A missing one is no error.
+void remove_directory_atomically(const std::filesystem::path& path);
+
 /// Renames a file or a tree on the same file system, replacing what is there, and flushes the
 /// folder.
 void move(const std::filesystem::path& from, const std::filesystem::path& to);

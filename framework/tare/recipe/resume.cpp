@@ -100,7 +100,7 @@ std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe, const 
 }
 
 void remove_autosaves(const fs::path& folder) {
-  for (const auto& name : Autosave::names()) io::remove_all(folder / name);
+  for (const auto& name : Autosave::names()) io::remove_directory_atomically(folder / name);
 }
 
 }  // namespace tare
