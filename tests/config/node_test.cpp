@@ -53,6 +53,15 @@ TEST(Choice, GivesTheIndexOrTheAllowedNames) {
   EXPECT_EQ(error_of([] { (void)choice(Node::sequence({}), {"a"}); }).got(), "a list");
 }
 
+// Found by fuzzing: written plainly it would end the document.
+TEST(ToYaml, QuotesTextThatLooksLikeTheEndOfADocument) {
+  for (const char* text : {"--- e", "...", "---"}) {
+    const Node node = Node::scalar(text);
+    EXPECT_EQ(to_yaml(parse_text(to_yaml(node), "dump")), to_yaml(node)) << text;
+    EXPECT_EQ(parse_text(to_yaml(node), "dump").text, text);
+  }
+}
+
 TEST(ToYaml, IsCanonical) {
   Node node = Node::map();
   node.set("name", Node::string("mlp"));

@@ -174,7 +174,7 @@ TEST(Transforms, SampleDependsOnItsSeedNotOnItsBatch) {
   const std::span<const uint64_t> all(all_seeds);
   const at::Tensor whole = random.apply(images, all, true);
   std::vector<at::Tensor> parts;
-  for (size_t at : {0, 7, 14, 21, 28}) {
+  for (const size_t at : {0U, 7U, 14U, 21U, 28U}) {
     const size_t count = std::min<size_t>(7, 32 - at);
     parts.push_back(
         random.apply(images.narrow(0, static_cast<int64_t>(at), static_cast<int64_t>(count)),

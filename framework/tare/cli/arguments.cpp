@@ -122,6 +122,7 @@ Arguments parse(const Command& command, int argc, const char* const* argv) {
   const auto words = join_implicit(command, argc, argv);
   refuse_unknown(command, words);
   std::vector<const char*> pointers;
+  pointers.reserve(words.size());
   for (const auto& word : words) pointers.push_back(word.c_str());
   try {
     const auto result = declare(command).parse(static_cast<int>(pointers.size()), pointers.data());

@@ -17,6 +17,7 @@ namespace tare::cli {
 
 // The commands themselves.
 int run_command(const Arguments& arguments);
+int plan_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);

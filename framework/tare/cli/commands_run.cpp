@@ -6,6 +6,7 @@
 #include "tare/cli/command.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/init.h"
+#include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
 
 namespace tare::cli {
@@ -32,7 +33,8 @@ int run_command(const Arguments& arguments) {
                                                .resume = resume_of(arguments),
                                                .dry_run = arguments.has("dry-run"),
                                                .memory_trace = arguments.get("memory-trace"),
-                                               .call_sites = arguments.has("call-sites")});
+                                               .call_sites = arguments.has("call-sites"),
+                                               .plan = !arguments.has("no-plan")});
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");
@@ -44,6 +46,17 @@ int run_command(const Arguments& arguments) {
     return 128 + interrupts.signal();
   }
   return report.unsaved ? kIo : kSuccess;
+}
+
+int plan_command(const Arguments& arguments) {
+  const auto& words = arguments.positional();
+  const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
+  if (arguments.has("json")) io::check_writable(arguments.get("json"));
+  init();
+  const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device")});
+  print(std::cout, plan);
+  if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(plan) + '\n');
+  return kSuccess;
 }
 
 }  // namespace tare::cli

@@ -2,6 +2,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/memory/does_not_fit.h"
 #include "tare/memory/oom.h"
 
 namespace tare::cli {
@@ -16,6 +17,9 @@ int report(const std::exception_ptr& error) {
   } catch (const IoError& e) {
     log::error(e.what());
     return kIo;
+  } catch (const DoesNotFit& e) {
+    log::error(e.what());
+    return kOutOfMemory;
   } catch (const DivergedError& e) {
     log::error(e.what());
     return kFailed;

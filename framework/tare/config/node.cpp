@@ -89,13 +89,18 @@ namespace {
 
 bool is_leaf(const Node& node) { return node.kind == Kind::null || node.kind == Kind::scalar; }
 
+// Plain text that, at the start of a line, would end the document.
+bool begins_document(const std::string& text) {
+  return text.starts_with("---") || text.starts_with("...");
+}
+
 void emit(YAML::Emitter& out, const Node& node) {
   switch (node.kind) {
     case Kind::null:
       out << YAML::Null;
       return;
     case Kind::scalar:
-      if (node.quoted) out << YAML::DoubleQuoted;
+      if (node.quoted || begins_document(node.text)) out << YAML::DoubleQuoted;
       // The emitter's other form leaves DEL and reordering characters as they are, which reading
       // refuses.
       if (printable(node.text, node.text.size()) != node.text) out << YAML::EscapeNonAscii;

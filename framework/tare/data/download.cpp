@@ -102,6 +102,7 @@ class Curl {
                                        "5",           "--globoff",
                                        "--",          url};
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;

@@ -85,7 +85,7 @@ fs::path fetch(const std::string& name) {
   if (name != "mnist10k" && name != "mnist")
     throw ConfigError("data.fetch", "name", "is not downloaded", "mnist10k, mnist", name);
   const Manifest manifest = parse_manifest(kMnistManifest, "mnist.yaml");
-  const fs::path folder = cache_folder() / name;
+  fs::path folder = cache_folder() / name;
   for (const RemoteFile& file : manifest.files)
     if (name == "mnist" || file.name.starts_with("t10k-")) download(file, folder);
   return folder;

@@ -164,13 +164,14 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
 
 }  // namespace
 
-void write_bundle(const std::filesystem::path& path, BundleManifest manifest,
+void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
                   const std::vector<NamedTensor>& tensors) {
   if (const Problem problem = find_problem(manifest); problem.field) {
     throw ConfigError(kWrite, std::string(problem.field) + " " + problem.text);
   }
   // On the host, because they are hashed before they are written: the manifest precedes the data.
   std::vector<NamedTensor> host;
+  host.reserve(tensors.size());
   for (const auto& t : tensors)
     host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
   std::string text;

@@ -46,7 +46,7 @@ struct BundleManifest {
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
 /// on any device. Waits for the device. Throws ConfigError for a manifest field out of range or
 /// tensors that cannot be written, IoError.
-void write_bundle(const std::filesystem::path& path, BundleManifest manifest,
+void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
                   const std::vector<NamedTensor>& tensors);
 
 /// An open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).

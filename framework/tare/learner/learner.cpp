@@ -35,6 +35,8 @@ Learner::Learner(Model model, Splits data, LearnerOptions options) {
   parts_ = std::move(parts);
 }
 
+Learner::Learner(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
 Learner::~Learner() = default;
 
 Learner::Parts& Learner::parts(const char* call) const {

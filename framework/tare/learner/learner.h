@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/learner/options.h"
+#include "tare/learner/plan.h"
 #include "tare/memory/accountable.h"
 
 namespace tare {
@@ -73,6 +74,11 @@ class Learner final : public Accountable, private Trainee {
   /// Outputs for a split in the order of its samples, collected on the host batch by batch. Without
   /// side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});
+  /// What fit() will need with these options, and whether it fits: traced on meta tensors, so
+  /// nothing is computed, no data is trained on and nothing of the Learner changes; a model that is
+  /// not from the registry is probed, see plan.h. Throws ConfigError for a device name or batch
+  /// that is not allowed, StateError without a training split or trainable parameter.
+  [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {});
   /// A table of the modules: shapes, parameters, how many are trainable, MiB. Computes nothing.
   [[nodiscard]] std::string summary() const;
 
@@ -138,6 +144,9 @@ class Learner final : public Accountable, private Trainee {
   struct Parts;
   struct Run;
   class RunningScope;
+  friend class MetaLearner;
+
+  explicit Learner(std::unique_ptr<Parts> parts);  // as they are: nothing is checked or moved
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running

@@ -10,7 +10,7 @@
 namespace tare {
 
 void LossMeter::prepare(c10::Device device) {
-  if (!device.is_cpu()) device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
+  if (device.is_cuda()) device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
 }
 
 void LossMeter::reset() {
@@ -21,6 +21,7 @@ void LossMeter::reset() {
 
 void LossMeter::add(const at::Tensor& loss, int64_t samples) {
   samples_ += samples;
+  if (loss.is_meta()) return;  // a plan has no values
   if (loss.device().is_cpu()) {
     // item() dispatches; a host float is one load away.
     const bool plain = loss.scalar_type() == c10::kFloat;

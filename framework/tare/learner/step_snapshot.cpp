@@ -23,7 +23,7 @@ void StepSnapshot::take() {
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < buffers_.size(); ++i) copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
   take_host();
-  if (!device_.is_cpu()) {
+  if (device_.is_cuda()) {
     at::Generator generator = at::globalContext().defaultGenerator(device_);
     const std::lock_guard<std::mutex> lock(generator.mutex());
     device_seed_ = generator.current_seed();
@@ -37,7 +37,7 @@ void StepSnapshot::restore() {
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(copies_[i], /*non_blocking=*/true);
   restore_host();
-  if (!device_.is_cpu()) {
+  if (device_.is_cuda()) {
     at::Generator generator = at::globalContext().defaultGenerator(device_);
     const std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_current_seed(device_seed_);

@@ -57,9 +57,11 @@ std::string CategoryBytes::str() const {
 void Ledger::add(Category category, const std::string& name, const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   const auto& storage = tensor.storage();
-  if (storage.nbytes() == 0 || !storages_.insert(storage.data()).second) return;
+  const void* data = tensor.is_meta() ? storage.data_ptr().get_context() : storage.data();
+  if (storage.nbytes() == 0 || (tensor.is_meta() && !data)) return;
+  if (!storages_.insert(data).second) return;
   entries_.push_back(
-      {category, name, storage.device(), storage.data(), static_cast<int64_t>(storage.nbytes())});
+      {category, name, storage.device(), data, static_cast<int64_t>(storage.nbytes())});
 }
 
 void Ledger::add(const Ledger& other) {

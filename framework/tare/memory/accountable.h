@@ -44,8 +44,10 @@ struct LedgerEntry {
   Category category = Category::other;
   std::string name{};  ///< e.g. "layer1.0.conv1.weight"
   c10::Device device = c10::kCPU;
-  const void* data = nullptr;  ///< start of the storage, by which live blocks are matched
-  int64_t bytes = 0;           ///< of the whole storage, even if the tensor is a view of part of it
+  /// Start of the storage, by which live blocks are matched; on the meta device, where storages
+  /// have none, what the allocator gave as its context.
+  const void* data = nullptr;
+  int64_t bytes = 0;  ///< of the whole storage, even if the tensor is a view of part of it
 };
 
 /// The storages that an object owns, each listed once, under the first tensor added on it.

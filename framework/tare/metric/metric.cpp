@@ -108,13 +108,14 @@ void MetricState::update(const at::Tensor& output, const at::Tensor& target) {
 }
 
 double MetricState::value() const {
-  if (count_ == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (count_ == 0 || sum_.is_meta()) return std::numeric_limits<double>::quiet_NaN();
   const double mean = sum_.item<double>() / static_cast<double>(count_);
   return finish_ ? finish_(mean) : mean;
 }
 
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kKinds));
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }

@@ -48,7 +48,8 @@ class MetricState {
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps
   /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
   void update(const at::Tensor& output, const at::Tensor& target);
-  /// The value over everything since reset(); NaN before the first update. Waits for the device.
+  /// The value over everything since reset(); NaN before the first update and for meta tensors.
+  /// Waits for the device.
   [[nodiscard]] double value() const;
   /// Samples, or elements, that the mean is over.
   [[nodiscard]] int64_t count() const { return count_; }

@@ -33,7 +33,7 @@ at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_
   const c10::NoGradGuard no_grad;
   const std::vector<at::Tensor> all = gradients(groups);
   if (all.empty()) return {};
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(all, 2)));
+  at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(all, 2)));
   constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
   at::_foreach_mul_(all, norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0));
   return norm;

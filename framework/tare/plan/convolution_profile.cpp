@@ -2,7 +2,6 @@
 
 #include <ATen/NativeFunctions.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/ConvUtils.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
@@ -12,13 +11,9 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 #include "tare/base/immortal.h"
-#include "tare/memory/event_log.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/phase.h"
-#include "tare/plan/dispatch.h"
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -123,53 +118,16 @@ std::vector<Tensor> run(const Convolution& call, const Operands& on) {
 
 constexpr size_t kMaxEvents = 4096;  // a convolution has some twenty
 
-/// What was allocated in the phase, freed or not, and which of the blocks hold the results.
-Profile read(const memory::EventHistory& history, uint32_t phase,
-             const std::vector<Tensor>& results) {
-  Profile profile;
-  std::unordered_map<uint64_t, size_t> births;  // by the allocator's number of the block: its step
-  for (const memory::MemoryEvent& event : history.events) {
-    if (event.allocated_in != phase) continue;
-    if (event.kind == memory::EventKind::allocation) {
-      births[event.block] = profile.steps.size();
-      profile.steps.push_back({.block = births.size() - 1, .bytes = event.bytes});
-    } else if (const auto at = births.find(event.block); at != births.end()) {
-      profile.steps.push_back({.block = profile.steps[at->second].block});
-    }
-  }
-  for (size_t i = 0; i < results.size(); ++i) {
-    profile.results.push_back(Layout::of(results[i]));
-    if (!results[i].defined()) continue;
-    const auto block =
-        std::ranges::find(history.alive, results[i].storage().data(), &memory::LiveBlock::data);
-    if (block == history.alive.end()) continue;
-    if (const auto at = births.find(block->sequence); at != births.end())
-      profile.steps[at->second].result = static_cast<int64_t>(i);
-  }
-  return profile;
-}
-
-Profile measure(const Convolution& call) {
-  const c10::impl::ExcludeDispatchKeyGuard on_the_host(kKey);
-  const at::AutoDispatchBelowADInplaceOrView no_graph;
+HostWork measure(const Convolution& call) {
+  const OnTheHost on_the_host;
   const Operands operands(call);
-  // Tells its blocks from those of threads in a phase of their own, such as loader workers.
-  const memory::Phase phase("convolution profile");
-  const memory::EventLog log({.capacity = kMaxEvents});
-  const std::vector<Tensor> results = run(call, operands);
-  return read(log.history(), memory::current_phase(), results);
-}
-
-bool alike(const Profile& a, const Profile& b) {
-  return std::ranges::equal(a.steps, b.steps, [](const ProfileStep& x, const ProfileStep& y) {
-    return x.block == y.block && x.result == y.result && (x.bytes > 0) == (y.bytes > 0);
-  });
+  return record([&] { return run(call, operands); }, kMaxEvents);
 }
 
 /// Two measurements at successive batches.
 struct Probes {
   int64_t batch = 0;  // of the first
-  Profile first{}, second{};
+  HostWork first{}, second{};
 };
 
 [[noreturn]] void refuse(const Convolution& call, std::string_view reason) {
@@ -189,21 +147,6 @@ Probes probe(const Convolution& call, int64_t batch) {
   return probes;
 }
 
-Profile extrapolate(const Probes& probes, int64_t batch) {
-  Profile profile = probes.first;
-  const int64_t more = batch - probes.batch;
-  for (size_t i = 0; i < profile.steps.size(); ++i) {
-    auto& bytes = profile.steps[i].bytes;
-    bytes += (probes.second.steps[i].bytes - bytes) * more;
-  }
-  for (size_t i = 0; i < profile.results.size(); ++i) {
-    auto& sizes = profile.results[i].sizes;
-    for (size_t d = 0; d < sizes.size(); ++d)
-      sizes[d] += (probes.second.results[i].sizes[d] - sizes[d]) * more;
-  }
-  return profile;
-}
-
 /// The smaller of two successive batches that take the same kernel as the call's; 0: run the call
 /// as it is.
 int64_t probing_batch(const Convolution& call) {
@@ -220,7 +163,7 @@ int64_t probing_batch(const Convolution& call) {
 /// Kept for the life of the process; the lock is held while a convolution runs.
 struct Cache {
   std::mutex mutex;
-  std::map<std::vector<int64_t>, Profile> exact;
+  std::map<std::vector<int64_t>, HostWork> exact;
   std::map<std::vector<int64_t>, Probes> probes;
 };
 
@@ -231,12 +174,7 @@ Cache& cache() {
 
 }  // namespace
 
-Layout Layout::of(const Tensor& tensor) {
-  if (!tensor.defined()) return {};
-  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
-}
-
-Profile profile(const Convolution& call) {
+HostWork profile(const Convolution& call) {
   if (!memory::host_allocator::installed())
     refuse(call, "can be measured only while Tare's host allocator is in force");
   const int64_t batch = probing_batch(call);
@@ -251,7 +189,8 @@ Profile profile(const Convolution& call) {
   auto key = key_of(with_batch(call, batch));
   auto at = c.probes.find(key);
   if (at == c.probes.end()) at = c.probes.emplace(std::move(key), probe(call, batch)).first;
-  return extrapolate(at->second, call.batch());
+  const Probes& probes = at->second;
+  return extrapolate(probes.first, batch, probes.second, batch + 1, call.batch());
 }
 
 }  // namespace tare::plan

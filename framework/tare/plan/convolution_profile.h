@@ -4,22 +4,13 @@
 // Internal.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "tare/plan/host_work.h"
+
 namespace tare::plan {
-
-/// Sizes, strides and dtype; no sizes: an undefined tensor.
-struct Layout {
-  std::vector<int64_t> sizes{}, strides{};
-  at::ScalarType type = at::kFloat;
-
-  [[nodiscard]] static Layout of(const at::Tensor& tensor);
-  bool operator==(const Layout&) const = default;
-};
 
 /// A call of aten::convolution or aten::convolution_backward.
 struct Convolution {
@@ -36,23 +27,12 @@ struct Convolution {
   [[nodiscard]] int64_t batch() const { return input.sizes.front(); }
 };
 
-/// A block is born, or freed.
-struct ProfileStep {
-  size_t block = 0;     ///< in order of birth, from 0
-  int64_t bytes = 0;    ///< 0: freed
-  int64_t result = -1;  ///< birth: index of the result that this block is the storage of, or -1
-};
-
-struct Profile {
-  std::vector<ProfileStep> steps{};
-  std::vector<Layout> results{};  ///< one forward; gradients of input, weight and bias backward
-};
-
 /// For the call's own batch. A batch of more than max(2, threads) + 1 images is extrapolated from
 /// two of that size (17 where LibTorch takes another kernel below 16); others are run as they are.
 /// Thread-safe, but what other threads allocate meanwhile on the host is taken for the
 /// convolution's unless they are in a phase of their own (memory::ThreadPhase). Throws CannotTell
 /// if the host does not allocate alike for both, OutOfMemory.
-[[nodiscard]] Profile profile(const Convolution& call);
+/// One result forward; gradients of input, weight and bias backward.
+[[nodiscard]] HostWork profile(const Convolution& call);
 
 }  // namespace tare::plan

@@ -1,11 +1,9 @@
 // Convolutions: what they allocate on the host is looked up in their profile and played back.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_strided.h>
 #include <c10/core/GradMode.h>
 
 #include <tuple>
 
-#include "tare/plan/blocks.h"
 #include "tare/plan/convolution_profile.h"
 #include "tare/plan/dispatch.h"
 
@@ -15,25 +13,10 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
-Tensor make(const Layout& layout) {
-  return at::empty_strided(layout.sizes, layout.strides,
-                           at::TensorOptions(layout.type).device(c10::kMeta));
-}
-
-std::vector<Tensor> play(const Profile& profile) {
-  std::vector<Tensor> results(profile.results.size());
-  std::vector<c10::DataPtr> blocks;
-  for (const auto& [block, bytes, result] : profile.steps) {
-    if (bytes == 0) {
-      blocks[block].clear();
-    } else if (result >= 0) {
-      results[static_cast<size_t>(result)] = make(profile.results[static_cast<size_t>(result)]);
-      blocks.emplace_back();
-    } else {
-      blocks.push_back(hold(bytes));
-    }
-  }
-  return results;
+/// Nothing but the results outlives a convolution.
+std::vector<Tensor> results_of(const Convolution& call) {
+  std::vector<c10::DataPtr> held;
+  return play(profile(call), held);
 }
 
 Convolution call_of(const Tensor& input, const Tensor& weight, IntArrayRef stride,
@@ -55,7 +38,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const std::optiona
   auto call = call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
   if (bias) call.bias = Layout::of(*bias);
   call.needs_grad = at::GradMode::is_enabled() && (input.requires_grad() || weight.requires_grad());
-  return play(profile(call)).front();
+  return results_of(call).front();
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output,
@@ -69,7 +52,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
   call.grad_output = Layout::of(grad_output);
   if (bias_sizes) call.bias = {bias_sizes->vec(), {1}, weight.scalar_type()};
   call.mask = mask;
-  auto results = play(profile(call));
+  auto results = results_of(call);
   return {results[0], results[1], results[2]};
 }
 

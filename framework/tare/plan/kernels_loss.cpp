@@ -17,7 +17,7 @@ Tensor reduced(const char* op, const Tensor& self, const Tensor& target, int64_t
   if (self.scalar_type() != target.scalar_type())
     throw CannotTell(op, "is not known for an output and a target of two dtypes",
                      "bring them to one");
-  const Tensor result = fresh(at::infer_size(self.sizes(), target.sizes()), self);
+  Tensor result = fresh(at::infer_size(self.sizes(), target.sizes()), self);
   if (reduction == at::Reduction::None) return result;
   const auto each = hold(bytes_of(result.numel(), result.scalar_type()));
   result.resize_({});

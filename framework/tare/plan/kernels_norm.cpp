@@ -78,7 +78,7 @@ Normed batch_norm_backward(const Tensor& grad, const Tensor& input, const std::o
   if (mask[0]) grad_input = at::empty_like(input, format);  // the host allocates it twice
   if (walk_of(input) == Walk::channels) return result;
   const auto deviation = hold_channels(input, training ? 0 : 1);
-  const auto partial = hold_channels(input, 2 * at::get_num_threads());
+  const auto partial = hold_channels(input, int64_t{2} * at::get_num_threads());
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <c10/core/Allocator.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -94,7 +95,8 @@ Recording::Recording() {
   if (b.open)
     throw StateError("plan.trace", "while another trace is being recorded",
                      "record one after the other");
-  b.trace = {.events = {}, .ops = {""}};
+  b.trace = {};
+  b.trace.ops = {""};
   b.op_index.clear();
   b.births = 0;
   ++b.recording;
@@ -113,6 +115,30 @@ Trace Recording::finish() {
   const std::lock_guard lock(b.mutex);
   close(b);
   return std::exchange(b.trace, {});
+}
+
+size_t Trace::at(std::string_view mark) const {
+  const auto found = std::ranges::find(marks, mark, &Mark::name);
+  if (found == marks.end())
+    throw ConfigError("plan.trace", "has no mark named '" + printable(mark) + "'; mark() it");
+  return found->event;
+}
+
+void mark(std::string name) {
+  Book& b = book();
+  const std::lock_guard lock(b.mutex);
+  if (b.open) b.trace.marks.push_back({std::move(name), b.trace.events.size()});
+}
+
+void note(const Ledger& ledger) {
+  Book& b = book();
+  const std::lock_guard lock(b.mutex);
+  if (!b.open) return;
+  for (const LedgerEntry& entry : ledger.entries()) {
+    if (!entry.device.is_meta()) continue;
+    const auto* block = static_cast<const Block*>(entry.data);
+    if (block->recording == b.recording) b.trace.categories.emplace(block->number, entry.category);
+  }
 }
 
 WorkingOp::WorkingOp(const std::string& name) noexcept : outermost_(working_op == nullptr) {

@@ -10,9 +10,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/memory/accountable.h"
 
 namespace tare::plan {
 
@@ -36,12 +39,30 @@ struct Event {
   uint32_t op = 0;     ///< index into Trace::ops: the operator at work
 };
 
+/// A moment that the traced work has named.
+struct Mark {
+  std::string name{};
+  size_t event = 0;  ///< how many events had happened
+};
+
 /// What was allocated and freed, in order; a value. A block that is never freed is alive at the
 /// end. Empty tensors make no event.
 struct Trace {
   std::vector<Event> events{};
   std::vector<std::string> ops{};  ///< names of operators; ops[0] is "": outside of any
+  std::vector<Mark> marks{};       ///< see mark()
+  /// What note() said of a block, by its number; the others are not in it.
+  std::unordered_map<int64_t, Category> categories{};
+
+  /// Where the first mark of that name is. Throws ConfigError without one.
+  [[nodiscard]] size_t at(std::string_view mark) const;
 };
+
+/// Names this moment of the trace that is being recorded; does nothing outside of one.
+void mark(std::string name);
+/// Tells the trace that is being recorded what the storages of a ledger are used for; the first
+/// word on a block counts. Storages that are not of the trace are left out.
+void note(const Ledger& ledger);
 
 /// While one is alive on a thread, that thread's factory calls make meta tensors whatever device
 /// they name, so that `models::make(...)` gives a model without memory, and operators on meta

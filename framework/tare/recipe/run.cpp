@@ -8,6 +8,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/memory_peak.h"
@@ -21,6 +22,8 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/recipe/memory_trace.h"
+#include "tare/recipe/phase_data.h"
+#include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/resume.h"
 
@@ -58,6 +61,7 @@ class Runner {
     const auto start = Clock::now();
     report_.name = recipe_.name;
     report_.device = device_.str();
+    if (options_.plan) plan();
     const int64_t before = tracked(device_);
     at::manual_seed(recipe_.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
@@ -74,6 +78,19 @@ class Runner {
   }
 
  private:
+  // What is wrong with the recipe or its data, the run itself says.
+  void plan() {
+    try {
+      planned_ = plan_recipe(recipe_, {.advice = false});
+      if (!planned_.fits()) planned_ = plan_recipe(recipe_, {});
+    } catch (const Error&) {
+      return;
+    }
+    for (const auto& phase : planned_.phases)
+      if (!phase.known()) log::info("no plan of phase '" + phase.name + "': " + phase.reason);
+    require_fit(planned_);
+  }
+
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
     if (options_.dry_run) return {};
     if (options_.resume == Resume::always && !std::filesystem::is_directory(folder_))
@@ -97,31 +114,8 @@ class Runner {
     const auto data = datasets::make(recipe_.data);
     report_.data = data.description;
     for (const auto& phase : recipe_.phases)
-      if (!phase.data) check_data(data.splits, batch_of(phase));
-    ModelOptions model = recipe_.model.options;
-    if (model.sample_shape.empty()) model.sample_shape = data.splits.train->sample_shape();
-    return models::make(recipe_.model.name, model);
-  }
-
-  // The same as the fit would say, and classes that no label of a batch has shown yet.
-  void check_data(const Splits& data, int64_t batch) const {
-    if (!data.train) {
-      throw ConfigError("recipe.run", "data.train", "leaves no training split", "a part above 0",
-                        "0");
-    }
-    if (batch > data.train->size()) {
-      throw ConfigError("recipe.run", "batch", "is larger than the training split",
-                        "at most its " + std::to_string(data.train->size()) + " samples",
-                        std::to_string(batch));
-    }
-    const auto labels = static_cast<int64_t>(data.train->labels().size());
-    const bool by_class = recipe_.loss == "cross_entropy" || recipe_.loss == "nll";
-    if (by_class && recipe_.model.options.classes < labels) {
-      throw ConfigError("recipe.run", "model.classes",
-                        "is less than the " + std::to_string(labels) + " classes of the data",
-                        "at least " + std::to_string(labels),
-                        std::to_string(recipe_.model.options.classes));
-    }
+      if (!phase.data) check_data(recipe_, data.splits, batch_of(recipe_, phase));
+    return models::make(recipe_.model.name, model_options(recipe_, data.splits));
   }
 
   void run_learner(Model model) {
@@ -163,19 +157,11 @@ class Runner {
     }
   }
 
-  [[nodiscard]] DataOptions data_of(const PhaseOptions& phase) const {
-    DataOptions data = phase.data.value_or(recipe_.data);
-    if (phase.size > 0) data.size = phase.size;
-    return data;
-  }
-
-  [[nodiscard]] int64_t batch_of(const PhaseOptions& phase) const {
-    return phase.batch > 0 ? phase.batch : recipe_.batch;
-  }
-
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    PhaseReport result{.name = phase.name.empty() ? "phase " + std::to_string(index) : phase.name};
+    PhaseReport result{.name = name_of(recipe_, index)};
+    if (index < planned_.phases.size() && planned_.phases[index].known())
+      result.planned_peak_bytes = planned_.phases[index].peak_bytes;
     const auto start = Clock::now();
     Experiment stage(result.name, learner,
                      {.out = options_.out, .call_sites = options_.call_sites});
@@ -207,10 +193,10 @@ class Runner {
     const bool under_way = std::exchange(under_way_, false);
     if (!under_way) prepare_weights(learner, phase);
     freeze(learner, phase);
-    auto data = datasets::make(data_of(phase));
-    check_data(data.splits, batch_of(phase));
+    auto data = datasets::make(data_of(recipe_, phase));
+    check_data(recipe_, data.splits, batch_of(recipe_, phase));
     if (options_.out) *options_.out << data.description << '\n';
-    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(phase));
+    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(recipe_, phase));
     return under_way ? resume(learner, name) : train(learner, phase, name);
   }
 
@@ -264,12 +250,17 @@ class Runner {
     if (peak_->snapshot()) *options_.out << "  " << peak_->str() << '\n';
   }
 
+  static std::string planned(const PhaseReport& phase) {
+    if (!phase.planned_peak_bytes) return "";
+    return " (planned " + format_bytes(*phase.planned_peak_bytes) + ")";
+  }
+
   void print(const PhaseReport& phase) const {
     if (!options_.out) return;
     *options_.out << phase.name << ": " << format_seconds(phase.seconds) << ", "
                   << format_count(static_cast<int64_t>(phase.samples_per_s))
                   << " samples/s, consumed " << format_bytes(phase.consumed_bytes) << ", peak "
-                  << format_bytes(phase.peak_bytes) << ", reclaimed "
+                  << format_bytes(phase.peak_bytes) << planned(phase) << ", reclaimed "
                   << format_bytes(phase.reclaimed_bytes) << ", residual "
                   << format_bytes(phase.residual_bytes) << "\n\n";
   }
@@ -278,7 +269,8 @@ class Runner {
   void test_and_export(Learner& learner) {
     if (!recipe_.test && recipe_.export_to.empty()) return;
     const PhaseOptions& last = recipe_.phases.back();
-    const DataScope scope(learner, datasets::make(data_of(last)).splits, batch_of(last));
+    const DataScope scope(learner, datasets::make(data_of(recipe_, last)).splits,
+                          batch_of(recipe_, last));
     test(learner);
     export_bundle(learner);
   }
@@ -318,6 +310,7 @@ class Runner {
   }
 
   const RecipeOptions& recipe_;
+  RecipePlan planned_;
   const RunOptions& options_;
   c10::Device device_;
   std::filesystem::path folder_;

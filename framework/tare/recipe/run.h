@@ -18,10 +18,11 @@ struct PhaseReport {
   std::vector<EpochRow> epochs{};
   double seconds = 0;
   double samples_per_s = 0;
-  int64_t consumed_bytes = 0;   ///< tracked when its work ended, above its start
-  int64_t peak_bytes = 0;       ///< highest tracked bytes, above its start
-  int64_t reclaimed_bytes = 0;  ///< freed by its purge
-  int64_t residual_bytes = 0;   ///< tracked after the phase minus at its start
+  int64_t consumed_bytes = 0;                   ///< tracked when its work ended, above its start
+  int64_t peak_bytes = 0;                       ///< highest tracked bytes, above its start
+  std::optional<int64_t> planned_peak_bytes{};  ///< what the plan said; unset: no plan
+  int64_t reclaimed_bytes = 0;                  ///< freed by its purge
+  int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
 };
 
 /// A whole run; after an interrupt what was done of it.
@@ -53,6 +54,7 @@ struct RunOptions {
   /// Folder for a record of the device's allocations, also if the run fails; empty: none.
   std::filesystem::path memory_trace{};
   bool call_sites = false;  ///< name leaks by the line that allocated them; slower
+  bool plan = false;        ///< plan first (see plan.h), and throw DoesNotFit before any work
 };
 
 /// Runs all phases, then test, export and destroy. Needs tare::init().

@@ -56,7 +56,9 @@ ordered_json phase_to_json(const PhaseReport& phase) {
           {"consumed_bytes", phase.consumed_bytes},
           {"peak_bytes", phase.peak_bytes},
           {"reclaimed_bytes", phase.reclaimed_bytes},
-          {"residual_bytes", phase.residual_bytes}};
+          {"residual_bytes", phase.residual_bytes},
+          {"planned_peak_bytes",
+           phase.planned_peak_bytes ? ordered_json(*phase.planned_peak_bytes) : ordered_json()}};
 }
 
 PhaseReport phase_from_json(const ordered_json& value) {
@@ -68,6 +70,8 @@ PhaseReport phase_from_json(const ordered_json& value) {
                     .peak_bytes = value.at("peak_bytes").get<int64_t>(),
                     .reclaimed_bytes = value.at("reclaimed_bytes").get<int64_t>(),
                     .residual_bytes = value.at("residual_bytes").get<int64_t>()};
+  if (const auto& planned = value.value("planned_peak_bytes", ordered_json()); planned.is_number())
+    phase.planned_peak_bytes = planned.get<int64_t>();
   for (const auto& row : value.at("epochs")) phase.epochs.push_back(row_from_json(row));
   return phase;
 }

@@ -1,0 +1,195 @@
+#include "tare/learner/fit_trace.h"
+
+#include <c10/core/GradMode.h>
+
+#include <deque>
+
+#include "tare/learner/parts.h"
+#include "tare/memory/phase.h"
+#include "tare/model/registry.h"
+
+namespace tare {
+namespace {
+
+using plan::HostWork;
+
+/// A data set of meta tensors: what get() allocates is what the real one does on the host, and what
+/// its loader has made ahead is alive meanwhile. For one epoch in order.
+class MetaData final : public Dataset {
+ public:
+  struct Shape {
+    int64_t batch = 0, size = 0;  ///< samples
+    int64_t ahead = 0;            ///< batches made ahead
+    bool counted = true;          ///< false: only the tensors count, as for a device that gets them
+  };
+  MetaData(std::shared_ptr<const BatchWork> work, Shape shape)
+      : work_(std::move(work)), shape_(shape) {}
+
+  [[nodiscard]] int64_t size() const override { return shape_.size; }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override {
+    return work_->data()->sample_shape();
+  }
+  [[nodiscard]] Batch get(const BatchRequest&) const override {
+    do make();
+    while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size);
+    Batch next = std::move(ahead_.front());
+    ahead_.pop_front();
+    if (made_ == shape_.size && ahead_.empty()) made_ = 0;  // another epoch may follow
+    return next;
+  }
+
+ private:
+  void make() const {
+    if (made_ == shape_.size) return;
+    const int64_t samples = std::min(shape_.batch, shape_.size - made_);
+    const HostWork work = work_->of(samples);
+    std::vector<c10::DataPtr> held;
+    const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
+    ahead_.push_back({tensors[0], tensors[1]});
+    made_ += samples;
+  }
+  static HostWork results_only(const HostWork& work) {
+    HostWork results{.steps = {}, .results = work.results};
+    for (const auto& step : work.steps) {
+      if (step.result < 0) continue;
+      results.steps.push_back(step);
+      results.steps.back().block = results.steps.size() - 1;
+    }
+    return results;
+  }
+
+  std::shared_ptr<const BatchWork> work_;
+  Shape shape_;
+  mutable std::deque<Batch> ahead_;  // the loader of a plan has one thread
+  mutable int64_t made_ = 0;
+};
+
+/// Tells the trace what tensors are used for, while they are alive.
+class Noter final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "plan"; }
+  void follow(const Learner& learner) { learner_ = &learner; }
+  Action before_batch(FitContext&) override { return note(); }
+  Action after_loss(FitContext&) override { return note(); }
+  Action after_backward(FitContext&) override { return note(); }
+
+ private:
+  Action note() {
+    plan::note(learner_->ledger());
+    return Action::proceed;
+  }
+  const Learner* learner_ = nullptr;
+};
+
+/// A step in parts of so many samples, whose gradients add up: of more than three parts the first
+/// two and the last, as those between allocate like the second.
+Task in_micro_batches(const LearnerOptions& options, int64_t micro_batch) {
+  const auto whole = options.task ? options.task.step
+                                  : [loss = resolve(options.loss)](Model& model, const Batch& b) {
+                                      at::Tensor output = model.forward(b.input);
+                                      return StepResult{loss.mean(output, b.target), output};
+                                    };
+  return {.step = [whole, micro_batch](Model& model, const Batch& batch) {
+    StepResult last;
+    const int64_t size = batch.size(), parts = (size - 1) / micro_batch + 1;
+    for (int64_t i = 0; i < parts; i = i == 1 ? std::max<int64_t>(2, parts - 1) : i + 1) {
+      last = {};
+      const int64_t begin = i * micro_batch, length = std::min(micro_batch, size - begin);
+      Batch part{batch.input.narrow(0, begin, length), {}};
+      if (batch.target.defined()) part.target = batch.target.narrow(0, begin, length);
+      last = whole(model, part);
+      if (i + 1 == parts) break;
+      const memory::Phase phase(memory::PhaseKind::backward);
+      last.loss.backward();
+    }
+    return last;
+  }};
+}
+
+/// As many whole batches as fill the loader twice, and the epoch's last one.
+MetaData::Shape shape_of(const FitSubject& subject, const BatchWork& work, int64_t batch,
+                         bool training) {
+  const LearnerOptions& options = subject.options;
+  const int64_t samples = work.data()->size();
+  const int64_t size = std::min(batch, samples);
+  const int64_t ahead = subject.on_host && options.workers > 0
+                            ? std::max(LoaderOptions{}.prefetch, options.workers)
+                            : 0;
+  const int64_t whole = std::min(samples / size, ahead + 2);
+  const int64_t rest = training && options.drop_last ? 0 : samples % size;
+  return {.batch = size, .size = whole * size + rest, .ahead = ahead, .counted = subject.on_host};
+}
+
+}  // namespace
+
+BatchWork::BatchWork(DatasetPtr data, bool training) : data_(std::move(data)), training_(training) {
+  (void)read(2);  // what the first one sets up must not count
+  two_ = read(2);
+  three_ = read(3);
+  if (!plan::alike(two_, three_)) return;
+  const HostWork five = read(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
+  affine_ = plan::alike(five, guess) &&
+            std::ranges::equal(five.steps, guess.steps, {}, &plan::HostStep::bytes,
+                               &plan::HostStep::bytes);
+}
+
+HostWork BatchWork::read(int64_t samples) const {
+  std::vector<int64_t> indices(static_cast<size_t>(samples));
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i) % data_->size();
+  return plan::record([&] {
+    const Batch batch = data_->get({.indices = indices, .seed = 0, .training = training_});
+    return std::vector{batch.input, batch.target};
+  });
+}
+
+HostWork BatchWork::of(int64_t samples) const {
+  return affine_ ? plan::extrapolate(two_, 2, three_, 3, samples) : read(samples);
+}
+
+/// Makes Learners whose tensors are on the meta device.
+class MetaLearner {
+ public:
+  static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options) {
+    auto parts =
+        std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
+    parts->device = c10::kMeta;
+    parts->loss = resolve(parts->options.loss);
+    for (const auto& metric : parts->options.metrics) parts->metrics.emplace_back(metric);
+    parts->checked_batch = true;  // there are no values to check
+    return std::unique_ptr<Learner>(new Learner(std::move(parts)));
+  }
+};
+
+FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
+  const auto noter = std::make_shared<Noter>();
+  LearnerOptions options = subject.options;
+  options.batch = batch;
+  options.workers = 0;  // other threads are not in the scope
+  options.callbacks = {noter};
+  options.progress = false;
+  const bool micro = micro_batch < batch;
+  if (micro) options.task = in_micro_batches(options, micro_batch);
+  Splits data;
+  data.train =
+      std::make_shared<MetaData>(subject.train, shape_of(subject, *subject.train, batch, true));
+  if (subject.valid && !micro) {
+    data.valid =
+        std::make_shared<MetaData>(subject.valid, shape_of(subject, *subject.valid, batch, false));
+  }
+  FitTrace result;
+  result.trace = plan::trace([&] {
+    const auto learner = MetaLearner::make(models::make(subject.model), data, options);
+    noter->follow(*learner);
+    if (subject.before) subject.before(*learner);
+    plan::mark("begin");
+    std::vector<c10::DataPtr> held;
+    (void)plan::play(subject.data_set, held);
+    if (subject.set_up) subject.set_up(*learner);
+    learner->fit(1);
+    plan::mark("end");
+  });
+  result.counted = {result.trace.at("begin"), result.trace.at("end")};
+  return result;
+}
+
+}  // namespace tare

@@ -1,0 +1,57 @@
+// FitTrace: a fit gone through on the meta device by the Learner's own code. Internal.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tare/learner/options.h"
+#include "tare/plan/estimate.h"
+#include "tare/plan/host_work.h"
+
+namespace tare {
+
+class Learner;
+
+/// What get() of a data set allocates on the host, for any number of samples: recorded on few.
+class BatchWork {
+ public:
+  /// Reads some samples. Throws what the data set throws.
+  BatchWork(DatasetPtr data, bool training);
+  /// Input and, if there is one, target. Reads that many samples if few do not tell.
+  [[nodiscard]] plan::HostWork of(int64_t samples) const;
+  [[nodiscard]] const DatasetPtr& data() const { return data_; }
+
+ private:
+  [[nodiscard]] plan::HostWork read(int64_t samples) const;
+
+  DatasetPtr data_;
+  bool training_;
+  plan::HostWork two_, three_;
+  bool affine_ = false;
+};
+
+/// A fit to be planned.
+struct FitSubject {
+  ModelSpec model{};
+  LearnerOptions options{};  ///< batch, loss, metrics, optimizer, workers, drop_last, task
+  std::shared_ptr<const BatchWork> train{}, valid{};  ///< `valid` may be null
+  /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
+  std::function<void(Learner&)> before{};
+  /// What happens between there and the fit; may be empty.
+  std::function<void(Learner&)> set_up{};
+  /// The data set, if it is made within what is counted.
+  plan::HostWork data_set{};
+  bool on_host = true;  ///< data and loader count too
+};
+
+struct FitTrace {
+  plan::Trace trace{};
+  plan::Section counted{};
+};
+
+/// Some steps, the last of them as short as the epoch's last, and a validation. With a
+/// `micro_batch` below the batch, gradients are accumulated and nothing is validated. Throws
+/// plan::CannotTell; c10::Error for work that meta tensors cannot do.
+[[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch);
+
+}  // namespace tare

@@ -1,0 +1,52 @@
+// MemoryPlan: what a fit will need, said before it is run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tare/memory/accountable.h"
+
+namespace tare {
+
+struct PlanOptions {
+  /// Where it is to run, see plan::parse_target: "host", "host:8GiB", "cuda:H200", "cuda:24GiB";
+  /// empty: the Learner's device. Other devices than the Learner's need not be there.
+  std::string device{};
+  int64_t batch = 0;   ///< samples per step; 0: the Learner's
+  bool advice = true;  ///< also look for the largest batches and for savings, by further plans
+};
+
+/// The peak of the same fit with one change.
+struct PlanSaving {
+  std::string change{};    ///< e.g. "optimizer.kind=sgd optimizer.momentum=0"
+  int64_t peak_bytes = 0;  ///< as MemoryPlan::peak_bytes
+  bool at_least = false;   ///< true: a bound, the peak may be higher
+};
+
+/// A value. Bytes are those of tensors: allocated ones as `tare run` measures them.
+struct MemoryPlan {
+  std::string name{};          ///< of the recipe's phase; empty for Learner::plan
+  std::string device{};        ///< planned for
+  int64_t capacity_bytes = 0;  ///< what tensors can take there
+  int64_t batch = 0;           ///< samples per step
+  int64_t start_bytes = 0;     ///< what the plan counts as there before: the model, kept state
+  int64_t peak_bytes = 0;      ///< highest allocated bytes above that
+  int64_t reserved_bytes = 0;  ///< highest that the allocator holds, the start included
+  CategoryBytes categories{};  ///< of the peak; sums to peak_bytes
+  std::string at{};            ///< where the peak is: "backward, convolution_backward"
+  bool fits = true;            ///< start and peak (CUDA: reserved) within the capacity
+  int64_t largest_batch = 0;   ///< that fits, at most the training split; 0: not even one sample
+  int64_t largest_micro_batch = 0;  ///< of this batch, accumulated; 0: not even one sample
+  std::vector<PlanSaving> savings{};
+  /// "meta": traced on meta tensors; "probe": two small batches run for real and extrapolated;
+  /// "none": it cannot be told, see `reason`, and all figures are 0.
+  std::string method = "meta";
+  std::string reason{};  ///< why not "meta"; empty for it
+
+  [[nodiscard]] bool known() const { return method != "none"; }
+  /// "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits ...".
+  [[nodiscard]] std::string str() const;
+};
+
+}  // namespace tare

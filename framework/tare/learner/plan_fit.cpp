@@ -1,0 +1,166 @@
+#include "tare/learner/plan_fit.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+using plan::Estimate;
+using plan::Target;
+
+/// The largest size in [1, limit] that fits, if every smaller one does too; 0: none. Peaks are
+/// nearly affine in the size, so the next guess is where the line through the last two meets the
+/// capacity; every third time it is the middle, so that a bad line costs little.
+class Search {
+ public:
+  Search(const Target& target, std::function<Estimate(int64_t)> at)
+      : target_(target), at_(std::move(at)) {}
+
+  [[nodiscard]] int64_t largest(int64_t first, int64_t limit) {
+    if (limit < 1) return 0;
+    bad_ = limit + 1;
+    good_ = 0;
+    look(std::clamp<int64_t>(first, 1, limit));
+    if (good_ > 0 && good_ < limit) look(limit);
+    while (bad_ - good_ > 1) look(std::clamp(guess(), good_ + 1, bad_ - 1));
+    return good_;
+  }
+
+ private:
+  struct Point {
+    int64_t size = 0, bytes = 0;
+  };
+
+  void look(int64_t size) {
+    try {
+      const Estimate found = at_(size);
+      (found.fits ? good_ : bad_) = size;
+      // A refused CUDA trace ends at the refusal: its bytes say nothing.
+      if (found.fits || !target_.cuda) points_.push_back({size, found.reserved_bytes});
+    } catch (const plan::CannotTell&) {
+      bad_ = size;
+    } catch (const c10::Error&) {  // what the model refuses, such as one sample for a batch norm
+      bad_ = size;
+    }
+  }
+
+  [[nodiscard]] int64_t guess() {
+    const int64_t middle = good_ + (bad_ - good_) / 2;
+    if (points_.size() < 2 || ++guesses_ % 3 == 0) return middle;
+    const Point &a = points_[points_.size() - 2], &b = points_.back();
+    const auto rise = static_cast<double>(b.bytes - a.bytes);
+    const auto run = static_cast<double>(b.size - a.size);
+    const auto room = static_cast<double>(target_.capacity_bytes - b.bytes);
+    const double next = static_cast<double>(b.size) + room * run / rise;
+    if (!std::isfinite(next)) return middle;
+    return static_cast<int64_t>(
+        std::clamp(next, static_cast<double>(good_), static_cast<double>(bad_)));
+  }
+
+  const Target& target_;
+  std::function<Estimate(int64_t)> at_;
+  std::vector<Point> points_;
+  int64_t good_ = 0, bad_ = 0, guesses_ = 0;
+};
+
+class Planner {
+ public:
+  Planner(const FitSubject& subject, const Target& target) : subject_(subject), target_(target) {}
+
+  [[nodiscard]] MemoryPlan figures() const {
+    const int64_t batch = subject_.options.batch;
+    const Estimate found = estimate(subject_, batch, batch);
+    MemoryPlan plan{.device = target_.name, .capacity_bytes = target_.capacity_bytes};
+    plan.batch = batch;
+    plan.start_bytes = found.start_bytes;
+    plan.peak_bytes = found.peak_bytes;
+    plan.reserved_bytes = found.reserved_bytes;
+    plan.categories = found.categories;
+    plan.at = found.at;
+    plan.fits = found.fits;
+    return plan;
+  }
+
+  void advise(MemoryPlan& plan) const {
+    const int64_t batch = plan.batch;
+    Search batches(target_, [&](int64_t n) { return estimate(subject_, n, n); });
+    plan.largest_batch = batches.largest(batch, subject_.train->data()->size());
+    Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, n); });
+    plan.largest_micro_batch = plan.fits ? batch : parts.largest(batch / 2, batch - 1);
+    if (batch > 1) save_by("micro_batch=" + std::to_string(batch / 2), subject_, batch / 2, plan);
+    for (const auto& other : optimizers()) {
+      FitSubject changed = subject_;
+      changed.options.optimizer = other;
+      save_by(text_of(other), changed, batch, plan);
+    }
+    const int64_t activations = plan.categories[Category::activations];
+    plan.savings.push_back({"16-bit activations", plan.peak_bytes - activations / 2, true});
+    plan.savings.push_back({"activation checkpointing", plan.peak_bytes - activations, true});
+    std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });
+    std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);
+  }
+
+ private:
+  [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch,
+                                  int64_t micro_batch) const {
+    const FitTrace fit = trace_fit(subject, batch, micro_batch);
+    return plan::estimate(fit.trace, fit.counted, target_);
+  }
+
+  void save_by(std::string change, const FitSubject& subject, int64_t micro_batch,
+               MemoryPlan& plan) const {
+    try {
+      const auto found = estimate(subject, plan.batch, micro_batch);
+      plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.cuda});
+    } catch (const plan::CannotTell&) {  // then there is no advice of this kind
+    } catch (const c10::Error&) {
+    }
+  }
+
+  /// Those with less state.
+  [[nodiscard]] std::vector<OptimizerOptions> optimizers() const {
+    const OptimizerOptions& now = subject_.options.optimizer;
+    if (subject_.options.optimizer_factory) return {};
+    std::vector<OptimizerOptions> others;
+    for (const double momentum : {0.9, 0.0}) {
+      if (now.kind == "sgd" && now.momentum <= momentum) continue;
+      others.push_back(now);
+      others.back().kind = "sgd";
+      others.back().momentum = momentum;
+      others.back().nesterov = false;
+    }
+    return others;
+  }
+  static std::string text_of(const OptimizerOptions& optimizer) {
+    return std::string("optimizer.kind=sgd optimizer.momentum=") +
+           (optimizer.momentum > 0 ? "0.9" : "0");
+  }
+
+  const FitSubject& subject_;
+  const Target& target_;
+};
+
+}  // namespace
+
+MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
+  const Planner planner(subject, target);
+  MemoryPlan plan = planner.figures();
+  if (advice) planner.advise(plan);
+  return plan;
+}
+
+std::string MemoryPlan::str() const {
+  if (!known()) return "cannot tell: " + reason;
+  std::string text = "peak " + format_bytes(peak_bytes) + " (" + categories.str() + ")";
+  if (!at.empty()) text += " in " + at;
+  text += fits ? "; fits " : "; does not fit ";
+  return text + device + ", which has " + format_bytes(capacity_bytes);
+}
+
+}  // namespace tare

@@ -1,0 +1,17 @@
+// DoesNotFit: a plan says that work needs more memory than there is.
+#pragma once
+
+#include <string>
+
+#include "tare/base/error.h"
+
+namespace tare {
+
+/// Thrown before the work begins, so that nothing has changed. Not an OutOfMemory: no allocation
+/// was refused.
+class DoesNotFit : public Error {
+ public:
+  explicit DoesNotFit(const std::string& text) : Error(text) {}
+};
+
+}  // namespace tare

@@ -1,0 +1,64 @@
+// What a piece of work allocates on the host: recorded by doing it, extrapolated to other sizes,
+// and played back in a trace. Internal.
+#pragma once
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tare::plan {
+
+/// Sizes, strides and dtype; no sizes: an undefined tensor.
+struct Layout {
+  std::vector<int64_t> sizes{}, strides{};
+  at::ScalarType type = at::kFloat;
+
+  [[nodiscard]] static Layout of(const at::Tensor& tensor);
+  bool operator==(const Layout&) const = default;
+};
+
+/// A block is born, or freed.
+struct HostStep {
+  size_t block = 0;     ///< in order of birth, from 0
+  int64_t bytes = 0;    ///< 0: freed
+  int64_t result = -1;  ///< birth: index of the result that this block is the storage of, or -1
+};
+
+struct HostWork {
+  std::vector<HostStep> steps{};
+  std::vector<Layout> results{};
+};
+
+/// While one is alive, operators on this thread work for real, also inside a MetaScope, and record
+/// no graph.
+class OnTheHost {
+  c10::impl::ExcludeDispatchKeyGuard real_{c10::DispatchKey::Fake};
+  at::AutoDispatchBelowADInplaceOrView no_graph_;
+};
+
+/// Does the work OnTheHost and records what this thread and those that work for it allocate. What
+/// other threads allocate meanwhile is taken for the work's, unless they are in a phase of their
+/// own (memory::ThreadPhase). `result`s are the tensors that the work returns. Throws what the work
+/// throws; StateError unless Tare's host allocator is in force or if there are more than `capacity`
+/// events.
+[[nodiscard]] HostWork record(const std::function<std::vector<at::Tensor>()>& work,
+                              size_t capacity = size_t{1} << 16);
+
+/// Whether two recordings have the same steps but for the sizes.
+[[nodiscard]] bool alike(const HostWork& a, const HostWork& b);
+
+/// The work at size `n`, where it is affine in the size: from two recordings that are alike, at the
+/// sizes `a` and `b`.
+[[nodiscard]] HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int64_t b,
+                                   int64_t n);
+
+/// Allocates and frees the same on the meta device. Returns the results; blocks that are alive
+/// after the work and hold no result are appended to `held`.
+[[nodiscard]] std::vector<at::Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held);
+
+}  // namespace tare::plan

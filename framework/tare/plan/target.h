@@ -1,0 +1,34 @@
+// Where a plan is to run: the host or a CUDA card, and how much memory tensors can have there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tare::plan {
+
+struct Target {
+  std::string name = "host";  ///< as it was given
+  bool cuda = false;
+  /// What tensors can take: allocated bytes on the host, reserved bytes on CUDA.
+  int64_t capacity_bytes = 0;
+  /// CUDA: what cuBLAS takes from the allocator at the first matrix product.
+  int64_t workspace_bytes = 0;
+};
+
+/// | text                | capacity                                                              |
+/// |---------------------|-----------------------------------------------------------------------|
+/// | host, cpu, auto     | what the machine, or its control group or budget, has available now   |
+/// | host:8GiB           | as given                                                              |
+/// | cuda, cuda:0        | the same of a device of this machine; DeviceError if there is none    |
+/// | cuda:H200           | the card's memory less 600 MiB for context and libraries; no GPU needed
+/// | | cuda:24GiB          | as given; no GPU needed |
+///
+/// "auto" is the first CUDA device if there is one. Throws ConfigError for any other text, naming
+/// the nearest card, and for a size of 0.
+[[nodiscard]] Target parse_target(const std::string& text);
+
+/// The cards known by name, sorted.
+[[nodiscard]] std::vector<std::string> card_names();
+
+}  // namespace tare::plan

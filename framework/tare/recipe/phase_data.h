@@ -1,0 +1,19 @@
+// The data of a recipe's phases, as run and plan use it. Internal.
+#pragma once
+
+#include "tare/recipe/recipe.h"
+
+namespace tare {
+
+[[nodiscard]] DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase);
+[[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase);
+[[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
+
+/// Throws ConfigError for splits that cannot be trained on: without a training split, smaller than
+/// a batch, or with more classes than the model.
+void check_data(const RecipeOptions& recipe, const Splits& data, int64_t batch);
+
+/// The model's options, with the sample shape of the recipe's data where it gives none.
+[[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const Splits& data);
+
+}  // namespace tare

@@ -1,0 +1,165 @@
+#include "tare/recipe/plan.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tare/base/bytes.h"
+#include "tare/config/node.h"
+#include "tare/data/datasets.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/plan_fit.h"
+#include "tare/memory/does_not_fit.h"
+#include "tare/recipe/phase_data.h"
+
+namespace tare {
+namespace {
+
+/// The data set of one phase and what making it allocates.
+struct MadeData {
+  DataOptions options{};
+  Splits splits{};
+  plan::HostWork work{};
+  std::shared_ptr<const BatchWork> train{}, valid{};
+};
+
+MadeData make_data(DataOptions options) {
+  MadeData data{.options = options};
+  options.download = false;
+  data.work = plan::record([&] {
+    data.splits = datasets::make(options).splits;
+    return std::vector<at::Tensor>{};
+  });
+  return data;
+}
+
+class RecipePlanner {
+ public:
+  RecipePlanner(const RecipeOptions& recipe, const RecipePlanOptions& options)
+      : recipe_(recipe),
+        options_(options),
+        target_(plan::parse_target(options.device.empty() ? recipe.device : options.device)) {}
+
+  RecipePlan run() {
+    RecipePlan result{
+        .name = recipe_.name, .device = target_.name, .capacity_bytes = target_.capacity_bytes};
+    model_ = model_spec();
+    for (size_t i = 0; i < recipe_.phases.size(); ++i) result.phases.push_back(plan_phase(i));
+    return result;
+  }
+
+ private:
+  [[nodiscard]] ModelSpec model_spec() {
+    ModelOptions options = model_options(recipe_, data_for(recipe_.data).splits);
+    options.weights.clear();  // their values do not matter, their sizes are the model's
+    models::check(recipe_.model.name, options);
+    return {recipe_.model.name, config::to_yaml(config::to_node(options))};
+  }
+
+  // Successive phases often have the same data.
+  MadeData& data_for(const DataOptions& options) {
+    if (data_ && data_->options == options) return *data_;
+    data_.reset();  // one at a time
+    return data_.emplace(make_data(options));
+  }
+
+  [[nodiscard]] MemoryPlan plan_phase(size_t index) {
+    const PhaseOptions& phase = recipe_.phases[index];
+    MadeData& data = data_for(data_of(recipe_, phase));
+    check_data(recipe_, data.splits, batch_of(recipe_, phase));
+    const FitSubject subject = subject_of(index, data);
+    MemoryPlan plan;
+    try {
+      plan = plan_fit(subject, target_, options_.advice);
+    } catch (const plan::CannotTell& error) {
+      plan = unknown(error.what());
+    } catch (const c10::Error& error) {
+      plan = unknown(printable(error.what_without_backtrace()));
+    }
+    plan.name = name_of(recipe_, index);
+    plan.batch = subject.options.batch;
+    return plan;
+  }
+
+  [[nodiscard]] FitSubject subject_of(size_t index, MadeData& data) const {
+    FitSubject subject{.model = model_, .on_host = !target_.cuda};
+    subject.options.loss = recipe_.loss;
+    for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
+    subject.options.batch = batch_of(recipe_, recipe_.phases[index]);
+    subject.options.optimizer = recipe_.optimizer;
+    subject.options.workers = recipe_.workers;
+    if (!data.train) data.train = std::make_shared<BatchWork>(data.splits.train, true);
+    if (!data.valid && data.splits.valid)
+      data.valid = std::make_shared<BatchWork>(data.splits.valid, false);
+    subject.train = data.train;
+    subject.valid = data.valid;
+    if (subject.on_host) subject.data_set = data.work;
+    subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
+      learner.freeze_to(phase.freeze_to);
+    };
+    return subject;
+  }
+
+  [[nodiscard]] MemoryPlan unknown(std::string reason) const {
+    MemoryPlan plan{.device = target_.name, .capacity_bytes = target_.capacity_bytes};
+    plan.method = "none";
+    plan.reason = std::move(reason);
+    return plan;
+  }
+
+  const RecipeOptions& recipe_;
+  const RecipePlanOptions& options_;
+  plan::Target target_;
+  ModelSpec model_;
+  std::optional<MadeData> data_;
+};
+
+int64_t least(const std::vector<MemoryPlan>& phases, int64_t MemoryPlan::*figure) {
+  int64_t result = phases.empty() ? 0 : phases.front().*figure;
+  for (const auto& phase : phases) result = std::min(result, phase.*figure);
+  return result;
+}
+
+std::string refusal(const RecipePlan& plan) {
+  const auto phase =
+      std::ranges::find_if(plan.phases, [](const MemoryPlan& p) { return p.known() && !p.fits; });
+  std::string text = "[recipe.plan] phase '" + printable(phase->name) + "' with batch " +
+                     std::to_string(phase->batch) + " does not fit " + plan.device +
+                     ", which has " + format_bytes(plan.capacity_bytes) + ": it needs ";
+  const int64_t needed = phase->start_bytes + phase->peak_bytes;
+  text += needed > plan.capacity_bytes ? format_bytes(needed) + ", in " + phase->at
+                                       : "more than that in " + phase->at;
+  if (phase->largest_batch > 0)
+    text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
+  return text + "; lower the batch or the model, or run with --no-plan";
+}
+
+}  // namespace
+
+bool RecipePlan::fits() const {
+  return std::ranges::all_of(phases, [](const MemoryPlan& p) { return !p.known() || p.fits; });
+}
+int64_t RecipePlan::largest_batch() const { return least(phases, &MemoryPlan::largest_batch); }
+int64_t RecipePlan::largest_micro_batch() const {
+  return least(phases, &MemoryPlan::largest_micro_batch);
+}
+
+std::string RecipePlan::method() const {
+  std::string worst = "meta";
+  for (const auto& phase : phases) {
+    if (phase.method == "none" || worst == "meta") worst = phase.method;
+  }
+  return worst;
+}
+
+void require_fit(const RecipePlan& plan) {
+  if (!plan.fits()) throw DoesNotFit(refusal(plan));
+}
+
+RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& options) {
+  check_recipe(recipe);
+  return RecipePlanner(recipe, options).run();
+}
+
+}  // namespace tare

@@ -1,0 +1,50 @@
+// plan_recipe(): what each phase of a recipe will need, before anything is run.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tare/learner/plan.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare {
+
+struct RecipePlanOptions {
+  std::string device{};  ///< see plan::parse_target; empty: the recipe's
+  bool advice = true;    ///< see PlanOptions::advice
+};
+
+/// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
+struct RecipePlan {
+  std::string name{}, device{};
+  int64_t capacity_bytes = 0;
+  std::vector<MemoryPlan> phases{};
+
+  [[nodiscard]] bool fits() const;  ///< every phase that could be told
+  /// The least of the phases' largest batches and micro-batches.
+  [[nodiscard]] int64_t largest_batch() const;
+  [[nodiscard]] int64_t largest_micro_batch() const;
+  /// "meta", or what the phase that is told worst has.
+  [[nodiscard]] std::string method() const;
+};
+
+/// Plans every phase on meta tensors. The data sets are read or generated, one at a time, for their
+/// sizes, but never downloaded; nothing is trained and no device of the plan needs to be there. Not
+/// in the plan: checkpoints that a phase loads, callbacks of the program. Throws ConfigError,
+/// IoError and FormatError for a recipe or data that run_recipe() would refuse.
+[[nodiscard]] RecipePlan plan_recipe(const RecipeOptions& recipe,
+                                     const RecipePlanOptions& options = {});
+
+/// Throws DoesNotFit, with the advice, if a phase does not fit.
+void require_fit(const RecipePlan& plan);
+
+/// As a table, with the advice under it.
+void print(std::ostream& out, const RecipePlan& plan);
+/// {name, device, capacity_bytes, fits, largest_batch, largest_micro_batch, method, phases[] {name,
+/// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, largest_batch,
+/// largest_micro_batch, savings[] {change, peak_bytes, at_least}, method, reason}}. Figures that
+/// cannot be told are null.
+[[nodiscard]] std::string to_json(const RecipePlan& plan);
+
+}  // namespace tare

@@ -1,0 +1,160 @@
+// What tare plan says of a recipe against what running it measures.
+#include <gmock/gmock.h>
+
+#include <ATen/Parallel.h>
+
+#include <nlohmann/json.hpp>
+
+#include "recipe/tiny.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/does_not_fit.h"
+#include "tare/memory/init.h"
+#include "tare/recipe/plan.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Batches are made between the steps, so that nothing depends on the speed of a thread.
+RecipeOptions without_workers(const TempDir& folder) {
+  at::set_num_threads(1);
+  RecipeOptions recipe = tiny(folder);
+  recipe.workers = 0;
+  return recipe;
+}
+
+struct Case {
+  const char* model;
+  const char* optimizer;
+  int64_t batch;
+};
+
+class PlannedRecipe : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PlannedRecipe, EveryPhasePeaksAsPlannedToTheByte) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.model.name = GetParam().model;
+  if (recipe.model.name == "mlp") recipe.model.options.width = 0;
+  recipe.optimizer.kind = GetParam().optimizer;
+  recipe.batch = GetParam().batch;
+  recipe.phases.resize(2);
+  recipe.phases[1].size = recipe.data.size;
+  const RecipePlan plan = plan_recipe(recipe, {.advice = false});
+  const RunReport report = run_recipe(recipe);
+  ASSERT_EQ(plan.phases.size(), report.phases.size());
+  for (size_t i = 0; i < plan.phases.size(); ++i) {
+    const MemoryPlan& phase = plan.phases[i];
+    ASSERT_TRUE(phase.known()) << phase.reason;
+    EXPECT_EQ(phase.peak_bytes, report.phases[i].peak_bytes) << phase.name << " at " << phase.at;
+    EXPECT_EQ(phase.categories.total(), phase.peak_bytes) << phase.name;
+    EXPECT_EQ(phase.reserved_bytes, phase.start_bytes + phase.peak_bytes) << phase.name;
+    EXPECT_TRUE(phase.fits);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
+                         ::testing::Values(Case{"mlp", "adamw", 32}, Case{"convnet", "sgd", 7},
+                                           Case{"resnet9", "adamw", 32}, Case{"resnet9", "sgd", 3},
+                                           Case{"resnet18", "adamw", 64}),
+                         [](const auto& test) {
+                           return std::string(test.param.model) + "_" + test.param.optimizer + "_" +
+                                  std::to_string(test.param.batch);
+                         });
+
+TEST(PlanRecipe, LargestBatchFitsAndOneMoreDoesNot) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  const RecipePlan small = plan_recipe(recipe, {.device = "host:1MiB"});
+  const int64_t largest = small.phases[0].largest_batch;
+  EXPECT_FALSE(small.fits());
+  ASSERT_GT(largest, 0);
+  ASSERT_LT(largest, recipe.batch);
+  recipe.batch = largest;
+  EXPECT_TRUE(plan_recipe(recipe, {.device = "host:1MiB", .advice = false}).fits());
+  recipe.batch = largest + 1;
+  EXPECT_FALSE(plan_recipe(recipe, {.device = "host:1MiB", .advice = false}).fits());
+}
+
+TEST(PlanRecipe, SmallerBatchesAndOptimizersAreAdvised) {
+  const TempDir folder;
+  const RecipePlan plan = plan_recipe(without_workers(folder));
+  const auto& savings = plan.phases.front().savings;
+  ASSERT_FALSE(savings.empty());
+  for (const auto& saving : savings)
+    EXPECT_LT(saving.peak_bytes, plan.phases.front().peak_bytes) << saving.change;
+  EXPECT_EQ(plan.phases.front().largest_micro_batch, 32);
+  EXPECT_EQ(plan.largest_batch(), 160);  // the training split
+}
+
+TEST(PlanRecipe, ForACardThatIsNotThere) {
+  const TempDir folder;
+  const RecipePlan plan = plan_recipe(without_workers(folder), {.device = "cuda:H200"});
+  EXPECT_TRUE(plan.fits());
+  for (const auto& phase : plan.phases) {
+    EXPECT_EQ(phase.reserved_bytes % (int64_t{2} << 20), 0);
+    EXPECT_GE(phase.reserved_bytes, phase.start_bytes + phase.peak_bytes);
+    EXPECT_EQ(phase.categories.total(), phase.peak_bytes);
+  }
+  EXPECT_FALSE(plan_recipe(without_workers(folder), {.device = "cuda:1MiB"}).fits());
+}
+
+TEST(PlanRecipe, RefusesDevicesItDoesNotKnow) {
+  const TempDir folder;
+  for (const char* device : {"cuda:H20O", "host:much", "tpu", "cuda:0GiB", "cuda:-1GiB", "host:"}) {
+    try {
+      (void)plan_recipe(without_workers(folder), {.device = device});
+      ADD_FAILURE() << device;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("cuda:24GiB")) << device;
+    }
+  }
+}
+
+TEST(PlanRecipe, JsonHasTheFiguresOfEveryPhase) {
+  const TempDir folder;
+  const RecipePlan plan = plan_recipe(without_workers(folder));
+  const auto json = nlohmann::json::parse(to_json(plan));
+  EXPECT_EQ(json["fits"], true);
+  EXPECT_EQ(json["method"], "meta");
+  EXPECT_EQ(json["largest_batch"], plan.largest_batch());
+  EXPECT_EQ(json["largest_micro_batch"], 32);
+  ASSERT_EQ(json["phases"].size(), 3);
+  const auto& phase = json["phases"][0];
+  EXPECT_EQ(phase["name"], "first");
+  EXPECT_EQ(phase["peak_bytes"], plan.phases[0].peak_bytes);
+  EXPECT_EQ(phase["reserved_bytes"], plan.phases[0].reserved_bytes);
+  EXPECT_FALSE(phase["at"].get<std::string>().empty());
+  int64_t sum = 0;
+  for (const auto& [name, bytes] : phase["categories"].items()) sum += bytes.get<int64_t>();
+  EXPECT_EQ(sum, plan.phases[0].peak_bytes);
+}
+
+TEST(RunWithPlan, SaysThePlannedPeakBesideTheMeasuredOne) {
+  const TempDir folder;
+  const RunReport report = run_recipe(without_workers(folder), {.plan = true});
+  for (const auto& phase : report.phases) {
+    ASSERT_TRUE(phase.planned_peak_bytes.has_value());
+    EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes) << phase.name;
+  }
+}
+
+TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
+  const TempDir folder;
+  memory::backend(c10::kCPU).set_budget(int64_t{1} << 20);
+  try {
+    (void)run_recipe(without_workers(folder), {.plan = true});
+    ADD_FAILURE() << "it cannot fit";
+  } catch (const DoesNotFit& error) {
+    EXPECT_THAT(error.what(), HasSubstr("phase 'first' with batch 32 does not fit"));
+    EXPECT_THAT(error.what(), HasSubstr("the largest batch that fits is"));
+    EXPECT_THAT(error.what(), HasSubstr("--no-plan"));
+  }
+  memory::backend(c10::kCPU).set_budget({});
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace tare::testing
