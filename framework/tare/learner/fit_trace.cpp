@@ -182,9 +182,9 @@ FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch
     noter->follow(*learner);
     if (subject.before) subject.before(*learner);
     plan::mark("begin");
+    if (subject.set_up) subject.set_up(*learner);
     std::vector<c10::DataPtr> held;
     (void)plan::play(subject.data_set, held);
-    if (subject.set_up) subject.set_up(*learner);
     learner->fit(1);
     plan::mark("end");
   });

@@ -37,9 +37,9 @@ struct FitSubject {
   std::shared_ptr<const BatchWork> train{}, valid{};  ///< `valid` may be null
   /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
   std::function<void(Learner&)> before{};
-  /// What happens between there and the fit; may be empty.
+  /// What is done to the model between there and the fit; may be empty.
   std::function<void(Learner&)> set_up{};
-  /// The data set, if it is made within what is counted.
+  /// The data set, if it is made after that.
   plan::HostWork data_set{};
   bool on_host = true;  ///< data and loader count too
 };

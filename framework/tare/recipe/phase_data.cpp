@@ -42,7 +42,7 @@ void check_data(const RecipeOptions& recipe, const Splits& data, int64_t batch) 
 
 ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {
   ModelOptions model = recipe.model.options;
-  if (model.sample_shape.empty()) model.sample_shape = data.train->sample_shape();
+  if (model.sample_shape.empty() && data.train) model.sample_shape = data.train->sample_shape();
   return model;
 }
 

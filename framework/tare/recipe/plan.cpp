@@ -96,6 +96,7 @@ class RecipePlanner {
     subject.valid = data.valid;
     if (subject.on_host) subject.data_set = data.work;
     subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
+      if (phase.reset_head) models::reset_head(learner.model());
       learner.freeze_to(phase.freeze_to);
     };
     return subject;
