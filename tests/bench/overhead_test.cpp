@@ -58,7 +58,8 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
       "an empty callback's event %.1f\n",
       hand, bare, bare / hand, full, full / hand, per_step("again") / hand, event);
   EXPECT_GT(hand, 100'000) << "a step was counted";
-  EXPECT_NEAR(per_step("again") / hand, 1, 1e-4) << "the count repeats";
+  // The counts of one program repeat; another place in memory moves them by up to 2e-4.
+  EXPECT_NEAR(per_step("again") / hand, 1, 5e-4) << "the count repeats";
   EXPECT_LE(bare / hand, kBare);
   EXPECT_LE(full / hand, kFull);
   EXPECT_LE(event, kPerEvent);
