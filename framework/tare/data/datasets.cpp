@@ -204,7 +204,7 @@ std::vector<std::filesystem::path> make_files(const std::string& name,
   const DigitImages digits = generate_digits(options);
   io::make_directories(folder);
   std::vector<std::filesystem::path> paths{folder / "images-idx3-ubyte.gz",
-                                                 folder / "labels-idx1-ubyte.gz"};
+                                           folder / "labels-idx1-ubyte.gz"};
   write_idx(paths[0], digits.images.squeeze(1));
   write_idx(paths[1], digits.labels.to(at::kByte));
   return paths;

@@ -1,7 +1,5 @@
 #include "tare/learner/fit_trace.h"
 
-#include <c10/core/GradMode.h>
-
 #include <deque>
 
 #include "tare/learner/parts.h"

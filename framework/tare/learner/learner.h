@@ -75,8 +75,8 @@ class Learner final : public Accountable, private Trainee {
   /// side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});
   /// What fit() will need with these options, and whether it fits: traced on meta tensors, so
-  /// nothing is computed, no data is trained on and nothing of the Learner changes; a model that is
-  /// not from the registry is probed, see plan.h. Throws ConfigError for a device name or batch
+  /// no data is trained on and nothing of the Learner changes. A model that is not from the
+  /// registry cannot be told, see MemoryPlan::method. Throws ConfigError for a device name or batch
   /// that is not allowed, StateError without a training split or trainable parameter.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {});
   /// A table of the modules: shapes, parameters, how many are trainable, MiB. Computes nothing.

@@ -1,7 +1,5 @@
 #include "tare/learner/plan.h"
 
-#include <c10/util/Exception.h>
-
 #include <unordered_set>
 
 #include "tare/base/error.h"
@@ -46,23 +44,13 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   subject.options.batch = batch;
   subject.train = std::make_shared<BatchWork>(train, true);
   if (p.data.valid) subject.valid = std::make_shared<BatchWork>(p.data.valid, false);
-  std::string reason = "the model is not from the registry, so it cannot be built a second time";
-  if (p.model.spec()) {
-    subject.model = *p.model.spec();
-    subject.before = like(p.model, p.optimizer && !p.optimizer->state().empty());
-    try {
-      return plan_fit(subject, target, options.advice);
-    } catch (const plan::CannotTell& error) {
-      reason = error.what();
-    } catch (const c10::Error& error) {
-      reason = printable(error.what_without_backtrace());
-    }
+  if (!p.model.spec()) {
+    return unknown_plan(target, batch,
+                        "the model is not from the registry, so it cannot be built a second time");
   }
-  MemoryPlan unknown{.device = target.name, .capacity_bytes = target.capacity_bytes};
-  unknown.batch = batch;
-  unknown.method = "none";
-  unknown.reason = reason;
-  return unknown;
+  subject.model = *p.model.spec();
+  subject.before = like(p.model, p.optimizer && !p.optimizer->state().empty());
+  return plan_fit(subject, target, options.advice);
 }
 
 }  // namespace tare

@@ -39,8 +39,8 @@ struct MemoryPlan {
   int64_t largest_batch = 0;   ///< that fits, at most the training split; 0: not even one sample
   int64_t largest_micro_batch = 0;  ///< of this batch, accumulated; 0: not even one sample
   std::vector<PlanSaving> savings{};
-  /// "meta": traced on meta tensors; "probe": two small batches run for real and extrapolated;
-  /// "none": it cannot be told, see `reason`, and all figures are 0.
+  /// "meta": traced on meta tensors; "none": it cannot be told, see `reason`, and the figures of
+  /// the fit are 0.
   std::string method = "meta";
   std::string reason{};  ///< why not "meta"; empty for it
 

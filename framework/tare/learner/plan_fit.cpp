@@ -148,11 +148,25 @@ class Planner {
 
 }  // namespace
 
+MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
+  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
+  plan.batch = batch;
+  plan.method = "none";
+  plan.reason = std::move(reason);
+  return plan;
+}
+
 MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
   const Planner planner(subject, target);
-  MemoryPlan plan = planner.figures();
-  if (advice) planner.advise(plan);
-  return plan;
+  try {
+    MemoryPlan plan = planner.figures();
+    if (advice) planner.advise(plan);
+    return plan;
+  } catch (const plan::CannotTell& error) {
+    return unknown_plan(target, subject.options.batch, error.what());
+  } catch (const c10::Error& error) {
+    return unknown_plan(target, subject.options.batch, printable(error.what_without_backtrace()));
+  }
 }
 
 std::string MemoryPlan::str() const {

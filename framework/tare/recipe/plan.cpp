@@ -1,7 +1,5 @@
 #include "tare/recipe/plan.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -69,16 +67,8 @@ class RecipePlanner {
     MadeData& data = data_for(data_of(recipe_, phase));
     check_data(recipe_, data.splits, batch_of(recipe_, phase));
     const FitSubject subject = subject_of(index, data);
-    MemoryPlan plan;
-    try {
-      plan = plan_fit(subject, target_, options_.advice);
-    } catch (const plan::CannotTell& error) {
-      plan = unknown(error.what());
-    } catch (const c10::Error& error) {
-      plan = unknown(printable(error.what_without_backtrace()));
-    }
+    MemoryPlan plan = plan_fit(subject, target_, options_.advice);
     plan.name = name_of(recipe_, index);
-    plan.batch = subject.options.batch;
     return plan;
   }
 
@@ -100,13 +90,6 @@ class RecipePlanner {
       learner.freeze_to(phase.freeze_to);
     };
     return subject;
-  }
-
-  [[nodiscard]] MemoryPlan unknown(std::string reason) const {
-    MemoryPlan plan{.device = target_.name, .capacity_bytes = target_.capacity_bytes};
-    plan.method = "none";
-    plan.reason = std::move(reason);
-    return plan;
   }
 
   const RecipeOptions& recipe_;
