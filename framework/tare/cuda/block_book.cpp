@@ -10,6 +10,7 @@ void BlockBook::note(const TraceEntry& entry) {
   const auto address = static_cast<uintptr_t>(entry.addr_);
   const std::lock_guard lock(mutex_);
   if (entry.action_ == TraceEntry::ALLOC) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): LibTorch reports the address as a number.
     const memory::LiveBlock live{reinterpret_cast<const void*>(address),
                                  static_cast<int64_t>(entry.size_),
                                  ++births_,

@@ -147,6 +147,7 @@ void draw_line(float* canvas, int64_t size, Pen a, Pen b, float soft) {
 void to_bytes(const std::vector<float>& canvas, uint8_t* out, float ink, int noise,
               RandomBits& bits) {
   for (const float value : canvas) {
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative; another one, other digits.
     int level = static_cast<int>((value > 1 ? 1 : value) * ink + 0.5F);
     if (noise > 0) {
       // The sum of two uniform values: triangular, mean 0.
@@ -169,9 +170,8 @@ void draw_digit(int digit, const Style& style, bool written, int64_t size, uint6
   const float soft =
       bits.uniform(style.soft_low, style.soft_high) * std::max(static_cast<float>(size) / 28, 1.0F);
   const float ink = bits.uniform(style.ink_low, 1.0F) * 255;
-  const int noise =
-      style.noise_low +
-      static_cast<int>(bits.below(static_cast<uint64_t>(style.noise_high - style.noise_low + 1)));
+  const int noises = style.noise_high - style.noise_low + 1;
+  const int noise = style.noise_low + static_cast<int>(bits.below(static_cast<uint64_t>(noises)));
   std::fill(canvas.begin(), canvas.end(), 0.0F);
   for (const Path& path : paths)
     for (size_t i = 1; i < path.size(); ++i)

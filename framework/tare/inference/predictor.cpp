@@ -85,7 +85,7 @@ Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options
   model_.train(false);
 }
 
-Predictor::Predictor(Bundle bundle, const PredictorOptions& options)
+Predictor::Predictor(const Bundle& bundle, const PredictorOptions& options)
     : Predictor(bundle, build(bundle), options) {}
 
 Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& options)

@@ -36,7 +36,7 @@ class Predictor final : public Accountable {
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
   /// The same with a model that is not in the registry; its weights are overwritten.
   Predictor(const std::filesystem::path& path, Model model, const PredictorOptions& options = {});
-  explicit Predictor(Bundle bundle, const PredictorOptions& options = {});
+  explicit Predictor(const Bundle& bundle, const PredictorOptions& options = {});
 
   /// Predicts a batch on the host. `images`: [batch, channels, height, width], uint8 or float32 in
   /// [0, 1], of any size that the transforms bring to sample_shape(); for models of features

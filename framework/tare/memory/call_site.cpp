@@ -84,14 +84,15 @@ class Symbols {
  public:
   const KnownFrames& at(void* address) {
     const auto [known, is_new] = frames_.try_emplace(address);
-    if (is_new) known->second = read(reinterpret_cast<uintptr_t>(address) - 1);
+    if (is_new) known->second = read(static_cast<const char*>(address) - 1);
     return known->second;
   }
   std::mutex mutex;
 
  private:
   // `address` lies in the call, so that its line is that of the call.
-  KnownFrames read(uintptr_t address) {
+  KnownFrames read(const void* code) {
+    const auto address = reinterpret_cast<uintptr_t>(code);
     if (!state_) state_ = backtrace_create_state(nullptr, 1, &ignore, nullptr);
     KnownFrames frames;
     if (state_) backtrace_pcinfo(state_, address, &add_frame, &ignore, &frames);
@@ -100,29 +101,27 @@ class Symbols {
     if (state_ && outer.function.empty())
       backtrace_syminfo(state_, address, &name_frame, &ignore, &outer.function);
     for (auto& frame : frames) {
-      frame.of_program = in_program(address);
-      frame.of_system = in_system(address);
+      frame.of_program = in_program(code);
+      frame.of_system = in_system(code);
     }
     return frames;
   }
 
-  static bool in_program(uintptr_t address) {
-    static const uintptr_t base = base_of(reinterpret_cast<uintptr_t>(&add_frame));
-    return base_of(address) == base;
+  static bool in_program(const void* code) {
+    static const void* const base = base_of(reinterpret_cast<const void*>(&add_frame));
+    return base_of(code) == base;
   }
-  static bool in_system(uintptr_t address) {
+  static bool in_system(const void* code) {
     constexpr std::array<std::string_view, 6> kLibraries = {"libc.so",   "ld-linux", "libstdc++",
                                                             "libtorch_", "libc10",   "libgomp"};
     Dl_info info{};
-    if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || !info.dli_fname) return false;
+    if (dladdr(code, &info) == 0 || !info.dli_fname) return false;
     const auto name = std::filesystem::path(info.dli_fname).filename().string();
     return std::ranges::any_of(kLibraries, [&](auto start) { return name.starts_with(start); });
   }
-  static uintptr_t base_of(uintptr_t address) {
+  static const void* base_of(const void* code) {
     Dl_info info{};
-    return dladdr(reinterpret_cast<void*>(address), &info) != 0
-               ? reinterpret_cast<uintptr_t>(info.dli_fbase)
-               : 0;
+    return dladdr(code, &info) != 0 ? info.dli_fbase : nullptr;
   }
 
   backtrace_state* state_ = nullptr;

@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -49,14 +50,11 @@ Book& book() {
 }
 
 void release(void* context) {
-  const auto* block = static_cast<Block*>(context);
+  const std::unique_ptr<const Block> block(static_cast<const Block*>(context));
   if (!block) return;
-  {
-    Book& b = book();
-    const std::lock_guard lock(b.mutex);
-    if (b.open && b.recording == block->recording) b.add(block->number, 0);
-  }
-  delete block;
+  Book& b = book();
+  const std::lock_guard lock(b.mutex);
+  if (b.open && b.recording == block->recording) b.add(block->number, 0);
 }
 
 // The data pointer stays null, as LibTorch's own meta allocator leaves it.
@@ -66,9 +64,9 @@ class MetaAllocator final : public c10::Allocator {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kMeta};
     Book& b = book();
     const std::lock_guard lock(b.mutex);
-    auto* const block = new Block{b.recording, b.births++};
+    auto block = std::make_unique<Block>(Block{b.recording, b.births++});
     if (b.open) b.add(block->number, static_cast<int64_t>(bytes));
-    return {nullptr, block, &release, c10::kMeta};
+    return {nullptr, block.release(), &release, c10::kMeta};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void*, const void*, size_t) const override {}

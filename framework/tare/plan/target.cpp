@@ -71,6 +71,7 @@ Target existing(const std::string& text) {
 
 std::vector<std::string> card_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kCards));
   for (const Card& card : kCards) names.emplace_back(card.name);
   return names;
 }

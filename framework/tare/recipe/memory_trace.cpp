@@ -1,6 +1,7 @@
 #include "tare/recipe/memory_trace.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* kTimeline = "timeline.csv";
 
-const std::filesystem::path& checked(const std::filesystem::path& folder) {
+std::filesystem::path checked(std::filesystem::path folder) {
   io::check_writable(std::filesystem::is_directory(folder) ? folder / kTimeline : folder);
   return folder;
 }
@@ -27,7 +28,7 @@ std::string percent(double share) {
 }  // namespace
 
 MemoryTrace::MemoryTrace(std::filesystem::path folder, c10::Device device)
-    : folder_(checked(folder)), log_({.device = device}) {}
+    : folder_(checked(std::move(folder))), log_({.device = device}) {}
 
 MemoryTrace::~MemoryTrace() {
   if (finished_) return;

@@ -219,9 +219,9 @@ std::string bar_chart(const BarChart& chart) {
   double y = 0;
   for (const auto& bar : bars) {
     const std::string row = coordinate(y + 14);
-    text += "<text y=\"" + row + "\">" + escaped(bar.label, kNameBytes) +
-            "</text><text class=\"value\" x=\"100%\" text-anchor=\"end\" y=\"" + row + "\">" +
-            escaped(bar.text) + "</text><rect class=\"track\" width=\"100%\" rx=\"3\" y=\"" +
+    text += "<text y=\"" + row + "\">" + escaped(bar.label, kNameBytes);
+    text += "</text><text class=\"value\" x=\"100%\" text-anchor=\"end\" y=\"" + row + "\">";
+    text += escaped(bar.text) + "</text><rect class=\"track\" width=\"100%\" rx=\"3\" y=\"" +
             coordinate(y + 19) + "\" height=\"" + coordinate(kBar) + "\"/><rect class=\"f" +
             std::to_string(bar.colour % kColours) + "\" rx=\"3\" y=\"" + coordinate(y + 19) +
             "\" height=\"" + coordinate(kBar) + "\" width=\"" +
@@ -255,7 +255,8 @@ std::string chart_style() {
     const std::string number = std::to_string(i), name = "--c" + number;
     variables += name + ':' + light[i] + ';';
     night += name + ':' + dark[i] + ';';
-    classes += ".s" + number + "{stroke:var(" + name + ")}.f" + number + "{fill:var(" + name + ")}";
+    classes.append(".s").append(number).append("{stroke:var(").append(name).append(")}");
+    classes.append(".f").append(number).append("{fill:var(").append(name).append(")}");
   }
   return variables + "}" + night + "}}" + classes +
          ".chart{display:block;overflow:visible}"
