@@ -23,7 +23,7 @@ inline constexpr bool kSlow = kSanitized;
 inline constexpr bool kSlow = true;
 #endif
 inline constexpr double kMaxRefusalSeconds = kSlow ? 2 : 0.1;  ///< CPU time
-inline constexpr rlim_t kMaxRefusalBytes = rlim_t{64} << 20;  ///< of address space, used or not
+inline constexpr rlim_t kMaxRefusalBytes = rlim_t{64} << 20;   ///< of address space, used or not
 
 /// A file that breaks one rule.
 struct HostileFile {
