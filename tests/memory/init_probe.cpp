@@ -16,6 +16,7 @@
 #include <string>
 
 #include "tare/base/error.h"
+#include "tare/memory/backend.h"
 
 namespace {
 
@@ -81,7 +82,9 @@ int main(int, char** argv) {
   }
   kBefore.at(thing)();
   const int result = try_init();
-  std::printf("initialized %d threads %d mapped %zu\n", tare::initialized(), at::get_num_threads(),
-              separately_mapped());
+  std::printf("devices");
+  for (const auto& device : tare::memory::devices()) std::printf(" %s", device.str().c_str());
+  std::printf("\ninitialized %d threads %d mapped %zu\n", tare::initialized(),
+              at::get_num_threads(), separately_mapped());
   return result;
 }

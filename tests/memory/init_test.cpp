@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <sys/wait.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
+#include "memory/init_outcome.h"
 #include "tare/memory/process.h"
 
 namespace tare {
@@ -16,24 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string text;
-};
-
-/// Runs the probe in a process of its own; `environment` is in env(1)'s form.
-Outcome probe(const std::string& thing, const std::string& environment = "") {
-  const char* folder = std::getenv("TARE_BIN_DIR");
-  const std::string program = std::string(folder ? folder : ".") + "/memory_init_probe";
-  const std::string command = "env " + environment + " " + program + " " + thing + " 2>&1";
-  Outcome outcome;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) return outcome;
-  char part[256];
-  while (std::fgets(part, sizeof(part), pipe)) outcome.text += part;
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+/// `environment` is in env(1)'s form.
+testing::InitOutcome probe(const std::string& thing, const std::string& environment = "") {
+  return testing::run_init_probe(testing::init_probe(), thing, environment);
 }
 
 class InitTooLate : public ::testing::TestWithParam<const char*> {};

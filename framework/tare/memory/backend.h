@@ -116,13 +116,13 @@ class DeviceBackend {
   /// Live blocks with a number above `born_after`, oldest first.
   [[nodiscard]] virtual std::vector<LiveBlock> live_blocks(uint64_t born_after = 0) const = 0;
 
-  /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
   /// From now on the device's allocations and frees are added to the ring, until it is closed.
   virtual void open_ring(EventRing& ring) = 0;
   virtual void close_ring(EventRing& ring) = 0;
   /// The ring's events and the live blocks after them, taken at the same moment.
   [[nodiscard]] virtual EventHistory history(const EventRing& ring) const = 0;
 
+  /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
   virtual void open_peak(PeakRecord& record) = 0;
   virtual void close_peak(PeakRecord& record) = 0;
   virtual void refresh_peaks() const = 0;  ///< brings every open record up to date

@@ -84,20 +84,6 @@ std::optional<OutOfMemoryInfo> by_text_or_cause(std::string_view text,
 
 }  // namespace
 
-const char* to_string(OutOfMemorySource source) {
-  switch (source) {
-    case OutOfMemorySource::tare:
-      return "Tare";
-    case OutOfMemorySource::libtorch:
-      return "LibTorch";
-    case OutOfMemorySource::cuda:
-      return "CUDA";
-    case OutOfMemorySource::standard_library:
-      return "standard library";
-  }
-  return "";
-}
-
 std::optional<OutOfMemoryInfo> classify(const std::exception_ptr& error) {
   if (!error) return {};
   try {

@@ -39,7 +39,6 @@ namespace memory {
 
 /// Which library refused.
 enum class OutOfMemorySource { tare, libtorch, cuda, standard_library };
-[[nodiscard]] const char* to_string(OutOfMemorySource source);
 
 /// What classify() found out about an error.
 struct OutOfMemoryInfo {

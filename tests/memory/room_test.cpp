@@ -1,0 +1,98 @@
+// What init() does with a driver and a room, seen without a GPU: the probe in a folder of its own,
+// where both are stand-ins.
+#include "tare/memory/room.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "memory/init_outcome.h"
+#include "support/temp_dir.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Room : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"bin", "lib"}) fs::create_directory(folder_ / name);
+    fs::copy_file(init_probe(), folder_ / "bin/probe");
+    fs::copy_file(TARE_FAKE_DRIVER, folder_ / "lib/libcuda.so.1");
+  }
+  void place(const char* room, const std::string& in = "lib") const {
+    fs::copy_file(room, folder_ / in / "libtare_cuda.so");
+  }
+  /// As a program with that driver; `role` is the stand-in room's.
+  [[nodiscard]] InitOutcome probe(const std::string& thing, const std::string& role = "") const {
+    return run_init_probe(
+        folder_ / "bin/probe", thing,
+        "LD_LIBRARY_PATH=" + (folder_ / "lib").string() + " TARE_FAKE_ROOM=" + role);
+  }
+
+ private:
+  TempDir folder_;
+};
+
+TEST_F(Room, AddsItsDevices) {
+  place(TARE_FAKE_ROOM);
+  const auto outcome = probe("cuda_on");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("devices cpu cuda:0\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("in phase 0, step 0, stack 0"));
+}
+
+TEST_F(Room, IsFoundBesideTheProgram) {
+  place(TARE_FAKE_ROOM, "bin");
+  EXPECT_THAT(probe("nothing").text, HasSubstr("devices cpu cuda:0\n"));
+}
+
+TEST_F(Room, IsNotLoadedWhereCudaIsOff) {
+  place(TARE_FAKE_ROOM);
+  EXPECT_THAT(probe("cuda_off").text, HasSubstr("devices cpu\n"));
+}
+
+TEST_F(Room, MayRejectTheDevice) {
+  place(TARE_FAKE_ROOM);
+  const auto outcome = probe("nothing", "rejects");
+  EXPECT_EQ(outcome.code, 11) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("[fake_room] the device is too old"));
+}
+
+struct Fault {
+  const char* name;
+  const char* room;
+  const char* role;
+  const char* problem;
+};
+
+class BrokenRoom : public Room, public ::testing::WithParamInterface<Fault> {};
+
+// Where CUDA was asked for it is an error; otherwise the program runs without and says why.
+TEST_P(BrokenRoom, IsAnErrorOrAWarning) {
+  const Fault& fault = GetParam();
+  if (fault.room) place(fault.room);
+  const auto asked = probe("cuda_on", fault.role);
+  EXPECT_EQ(asked.code, 12) << asked.text;
+  EXPECT_THAT(asked.text, HasSubstr(fault.problem));
+  EXPECT_THAT(asked.text, HasSubstr("cuda = automatic runs without"));
+  const auto automatic = probe("nothing", fault.role);
+  EXPECT_EQ(automatic.code, 0) << automatic.text;
+  EXPECT_THAT(automatic.text, HasSubstr(std::string("no CUDA: ") + fault.problem));
+  EXPECT_THAT(automatic.text, HasSubstr("devices cpu\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, BrokenRoom,
+    ::testing::Values(
+        Fault{"Missing", nullptr, "", "the CUDA room was not loaded: libtare_cuda.so: "},
+        Fault{"AnotherFile", TARE_FAKE_DRIVER, "", "libtare_cuda.so is no room"},
+        Fault{"NoDevice", TARE_FAKE_ROOM, "no_device", "LibTorch sees no CUDA device"},
+        Fault{"Older", TARE_FAKE_ROOM, "older", "libtare_cuda.so is of another version of Tare"}),
+    [](const auto& fault) { return fault.param.name; });
+
+}  // namespace
+}  // namespace tare::testing
