@@ -69,6 +69,40 @@ TEST(StepsLog, GoesOnFromItsStateAsIfUndisturbed) {
   EXPECT_EQ(content_of(first / "steps.csv"), content_of(second / "steps.csv"));
 }
 
+EpochRow epoch_row(int64_t epoch) {
+  return {.epoch = epoch,
+          .train_loss = 0.5,
+          .valid_loss = 0.25,
+          .metrics = {{"top,5", 0.75}},
+          .seconds = 2};
+}
+
+// A full disk must not end a fit; what is missing is in the next write.
+TEST(CsvLog, WarnsWhereItCannotWriteAndCatchesUp) {
+  const TempDir folder;
+  FakeTrainee learner;
+  FitContext c{.learner = learner};
+  CsvLog log;
+  learner.place = "/proc/self/stat";
+  c.row = epoch_row(0);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(log.after_epoch(c), Action::proceed);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("the CSV log is not up to date: "),
+            std::string::npos);
+  learner.place = folder.path();
+  c.row = epoch_row(1);
+  log.after_epoch(c);
+  EXPECT_EQ(content_of(folder / "history.csv"),
+            "epoch,train_loss,valid_loss,\"top,5\",seconds\n"
+            "0,0.5,0.25,0.75,2\n1,0.5,0.25,0.75,2\n");
+}
+
+TEST(CsvLog, RefusesAnotherState) {
+  CsvLog log;
+  for (const char* state : {"", "[]", R"({"header":"a"})", R"({"header":"a","rows":1})"})
+    EXPECT_THROW(log.load_state(state), FormatError) << state;
+}
+
 TEST(StepsLog, RefusesAnotherState) {
   StepsLog log;
   for (const char* state :

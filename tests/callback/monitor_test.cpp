@@ -53,7 +53,9 @@ TEST(SaveBest, SavesAtEachImprovementAndRestoresTheLast) {
   resumed.load_state(best.state());
   epoch(resumed, c, 0, 0.65);
   EXPECT_EQ(learner.saved.size(), 2U) << "the best so far survives a resume";
-  EXPECT_THROW(resumed.load_state("[]"), FormatError);
+  for (const char* state : {"", "[]", "{}", R"({"best": "0.7"})"})
+    EXPECT_THROW(resumed.load_state(state), FormatError) << state;
+  EXPECT_DOUBLE_EQ(*resumed.best(), 0.7);
 }
 
 TEST(SaveBest, RestoresNothingAfterAnError) {
@@ -78,6 +80,28 @@ TEST(EarlyStopping, WaitsForItsPatience) {
   EXPECT_EQ(epoch(stop, c, 0.5), Action::proceed);
   EXPECT_EQ(epoch(stop, c, 0.5), Action::stop_fit);
   EXPECT_THROW(EarlyStopping({.patience = -1}), ConfigError);
+}
+
+TEST(EarlyStopping, GoesOnWaitingFromItsState) {
+  FakeTrainee learner;
+  FitContext c{.learner = learner};
+  EarlyStopping stopped({.patience = 1}), resumed({.patience = 1});
+  stopped.before_fit(c);
+  epoch(stopped, c, 0.5);
+  epoch(stopped, c, 0.6);
+  resumed.load_state(stopped.state());
+  resumed.before_fit(c);
+  EXPECT_EQ(epoch(resumed, c, 0.55), Action::stop_fit) << "one epoch was waited for before";
+
+  resumed.load_state(EarlyStopping().state());
+  EXPECT_EQ(epoch(resumed, c, 0.9), Action::proceed) << "nothing is best yet";
+}
+
+TEST(EarlyStopping, RefusesAnotherState) {
+  EarlyStopping stop;
+  for (const char* state : {"", "[]", "{}", R"({"best": null})", R"({"best": null, "waited": "1"})",
+                            R"({"best": null, "waited": -1})", R"({"best": [], "waited": 1})"})
+    EXPECT_THROW(stop.load_state(state), FormatError) << state;
 }
 
 TEST(StopOnNan, WarnsAndStopsOnceOrFails) {

@@ -1,17 +1,18 @@
 // Bad input to the C++ interface, one row a mistake: the type of its exception, what the message
 // says, and that the Learner and its folder are as before.
+#include "learner/mistakes.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 
-#include "learner/fixture.h"
 #include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/callback/monitor.h"
 #include "tare/inference/predictor.h"
+#include "tare/learner/interrupt.h"
 #include "tare/model/registry.h"
 
 namespace tare::testing {
@@ -20,206 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-/// What the mistakes are made on.
-struct Bench {
-  TempDir folder;
-  LearnerOptions options = quiet(folder);
-
-  /// Fits one epoch on `train`.
-  void fit(const DatasetPtr& train, std::vector<CallbackPtr> callbacks = {}) const {
-    Learner learner(make_net(), {.train = train}, options);
-    learner.fit(1, {.callbacks = std::move(callbacks)});
-  }
-  void fit_labels(const torch::Tensor& labels) const {
-    fit(tensor_dataset(torch::randn({labels.size(0), kFeatures}), labels));
-  }
-};
-
-struct Mistake {
-  std::string name{};
-  std::string type{};
-  std::vector<std::string> pieces{};  ///< of the message
-  std::function<void(Bench&)> make{};
-};
-
-void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
-
-/// Does something to the context of step `step`, at one event.
-class At final : public Callback {
- public:
-  using Act = std::function<void(FitContext&)>;
-  At(Event event, int64_t step, Act act) : event_(event), step_(step), act_(std::move(act)) {}
-  [[nodiscard]] std::string name() const override { return "at"; }
-  Action before_batch(FitContext& c) override { return when(Event::before_batch, c); }
-  Action after_forward(FitContext& c) override { return when(Event::after_forward, c); }
-
- private:
-  Action when(Event event, FitContext& c) const {
-    if (event == event_ && c.step == step_) act_(c);
-    return Action::proceed;
-  }
-  Event event_;
-  int64_t step_;
-  Act act_;
-};
-
-CallbackPtr at(Event event, int64_t step, At::Act act) {
-  return std::make_shared<At>(event, step, std::move(act));
-}
-
 CallbackPtr fail_on_nan() {
   return std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase head"});
-}
-
-std::vector<Mistake> mistakes_about_devices() {
-  return {
-      {"DataSetOnAnotherDevice",
-       "DeviceError",
-       {"[tensor_dataset]", "two devices: meta and cpu"},
-       [](Bench&) {
-         (void)tensor_dataset(torch::zeros({3, kFeatures}, torch::kMeta));
-       }},
-      {"InputOnAnotherDevice",
-       "DeviceError",
-       {"two devices: input on meta and model on cpu; move one of them"},
-       [](Bench& b) {
-         b.fit(map(points(48, 1), [](Batch batch) {
-           batch.input = batch.input.to(torch::kMeta);
-           return batch;
-         }));
-       }},
-      {"TargetOnAnotherDevice",
-       "DeviceError",
-       {"two devices: target on meta and model on cpu"},
-       [](Bench& b) {
-         b.fit(map(points(48, 1), [](Batch batch) {
-           batch.target = batch.target.to(torch::kMeta);
-           return batch;
-         }));
-       }},
-      {"InputMovedByACallback",
-       "DeviceError",
-       {"input on meta", "model on cpu"},
-       [](Bench& b) {
-         b.fit(points(48, 1), {at(Event::before_batch, 1, [](FitContext& c) {
-                 c.data.input = c.data.input.to(torch::kMeta);
-               })});
-       }},
-      {"OutputMovedByACallback",
-       "DeviceError",
-       {"output on meta", "target on cpu"},
-       [](Bench& b) {
-         b.fit(points(48, 1), {at(Event::after_forward, 0,
-                                  [](FitContext& c) { c.output = c.output.to(torch::kMeta); })});
-       }},
-      {"UnknownDevice",
-       "ConfigError",
-       {"device is no device, got gpu", "auto, cpu, cuda or cuda:N"},
-       [](Bench& b) {
-         b.options.device = "gpu";
-         b.fit(points(48, 1));
-       }},
-      {"DeviceThatIsNotThere",
-       "DeviceError",
-       {"cuda:99 is not there", "use device: auto"},
-       [](Bench& b) {
-         b.options.device = "cuda:99";
-         b.fit(points(48, 1));
-       }},
-  };
-}
-
-std::vector<Mistake> mistakes_about_data() {
-  return {
-      {"EmptyDataSet",
-       "ConfigError",
-       {"the data set is empty, give at least one sample"},
-       [](Bench&) {
-         (void)tensor_dataset(torch::zeros({0, kFeatures}));
-       }},
-      {"FewerTargetsThanInputs",
-       "ShapeError",
-       {"as many targets as inputs, 4, got 3"},
-       [](Bench&) {
-         (void)tensor_dataset(torch::zeros({4, 2}), torch::zeros({3}));
-       }},
-      {"LabelsWithoutAName",
-       "ConfigError",
-       {"must be in [0, 2), got 2 at sample 2", "check the labels"},
-       [](Bench&) {
-         (void)tensor_dataset(torch::zeros({3, 2}), torch::arange(3), {"a", "b"});
-       }},
-      {"BatchLargerThanTheSet",
-       "ConfigError",
-       {"[learner.fit] batch 16 is larger than the training split of 15 samples; lower it"},
-       [](Bench& b) { b.fit(points(15, 1)); }},
-      {"NoData",
-       "StateError",
-       {"[learner.fit]", "without data in its train split", "set_data()"},
-       [](Bench& b) { b.fit(nullptr); }},
-      {"LabelsBeyondTheModel",
-       "ConfigError",
-       {"[loss.cross_entropy]", "class labels 0 to 6, the model has 3 outputs"},
-       [](Bench& b) { b.fit_labels(torch::arange(32) % 7); }},
-      {"NegativeLabel",
-       "ConfigError",
-       {"class labels -1 to -1, the model has 3 outputs"},
-       [](Bench& b) { b.fit_labels(torch::full({32}, -1, torch::kLong)); }},
-      {"LabelsBeyondTheModelInALaterBatch",
-       "ConfigError",
-       {"class labels", "to 7, the model has 3 outputs"},
-       [](Bench& b) {
-         b.fit(points(48, 1), {at(Event::before_batch, 2, [](FitContext& c) {
-                 c.data.target = c.data.target.clone();
-                 c.data.target[3] = 7;
-               })});
-       }},
-      {"LabelsBeyondTheModelInValidation",
-       "ConfigError",
-       {"class labels 9 to 9, the model has 3 outputs"},
-       [](Bench& b) {
-         const auto nines = torch::full({32}, 9, torch::kLong);
-         Learner learner(make_net(),
-                         {.train = points(48, 1),
-                          .valid = tensor_dataset(torch::randn({32, kFeatures}), nines)},
-                         b.options);
-         learner.fit(1);
-       }},
-      {"LabelsBeyondTheModelForLosses",
-       "ConfigError",
-       {"class labels 9 to 9, the model has 3 outputs"},
-       [](Bench& b) {
-         const auto nines = torch::full({32}, 9, torch::kLong);
-         Learner learner(make_net(),
-                         {.valid = tensor_dataset(torch::randn({32, kFeatures}), nines)},
-                         b.options);
-         (void)learner.get_preds(Split::valid, {.losses = true});
-       }},
-      {"FloatLabels",
-       "ShapeError",
-       {"[loss.cross_entropy]", "class labels int64 [16]", "got float32 [16]"},
-       [](Bench& b) { b.fit_labels(torch::zeros({32})); }},
-      {"LabelsWithAnotherDimension",
-       "ShapeError",
-       {"got int64 [16, 1]; target.squeeze(-1) removes its last dimension"},
-       [](Bench& b) {
-         b.fit_labels(torch::zeros({32, 1}, torch::kLong));
-       }},
-      {"IntegerValuesForMse",
-       "ShapeError",
-       {"[loss.mse] expected floating-point target of the output's shape [16, 3]"},
-       [](Bench& b) {
-         b.options.loss = "mse";
-         b.options.metrics = {};
-         b.fit_labels(torch::zeros({32, 3}, torch::kLong));
-       }},
-      {"NoTargets",
-       "ShapeError",
-       {"[loss.cross_entropy] expected", "no tensor"},
-       [](Bench& b) {
-         b.fit(tensor_dataset(torch::randn({32, kFeatures})));
-       }},
-  };
 }
 
 DatasetPtr with_nan(int64_t count) {
@@ -302,6 +105,73 @@ std::vector<Mistake> mistakes_in_options() {
        "StateError",
        {"[learner.resume]", "without an unfinished fit"},
        [](Bench& b) { Learner(make_net(), {.train = points(48, 1)}, b.options).resume(); }},
+      {"NullCallback",
+       "ConfigError",
+       {"[learner] a callback is null"},
+       [](Bench& b) {
+         b.options.callbacks = {nullptr};
+         b.fit(points(48, 1));
+       }},
+      {"NullCallbackOfAFit",
+       "ConfigError",
+       {"[learner.fit] a callback is null"},
+       [](Bench& b) { b.fit(points(48, 1), {nullptr}); }},
+      {"NoBatchOfNewData",
+       "ConfigError",
+       {"[learner.set_data] batch must be >= 1, got 0"},
+       [](Bench& b) { Learner(make_net(), {}, b.options).set_data(split_points(), 0); }},
+      {"LossesOfALossFunction",
+       "StateError",
+       {"[learner.get_preds]", "without a loss per sample", "a named loss has one"},
+       [](Bench& b) {
+         b.options.loss = LossFunction([](const at::Tensor& out, const at::Tensor& target) {
+           return torch::cross_entropy_loss(out, target);
+         });
+         Learner learner(make_net(), {.valid = points(48, 1)}, b.options);
+         (void)learner.get_preds(Split::valid, {.losses = true});
+       }},
+      {"InterruptScopeInAnother",
+       "StateError",
+       {"[InterruptScope]", "active already", "one scope around the whole run"},
+       [](Bench&) {
+         const InterruptScope outer;
+         const InterruptScope inner;
+       }},
+  };
+}
+
+std::vector<Mistake> mistakes_about_models() {
+  return {
+      {"ModelThatWasMovedAway",
+       "StateError",
+       {"[learner]", "without a model", "moved away before"},
+       [](Bench& b) {
+         Model model(make_net());
+         const Learner owner(std::move(model), {}, b.options);
+         const Learner second(std::move(model), {}, b.options);  // NOLINT: the mistake
+       }},
+      {"ModelWithoutAForward",
+       "StateError",
+       {"[learner.fit]", "without forward(Tensor) -> Tensor", "LearnerOptions::task"},
+       [](Bench& b) {
+         Learner(Model(make_net().ptr(), Model::Forward()), {.train = points(48, 1)}, b.options)
+             .fit(1);
+       }},
+      {"NothingToTrain",
+       "StateError",
+       {"[learner.optimizer]", "without a trainable parameter", "unfreeze() some layer groups"},
+       [](Bench& b) {
+         auto net = make_net();
+         for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
+         Learner(net, {.train = points(48, 1)}, b.options).fit(1);
+       }},
+      {"ValidationOfNoSplit",
+       "StateError",
+       {"[learner.validate]", "without data in its test split", "set_data()"},
+       [](Bench& b) {
+         Learner learner(make_net(), {.train = points(48, 1)}, b.options);
+         (void)learner.validate(Split::test);
+       }},
   };
 }
 
@@ -340,7 +210,7 @@ std::vector<Mistake> mistakes_with_files() {
 std::vector<Mistake> mistakes() {
   std::vector<Mistake> all;
   for (const auto& part : {mistakes_about_devices(), mistakes_about_data(), mistakes_that_diverge(),
-                           mistakes_in_options(), mistakes_with_files()})
+                           mistakes_in_options(), mistakes_about_models(), mistakes_with_files()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

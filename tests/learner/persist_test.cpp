@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "learner/fixture.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
@@ -113,6 +114,21 @@ TEST(Load, RefusesWhatDoesNotFitAndChangesNothing) {
   const LoadReport report = learner.load("other", {.with_opt = false, .strict = false});
   EXPECT_FALSE(report.fresh.empty());
   EXPECT_FALSE(report.ignored.empty());
+}
+
+TEST(Load, RefusesAFitOfOtherLayerGroups) {
+  const TempDir folder;
+  Learner saved(make_net(), split_points(), quiet(folder));
+  saved.fit(1, {.callbacks = {std::make_shared<SaveAt>(2, false)}});
+  Learner halves(Model(make_net(), {{"body", {"first", "norm", "second"}}, {"head", {"head"}}}),
+                 split_points(), quiet(folder));
+  const auto before = flat(halves.model());
+  const std::string outcome = outcome_of([&] { halves.load("middle"); });
+  EXPECT_NE(outcome.find("state.fit.rates: is for another number of layer groups"),
+            std::string::npos)
+      << outcome;
+  EXPECT_TRUE(torch::equal(before, flat(halves.model())));
+  EXPECT_FALSE(halves.load("middle", {.with_opt = false}).resumable);
 }
 
 TEST(Load, RefusesADamagedCheckpoint) {

@@ -9,17 +9,18 @@
 namespace tare {
 namespace {
 
-nlohmann::json parse_state(const std::string& text, const std::string& callback) {
-  auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object())
-    throw FormatError("callback.load_state", callback, "state", "is no JSON object");
-  return value;
+nlohmann::json field_of(const std::string& state, const char* field, const std::string& callback) {
+  const auto value = nlohmann::json::parse(state, nullptr, /*allow_exceptions=*/false);
+  if (!value.is_object() || !value.contains(field))
+    throw FormatError("callback.load_state", callback, field, "is not in the checkpoint's state");
+  return value[field];
 }
 
-std::optional<double> best_of(const nlohmann::json& state) {
-  const auto found = state.find("best");
-  return found != state.end() && found->is_number() ? std::optional<double>(found->get<double>())
-                                                    : std::nullopt;
+std::optional<double> best_of(const std::string& state, const std::string& callback) {
+  const auto best = field_of(state, "best", callback);
+  if (best.is_null()) return {};
+  if (!best.is_number()) throw FormatError("callback.load_state", callback, "best", "is no number");
+  return best.get<double>();
 }
 
 nlohmann::json to_json(std::optional<double> best) {
@@ -75,7 +76,7 @@ Action SaveBest::after_fit(FitContext& context) {
 
 std::string SaveBest::state() const { return nlohmann::json{{"best", to_json(best_)}}.dump(); }
 
-void SaveBest::load_state(const std::string& json) { best_ = best_of(parse_state(json, name())); }
+void SaveBest::load_state(const std::string& json) { best_ = best_of(json, name()); }
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
   if (options_.patience < 0) {
@@ -110,9 +111,11 @@ std::string EarlyStopping::state() const {
 }
 
 void EarlyStopping::load_state(const std::string& json) {
-  const auto state = parse_state(json, name());
-  best_ = best_of(state);
-  waited_ = state.value("waited", int64_t{0});
+  const auto waited = field_of(json, "waited", name());
+  if (!waited.is_number_integer() || waited < 0)
+    throw FormatError("callback.load_state", name(), "waited", "is no count");
+  best_ = best_of(json, name());
+  waited_ = waited.get<int64_t>();
 }
 
 StopOnNan::StopOnNan(StopOnNanOptions options) : options_(std::move(options)) {

@@ -16,9 +16,7 @@ void check(const Model& model, const LearnerOptions& options) {
   if (options.batch < 1) {
     throw ConfigError("learner", "batch must be >= 1, got " + std::to_string(options.batch));
   }
-  for (const auto& callback : options.callbacks) {
-    if (!callback) throw ConfigError("learner", "a callback is null");
-  }
+  check_callbacks(options.callbacks, "learner");
 }
 
 }  // namespace

@@ -43,13 +43,13 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
 }
 
 void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const Model& model,
-                bool strict, const std::string& path) {
+                const LoadOptions& options, const std::string& path) {
   const auto match = checkpoint::compare(model.state(), loaded.model);
-  if (strict && !match.complete()) {
+  if (options.strict && !match.complete()) {
     throw FormatError("learner.load", path, "model",
                       match.str() + "; strict = false takes what fits");
   }
-  if (state.plan && state.plan->rates.size() != model.layer_groups().size()) {
+  if (options.with_opt && state.plan && state.plan->rates.size() != model.layer_groups().size()) {
     throw FormatError("learner.load", path, "state.fit.rates",
                       "is for another number of layer groups");
   }
@@ -97,7 +97,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
   TrainState state = train_state_from_json(loaded.state, path);
-  check_fits(loaded, state, p.model, options.strict, path.string());
+  check_fits(loaded, state, p.model, options, path.string());
 
   // From here on only a callback or the optimizer can refuse, before anything has changed.
   if (options.with_opt) restore(state.callbacks, p.options.callbacks);

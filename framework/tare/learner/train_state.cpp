@@ -126,6 +126,11 @@ FitPlan plan_from(const Reader& reader) {
 
 }  // namespace
 
+void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call) {
+  for (const auto& callback : callbacks)
+    if (!callback) throw ConfigError(call, "a callback is null");
+}
+
 std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks) {
   std::vector<CallbackState> states;
   for (const auto& callback : callbacks) {

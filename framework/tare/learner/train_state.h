@@ -25,6 +25,9 @@ struct FitPlan {
   [[nodiscard]] bool finished() const { return epoch >= epochs; }
 };
 
+/// Throws ConfigError, naming `call`, if one is null.
+void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call);
+
 /// A callback's state in a checkpoint.
 struct CallbackState {
   std::string name{};
