@@ -129,7 +129,8 @@ std::vector<Mistake> mistakes_in_data() {
           [](const fs::path& f, const Made&) {
             write(f / "labels", std::string("\0\0\x08\x01\0\0\0\x02\x01\x02", 10));
           }),
-      idx("LabelsOutOfRange", {"model.classes is less than the 256 classes of the data, got 10"},
+      idx("LabelsOutOfRange",
+          {"idx.yaml:5:8: model.classes is less than the 256 classes of the data, got 10"},
           [](const fs::path& f, const Made&) {
             std::string labels("\0\0\x08\x01\0\0\0\x3c", 8);
             write(f / "labels", labels + std::string(59, '\1') + '\xff');
@@ -140,11 +141,14 @@ std::vector<Mistake> mistakes_in_data() {
        .pieces = {"no.gz: No such file or directory"}},
       override_with(
           "FewerClassesThanTheData", "model.classes=3",
-          {"model.classes is less than the 10 classes of the data, got 3; allowed: at least 10"}),
+          {"command line: model.classes is less than the 10 classes of the data, got 3; allowed: "
+           "at least 10"}),
       override_with("BatchLargerThanTheSet", "batch=64",
-                    {"batch is larger than the training split, got 64; allowed: at most its 48"}),
+                    {"command line: batch is larger than the training split, got 64; allowed: at "
+                     "most its 48"}),
       override_with("PhaseBatchLargerThanTheSet", "phases.0.batch=49",
-                    {"batch is larger than the training split, got 49; allowed: at most its 48"}),
+                    {"command line: phases.0.batch is larger than the training split, got 49; "
+                     "allowed: at most its 48"}),
       override_with("PartsLargerThanTheSet", "data.train=61",
                     {"train is no size of a part", "at most 60"}),
       override_with("PartWithoutSamples", "data.valid=0.001",

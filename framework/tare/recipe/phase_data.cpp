@@ -3,6 +3,20 @@
 #include "tare/base/error.h"
 
 namespace tare {
+namespace {
+
+/// The path of a value that a phase may give itself, and else the recipe.
+std::string path_of(const std::string& value, bool own, size_t phase) {
+  return own ? "phases." + std::to_string(phase) + '.' + value : value;
+}
+
+[[noreturn]] void refuse(const RecipeOptions& recipe, const std::string& path,
+                         const std::string& problem, const std::string& allowed,
+                         const std::string& got) {
+  throw ConfigError("recipe.run", path, problem, allowed, got).within("", recipe.file.place(path));
+}
+
+}  // namespace
 
 DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   DataOptions data = phase.data.value_or(recipe.data);
@@ -20,23 +34,24 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
 }
 
 // The same as the fit would say, and classes that no label of a batch has shown yet.
-void check_data(const RecipeOptions& recipe, const Splits& data, int64_t batch) {
+void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
+  const PhaseOptions& options = recipe.phases[phase];
   if (!data.train) {
-    throw ConfigError("recipe.run", "data.train", "leaves no training split", "a part above 0",
-                      "0");
+    refuse(recipe, path_of("data.train", options.data.has_value(), phase),
+           "leaves no training split", "a part above 0", "0");
   }
+  const int64_t batch = batch_of(recipe, options);
   if (batch > data.train->size()) {
-    throw ConfigError("recipe.run", "batch", "is larger than the training split",
-                      "at most its " + std::to_string(data.train->size()) + " samples",
-                      std::to_string(batch));
+    refuse(recipe, path_of("batch", options.batch > 0, phase), "is larger than the training split",
+           "at most its " + std::to_string(data.train->size()) + " samples", std::to_string(batch));
   }
   const auto labels = static_cast<int64_t>(data.train->labels().size());
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
-  if (by_class && recipe.model.options.classes < labels) {
-    throw ConfigError("recipe.run", "model.classes",
-                      "is less than the " + std::to_string(labels) + " classes of the data",
-                      "at least " + std::to_string(labels),
-                      std::to_string(recipe.model.options.classes));
+  const int64_t classes = recipe.model.options.classes;
+  if (by_class && classes < labels) {
+    refuse(recipe, "model.classes",
+           "is less than the " + std::to_string(labels) + " classes of the data",
+           "at least " + std::to_string(labels), std::to_string(classes));
   }
 }
 

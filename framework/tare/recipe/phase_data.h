@@ -9,9 +9,9 @@ namespace tare {
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
 
-/// Throws ConfigError for splits that cannot be trained on: without a training split, smaller than
-/// a batch, or with more classes than the model.
-void check_data(const RecipeOptions& recipe, const Splits& data, int64_t batch);
+/// Throws ConfigError for splits that phase number `phase` cannot be trained on: without a training
+/// split, smaller than a batch, or with more classes than the model.
+void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data);
 
 /// The model's options, with the sample shape of the recipe's data where it gives none.
 [[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const Splits& data);

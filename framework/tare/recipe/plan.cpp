@@ -65,7 +65,7 @@ class RecipePlanner {
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
     MadeData& data = data_for(data_of(recipe_, phase));
-    check_data(recipe_, data.splits, batch_of(recipe_, phase));
+    check_data(recipe_, index, data.splits);
     const FitSubject subject = subject_of(index, data);
     MemoryPlan plan = plan_fit(subject, target_, options_.advice);
     plan.name = name_of(recipe_, index);

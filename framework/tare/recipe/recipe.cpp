@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -15,21 +16,15 @@
 namespace tare {
 namespace {
 
-// The place of a dotted path in the file, for messages about values that were read without
-// complaint.
-Source source_of(const config::Node* node, const std::vector<std::string>& keys, Source fallback) {
-  for (const auto& key : keys) {
-    if (node == nullptr) break;
-    fallback = node->source;
-    const bool index = node->kind == config::Kind::sequence;
-    node = index ? &node->items.at(std::stoul(key)) : node->find(key);
-  }
-  return node ? node->source : fallback;
+const config::Node* child(const config::Node& node, const std::string& key) {
+  if (node.kind != config::Kind::sequence) return node.find(key);
+  const size_t index = std::stoul(key);
+  return index < node.items.size() ? &node.items[index] : nullptr;
 }
 
 class Checker {
  public:
-  Checker(const RecipeOptions& recipe, const config::Node* root) : recipe_(recipe), root_(root) {}
+  explicit Checker(const RecipeOptions& recipe) : recipe_(recipe) {}
 
   void check() const {
     plain_name(recipe_.name, {"name"});
@@ -99,12 +94,8 @@ class Checker {
     try {
       call();
     } catch (const ConfigError& error) {
-      throw error.within(parent, source(keys));
+      throw error.within(parent, recipe_.file.place(dotted(keys)));
     }
-  }
-
-  [[nodiscard]] Source source(const Keys& keys) const {
-    return root_ ? source_of(root_, keys, root_->source) : Source{};
   }
 
   static std::string dotted(const Keys& keys) {
@@ -127,14 +118,28 @@ class Checker {
 
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
                          const std::string& allowed, const std::string& got) const {
-    throw ConfigError(source(keys), dotted(keys), problem, allowed, got);
+    throw ConfigError(recipe_.file.place(dotted(keys)), dotted(keys), problem, allowed, got);
   }
 
   const RecipeOptions& recipe_;
-  const config::Node* root_;
 };
 
 }  // namespace
+
+RecipeFile::RecipeFile(config::Node root)
+    : root_(std::make_shared<const config::Node>(std::move(root))) {}
+
+Source RecipeFile::place(const std::string& path) const {
+  if (!root_) return {};
+  const config::Node* node = root_.get();
+  std::istringstream keys(path);
+  for (std::string key; std::getline(keys, key, '.');) {
+    const config::Node* next = child(*node, key);
+    if (!next) break;
+    node = next;
+  }
+  return node->source;
+}
 
 void from_node(const config::Node& node, ModelChoice& value) {
   config::Node options = node;
@@ -157,13 +162,14 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   config::Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
   auto recipe = config::read<RecipeOptions>(root);
-  Checker(recipe, &root).check();
+  recipe.file = RecipeFile(std::move(root));
+  Checker(recipe).check();
   return recipe;
 }
 
 void check_recipe(const RecipeOptions& recipe) {
   config::validate(recipe, "recipe");
-  Checker(recipe, nullptr).check();
+  Checker(recipe).check();
 }
 
 }  // namespace tare

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,20 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("save", o.save);
 }
 
+/// The file that a recipe was read from, for messages about its values. A value; all are equal.
+class RecipeFile {
+ public:
+  RecipeFile() = default;
+  explicit RecipeFile(config::Node root);
+  /// Of the value at a dotted path ("phases.0.batch"), or of what it would stand in; empty for a
+  /// recipe made in code.
+  [[nodiscard]] Source place(const std::string& path) const;
+  bool operator==(const RecipeFile&) const { return true; }
+
+ private:
+  std::shared_ptr<const config::Node> root_;
+};
+
 /// A whole recipe; docs/recipes.md explains every key.
 struct RecipeOptions {
   std::string name = "run";     ///< of the run's folder, a single path component
@@ -73,6 +88,7 @@ struct RecipeOptions {
   std::vector<PhaseOptions> phases{};  ///< at least one
   bool test = true;                    ///< evaluate the test split at the end
   std::string export_to{};  ///< file name of the bundle, below the run's folder; empty: none
+  RecipeFile file{};        ///< set by read_recipe()
   bool operator==(const RecipeOptions&) const = default;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {

@@ -113,8 +113,8 @@ class Runner {
   [[nodiscard]] Model make_model() {
     const auto data = datasets::make(recipe_.data);
     report_.data = data.description;
-    for (const auto& phase : recipe_.phases)
-      if (!phase.data) check_data(recipe_, data.splits, batch_of(recipe_, phase));
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      if (!recipe_.phases[i].data) check_data(recipe_, i, data.splits);
     return models::make(recipe_.model.name, model_options(recipe_, data.splits));
   }
 
@@ -165,7 +165,7 @@ class Runner {
     const auto start = Clock::now();
     Experiment stage(result.name, learner,
                      {.out = options_.out, .call_sites = options_.call_sites});
-    const FitResult fit = fit_phase(stage, learner, phase, result.name);
+    const FitResult fit = fit_phase(stage, learner, index);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     if (fit.reason == StopReason::interrupted) {
@@ -188,13 +188,14 @@ class Runner {
   }
 
   // Sets up the phase's weights, frozen layers and data, then trains or resumes it.
-  FitResult fit_phase(Experiment& stage, Learner& learner, const PhaseOptions& phase,
-                      const std::string& name) {
+  FitResult fit_phase(Experiment& stage, Learner& learner, size_t index) {
+    const PhaseOptions& phase = recipe_.phases[index];
+    const std::string name = name_of(recipe_, index);
     const bool under_way = std::exchange(under_way_, false);
     if (!under_way) prepare_weights(learner, phase);
     freeze(learner, phase);
     auto data = datasets::make(data_of(recipe_, phase));
-    check_data(recipe_, data.splits, batch_of(recipe_, phase));
+    check_data(recipe_, index, data.splits);
     if (options_.out) *options_.out << data.description << '\n';
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(recipe_, phase));
     return under_way ? resume(learner, name) : train(learner, phase, name);
