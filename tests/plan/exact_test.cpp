@@ -30,6 +30,7 @@ struct Run {
   int64_t batch = 0;
   bool frozen = false;        ///< all but the head
   int64_t micro_batches = 1;  ///< forward and backward passes before a step
+  double dropout = 0;
 };
 
 /// Peaks of tracked host bytes above the start, per phase; nothing is measured on the meta device.
@@ -49,10 +50,18 @@ struct Peaks {
   }
 };
 
+constexpr int64_t kContext = 32, kTokens = 50;
+
 ModelOptions options_of(const Run& run) {
   ModelOptions options;
+  if (run.model == "gpt") {
+    options.width = 32, options.heads = 4, options.layers = 2, options.classes = kTokens;
+    options.sample_shape = {kContext};
+    options.dropout = run.dropout;
+    return options;
+  }
   if (run.model != "mlp") options.width = 8;
-  options.sample_shape = run.model.starts_with("resnet1") || run.model.starts_with("resnet3")
+  options.sample_shape = run.model.starts_with("resnet") && run.model != "resnet9"
                              ? std::vector<int64_t>{3, 32, 32}
                              : std::vector<int64_t>{1, 28, 28};
   return options;
@@ -60,7 +69,8 @@ ModelOptions options_of(const Run& run) {
 
 void freeze(const Model& model, const std::string& head) {
   for (const Parameter& p : model.parameters())
-    if (!p.name.starts_with(head)) at::Tensor(p.tensor).requires_grad_(false);
+    if (head.empty() ? !p.name.starts_with("ln_f") : !p.name.starts_with(head))
+      at::Tensor(p.tensor).requires_grad_(false);
 }
 
 /// A model, its optimizer and a batch.
@@ -105,8 +115,9 @@ class Training {
     peaks.measure(PhaseKind::load, [&] {
       std::vector<int64_t> sizes{samples};
       sizes.insert(sizes.end(), options_.sample_shape.begin(), options_.sample_shape.end());
-      input_ = torch::rand(sizes);
-      target_ = torch::zeros({samples}, torch::kLong);
+      const bool tokens = run_.model == "gpt";
+      input_ = tokens ? torch::zeros(sizes, torch::kLong) : torch::rand(sizes);
+      target_ = torch::zeros(tokens ? sizes : std::vector<int64_t>{samples}, torch::kLong);
     });
   }
   at::Tensor forward() { return loss_.mean(model_.forward(input_), target_); }
@@ -154,7 +165,8 @@ TEST_P(Exact, TrainingAndValidationAllocateAsPlanned) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Exact,
                          ::testing::Combine(::testing::Values("mlp", "convnet", "resnet9",
-                                                              "resnet18", "resnet34"),
+                                                              "resnet18", "resnet34", "resnet50",
+                                                              "gpt"),
                                             ::testing::Values("sgd", "momentum", "adamw"),
                                             ::testing::Values(2, 3, 7, 64, 256)),
                          [](const auto& test) {
@@ -174,13 +186,18 @@ TEST_P(ExactFor, GradientsAccumulatedOverMicroBatches) {
   expect_equal({.model = GetParam(), .optimizer = "adamw", .batch = 7, .micro_batches = 3});
 }
 
+TEST(ExactAttention, WithDropout) {
+  expect_equal({.model = "gpt", .optimizer = "adamw", .batch = 7, .dropout = 0.1});
+}
+
 TEST(ExactBatch, OfOneImage) {
   for (const char* model : {"mlp", "convnet", "resnet9"})
     expect_equal({.model = model, .optimizer = "adamw", .batch = 1});
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ExactFor,
-                         ::testing::Values("mlp", "convnet", "resnet9", "resnet18", "resnet34"),
+                         ::testing::Values("mlp", "convnet", "resnet9", "resnet18", "resnet34",
+                                           "resnet50", "gpt"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -19,6 +19,12 @@ namespace tare::plan {
   return count * static_cast<int64_t>(c10::elementSize(type));
 }
 
+/// As long as it lives: a copy without gaps of a tensor that has some, else null.
+[[nodiscard]] inline c10::DataPtr hold_contiguous(
+    const at::Tensor& tensor, at::MemoryFormat format = at::MemoryFormat::Contiguous) {
+  return hold(tensor.is_contiguous(format) ? 0 : bytes_of(tensor.numel(), tensor.scalar_type()));
+}
+
 /// A tensor of its own, contiguous, with the dtype of `like`.
 [[nodiscard]] inline at::Tensor fresh(at::IntArrayRef sizes, const at::Tensor& like) {
   return at::empty(sizes, like.options().device(c10::kMeta));

@@ -5,6 +5,7 @@
 #include <ATen/core/stack.h>
 
 #include "tare/base/immortal.h"
+#include "tare/plan/composites.h"
 #include "tare/plan/recording.h"
 #include "tare/plan/trace.h"
 
@@ -17,12 +18,18 @@ using torch::jit::Stack;
 Kernels all_kernels() {
   Kernels all;
   add_activation_kernels(all);
+  add_attention_kernels(all);
+  add_contiguous_kernels(all);
   add_convolution_kernels(all);
+  add_index_kernels(all);
   add_loss_kernels(all);
+  add_matrix_kernels(all);
   add_norm_kernels(all);
   add_optimizer_kernels(all);
   add_pointwise_kernels(all);
+  add_pool_kernels(all);
   add_reduction_kernels(all);
+  add_upsample_kernels(all);
   return all;
 }
 
@@ -113,6 +120,8 @@ void register_fallback() {
       c10::Dispatcher::singleton().registerFallback(
           kKey, c10::KernelFunction::makeFromBoxedFunction<&fallback>(), "tare::plan"));
   static_cast<void>(registered);
+  static const bool composites = (register_composites(), true);
+  static_cast<void>(composites);
 }
 
 }  // namespace tare::plan

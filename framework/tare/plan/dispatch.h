@@ -5,6 +5,7 @@
 #include <ATen/core/operator_name.h>
 #include <c10/core/DispatchKey.h>
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,6 +31,12 @@ class Kernels {
   void add_boxed(const char* name) {
     insert(name, c10::KernelFunction::makeFromBoxedFunction<Function>());
   }
+  /// The same with something to remember: `functor` is a c10::OperatorKernel.
+  template <class Functor>
+  void add_functor(const char* name, Functor functor) {
+    insert(name, c10::KernelFunction::makeFromBoxedFunctor(
+                     std::make_unique<Functor>(std::move(functor))));
+  }
   /// Null if there is none.
   [[nodiscard]] const c10::KernelFunction* find(const c10::OperatorName& name) const {
     const auto at = map_.find(name);
@@ -49,12 +56,18 @@ class Kernels {
 
 /// By family, each in a file of its own.
 void add_activation_kernels(Kernels& kernels);
+void add_attention_kernels(Kernels& kernels);
+void add_contiguous_kernels(Kernels& kernels);
 void add_convolution_kernels(Kernels& kernels);
+void add_index_kernels(Kernels& kernels);
 void add_loss_kernels(Kernels& kernels);
+void add_matrix_kernels(Kernels& kernels);
 void add_norm_kernels(Kernels& kernels);
 void add_optimizer_kernels(Kernels& kernels);
 void add_pointwise_kernels(Kernels& kernels);
+void add_pool_kernels(Kernels& kernels);
 void add_reduction_kernels(Kernels& kernels);
+void add_upsample_kernels(Kernels& kernels);
 
 /// Registers the fallback for kKey, once.
 void register_fallback();

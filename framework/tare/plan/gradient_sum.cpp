@@ -28,9 +28,8 @@ bool between_nodes() {
   return pass != -1 && (passes.empty() || passes.back() != pass);
 }
 
-bool may_be_overwritten(const at::Tensor& tensor) {
-  constexpr size_t kHolders = 2;  // autograd or a formula of its, and the stack
-  return !c10::GradMode::is_enabled() && tensor.use_count() == kHolders &&
+bool may_be_overwritten(const at::Tensor& tensor, size_t holders) {
+  return !c10::GradMode::is_enabled() && tensor.use_count() == holders &&
          tensor.storage().use_count() == 1;
 }
 
@@ -44,13 +43,20 @@ uint64_t watch_nodes() {
 void stop_watching_nodes(uint64_t handle) { at::removeCallback(handle); }
 
 bool sums_in_place(const at::Tensor& gradient) {
-  return between_nodes() && may_be_overwritten(gradient) && gradient.is_non_overlapping_and_dense();
+  constexpr size_t kHolders = 2;  // autograd and the stack
+  return between_nodes() && may_be_overwritten(gradient, kHolders) &&
+         gradient.is_non_overlapping_and_dense();
+}
+
+bool is_own_of_formula(const at::Tensor& operand, size_t holders) {
+  if (passes.empty() || !may_be_overwritten(operand, holders)) return false;
+  const auto node = torch::autograd::get_current_node();
+  return dynamic_cast<torch::autograd::TraceableFunction*>(node.get()) != nullptr;
 }
 
 bool is_loss_gradient(const at::Tensor& operand) {
-  if (passes.empty() || !may_be_overwritten(operand)) return false;
-  const auto node = torch::autograd::get_current_node();
-  return node && node->name() == "BinaryCrossEntropyWithLogitsBackward0";
+  return is_own_of_formula(operand) &&
+         torch::autograd::get_current_node()->name() == "BinaryCrossEntropyWithLogitsBackward0";
 }
 
 }  // namespace tare::plan

@@ -21,4 +21,8 @@ void stop_watching_nodes(uint64_t handle);
 /// whose formula works in place unless a tensor is on the meta device.
 [[nodiscard]] bool is_loss_gradient(const at::Tensor& operand);
 
+/// The same for a tensor that the formula of any gradient has made and alone holds; not in
+/// functions of the user's (torch::autograd::Function). `holders`: of the formula and the stack.
+[[nodiscard]] bool is_own_of_formula(const at::Tensor& operand, size_t holders = 2);
+
 }  // namespace tare::plan

@@ -2,9 +2,11 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "tare/plan/blocks.h"
 #include "tare/plan/dispatch.h"
@@ -13,14 +15,16 @@
 namespace tare::plan {
 namespace {
 
+using at::IntArrayRef;
+using at::MemoryFormat;
 using at::Tensor;
 
 /// How the host's batch norm walks a tensor: channel by channel, or pixel by pixel.
 enum class Walk { channels, pixels, strides };
 
 bool is_channels_last(const Tensor& t) {
-  return t.is_contiguous(at::MemoryFormat::ChannelsLast) ||
-         t.is_contiguous(at::MemoryFormat::ChannelsLast3d);
+  return t.is_contiguous(MemoryFormat::ChannelsLast) ||
+         t.is_contiguous(MemoryFormat::ChannelsLast3d);
 }
 
 Walk walk_of(const Tensor& t) {
@@ -82,11 +86,88 @@ Normed batch_norm_backward(const Tensor& grad, const Tensor& input, const std::o
   return result;
 }
 
+/// How many values are normalized together, and how often.
+struct Rows {
+  int64_t count = 0, width = 0;
+};
+
+Rows rows_of(const Tensor& input, IntArrayRef normalized) {
+  const int64_t width = c10::multiply_integers(normalized);
+  return {.count = width == 0 ? 0 : input.numel() / width, .width = width};
+}
+
+void require_float(const char* op, const Tensor& input) {
+  if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kDouble)
+    throw CannotTell(op, "is known for float32 and float64 only", "plan in float32");
+}
+
+Normed layer_norm(const Tensor& input, IntArrayRef normalized, const std::optional<Tensor>&,
+                  const std::optional<Tensor>&, double) {
+  require_float("aten::native_layer_norm", input);
+  const auto copy = hold_contiguous(input);
+  const Tensor output = at::empty_like(input, MemoryFormat::Contiguous);
+  std::vector<int64_t> each(input.sizes().begin(), input.sizes().end());
+  std::fill(each.end() - static_cast<int64_t>(normalized.size()), each.end(), 1);
+  const Tensor mean = fresh(each, input);
+  return {output, mean, fresh(each, input)};
+}
+
+Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef normalized,
+                           const Tensor&, const Tensor&, const std::optional<Tensor>& weight,
+                           const std::optional<Tensor>& bias, std::array<bool, 3> mask) {
+  require_float("aten::native_layer_norm_backward", input);
+  const auto copy = hold_contiguous(input);
+  Normed result;
+  auto& [grad_input, grad_weight, grad_bias] = result;
+  if (mask[0]) grad_input = at::empty_like(input, MemoryFormat::Contiguous);
+  if (mask[1]) grad_weight = at::empty_like(*weight, MemoryFormat::Contiguous);
+  if (mask[2]) grad_bias = at::empty_like(*bias, MemoryFormat::Contiguous);
+  const auto grad_copy = hold_contiguous(grad);
+  // Each thread sums both gradients of its rows.
+  if (mask[1] || mask[2])
+    hold(
+        bytes_of(2 * at::get_num_threads() * rows_of(input, normalized).width, input.scalar_type()))
+        .clear();
+  return result;
+}
+
+Normed group_norm(const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&,
+                  int64_t samples, int64_t channels, int64_t, int64_t groups, double) {
+  require_float("aten::native_group_norm", input);
+  const auto format = input.suggest_memory_format();
+  const auto copy = hold_contiguous(input, format);
+  const Tensor output = at::empty_like(input, format);
+  const Tensor mean = fresh({samples, groups}, input), deviation = fresh({samples, groups}, input);
+  if (format != MemoryFormat::Contiguous)
+    hold(bytes_of(2 * samples * channels, input.scalar_type())).clear();
+  return {output, mean, deviation};
+}
+
+Normed group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor&, const Tensor&,
+                           const std::optional<Tensor>& weight, int64_t samples, int64_t channels,
+                           int64_t, int64_t, std::array<bool, 3> mask) {
+  require_float("aten::native_group_norm_backward", input);
+  const auto format = input.suggest_memory_format();
+  const auto grad_copy = hold_contiguous(grad, format), copy = hold_contiguous(input, format);
+  Normed result;
+  auto& [grad_input, grad_weight, grad_bias] = result;
+  if (mask[0]) grad_input = at::empty_like(input, format);
+  if (mask[1]) grad_weight = at::empty_like(*weight, MemoryFormat::Contiguous);
+  if (mask[2]) grad_bias = at::empty_like(*weight, MemoryFormat::Contiguous);
+  const int64_t bytes = bytes_of(samples * channels, input.scalar_type());
+  const auto scale = hold(bytes), shift = hold(bytes);
+  return result;
+}
+
 }  // namespace
 
 void add_norm_kernels(Kernels& kernels) {
   kernels.add("aten::native_batch_norm", &batch_norm);
   kernels.add("aten::native_batch_norm_backward", &batch_norm_backward);
+  kernels.add("aten::native_group_norm", &group_norm);
+  kernels.add("aten::native_group_norm_backward", &group_norm_backward);
+  kernels.add("aten::native_layer_norm", &layer_norm);
+  kernels.add("aten::native_layer_norm_backward", &layer_norm_backward);
 }
 
 }  // namespace tare::plan

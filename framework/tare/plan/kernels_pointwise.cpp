@@ -1,8 +1,12 @@
 // Operators on one or two tensors, element by element. The host brings operands of another dtype
 // to the common one in a copy, and makes a number a tensor of its own.
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/result_type.h>
+
+#include <tuple>
 
 #include "tare/plan/blocks.h"
 #include "tare/plan/dispatch.h"
@@ -41,6 +45,46 @@ void with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack*
   op.redispatchBoxed(keys, stack);
 }
 
+// The number becomes a tensor, and that one of the common dtype; the result comes after both.
+void compare_with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor self = operands[0].toTensor();
+  const auto number = operands[1].toScalar();
+  c10::DataPtr wrapped = hold(bytes_of(1, number.type()));
+  const auto common = at::result_type(self, number);
+  const c10::DataPtr converted = promoted(self, common);
+  c10::DataPtr cast = hold(common == number.type() ? 0 : bytes_of(1, common));
+  op.redispatchBoxed(keys, stack);
+  wrapped.clear();
+}
+
+/// What has no kernel for meta tensors, and a result like its first operand.
+void like_first(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  const size_t arguments = op.schema().arguments().size();
+  const Tensor self = torch::jit::peek(*stack, 0, arguments).toTensor();
+  torch::jit::drop(*stack, arguments);
+  stack->emplace_back(at::empty_like(self));
+}
+
+Tensor logical(const Tensor& self, const Tensor& other) {
+  return at::empty(at::infer_size(self.sizes(), other.sizes()),
+                   self.options().dtype(at::kBool).device(c10::kMeta));
+}
+
+Tensor& logical_(Tensor& self, const Tensor&) { return self; }
+
+/// Gradients of the input and, for each element, of its slope.
+std::tuple<Tensor, Tensor> prelu_backward(const Tensor&, const Tensor& self, const Tensor&) {
+  const Tensor of_self = at::empty_like(self);
+  return {of_self, at::empty_like(self)};
+}
+
+Tensor glu_backward(const Tensor&, const Tensor& self, int64_t) {
+  return fresh(self.sizes(), self);
+}
+
+Tensor is_nan(const Tensor& self) { return at::empty_like(self, self.options().dtype(at::kBool)); }
+
 }  // namespace
 
 void add_pointwise_kernels(Kernels& kernels) {
@@ -48,14 +92,27 @@ void add_pointwise_kernels(Kernels& kernels) {
   for (const auto* name : {"aten::sub.Tensor", "aten::mul.Tensor"})
     kernels.add_boxed<&overwriting<&is_loss_gradient>>(name);
   for (const auto* name :
-       {"aten::add_.Tensor", "aten::sub_.Tensor", "aten::mul_.Tensor", "aten::div.Tensor",
-        "aten::div_.Tensor", "aten::eq.Tensor", "aten::ne.Tensor", "aten::lt.Tensor",
-        "aten::le.Tensor", "aten::gt.Tensor", "aten::ge.Tensor"})
+       {"aten::add_.Tensor", "aten::sub_.Tensor", "aten::mul_.Tensor", "aten::mul.out",
+        "aten::div.Tensor", "aten::div_.Tensor", "aten::eq.Tensor", "aten::ne.Tensor",
+        "aten::lt.Tensor", "aten::le.Tensor", "aten::gt.Tensor", "aten::ge.Tensor"})
     kernels.add_boxed<&binary>(name);
   for (const auto* name :
        {"aten::add.Scalar", "aten::add_.Scalar", "aten::sub.Scalar", "aten::sub_.Scalar",
         "aten::mul.Scalar", "aten::mul_.Scalar", "aten::div.Scalar", "aten::div_.Scalar"})
     kernels.add_boxed<&with_number>(name);
+  for (const auto* name : {"aten::eq.Scalar", "aten::ne.Scalar", "aten::lt.Scalar",
+                           "aten::le.Scalar", "aten::gt.Scalar", "aten::ge.Scalar"})
+    kernels.add_boxed<&compare_with_number>(name);
+  for (const auto* name : {"aten::hardtanh", "aten::hardtanh_backward", "aten::hardswish",
+                           "aten::hardswish_backward", "aten::_prelu_kernel"})
+    kernels.add_boxed<&like_first>(name);
+  for (const auto* name : {"aten::logical_and", "aten::logical_or", "aten::logical_xor"})
+    kernels.add(name, &logical);
+  for (const auto* name : {"aten::logical_and_", "aten::logical_or_", "aten::logical_xor_"})
+    kernels.add(name, &logical_);
+  kernels.add("aten::_prelu_kernel_backward", &prelu_backward);
+  kernels.add("aten::glu_backward", &glu_backward);
+  kernels.add("aten::isnan", &is_nan);
 }
 
 }  // namespace tare::plan

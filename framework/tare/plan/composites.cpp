@@ -1,0 +1,133 @@
+#include "tare/plan/composites.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/native/Pool.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/group_norm_native.h>
+#include <ATen/ops/gru_native.h>
+#include <ATen/ops/lstm_native.h>
+#include <ATen/ops/max_pool1d_native.h>
+#include <ATen/ops/mish_backward_native.h>
+#include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/one_hot_native.h>
+#include <ATen/ops/rnn_relu_native.h>
+#include <ATen/ops/rnn_tanh_native.h>
+#include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <torch/library.h>
+
+#include <tuple>
+
+#include "tare/base/immortal.h"
+#include "tare/plan/blocks.h"
+#include "tare/plan/dispatch.h"
+#include "tare/plan/trace.h"
+
+namespace tare::plan {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+using at::TensorList;
+
+bool planning() { return c10::impl::tls_is_dispatch_key_included(kKey); }
+
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const std::optional<Tensor>& mask, double dropout, bool causal,
+                 std::optional<double> scale, bool grouped) {
+  const auto& run = planning() ? host_attention : at::native::scaled_dot_product_attention;
+  return run(query, key, value, mask, dropout, causal, scale, grouped);
+}
+
+/// Where no gradient is asked for the host does not note where the greatest were.
+Tensor max_pool1d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                  IntArrayRef dilation, bool ceil) {
+  const bool needs_grad = self.requires_grad() && at::GradMode::is_enabled();
+  if (!planning() || needs_grad)
+    return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil);
+  auto sizes = self.sizes().vec();
+  sizes.back() =
+      at::native::pooling_output_shape(sizes.back(), kernel[0], padding[0],
+                                       stride.empty() ? kernel[0] : stride[0], dilation[0], ceil);
+  return fresh(sizes, self);
+}
+
+/// Channels that come last stay so on the host only.
+Tensor group_norm(const Tensor& input, int64_t groups, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>& bias, double eps, bool cudnn) {
+  if (!planning()) return at::native::group_norm(input, groups, weight, bias, eps, cudnn);
+  const bool needs_grad = input.requires_grad() && at::GradMode::is_enabled();
+  if (needs_grad && input.suggest_memory_format() != at::MemoryFormat::Contiguous)
+    throw CannotTell("aten::group_norm", "is not known with channels last in a backward pass",
+                     "plan with contiguous()");
+  const int64_t samples = input.size(0), channels = input.size(1);
+  const Tensor dense = input.contiguous(input.suggest_memory_format());
+  return std::get<0>(at::native_group_norm(
+      dense, weight && weight->defined() ? std::optional(weight->contiguous()) : std::nullopt,
+      bias && bias->defined() ? std::optional(bias->contiguous()) : std::nullopt, samples, channels,
+      input.numel() / (samples * channels), groups, eps));
+}
+
+/// The host looks at the smallest and the greatest class.
+Tensor one_hot(const Tensor& self, int64_t classes) {
+  if (!planning()) return at::native::one_hot(self, classes);
+  if (classes <= 0)
+    throw CannotTell("aten::one_hot", "reads the greatest class, and a plan has none",
+                     "give the number of classes");
+  for (int i = 0; i < 2; ++i) hold(bytes_of(1, at::kLong)).clear();
+  auto sizes = self.sizes().vec();
+  sizes.push_back(classes);
+  return fresh(sizes, self);
+}
+
+Tensor mish_backward(const Tensor& grad, const Tensor& self) {
+  return planning() ? at::empty_like(self) : at::native::math_mish_backward(grad, self);
+}
+
+/// What the host does in a way of its own whose memory is not known by shapes.
+template <auto kNative>
+struct Unplanned;
+template <class Result, class... Arguments, Result (*kNative)(Arguments...)>
+struct Unplanned<kNative> {
+  static Result run(Arguments... arguments) {
+    if (planning())
+      throw CannotTell("a recurrent layer", "takes scratch that shapes alone do not tell",
+                       "plan by a probe, or with cells");
+    return kNative(arguments...);
+  }
+};
+
+using Lstm = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&, TensorList, TensorList, bool,
+                                                    int64_t, double, bool, bool, bool);
+using PackedLstm = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList,
+                                                          TensorList, bool, int64_t, double, bool,
+                                                          bool);
+using Rnn = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList, bool, int64_t,
+                                           double, bool, bool, bool);
+using PackedRnn = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&,
+                                                 TensorList, bool, int64_t, double, bool, bool);
+
+template <class Padded, class Packed, Padded kPadded, Packed kPacked>
+void forbid(torch::Library& library, const std::string& name) {
+  library.impl((name + ".input").c_str(), &Unplanned<kPadded>::run);
+  library.impl((name + ".data").c_str(), &Unplanned<kPacked>::run);
+}
+
+}  // namespace
+
+void register_composites() {
+  static Immortal<torch::Library> library(torch::Library::IMPL, "aten",
+                                          c10::DispatchKey::AutogradMeta, __FILE__, __LINE__);
+  library->impl("scaled_dot_product_attention", &attention);
+  library->impl("max_pool1d", &max_pool1d);
+  library->impl("group_norm", &group_norm);
+  library->impl("mish_backward", &mish_backward);
+  library->impl("one_hot", &one_hot);
+  namespace native = at::native;
+  forbid<Lstm, PackedLstm, &native::lstm, &native::lstm>(*library, "lstm");
+  forbid<Rnn, PackedRnn, &native::gru, &native::gru>(*library, "gru");
+  forbid<Rnn, PackedRnn, &native::rnn_tanh, &native::rnn_tanh>(*library, "rnn_tanh");
+  forbid<Rnn, PackedRnn, &native::rnn_relu, &native::rnn_relu>(*library, "rnn_relu");
+}
+
+}  // namespace tare::plan

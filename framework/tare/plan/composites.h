@@ -1,0 +1,20 @@
+// Composite operators that ask for the device, and so would not do in a plan what the host does.
+// Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace tare::plan {
+
+/// Makes them take the path of the host in a MetaScope, or throw CannotTell there where that is not
+/// known by shapes. Outside of one they are LibTorch's own. Once, for the life of the process.
+void register_composites();
+
+/// scaled_dot_product_attention as the host does it.
+at::Tensor host_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const std::optional<at::Tensor>& mask, double dropout, bool causal,
+                          std::optional<double> scale, bool grouped);
+
+}  // namespace tare::plan
