@@ -23,6 +23,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/event_log.h"
 #include "tare/memory/init.h"
+#include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/saved_tensors.h"
 #include "tare/memory/snapshot.h"

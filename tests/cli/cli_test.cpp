@@ -65,6 +65,29 @@ TEST(Cli, WritesAMemoryTrace) {
   EXPECT_TRUE(std::filesystem::exists(recipe.folder / "trace/timeline.csv"));
 }
 
+TEST(Cli, ABudgetIsPlannedFor) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--budget", "1MiB"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find("which has 1 MiB"), std::string::npos) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "nothing was begun";
+  EXPECT_EQ(recipe.run({"--budget", "much"}).status, 2);
+}
+
+TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--budget", "1MiB", "--no-plan"});
+  EXPECT_EQ(run.status, 3) << run.out;
+  for (const std::string text :
+       {"out of memory on cpu in phase forward: asked ", " of a budget of 1 MiB\n",
+        " in 1 block: parameters, ", "instead of 32 would have fitted up to here, by a linear ",
+        "\nchange batch at tiny.yaml:2:8\n"})
+    EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;
+  const auto of_phase = recipe.run({"--budget", "1MiB", "--no-plan", "phases.0.batch=64"});
+  EXPECT_NE(of_phase.err.find("change phases.0.batch at command line"), std::string::npos)
+      << of_phase.err;
+}
+
 TEST(Cli, ExitCodesTellTheCause) {
   const Recipe recipe;
   EXPECT_EQ(recipe.run({"batchh=3"}).status, 2);

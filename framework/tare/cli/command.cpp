@@ -14,6 +14,7 @@ const std::vector<Command>& commands() {
        1,
        {{"json", "FILE", "also write the report as JSON"},
         {"dry-run", "", "two steps per phase, nothing saved: prints the peaks"},
+        {"budget", "BYTES", "let tensors take at most so much of the device, e.g. 8GiB"},
         {"memory-trace", "DIR", "record every allocation, and write the timeline there"},
         {"call-sites", "", "name leaks by the line of code that allocated them; slower"},
         {"resume", "always|auto", "go on with an unfinished run; auto: or start anew", "always"},

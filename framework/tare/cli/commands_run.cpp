@@ -1,11 +1,16 @@
 #include <iostream>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
 #include "tare/learner/interrupt.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/device.h"
 #include "tare/memory/init.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/oom_report.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
 
@@ -21,6 +26,26 @@ Resume resume_of(const Arguments& arguments) {
                     "--resume stands alone or with auto, got '" + printable(value) + "'");
 }
 
+/// Limits what tensors may take of the recipe's device.
+void set_budget(const std::string& text, const RecipeOptions& recipe) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes) {
+    throw ConfigError("tare run", "--budget must be a number of bytes such as 8GiB, got '" +
+                                      printable(text) + "'");
+  }
+  memory::backend(memory::parse_device(recipe.device)).set_budget(bytes);
+}
+
+/// What held the memory, and which line of the recipe sets the batch.
+void explain_out_of_memory(const RecipeOptions& recipe) {
+  const auto report = memory::last_out_of_memory();
+  if (!report) return;
+  std::cerr << report->str();
+  const std::string& key = report->workload.setting;
+  if (report->fitting_batch && !key.empty())
+    std::cerr << "change " << key << " at " << printable(recipe.file.place(key).str()) << '\n';
+}
+
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -28,13 +53,21 @@ int run_command(const Arguments& arguments) {
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   if (arguments.has("json")) io::check_writable(arguments.get("json"));
   init();
+  if (arguments.has("budget")) set_budget(arguments.get("budget"), recipe);
   const InterruptScope interrupts;
-  const RunReport report = run_recipe(recipe, {.out = &std::cout,
-                                               .resume = resume_of(arguments),
-                                               .dry_run = arguments.has("dry-run"),
-                                               .memory_trace = arguments.get("memory-trace"),
-                                               .call_sites = arguments.has("call-sites"),
-                                               .plan = !arguments.has("no-plan")});
+  const RunOptions options{.out = &std::cout,
+                           .resume = resume_of(arguments),
+                           .dry_run = arguments.has("dry-run"),
+                           .memory_trace = arguments.get("memory-trace"),
+                           .call_sites = arguments.has("call-sites"),
+                           .plan = !arguments.has("no-plan")};
+  RunReport report;
+  try {
+    report = run_recipe(recipe, options);
+  } catch (const c10::OutOfMemoryError&) {
+    explain_out_of_memory(recipe);
+    throw;
+  }
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");

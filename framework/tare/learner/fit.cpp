@@ -96,6 +96,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   Parts& p = *parts_;
   p.check_fit(work.plan, call);
   check_callbacks(callbacks, call);
+  const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.ensure_optimizer().prepare();
 

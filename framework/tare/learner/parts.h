@@ -13,6 +13,7 @@
 #include "tare/learner/rng.h"
 #include "tare/learner/step_snapshot.h"
 #include "tare/learner/train_state.h"
+#include "tare/memory/oom_report.h"
 
 namespace tare {
 
@@ -119,10 +120,13 @@ struct Learner::Run {
   void release_step();
 };
 
-/// Marks the Learner as running, so that calls that callbacks may not make throw StateError.
+/// Marks the Learner as running, so that calls that callbacks may not make throw StateError, and
+/// has refused allocations reported.
 class Learner::RunningScope {
  public:
-  explicit RunningScope(Parts& parts) : parts_(parts) { parts_.running = true; }
+  explicit RunningScope(Parts& parts) : parts_(parts), watch_({.batch = parts.options.batch}) {
+    parts_.running = true;
+  }
   ~RunningScope() {
     parts_.running = false;
     parts_.run = nullptr;
@@ -132,6 +136,7 @@ class Learner::RunningScope {
 
  private:
   Parts& parts_;
+  memory::OutOfMemoryWatch watch_;
 };
 
 }  // namespace tare

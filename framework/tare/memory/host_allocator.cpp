@@ -16,6 +16,7 @@
 #include "tare/memory/call_stack.h"
 #include "tare/memory/event_ring.h"
 #include "tare/memory/oom.h"
+#include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
 
 namespace tare::memory {
@@ -116,8 +117,10 @@ constinit Book book;
   const int64_t live = book.live_bytes;
   const int64_t budget = book.budget;
   lock.unlock();
-  throw OutOfMemory(c10::kCPU, bytes, live,
-                    budget == kNoBudget ? std::nullopt : std::optional(budget), std::move(advice));
+  const auto limit = budget == kNoBudget ? std::nullopt : std::optional(budget);
+  const auto report = report_out_of_memory(c10::kCPU, bytes, limit);
+  if (report && advice.empty()) advice = report->advice();
+  throw OutOfMemory(c10::kCPU, bytes, live, limit, std::move(advice));
 }
 
 // NOLINTBEGIN(cppcoreguidelines-no-malloc, cppcoreguidelines-owning-memory): this is the allocator.

@@ -22,6 +22,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/recipe/memory_trace.h"
+#include "tare/memory/oom_report.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
@@ -177,6 +178,8 @@ class Runner {
     }
     weigh(stage, result);
     result.seconds = seconds_since(start);
+    const memory::OutOfMemoryWatch watch(
+        {.setting = phase.batch > 0 ? "phases." + std::to_string(index) + ".batch" : "batch"});
     print(result);
     report_.phases.push_back(result);
     if (report_.reason == StopReason::interrupted) return;
