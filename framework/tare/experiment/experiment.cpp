@@ -244,6 +244,9 @@ void Experiment::find_leaks(ExperimentReport& report) const {
       const bool located = options_.call_sites && block.stack != 0;
       const auto site = located ? memory::site_of(block.stack) : memory::CallSite{};
       auto& leak = by_origin[{block.phase, site}];
+      const int64_t age = memory::current_step() - block.step;  // the oldest block comes first
+      leak.youngest_steps = age;
+      leak.oldest_steps = std::max(leak.oldest_steps, age);
       leak.bytes += block.bytes;
       ++leak.count;
     }

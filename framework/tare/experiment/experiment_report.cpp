@@ -37,9 +37,18 @@ std::string describe(const ReleasedObject& object) {
   return freed == "nothing" ? object.name : object.name + " (" + freed + ")";
 }
 
+/// Empty for the newest step.
+std::string age(const LeakReport& leak) {
+  if (leak.oldest_steps == 0) return {};
+  const bool range = leak.youngest_steps != leak.oldest_steps;
+  return " " + (range ? format_count(leak.youngest_steps) + " to " : "") +
+         format_count(leak.oldest_steps) + (leak.oldest_steps == 1 ? " step ago" : " steps ago");
+}
+
 std::string describe(const LeakReport& leak) {
   return format_count(leak.count) + (leak.count == 1 ? " block, " : " blocks, ") +
-         format_bytes(leak.bytes) + " on " + leak.device.str() + " born in phase " + leak.phase +
+         format_bytes(leak.bytes) + " on " + leak.device.str() + " born" + age(leak) +
+         " in phase " + leak.phase +
          (leak.site == memory::CallSite{} ? "" : " at " + leak.site.str());
 }
 

@@ -49,6 +49,8 @@ struct LeakReport {
   memory::CallSite site{};  ///< unknown without ExperimentOptions::call_sites
   int64_t bytes = 0;
   int64_t count = 0;
+  int64_t youngest_steps = 0;  ///< training steps begun since the last block was allocated
+  int64_t oldest_steps = 0;    ///< the same for the first
 };
 
 /// Something that finish() purged, destroyed or kept.

@@ -11,6 +11,7 @@
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
+#include "tare/callback/leak_watch.h"
 #include "tare/callback/memory_peak.h"
 #include "tare/callback/monitor.h"
 #include "tare/callback/progress.h"
@@ -237,6 +238,7 @@ class Runner {
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
       all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
     }
+    if (options_.call_sites) all.push_back(std::make_shared<LeakWatch>());
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
     if (options_.out) all.push_back(peak_);
     return all;
