@@ -105,12 +105,20 @@ TEST(Run, WritesAMemoryTrace) {
   const RunReport report = run_recipe(recipe, {.out = &out, .memory_trace = traces / "trace"});
   const auto lines = lines_of(traces / "trace/timeline.csv");
   ASSERT_GT(lines.size(), 1000U);
-  EXPECT_EQ(lines[1], "0,start,0," + std::to_string(before) + ",0,none,none");
+  EXPECT_EQ(lines[1], "0,start,0," + std::to_string(before) + ",0,none,none,unknown");
   for (const char* phase : {"data", "forward", "backward", "validate", "save", "purge"}) {
     const std::string field = std::string(",") + phase + ',';
     EXPECT_TRUE(std::ranges::any_of(lines, [&](const auto& l) { return l.find(field) != l.npos; }))
         << phase;
   }
+  for (const char* category :
+       {"parameters", "gradients", "optimizer", "activations", "batch", "workspace"}) {
+    const std::string field = std::string(",") + category;
+    EXPECT_TRUE(std::ranges::any_of(lines, [&](const auto& l) { return l.ends_with(field); }))
+        << category;
+  }
+  for (const char* file : {"snapshot.pickle", "trace.json", "peak.folded"})
+    EXPECT_GT(std::filesystem::file_size(traces / "trace" / file), 100U) << file;
   EXPECT_NE(out.str().find(" events in "), std::string::npos) << out.str();
   EXPECT_NE(out.str().find(", 0 older ones dropped; recording took "), std::string::npos);
 }

@@ -15,7 +15,7 @@ const std::vector<Command>& commands() {
        {{"json", "FILE", "also write the report as JSON"},
         {"dry-run", "", "two steps per phase, nothing saved: prints the peaks"},
         {"budget", "BYTES", "let tensors take at most so much of the device, e.g. 8GiB"},
-        {"memory-trace", "DIR", "record every allocation, and write the timeline there"},
+        {"memory-trace", "DIR", "record every allocation, and write files for viewers there"},
         {"call-sites", "", "name leaks by the line of code that allocated them; slower"},
         {"resume", "always|auto", "go on with an unfinished run; auto: or start anew", "always"},
         {"no-plan", "", "do not plan first: run also what does not seem to fit"}},

@@ -36,7 +36,7 @@ std::vector<LiveBlock> alive_after(const EventHistory& history, size_t events) {
       alive.erase(event.block);
     } else {
       alive.emplace(event.block,
-                    LiveBlock{nullptr, event.bytes, event.block, event.allocated_in, 0});
+                    LiveBlock{nullptr, event.bytes, event.block, event.allocated_in, event.stack});
     }
   }
   std::vector<LiveBlock> blocks;

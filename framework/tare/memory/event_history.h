@@ -5,9 +5,14 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "tare/memory/backend.h"
+
+namespace tare {
+enum class Category;  // accountable.h
+}
 
 namespace tare::memory {
 
@@ -21,7 +26,9 @@ struct MemoryEvent {
   uint32_t phase = 0;         ///< id of the phase in force, see phase.h
   uint32_t allocated_in = 0;  ///< id of the phase the block was allocated in
   EventKind kind = EventKind::allocation;
+  uint32_t stack = 0;  ///< that allocated the block, 0 outside CallSites; see call_stack.h
 };
+static_assert(sizeof(MemoryEvent) == 40);
 
 /// The newest events of one device, and the blocks that are alive after them, taken at the same
 /// moment. Walking back from the end gives the live blocks at every event exactly, also if older
@@ -32,6 +39,8 @@ struct EventHistory {
   uint64_t dropped = 0;               ///< older events that the log had no room for
   std::vector<LiveBlock> alive{};     ///< after the last event, oldest first
   int64_t span_ns = 0;                ///< from the opening of the log until the history was taken
+  /// What blocks were for, by number; empty until assign_categories() of block_categories.h.
+  std::unordered_map<uint64_t, Category> categories{};
 };
 
 /// Live bytes before the first event of the history; never negative.

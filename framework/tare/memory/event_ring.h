@@ -76,7 +76,8 @@ class OpenRings {
   void note(EventKind kind, const LiveBlock& block, uint32_t phase) {
     const int64_t now = now_ns();
     for (auto* ring = first_; ring; ring = ring->next_)
-      ring->add({now - ring->opened_ns_, block.bytes, block.sequence, phase, block.phase, kind});
+      ring->add({now - ring->opened_ns_, block.bytes, block.sequence, phase, block.phase, kind,
+                 block.stack});
   }
 
  private:

@@ -28,7 +28,7 @@ std::string percent(double share) {
 }  // namespace
 
 MemoryTrace::MemoryTrace(std::filesystem::path folder, c10::Device device)
-    : folder_(checked(std::move(folder))), log_({.device = device}) {}
+    : folder_(checked(std::move(folder))), device_(device), log_({.device = device}) {}
 
 MemoryTrace::~MemoryTrace() {
   if (finished_) return;
@@ -39,15 +39,24 @@ MemoryTrace::~MemoryTrace() {
   }
 }
 
+void MemoryTrace::note_categories() {
+  categories_.merge(memory::categories_now(device_, Accountable::living_ledger()));
+}
+
 std::string MemoryTrace::finish() {
   finished_ = true;
-  const memory::EventHistory history = log_.history();
+  memory::EventHistory history = log_.history();
+  memory::assign_categories(history, categories_);
   io::make_directories(folder_);
   memory::write_timeline_csv(history, folder_ / kTimeline);
+  memory::write_memory_viewer(history, folder_ / "snapshot.pickle");
+  memory::write_chrome_trace(history, folder_ / "trace.json");
+  memory::write_peak_stacks(history, folder_ / "peak.folded");
   const auto recorded = static_cast<double>(history.events.size() + history.dropped);
   const double share = recorded * memory::event_cost_ns() / static_cast<double>(history.span_ns);
   return "memory trace: " + format_count(static_cast<int64_t>(history.events.size())) +
-         " events in " + printable((folder_ / kTimeline).string()) + ", " +
+         " events in " + printable((folder_ / kTimeline).string()) +
+         ", snapshot.pickle, trace.json and peak.folded, " +
          format_count(static_cast<int64_t>(history.dropped)) +
          " older ones dropped; recording took " + percent(share) + " of the time";
 }

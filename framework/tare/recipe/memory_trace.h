@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <string>
 
+#include "tare/memory/block_categories.h"
 #include "tare/memory/event_log.h"
 
 namespace tare {
 
-/// Records from construction on. Writes `folder`/timeline.csv in finish(), or in the destructor,
-/// which an error of the run leads to; the folder is made then. Not thread-safe.
+/// Records from construction on. Writes timeline.csv, snapshot.pickle, trace.json and peak.folded
+/// (see memory/trace_files.h) into `folder` in finish(), or in the destructor, which an error of
+/// the run leads to; the folder is made then. Not thread-safe.
 class MemoryTrace {
  public:
   /// Throws IoError if the folder cannot be written to, or made in its parent.
@@ -19,13 +21,19 @@ class MemoryTrace {
   MemoryTrace(const MemoryTrace&) = delete;
   MemoryTrace& operator=(const MemoryTrace&) = delete;
 
+  /// Notes which blocks are in the ledgers of the living now, so that the files know what they are
+  /// for.
+  void note_categories();
+
   /// Writes the files and returns a line that says so: events, dropped ones, and the share of the
   /// time that recording took. Call it once. Throws IoError.
   [[nodiscard]] std::string finish();
 
  private:
   std::filesystem::path folder_;
+  c10::Device device_;
   memory::EventLog log_;
+  memory::BlockCategories categories_;
   bool finished_ = false;
 };
 

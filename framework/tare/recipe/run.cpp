@@ -22,8 +22,8 @@
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
-#include "tare/recipe/memory_trace.h"
 #include "tare/memory/oom_report.h"
+#include "tare/recipe/memory_trace.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
@@ -46,6 +46,23 @@ class TwoSteps final : public Callback {
   Action after_batch(FitContext& context) override {
     return context.batch >= 1 ? Action::stop_epoch : Action::proceed;
   }
+};
+
+/// Notes what the blocks of a memory trace are for, while they live.
+class NoteCategories final : public Callback {
+ public:
+  explicit NoteCategories(MemoryTrace& trace) : trace_(trace) {}
+  [[nodiscard]] std::string name() const override { return "note_categories"; }
+  Action before_fit(FitContext&) override { return note(); }
+  Action after_epoch(FitContext&) override { return note(); }
+
+ private:
+  Action note() {
+    trace_.note_categories();
+    return Action::proceed;
+  }
+
+  MemoryTrace& trace_;
 };
 
 class Runner {
@@ -161,6 +178,8 @@ class Runner {
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
+    const memory::OutOfMemoryWatch watch(
+        {.setting = phase.batch > 0 ? "phases." + std::to_string(index) + ".batch" : "batch"});
     PhaseReport result{.name = name_of(recipe_, index)};
     if (index < planned_.phases.size() && planned_.phases[index].known())
       result.planned_peak_bytes = planned_.phases[index].peak_bytes;
@@ -179,8 +198,6 @@ class Runner {
     }
     weigh(stage, result);
     result.seconds = seconds_since(start);
-    const memory::OutOfMemoryWatch watch(
-        {.setting = phase.batch > 0 ? "phases." + std::to_string(index) + ".batch" : "batch"});
     print(result);
     report_.phases.push_back(result);
     if (report_.reason == StopReason::interrupted) return;
@@ -210,7 +227,7 @@ class Runner {
     autosave_->write([&](const std::string& name) { learner.save(name); });
   }
 
-  FitResult train(Learner& learner, const PhaseOptions& phase, const std::string& name) const {
+  FitResult train(Learner& learner, const PhaseOptions& phase, const std::string& name) {
     return learner.fit(options_.dry_run ? 1 : phase.epochs,
                        {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(name)});
   }
@@ -230,7 +247,7 @@ class Runner {
     if (options_.out) *options_.out << frozen.str() << '\n';
   }
 
-  [[nodiscard]] std::vector<CallbackPtr> callbacks(const std::string& phase) const {
+  [[nodiscard]] std::vector<CallbackPtr> callbacks(const std::string& phase) {
     std::vector<CallbackPtr> all{
         std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
@@ -239,6 +256,7 @@ class Runner {
       all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
     }
     if (options_.call_sites) all.push_back(std::make_shared<LeakWatch>());
+    if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
     if (options_.out) all.push_back(peak_);
     return all;

@@ -1,0 +1,31 @@
+// What the blocks of an event history were for, so that a timeline can be drawn by category.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "tare/memory/accountable.h"
+#include "tare/memory/event_history.h"
+
+namespace tare::memory {
+
+/// Categories by LiveBlock::sequence.
+using BlockCategories = std::unordered_map<uint64_t, Category>;
+
+/// The live blocks of a device that are in a ledger. To be taken while the log runs: what is freed
+/// is in no ledger.
+[[nodiscard]] BlockCategories categories_now(c10::Device device, const Ledger& ledger);
+
+/// Fills `history.categories`. A block in `known` has the category it has there. The others go by
+/// the phases in which they were allocated and freed: `data` makes a batch; `forward` activations,
+/// or workspace if they are freed in it; `backward` gradients, or workspace likewise; `step` and
+/// the other phases of PhaseKind workspace. Blocks of phase `none` and of phases of your own get
+/// none. So a temporary that is freed after its forward counts as an activation.
+void assign_categories(EventHistory& history, const BlockCategories& known);
+
+/// "activations"; "unknown" for a block without a category.
+[[nodiscard]] const char* category_name(const EventHistory& history, uint64_t block);
+
+}  // namespace tare::memory
