@@ -9,6 +9,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/memory/cgroup.h"
+#include "tare/memory/device.h"
 #include "tare/memory/process.h"
 
 namespace tare::memory {
@@ -30,6 +31,16 @@ TEST(Backend, NamesTheDevicesThatAreThere) {
     EXPECT_NE(std::string(error.what()).find("cuda:99"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("cpu"), std::string::npos);
   }
+}
+
+TEST(DeviceName, IsCheckedToItsLastCharacter) {
+  for (const char* name : {"auto", "cpu", "cuda", "cuda:0", "cuda:127"})
+    EXPECT_NO_THROW(check_device_name(name)) << name;
+  for (const char* name : {"", "CPU", "gpu", "cuda:", "cuda:1x", "cuda:-1", "cuda:128", "cpu:0"})
+    EXPECT_THROW(check_device_name(name), ConfigError) << name;
+  EXPECT_EQ(parse_device("cpu"), c10::Device(c10::kCPU));
+  EXPECT_EQ(parse_device("auto"), devices().size() == 1 ? c10::Device(c10::kCPU) : devices()[1]);
+  EXPECT_THROW((void)parse_device("cuda:127"), DeviceError);
 }
 
 TEST(OpenPeaks, ClosingAScopeThatIsNotOpenChangesNothing) {
@@ -102,6 +113,14 @@ TEST(Cgroup, NeverUsesLessThanNothing) {
   write_file(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "700\n");
   write_file(root, "sys/fs/cgroup/memory/memory.stat", "total_inactive_file 800\n");
   EXPECT_EQ(cgroup_memory(root.path())->used_bytes, 0);
+}
+
+TEST(Cgroup, CountsAllAsUsedWhereNoFileSaysWhatIsCache) {
+  const TempDir root;
+  write_file(root, "proc/self/cgroup", "0::/\n");
+  write_file(root, "sys/fs/cgroup/memory.max", "1000\n");
+  write_file(root, "sys/fs/cgroup/memory.current", "700\n");
+  EXPECT_EQ(cgroup_memory(root.path())->used_bytes, 700);
 }
 
 TEST(Cgroup, BoundsTheMachinesMemory) {

@@ -9,6 +9,7 @@
 #include <ATen/ops/ones.h>
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "tare/base/error.h"
+#include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
 
 namespace {
@@ -27,6 +29,13 @@ void convolution() {
   static_cast<void>(at::conv2d(at::ones({1, 1, 4, 4}), at::ones({1, 1, 3, 3})));
 }
 
+class OwnEngine final : public torch::autograd::Engine {};
+
+torch::autograd::Engine& own_engine() {
+  static tare::Immortal<OwnEngine> engine;
+  return *engine;
+}
+
 const std::map<std::string, void (*)()> kBefore = {
     {"nothing", [] {}},
     {"tensor", [] { static_cast<void>(at::ones({1})); }},
@@ -35,6 +44,7 @@ const std::map<std::string, void (*)()> kBefore = {
     {"backward", &backward},
     {"conv2d", &convolution},
     {"foreign_allocator", [] { c10::SetCPUAllocator(c10::GetDefaultMobileCPUAllocator()); }},
+    {"foreign_engine", [] { torch::autograd::set_default_engine_stub(&own_engine); }},
     {"threads_1", [] { options.threads = 1; }},
     {"negative_threads", [] { options.threads = -1; }},
     {"cuda_on", [] { options.cuda = tare::CudaMode::on; }},

@@ -62,6 +62,14 @@ TEST_F(Room, MayRejectTheDevice) {
   EXPECT_THAT(outcome.text, HasSubstr("[fake_room] the device is too old"));
 }
 
+// Tare's engine must be in place before the first backward on a device.
+TEST_F(Room, RefusesAnotherAutogradEngine) {
+  place(TARE_FAKE_ROOM);
+  const auto outcome = probe("foreign_engine");
+  EXPECT_EQ(outcome.code, 10) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("with an autograd engine that is not LibTorch's own"));
+}
+
 struct Fault {
   const char* name;
   const char* room;
