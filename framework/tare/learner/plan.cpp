@@ -40,15 +40,14 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   const int64_t batch = options.batch > 0 ? options.batch : p.options.batch;
   check(options, batch, train->size());
   const auto target = plan::parse_target(options.device.empty() ? p.device.str() : options.device);
-  FitSubject subject{.options = p.options, .on_host = !target.cuda};
-  subject.options.batch = batch;
-  subject.train = std::make_shared<BatchWork>(train, true);
-  if (p.data.valid) subject.valid = std::make_shared<BatchWork>(p.data.valid, false);
   if (!p.model.spec()) {
     return unknown_plan(target, batch,
                         "the model is not from the registry, so it cannot be built a second time");
   }
-  subject.model = *p.model.spec();
+  FitSubject subject{.model = *p.model.spec(), .options = p.options, .on_host = !target.cuda};
+  subject.options.batch = batch;
+  subject.train = std::make_shared<BatchWork>(train, true);
+  if (p.data.valid) subject.valid = std::make_shared<BatchWork>(p.data.valid, false);
   subject.before = like(p.model, p.optimizer && !p.optimizer->state().empty());
   return plan_fit(subject, target, options.advice);
 }

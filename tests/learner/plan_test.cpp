@@ -1,0 +1,145 @@
+// What Learner::plan says of the next fit against what that fit measures.
+#include "tare/learner/plan.h"
+
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "learner/fixture.h"
+#include "support/outcome.h"
+#include "tare/model/registry.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// Batches are made between the steps, so that nothing depends on the speed of a thread.
+LearnerOptions without_workers(const TempDir& folder) {
+  at::set_num_threads(1);
+  LearnerOptions options = quiet(folder);
+  options.workers = 0;
+  return options;
+}
+
+Model mlp() {
+  return models::make("mlp",
+                      {.classes = kClasses, .sample_shape = {kFeatures}, .hidden = {32, 16}});
+}
+
+int64_t peak_of_a_fit(Learner& learner) {
+  const memory::PeakScope scope(c10::kCPU);
+  learner.fit(1);
+  return scope.peak_above_start_bytes();
+}
+
+void expect_as_planned(Learner& learner, const char* state) {
+  const MemoryPlan plan = learner.plan({.advice = false});
+  ASSERT_TRUE(plan.known()) << plan.reason;
+  EXPECT_EQ(plan.categories.total(), plan.peak_bytes) << state;
+  EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << state << ": " << plan.str();
+}
+
+TEST(LearnerPlan, IsWhatTheNextFitAllocatesToTheByte) {
+  const TempDir folder;
+  Learner learner(mlp(), split_points(), without_workers(folder));
+  expect_as_planned(learner, "new");
+  expect_as_planned(learner, "with optimizer state");
+  learner.freeze_to(-1);
+  expect_as_planned(learner, "frozen below the head");
+  learner.purge();
+  expect_as_planned(learner, "purged");
+}
+
+TEST(LearnerPlan, CountsWhatIsThereBefore) {
+  const TempDir folder;
+  Learner learner(mlp(), split_points(), without_workers(folder));
+  const MemoryPlan fresh = learner.plan({.advice = false});
+  learner.fit(1);
+  const MemoryPlan again = learner.plan({.advice = false});
+  const int64_t state = learner.ledger().bytes(c10::kCPU)[Category::optimizer];
+  EXPECT_GT(state, 0);
+  EXPECT_EQ(again.start_bytes, fresh.start_bytes + state);
+  EXPECT_EQ(again.peak_bytes, fresh.peak_bytes - state);
+}
+
+TEST(LearnerPlan, ChangesNothing) {
+  const TempDir folder;
+  Learner learner(mlp(), split_points(), without_workers(folder));
+  torch::manual_seed(5);
+  const auto expected = torch::rand({4});
+  const auto weights = flat(learner.model());
+  const int64_t before = tracked();
+  torch::manual_seed(5);
+  EXPECT_TRUE(learner.plan().known());
+  EXPECT_EQ(tracked(), before);
+  EXPECT_TRUE(torch::equal(torch::rand({4}), expected)) << "the generator went on";
+  EXPECT_TRUE(torch::equal(flat(learner.model()), weights));
+}
+
+TEST(LearnerPlan, SaysWhetherItFitsAnotherDevice) {
+  const TempDir folder;
+  Learner learner(mlp(), split_points(), without_workers(folder));
+  const MemoryPlan small = learner.plan({.device = "host:1KiB"});
+  EXPECT_FALSE(small.fits);
+  EXPECT_EQ(small.largest_batch, 0);
+  EXPECT_THAT(small.str(), StartsWith("peak "));
+  EXPECT_THAT(small.str(), HasSubstr("; does not fit host:1KiB, which has 1 KiB"));
+  const MemoryPlan card = learner.plan({.device = "cuda:24GiB", .batch = 30});
+  EXPECT_TRUE(card.fits);
+  EXPECT_EQ(card.batch, 30);
+  EXPECT_EQ(card.largest_batch, 90) << "the training split";
+  EXPECT_THAT(card.str(), HasSubstr("; fits cuda:24GiB, which has "));
+}
+
+TEST(LearnerPlan, AdvisesOptimizersWithLessStateAsTheyPlan) {
+  const TempDir folder;
+  const auto plan_with = [&](const OptimizerOptions& optimizer) {
+    LearnerOptions options = without_workers(folder);
+    options.optimizer = optimizer;
+    return Learner(mlp(), split_points(), options).plan();
+  };
+  const MemoryPlan adamw = plan_with({.kind = "adamw"});
+  const MemoryPlan sgd = plan_with({.kind = "sgd", .momentum = 0});
+  const auto by_sgd = std::ranges::find(adamw.savings, "optimizer.kind=sgd optimizer.momentum=0",
+                                        &PlanSaving::change);
+  ASSERT_NE(by_sgd, adamw.savings.end());
+  EXPECT_EQ(by_sgd->peak_bytes, sgd.peak_bytes);
+  for (const auto& saving : sgd.savings) EXPECT_THAT(saving.change, Not(HasSubstr("optimizer")));
+}
+
+TEST(LearnerPlan, SaysWhyItCannotTell) {
+  const TempDir folder;
+  Learner own(make_net(), split_points(), without_workers(folder));
+  EXPECT_EQ(own.plan().method, "none");
+  EXPECT_THAT(own.plan().str(), StartsWith("cannot tell: the model is not from the registry"));
+
+  LearnerOptions options = without_workers(folder);
+  options.loss = LossFunction([](const at::Tensor& output, const at::Tensor& target) {
+    const auto loss = torch::cross_entropy_loss(output, target);
+    return loss.item<double>() > 2 ? loss / 2 : loss;  // needs a value
+  });
+  Learner by_value(mlp(), split_points(), options);
+  const MemoryPlan plan = by_value.plan();
+  EXPECT_FALSE(plan.known());
+  EXPECT_EQ(plan.peak_bytes, 0);
+  EXPECT_FALSE(plan.reason.empty());
+}
+
+TEST(LearnerPlan, RefusesWhatCannotBeFitted) {
+  const TempDir folder;
+  Learner learner(mlp(), split_points(), without_workers(folder));
+  const auto refusal = [&](const PlanOptions& options) {
+    return outcome_of([&] { (void)learner.plan(options); });
+  };
+  EXPECT_THAT(refusal({.batch = -1}), StartsWith("ConfigError: [learner.plan] batch must be >= 1"));
+  EXPECT_THAT(refusal({.batch = 91}),
+              HasSubstr("batch 91 is larger than the training split of 90"));
+  EXPECT_THAT(refusal({.device = "gpu"}), StartsWith("ConfigError: "));
+  learner.set_data({}, 16);
+  EXPECT_THAT(refusal({}), HasSubstr("without data in its train split"));
+}
+
+}  // namespace
+}  // namespace tare::testing
