@@ -6,6 +6,7 @@
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
+#include "tare/callback/leak_watch.h"
 #include "tare/callback/memory_log.h"
 #include "tare/callback/memory_peak.h"
 #include "tare/callback/monitor.h"

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
+#include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
@@ -73,6 +75,29 @@ TEST(OutOfMemoryReport, SaysWhatHeldTheMemory) {
   EXPECT_THAT(text, HasSubstr("2 KiB in 1 block: parameters, weight\n"));
   EXPECT_THAT(text, HasSubstr("batch 7 instead of 10 would have fitted up to here, by a linear "
                               "estimate\n"));
+}
+
+TEST(OutOfMemoryReport, NamesTheLinesOfHolders) {
+  const CallSites sites;
+  const Budget budget(9000);
+  const OutOfMemoryWatch watch({.batch = 10});
+  const Phase forward(PhaseKind::forward);
+  const Step step;
+  const auto activation = at::empty({6000}, at::kByte);
+  const int line = __LINE__ - 1;
+  const auto report = report_of(6001);
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->str(), HasSubstr("oom_report_test.cpp:" + std::to_string(line)));
+}
+
+TEST(OutOfMemoryReport, MayBeWatchedForInAnyOrder) {
+  const Budget budget(50);
+  auto first = std::make_unique<OutOfMemoryWatch>(Workload{.batch = 3});
+  const auto second = std::make_unique<OutOfMemoryWatch>(Workload{.batch = 5});
+  first.reset();
+  const auto report = report_of(1000);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->workload.batch, 5);
 }
 
 TEST(OutOfMemoryReport, EndsTheErrorsMessageWithItsAdvice) {

@@ -112,8 +112,10 @@ OutOfMemoryWatch::OutOfMemoryWatch(Workload workload) : workload_(std::move(work
 
 OutOfMemoryWatch::~OutOfMemoryWatch() {
   const std::lock_guard lock(watches().mutex);
-  watches().innermost = outer_;
-  watching = outer_ != nullptr;
+  auto** link = &watches().innermost;
+  while (*link && *link != this) link = &(*link)->outer_;
+  if (*link) *link = outer_;
+  watching = watches().innermost != nullptr;
 }
 
 std::shared_ptr<const OutOfMemoryReport> last_out_of_memory() {
