@@ -1,6 +1,7 @@
 // What the Learner adds to a step, counted in instructions: an MLP 64-128-10, batch 32, SGD with
 // momentum on the fused kernel, against a hand-written loop with the same kernel and loader. Counts
-// repeat to 1e-8, on busy machines too.
+// repeat to 1e-8, on busy machines too. Then what the event log and call stacks add to a step of
+// three models.
 //
 // Run under callgrind (tests/bench/overhead_test.cpp does, and holds the ratios); each mode's
 // counts are dumped under its name. Every mode runs kWarm + kFew and kWarm + kMany steps; the
@@ -16,6 +17,7 @@ using namespace tare;
 using bench::kBatch;
 
 constexpr int64_t kFew = 20, kMany = 120;
+constexpr int64_t kFewOfModel = 2, kManyOfModel = 6;
 
 DatasetPtr data(int64_t steps) {
   torch::manual_seed(2);
@@ -41,8 +43,7 @@ class Empty final : public Callback {
 };
 
 template <class Run>
-void count(const char* name, Run run) {
-  const auto few = data(kFew), many = data(kMany);
+void count(const std::string& name, const DatasetPtr& few, const DatasetPtr& many, Run run) {
   run(few);  // warm
   const auto measure = [&](const DatasetPtr& set, const std::string& label) {
     CALLGRIND_START_INSTRUMENTATION;
@@ -51,8 +52,53 @@ void count(const char* name, Run run) {
     CALLGRIND_DUMP_STATS_AT(label.c_str());
     CALLGRIND_STOP_INSTRUMENTATION;
   };
-  measure(few, std::string(name) + "-few");
-  measure(many, std::string(name) + "-many");
+  measure(few, name + "-few");
+  measure(many, name + "-many");
+}
+
+template <class Run>
+void count(const std::string& name, Run run) {
+  count(name, data(kFew), data(kMany), run);
+}
+
+/// A small model that allocates as its large ones do.
+struct Subject {
+  std::string model;
+  ModelOptions options;
+  int64_t batch = 0;
+
+  [[nodiscard]] DatasetPtr data(int64_t steps) const {
+    torch::manual_seed(2);
+    std::vector<int64_t> shape{steps * batch};
+    shape.insert(shape.end(), options.sample_shape.begin(), options.sample_shape.end());
+    const auto classes = options.classes;
+    if (model == "gpt")
+      return tensor_dataset(torch::randint(classes, shape), torch::randint(classes, shape));
+    return tensor_dataset(torch::rand(shape), torch::randint(classes, {steps * batch}));
+  }
+  void fit(const DatasetPtr& set) const {
+    torch::manual_seed(1);
+    LearnerOptions o = bench::same_training();
+    o.batch = batch;
+    Learner learner(models::make(model, options), {.train = set}, std::move(o));
+    learner.fit(1, {.lr = 0.01, .schedule = {.kind = "constant"}});
+  }
+};
+
+void count_recording(const Subject& subject) {
+  const auto few = subject.data(kFewOfModel), many = subject.data(kManyOfModel);
+  const auto count_mode = [&](const char* mode, auto fit) {
+    count(subject.model + '-' + mode, few, many, fit);
+  };
+  count_mode("bare", [&](const DatasetPtr& set) { subject.fit(set); });
+  count_mode("log", [&](const DatasetPtr& set) {
+    const memory::EventLog log;
+    subject.fit(set);
+  });
+  count_mode("stacks", [&](const DatasetPtr& set) {
+    const memory::CallSites stacks;
+    subject.fit(set);
+  });
 }
 
 }  // namespace
@@ -69,9 +115,10 @@ int main() {
     for (int i = 0; i < 10; ++i) ten.push_back(std::make_shared<Empty>());
     by_learner(set, ten, "constant");
   });
-  count("log", [](const DatasetPtr& set) {
-    const memory::EventLog log;
-    by_learner(set, {}, "constant");
-  });
   count("again", by_hand);  // the same as the first: the control
+  const std::vector<Subject> subjects{
+      {"mlp", {.sample_shape = {64}, .hidden = {128}}, 32},
+      {"resnet9", {.sample_shape = {1, 8, 8}, .width = 4}, 16},
+      {"gpt", {.classes = 64, .sample_shape = {16}, .width = 32, .layers = 2, .heads = 4}, 8}};
+  for (const auto& subject : subjects) count_recording(subject);
 }

@@ -11,9 +11,11 @@ namespace tare::testing {
 namespace {
 
 constexpr double kSteps = 100;        // many - few, see overhead.cpp
+constexpr double kStepsOfModel = 4;  // the same for each model
 constexpr double kBare = 1.01;        // Learner without callbacks over the hand-written loop
 constexpr double kFull = 1.05;        // with recorder and one-cycle schedule
 constexpr double kLog = 1.02;         // with every allocation and free recorded, over without
+constexpr double kStacks = 1.10;      // with the call stack of every allocation, over without
 constexpr double kPerEvent = 100;     // instructions of an empty callback's event
 constexpr double kEventsPerStep = 6;  // before_batch to after_batch
 constexpr double kCallbacks = 10;
@@ -46,9 +48,9 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
                    "--instr-atstart=no", "--callgrind-out-file=" + out, program_path("overhead")});
   ASSERT_EQ(result.status, 0) << result.err;
   auto counts = read_counts(folder.path());
-  const auto per_step = [&](const std::string& mode) {
+  const auto per_step = [&](const std::string& mode, double steps = kSteps) {
     EXPECT_TRUE(counts.contains(mode + "-few") && counts.contains(mode + "-many")) << mode;
-    return (counts[mode + "-many"] - counts[mode + "-few"]) / kSteps;
+    return (counts[mode + "-many"] - counts[mode + "-few"]) / steps;
   };
   const double hand = per_step("hand"), bare = per_step("bare"), full = per_step("full");
   const double event = (per_step("empty") - bare) / (kCallbacks * kEventsPerStep);
@@ -63,10 +65,17 @@ TEST(Overhead, OfAStepIsWithinItsBounds) {
   EXPECT_LE(bare / hand, kBare);
   EXPECT_LE(full / hand, kFull);
   EXPECT_LE(event, kPerEvent);
-  const double log = per_step("log");
-  std::printf("with an event log %.0f (%.4f)\n", log, log / bare);
-  EXPECT_GT(log, bare) << "events were recorded";
-  EXPECT_LE(log / bare, kLog);
+  for (const std::string model : {"mlp", "resnet9", "gpt"}) {
+    const double plain = per_step(model + "-bare", kStepsOfModel),
+                 log = per_step(model + "-log", kStepsOfModel),
+                 stacks = per_step(model + "-stacks", kStepsOfModel);
+    std::printf("%s: %.0f, with an event log %.4f, with call stacks %.4f\n", model.c_str(), plain,
+                log / plain, stacks / plain);
+    EXPECT_GT(log, plain) << model << ": events were recorded";
+    EXPECT_LE(log / plain, kLog) << model;
+    EXPECT_GT(stacks, log) << model << ": stacks were gathered";
+    EXPECT_LE(stacks / plain, kStacks) << model;
+  }
 }
 
 }  // namespace
