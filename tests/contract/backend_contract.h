@@ -20,6 +20,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/event_log.h"
 #include "tare/memory/oom.h"
+#include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
 
 namespace tare::memory {
@@ -135,6 +136,24 @@ TYPED_TEST_P(BackendContract, RefusesAboveTheBudget) {
   EXPECT_NO_THROW(this->touch(200));
 }
 
+TYPED_TEST_P(BackendContract, ReportsARefusalBeforeItUnwinds) {
+  const auto held = this->take(8);
+  const int64_t budget = this->start_.reserved_bytes + 64_MiB;
+  this->backend_->set_budget(budget);
+  const OutOfMemoryWatch watch({.batch = 4});
+  const Phase phase(PhaseKind::forward);
+  EXPECT_THROW(this->touch(200), c10::OutOfMemoryError);
+  const auto report = last_out_of_memory();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->device, this->backend_->device());
+  EXPECT_EQ(report->asked_bytes, 200_MiB);
+  EXPECT_EQ(report->budget_bytes, budget);
+  EXPECT_EQ(report->phase, "forward");
+  EXPECT_EQ(report->snapshot.allocated_bytes - this->start_.allocated_bytes, 8_MiB);
+  ASSERT_TRUE(report->fitting_batch);
+  EXPECT_EQ(*report->fitting_batch, 1) << "about 56 of 200 MiB are left for four samples";
+}
+
 TYPED_TEST_P(BackendContract, RejectsANegativeBudget) {
   EXPECT_THROW(this->backend_->set_budget(-1), ConfigError);
 }
@@ -196,7 +215,8 @@ TYPED_TEST_P(BackendContract, RecordsAllocationsAndFrees) {
 REGISTER_TYPED_TEST_SUITE_P(BackendContract, SaysWhatItIs, CountsAllocationsAndBlocks,
                             KnowsTheMemoryOfTheMachine, GivesUtilisationAsAShareOrNot,
                             MeasuresNestedPeaks, MeasuresOverlappingPeaks, RefusesAboveTheBudget,
-                            RejectsANegativeBudget, ReclaimsCachesAndLeavesLiveTensors,
-                            ListsLiveBlocksByBirth, RecordsAllocationsAndFrees);
+                            ReportsARefusalBeforeItUnwinds, RejectsANegativeBudget,
+                            ReclaimsCachesAndLeavesLiveTensors, ListsLiveBlocksByBirth,
+                            RecordsAllocationsAndFrees);
 
 }  // namespace tare::memory

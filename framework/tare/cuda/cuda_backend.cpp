@@ -30,12 +30,10 @@ void start(Shared& shared) {
     allocator::attachAllocatorTraceTracker(
         [&shared](const allocator::TraceEntry& entry) { shared.book.note(entry); });
     // Called when even a retry failed, after the allocator's lock is released.
-    allocator::attachOutOfMemoryObserver(
-        [&shared](int64_t index, size_t asked, size_t limit, size_t) {
-          shared.services.report_out_of_memory({c10::kCUDA, static_cast<c10::DeviceIndex>(index)},
-                                               static_cast<int64_t>(asked),
-                                               static_cast<int64_t>(limit));
-        });
+    allocator::attachOutOfMemoryObserver([&shared](int64_t index, size_t asked, size_t, size_t) {
+      shared.services.report_out_of_memory({c10::kCUDA, static_cast<c10::DeviceIndex>(index)},
+                                           static_cast<int64_t>(asked));
+    });
   });
 }
 

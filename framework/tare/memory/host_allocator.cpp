@@ -118,7 +118,7 @@ constinit Book book;
   const int64_t budget = book.budget;
   lock.unlock();
   const auto limit = budget == kNoBudget ? std::nullopt : std::optional(budget);
-  const auto report = report_out_of_memory(c10::kCPU, bytes, limit);
+  const auto report = report_out_of_memory(c10::kCPU, bytes);
   if (report && advice.empty()) advice = report->advice();
   throw OutOfMemory(c10::kCPU, bytes, live, limit, std::move(advice));
 }

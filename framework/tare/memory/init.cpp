@@ -58,9 +58,8 @@ class Services final : public memory::HostServices {
   uint32_t current_phase() const noexcept override { return memory::current_phase(); }
   uint32_t current_step() const noexcept override { return memory::current_step(); }
   uint32_t capture_stack() const noexcept override { return memory::capture_stack(); }
-  void report_out_of_memory(c10::Device device, int64_t asked_bytes,
-                            int64_t limit_bytes) noexcept override {
-    static_cast<void>(memory::report_out_of_memory(device, asked_bytes, limit_bytes));
+  void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept override {
+    static_cast<void>(memory::report_out_of_memory(device, asked_bytes));
   }
   void warn(std::string_view text) override { log::warning(text); }
   void reject(std::string_view where, std::string_view problem) override {

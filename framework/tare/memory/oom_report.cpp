@@ -75,8 +75,7 @@ std::optional<int64_t> fitting_batch(const OutOfMemoryReport& report) {
   return std::min(batch - 1, static_cast<int64_t>(share * static_cast<double>(batch)));
 }
 
-std::shared_ptr<const OutOfMemoryReport> make_report(c10::Device device, int64_t asked,
-                                                     std::optional<int64_t> budget) {
+std::shared_ptr<const OutOfMemoryReport> make_report(c10::Device device, int64_t asked) {
   auto report = std::make_shared<OutOfMemoryReport>();
   std::thread::id training;
   {
@@ -88,7 +87,7 @@ std::shared_ptr<const OutOfMemoryReport> make_report(c10::Device device, int64_t
   const uint32_t phase = current_phase();
   report->device = device;
   report->asked_bytes = asked;
-  report->budget_bytes = budget;
+  report->budget_bytes = backend(device).budget();
   report->phase = phase_name(phase);
   report->snapshot =
       may_read_ledgers(device, training) ? take_snapshot(device) : take_snapshot(device, Ledger());
@@ -123,13 +122,13 @@ std::shared_ptr<const OutOfMemoryReport> last_out_of_memory() {
   return watches().newest;
 }
 
-std::shared_ptr<const OutOfMemoryReport> report_out_of_memory(
-    c10::Device device, int64_t asked_bytes, std::optional<int64_t> budget_bytes) noexcept {
+std::shared_ptr<const OutOfMemoryReport> report_out_of_memory(c10::Device device,
+                                                              int64_t asked_bytes) noexcept {
   if (!watching.load(std::memory_order_relaxed) || reporting) return nullptr;
   reporting = true;
   std::shared_ptr<const OutOfMemoryReport> report;
   try {
-    report = make_report(device, asked_bytes, budget_bytes);
+    report = make_report(device, asked_bytes);
   } catch (...) {  // the refusal itself must reach the caller, whatever a ledger throws
     report = nullptr;
   }

@@ -62,7 +62,7 @@ class OutOfMemoryWatch {
 
 /// For allocators: called when they refuse, before they throw and without a lock held. Returns the
 /// report; nullptr outside a watch, or if there is no memory for it.
-std::shared_ptr<const OutOfMemoryReport> report_out_of_memory(
-    c10::Device device, int64_t asked_bytes, std::optional<int64_t> budget_bytes) noexcept;
+std::shared_ptr<const OutOfMemoryReport> report_out_of_memory(c10::Device device,
+                                                              int64_t asked_bytes) noexcept;
 
 }  // namespace tare::memory

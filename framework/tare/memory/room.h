@@ -24,15 +24,14 @@ class HostServices {
   /// current_phase().
   [[nodiscard]] virtual uint32_t capture_stack() const noexcept = 0;
   /// An allocation is about to be refused; makes the report of oom_report.h. No lock may be held.
-  virtual void report_out_of_memory(c10::Device device, int64_t asked_bytes,
-                                    int64_t limit_bytes) noexcept = 0;
+  virtual void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept = 0;
   virtual void warn(std::string_view text) = 0;
   /// Throws ConfigError("[where] problem").
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
 };
 
 /// Raised with every change of HostServices or DeviceBackend; a room of another version is refused.
-inline constexpr int kRoomVersion = 5;
+inline constexpr int kRoomVersion = 6;
 
 /// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
 /// nothing if `version` differs from its own.
