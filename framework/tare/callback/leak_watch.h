@@ -43,6 +43,7 @@ class LeakWatch final : public Callback {
  private:
   struct Origin {
     uint32_t phase = 0, stack = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): the linter means the 0 of the generated comparison.
     friend auto operator<=>(const Origin&, const Origin&) = default;
   };
   /// Bytes after the last epochs, the newest last.

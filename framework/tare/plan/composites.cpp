@@ -116,8 +116,8 @@ void forbid(torch::Library& library, const std::string& name) {
 }  // namespace
 
 void register_composites() {
-  static Immortal<torch::Library> library(torch::Library::IMPL, "aten",
-                                          c10::DispatchKey::AutogradMeta, __FILE__, __LINE__);
+  static Immortal<torch::Library> library(
+      torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta, __FILE__, uint32_t{__LINE__});
   library->impl("scaled_dot_product_attention", &attention);
   library->impl("max_pool1d", &max_pool1d);
   library->impl("group_norm", &group_norm);

@@ -44,11 +44,10 @@ class Kernels {
   }
 
  private:
-  void insert(const char* name, c10::KernelFunction kernel) {
+  void insert(const char* name, const c10::KernelFunction& kernel) {
     const auto parsed = c10::OperatorNameView::parse(name);
     map_.insert_or_assign(
-        c10::OperatorName(std::string(parsed.name), std::string(parsed.overload_name)),
-        std::move(kernel));
+        c10::OperatorName(std::string(parsed.name), std::string(parsed.overload_name)), kernel);
   }
 
   std::unordered_map<c10::OperatorName, c10::KernelFunction> map_;

@@ -35,6 +35,7 @@ class Contiguous : public c10::OperatorKernel {
     op.redispatchBoxed(keys, stack);
     if (result_) needed.push_back(stack->back().toTensor());
     std::vector<c10::DataPtr> copies;
+    copies.reserve(needed.size());
     for (const Tensor& tensor : needed) copies.push_back(hold_contiguous(tensor, format));
     while (!copies.empty()) copies.pop_back();
   }

@@ -23,7 +23,8 @@ Tensor& where_out(const Tensor&, const Tensor&, const Tensor&, Tensor& out) { re
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   auto sizes = self.sizes().vec();
-  if (!sizes.empty()) sizes.at(at::maybe_wrap_dim(dim, self.dim())) = index.numel();
+  if (!sizes.empty())
+    sizes.at(static_cast<size_t>(at::maybe_wrap_dim(dim, self.dim()))) = index.numel();
   Tensor result = fresh(sizes, self);
   hold_contiguous(index).clear();
   return result;

@@ -125,8 +125,8 @@ Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef 
   const auto grad_copy = hold_contiguous(grad);
   // Each thread sums both gradients of its rows.
   if (mask[1] || mask[2])
-    hold(
-        bytes_of(2 * at::get_num_threads() * rows_of(input, normalized).width, input.scalar_type()))
+    hold(bytes_of(int64_t{2} * at::get_num_threads() * rows_of(input, normalized).width,
+                  input.scalar_type()))
         .clear();
   return result;
 }

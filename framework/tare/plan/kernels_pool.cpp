@@ -25,13 +25,13 @@ std::vector<int64_t> with_last(const Tensor& self, IntArrayRef last) {
 
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output) {
   const auto format = self.suggest_memory_format();
-  const Tensor result = at::empty(with_last(self, output), self.options(), format);
+  Tensor result = at::empty(with_last(self, output), self.options(), format);
   hold_contiguous(self, format).clear();
   return result;
 }
 
 Tensor adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& self) {
-  const Tensor result = at::empty_like(self, self.suggest_memory_format());
+  Tensor result = at::empty_like(self, self.suggest_memory_format());
   const auto format = grad.suggest_memory_format();
   const auto first = hold_contiguous(grad, format), second = hold_contiguous(result, format);
   return result;
@@ -42,7 +42,7 @@ Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output) {
 }
 
 Tensor adaptive_avg_pool3d_backward(const Tensor& grad, const Tensor& self) {
-  const Tensor result = at::empty_like(self, MemoryFormat::Contiguous);
+  Tensor result = at::empty_like(self, MemoryFormat::Contiguous);
   hold_contiguous(grad).clear();
   return result;
 }
@@ -69,7 +69,7 @@ std::tuple<Tensor, Tensor> max_pool3d(const Tensor& self, IntArrayRef kernel, In
 
 Tensor max_pool3d_backward(const Tensor& grad, const Tensor& self, IntArrayRef, IntArrayRef,
                            IntArrayRef, IntArrayRef, bool, const Tensor&) {
-  const Tensor result = at::empty_like(self, MemoryFormat::Contiguous);
+  Tensor result = at::empty_like(self, MemoryFormat::Contiguous);
   hold_contiguous(grad).clear();
   return result;
 }
@@ -82,7 +82,7 @@ Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
 }
 
 Tensor pad2d_backward(const Tensor& grad, const Tensor& self, IntArrayRef) {
-  const Tensor result = at::empty_like(self, self.suggest_memory_format());
+  Tensor result = at::empty_like(self, self.suggest_memory_format());
   hold_contiguous(grad, self.suggest_memory_format()).clear();
   return result;
 }

@@ -83,7 +83,7 @@ std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, b
 Tensor variance(const Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>&,
                 bool keep) {
   const auto sizes = reduced(self, dims, keep);
-  const Tensor result = fresh(sizes, self);
+  Tensor result = fresh(sizes, self);
   if (sizes.empty() && self.is_contiguous()) const Tensor mean = self.mean();
   return result;
 }
