@@ -7,6 +7,7 @@
 
 #include "learner/fixture.h"
 #include "support/outcome.h"
+#include "tare/learner/fit_probe.h"
 #include "tare/model/registry.h"
 
 namespace tare::testing {
@@ -117,14 +118,94 @@ TEST(LearnerPlan, SaysWhyItCannotTell) {
 
   LearnerOptions options = without_workers(folder);
   options.loss = LossFunction([](const at::Tensor& output, const at::Tensor& target) {
-    const auto loss = torch::cross_entropy_loss(output, target);
-    return loss.item<double>() > 2 ? loss / 2 : loss;  // needs a value
+    return torch::cross_entropy_loss(output.mm(output.t()).mm(output), target);
+  });
+  Learner squared(mlp(), split_points(), options);
+  const MemoryPlan known = squared.plan();
+  EXPECT_EQ(known.method, "meta") << known.reason;
+
+  options.loss = LossFunction([](const at::Tensor& output, const at::Tensor& target) {
+    const auto loss = torch::cross_entropy_loss(output.mm(output.t()).mm(output), target);
+    return loss.item<double>() > 1e9 ? loss / 2 : loss;
   });
   Learner by_value(mlp(), split_points(), options);
   const MemoryPlan plan = by_value.plan();
   EXPECT_FALSE(plan.known());
   EXPECT_EQ(plan.peak_bytes, 0);
-  EXPECT_FALSE(plan.reason.empty());
+  EXPECT_THAT(plan.reason, HasSubstr("not affine in the number of samples"));
+  const MemoryPlan card = by_value.plan({.device = "cuda:24GiB"});
+  EXPECT_THAT(card.reason, HasSubstr("reads the value of a tensor"));
+}
+
+/// A model that is not in the registry and has a layer that the plan has no shape-only kernel for.
+struct SeriesImpl : torch::nn::Module {
+  SeriesImpl() {
+    gru = register_module("gru", torch::nn::GRU(1, 12));
+    head = register_module("head", torch::nn::Linear(12, kClasses));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const auto steps = std::get<0>(gru(x.t().unsqueeze(2)));  // [features, batch, 12]
+    return head(steps.select(0, -1));
+  }
+  torch::nn::GRU gru{nullptr};
+  torch::nn::Linear head{nullptr};
+};
+TORCH_MODULE(Series);
+
+TEST(LearnerPlan, ProbesWhatMetaTensorsCannotTell) {
+  const TempDir folder;
+  LearnerOptions options = without_workers(folder);
+  options.batch = 16;  // 90 samples: the last batch has 10
+  Learner learner(Model(Series()), split_points(), options);
+  const auto again = [] { return Model(Series()); };
+  torch::manual_seed(5);
+  const auto expected = torch::rand({4});
+  torch::manual_seed(5);
+  const MemoryPlan plan = learner.plan({.model = again});
+  EXPECT_TRUE(torch::equal(torch::rand({4}), expected)) << "the generator went on";
+  EXPECT_EQ(plan.method, "probe");
+  EXPECT_THAT(plan.reason, HasSubstr("a recurrent layer"));
+  EXPECT_EQ(plan.largest_batch, 90);
+  EXPECT_EQ(plan.categories.total(), plan.peak_bytes);
+  EXPECT_GT(plan.categories[Category::optimizer], 0);
+  EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << plan.str();
+
+  const std::string half = "host:" + std::to_string(plan.start_bytes + plan.peak_bytes * 3 / 4);
+  const MemoryPlan less = learner.plan({.device = half, .model = again});
+  EXPECT_FALSE(less.fits);
+  EXPECT_GT(less.largest_batch, 0);
+  EXPECT_LT(less.largest_batch, 16);
+  EXPECT_LE(less.largest_micro_batch, less.largest_batch);
+}
+
+TEST(LearnerPlan, OfAModelOfOnesOwnIsTracedIfItsOperatorsAreKnown) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), without_workers(folder));
+  const MemoryPlan plan = learner.plan({.model = [] { return make_net(); }});
+  EXPECT_EQ(plan.method, "meta") << plan.reason;
+  EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << plan.str();
+}
+
+TEST(FitProbe, SaysTheSameAsMetaTensorsWhereTheseKnow) {
+  at::set_num_threads(1);
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    FitSubject subject{.model = [] { return mlp(); }};
+    subject.options.optimizer.kind = optimizer;
+    const Splits data = split_points();
+    subject.train = std::make_shared<BatchWork>(data.train, true);
+    subject.valid = std::make_shared<BatchWork>(data.valid, false);
+    subject.options.workers = 0;
+    FitProbe probe(subject);
+    for (const int64_t batch : {7, 16, 45, 90}) {
+      const FitTrace probed = probe.of(batch), meta = trace_fit(subject, batch, batch);
+      const auto target = plan::parse_target("host:1GiB");
+      const auto by_probe = plan::estimate(probed.trace, probed.counted, target);
+      const auto by_meta = plan::estimate(meta.trace, meta.counted, target);
+      EXPECT_EQ(by_probe.start_bytes, by_meta.start_bytes) << optimizer << batch;
+      EXPECT_EQ(by_probe.peak_bytes, by_meta.peak_bytes) << optimizer << batch;
+      EXPECT_EQ(by_probe.categories.bytes, by_meta.categories.bytes) << optimizer << batch;
+    }
+  }
 }
 
 TEST(LearnerPlan, RefusesWhatCannotBeFitted) {

@@ -1,5 +1,6 @@
 // The trace of a training step is that of the same step done for real on the host: the same blocks
 // are born and freed in the same order, and every peak is equal to the byte.
+#include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -146,6 +147,7 @@ void expect_equal(const Run& run) {
   measured.on = true;
   const Sequence host = host_sequence([&] { train(run, measured); });
   ASSERT_EQ(difference(host, trace), "");
+  ASSERT_THAT(unproven(trace), ::testing::IsEmpty());
   const HostPeak planned = host_peak(trace);
   for (const PhaseKind kind : kPhases) {
     const auto id = static_cast<uint32_t>(kind);

@@ -1,4 +1,5 @@
 // Losses, metrics and single operators allocate on the host as planned.
+#include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include "plan/support.h"
@@ -13,6 +14,7 @@ void expect_equal(const std::function<void()>& work) {
   const Trace trace = plan::trace(work);
   ASSERT_FALSE(trace.events.empty());
   EXPECT_EQ(difference(host_sequence(work), trace), "");
+  EXPECT_THAT(unproven(trace), ::testing::IsEmpty());
 }
 
 at::Tensor target_for(const std::string& loss, int64_t batch, int64_t classes) {

@@ -4,24 +4,20 @@
 
 #include "tare/learner/parts.h"
 #include "tare/memory/phase.h"
-#include "tare/model/registry.h"
+#include "tare/plan/host_trace.h"
 
 namespace tare {
 namespace {
 
 using plan::HostWork;
 
-/// A data set of meta tensors: what get() allocates is what the real one does on the host, and what
-/// its loader has made ahead is alive meanwhile. For one epoch in order.
-class MetaData final : public Dataset {
+/// A data set with batches of a given shape: real ones, or of meta tensors whose get() allocates
+/// what the real one does on the host. What its loader has made ahead is alive meanwhile. For one
+/// epoch in order.
+class StandIn final : public Dataset {
  public:
-  struct Shape {
-    int64_t batch = 0, size = 0;  ///< samples
-    int64_t ahead = 0;            ///< batches made ahead
-    bool counted = true;          ///< false: only the tensors count, as for a device that gets them
-  };
-  MetaData(std::shared_ptr<const BatchWork> work, Shape shape)
-      : work_(std::move(work)), shape_(shape) {}
+  StandIn(std::shared_ptr<const BatchWork> work, SplitShape shape, bool real)
+      : work_(std::move(work)), shape_(shape), real_(real) {}
 
   [[nodiscard]] int64_t size() const override { return shape_.size; }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override {
@@ -40,11 +36,13 @@ class MetaData final : public Dataset {
   void make() const {
     if (made_ == shape_.size) return;
     const int64_t samples = std::min(shape_.batch, shape_.size - made_);
-    const HostWork work = work_->of(samples);
+    ahead_.push_back(real_ ? work_->read(samples) : stand_in(work_->of(samples)));
+    made_ += samples;
+  }
+  [[nodiscard]] Batch stand_in(const HostWork& work) const {
     std::vector<c10::DataPtr> held;
     const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
-    ahead_.push_back({tensors[0], tensors[1]});
-    made_ += samples;
+    return {tensors[0], tensors[1]};
   }
   static HostWork results_only(const HostWork& work) {
     HostWork results{.steps = {}, .results = work.results};
@@ -57,7 +55,8 @@ class MetaData final : public Dataset {
   }
 
   std::shared_ptr<const BatchWork> work_;
-  Shape shape_;
+  SplitShape shape_;
+  bool real_;
   mutable std::deque<Batch> ahead_;  // the loader of a plan has one thread
   mutable int64_t made_ = 0;
 };
@@ -105,8 +104,8 @@ Task in_micro_batches(const LearnerOptions& options, int64_t micro_batch) {
 }
 
 /// As many whole batches as fill the loader twice, and the epoch's last one.
-MetaData::Shape shape_of(const FitSubject& subject, const BatchWork& work, int64_t batch,
-                         bool training) {
+SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t batch,
+                       bool training) {
   const LearnerOptions& options = subject.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
@@ -118,76 +117,113 @@ MetaData::Shape shape_of(const FitSubject& subject, const BatchWork& work, int64
   return {.batch = size, .size = whole * size + rest, .ahead = ahead, .counted = subject.on_host};
 }
 
+LearnerOptions options_for(const FitSubject& subject, const FitShape& shape,
+                           std::shared_ptr<Callback> callback) {
+  LearnerOptions options = subject.options;
+  options.batch = shape.train.batch;
+  options.workers = 0;  // other threads are not in the scope
+  options.callbacks = {std::move(callback)};
+  options.progress = false;
+  return options;
+}
+
+Splits stand_ins(const FitSubject& subject, const FitShape& shape, bool real) {
+  Splits data;
+  data.train = std::make_shared<StandIn>(subject.train, shape.train, real);
+  if (shape.valid) data.valid = std::make_shared<StandIn>(subject.valid, *shape.valid, real);
+  return data;
+}
+
 }  // namespace
 
 BatchWork::BatchWork(DatasetPtr data, bool training) : data_(std::move(data)), training_(training) {
-  (void)read(2);  // what the first one sets up must not count
-  two_ = read(2);
-  three_ = read(3);
+  (void)record(2);  // what the first one sets up must not count
+  two_ = record(2);
+  three_ = record(3);
   if (!plan::alike(two_, three_)) return;
-  const HostWork five = read(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
+  const HostWork five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
   affine_ = plan::alike(five, guess) &&
             std::ranges::equal(five.steps, guess.steps, {}, &plan::HostStep::bytes,
                                &plan::HostStep::bytes);
 }
 
-HostWork BatchWork::read(int64_t samples) const {
+Batch BatchWork::read(int64_t samples) const {
   std::vector<int64_t> indices(static_cast<size_t>(samples));
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i) % data_->size();
+  return data_->get({.indices = indices, .seed = 0, .training = training_});
+}
+
+HostWork BatchWork::record(int64_t samples) const {
   return plan::record([&] {
-    const Batch batch = data_->get({.indices = indices, .seed = 0, .training = training_});
+    const Batch batch = read(samples);
     return std::vector{batch.input, batch.target};
   });
 }
 
 HostWork BatchWork::of(int64_t samples) const {
-  return affine_ ? plan::extrapolate(two_, 2, three_, 3, samples) : read(samples);
+  return affine_ ? plan::extrapolate(two_, 2, three_, 3, samples) : record(samples);
 }
 
-/// Makes Learners whose tensors are on the meta device.
-class MetaLearner {
+/// Makes Learners of stand-ins: no checks of their data, no device but the one it is told.
+class StandInLearner {
  public:
-  static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options) {
+  static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options,
+                                       c10::Device device) {
     auto parts =
         std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
-    parts->device = c10::kMeta;
+    parts->device = device;
     parts->loss = resolve(parts->options.loss);
     for (const auto& metric : parts->options.metrics) parts->metrics.emplace_back(metric);
-    parts->checked_batch = true;  // there are no values to check
+    parts->checked_batch = true;  // there may be no values to check
     return std::unique_ptr<Learner>(new Learner(std::move(parts)));
   }
 };
 
+namespace {
+
+/// From a new model to the end of an epoch, with the marks of what counts.
+void go_through(const FitSubject& subject, const Splits& data, const LearnerOptions& options,
+                Noter& noter, c10::DeviceType device) {
+  const auto learner = StandInLearner::make(subject.model(), data, options, device);
+  noter.follow(*learner);
+  if (subject.before) subject.before(*learner);
+  plan::mark("begin");
+  if (subject.set_up) subject.set_up(*learner);
+  std::vector<c10::DataPtr> held;
+  (void)plan::play(subject.data_set, held, device);
+  learner->fit(1);
+  plan::mark("end");
+}
+
+FitTrace counted(plan::Trace trace) {
+  const plan::Section section{trace.at("begin"), trace.at("end")};
+  return {std::move(trace), section};
+}
+
+}  // namespace
+
+FitShape shape_of(const FitSubject& subject, int64_t batch) {
+  FitShape shape{.train = split_shape(subject, *subject.train, batch, true)};
+  if (subject.valid) shape.valid = split_shape(subject, *subject.valid, batch, false);
+  return shape;
+}
+
 FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
-  const auto noter = std::make_shared<Noter>();
-  LearnerOptions options = subject.options;
-  options.batch = batch;
-  options.workers = 0;  // other threads are not in the scope
-  options.callbacks = {noter};
-  options.progress = false;
+  FitShape shape = shape_of(subject, batch);
   const bool micro = micro_batch < batch;
+  if (micro) shape.valid.reset();
+  const auto noter = std::make_shared<Noter>();
+  LearnerOptions options = options_for(subject, shape, noter);
   if (micro) options.task = in_micro_batches(options, micro_batch);
-  Splits data;
-  data.train =
-      std::make_shared<MetaData>(subject.train, shape_of(subject, *subject.train, batch, true));
-  if (subject.valid && !micro) {
-    data.valid =
-        std::make_shared<MetaData>(subject.valid, shape_of(subject, *subject.valid, batch, false));
-  }
-  FitTrace result;
-  result.trace = plan::trace([&] {
-    const auto learner = MetaLearner::make(models::make(subject.model), data, options);
-    noter->follow(*learner);
-    if (subject.before) subject.before(*learner);
-    plan::mark("begin");
-    if (subject.set_up) subject.set_up(*learner);
-    std::vector<c10::DataPtr> held;
-    (void)plan::play(subject.data_set, held);
-    learner->fit(1);
-    plan::mark("end");
-  });
-  result.counted = {result.trace.at("begin"), result.trace.at("end")};
-  return result;
+  const Splits data = stand_ins(subject, shape, false);
+  return counted(plan::trace([&] { go_through(subject, data, options, *noter, c10::kMeta); }));
+}
+
+FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape) {
+  const auto noter = std::make_shared<Noter>();
+  const LearnerOptions options = options_for(subject, shape, noter);
+  const Splits data = stand_ins(subject, shape, true);
+  return counted(plan::host_trace([&] { go_through(subject, data, options, *noter, c10::kCPU); }));
 }
 
 }  // namespace tare

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "tare/learner/options.h"
 #include "tare/plan/estimate.h"
@@ -19,10 +20,12 @@ class BatchWork {
   BatchWork(DatasetPtr data, bool training);
   /// Input and, if there is one, target. Reads that many samples if few do not tell.
   [[nodiscard]] plan::HostWork of(int64_t samples) const;
+  /// A batch of the first samples, over again where there are fewer.
+  [[nodiscard]] Batch read(int64_t samples) const;
   [[nodiscard]] const DatasetPtr& data() const { return data_; }
 
  private:
-  [[nodiscard]] plan::HostWork read(int64_t samples) const;
+  [[nodiscard]] plan::HostWork record(int64_t samples) const;
 
   DatasetPtr data_;
   bool training_;
@@ -32,8 +35,8 @@ class BatchWork {
 
 /// A fit to be planned.
 struct FitSubject {
-  ModelSpec model{};
-  LearnerOptions options{};  ///< batch, loss, metrics, optimizer, workers, drop_last, task
+  std::function<Model()> model{};  ///< builds it anew
+  LearnerOptions options{};        ///< batch, loss, metrics, optimizer, workers, drop_last, task
   std::shared_ptr<const BatchWork> train{}, valid{};  ///< `valid` may be null
   /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
   std::function<void(Learner&)> before{};
@@ -53,5 +56,23 @@ struct FitTrace {
 /// `micro_batch` below the batch, gradients are accumulated and nothing is validated. Throws
 /// plan::CannotTell; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch);
+
+/// The batches of a split in a trace, in samples.
+struct SplitShape {
+  int64_t batch = 0, size = 0;  ///< size: of all batches; the last may be shorter than `batch`
+  int64_t ahead = 0;            ///< batches that the loader has made ahead
+  bool counted = true;          ///< false: only the tensors count, as for a device that gets them
+};
+
+struct FitShape {
+  SplitShape train{};
+  std::optional<SplitShape> valid{};
+};
+
+/// Of the trace of a fit with that batch.
+[[nodiscard]] FitShape shape_of(const FitSubject& subject, int64_t batch);
+
+/// The trace of a fit with batches of that shape, for real on the host with samples of the data.
+[[nodiscard]] FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape);
 
 }  // namespace tare

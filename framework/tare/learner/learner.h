@@ -144,7 +144,7 @@ class Learner final : public Accountable, private Trainee {
   struct Parts;
   struct Run;
   class RunningScope;
-  friend class MetaLearner;
+  friend class StandInLearner;
 
   explicit Learner(std::unique_ptr<Parts> parts);  // as they are: nothing is checked or moved
 

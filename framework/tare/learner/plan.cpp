@@ -5,6 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/learner/parts.h"
 #include "tare/learner/plan_fit.h"
+#include "tare/model/registry.h"
 
 namespace tare {
 namespace {
@@ -40,11 +41,15 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   const int64_t batch = options.batch > 0 ? options.batch : p.options.batch;
   check(options, batch, train->size());
   const auto target = plan::parse_target(options.device.empty() ? p.device.str() : options.device);
-  if (!p.model.spec()) {
+  if (!options.model && !p.model.spec()) {
     return unknown_plan(target, batch,
-                        "the model is not from the registry, so it cannot be built a second time");
+                        "the model is not from the registry, so it cannot be built a second time; "
+                        "give PlanOptions::model");
   }
-  FitSubject subject{.model = *p.model.spec(), .options = p.options, .on_host = !target.cuda};
+  FitSubject subject{
+      .model = options.model ? options.model : [&] { return models::make(*p.model.spec()); },
+      .options = p.options,
+      .on_host = !target.cuda};
   subject.options.batch = batch;
   subject.train = std::make_shared<BatchWork>(train, true);
   if (p.data.valid) subject.valid = std::make_shared<BatchWork>(p.data.valid, false);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tare/memory/accountable.h"
+#include "tare/model/model.h"
 
 namespace tare {
 
@@ -13,7 +15,10 @@ struct PlanOptions {
   /// Where it is to run, see plan::parse_target: "host", "host:8GiB", "cuda:H200", "cuda:24GiB";
   /// empty: the Learner's device. Other devices than the Learner's need not be there.
   std::string device{};
-  int64_t batch = 0;   ///< samples per step; 0: the Learner's
+  int64_t batch = 0;  ///< samples per step; 0: the Learner's
+  /// Builds a model like the Learner's anew. For one that is not from the registry: its parameters
+  /// are made on the meta device, or on the host for a probe, and dropped.
+  std::function<Model()> model{};
   bool advice = true;  ///< also look for the largest batches and for savings, by further plans
 };
 
@@ -39,8 +44,9 @@ struct MemoryPlan {
   int64_t largest_batch = 0;   ///< that fits, at most the training split; 0: not even one sample
   int64_t largest_micro_batch = 0;  ///< of this batch, accumulated; 0: not even one sample
   std::vector<PlanSaving> savings{};
-  /// "meta": traced on meta tensors; "none": it cannot be told, see `reason`, and the figures of
-  /// the fit are 0.
+  /// "meta": traced on meta tensors. "probe": fits of few samples done for real on this host, told
+  /// on to the batch; the largest micro-batch is then one that surely fits, and there are no
+  /// savings. "none": it cannot be told, and the figures of the fit are 0.
   std::string method = "meta";
   std::string reason{};  ///< why not "meta"; empty for it
 

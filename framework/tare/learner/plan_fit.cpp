@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/learner/fit_probe.h"
 
 namespace tare {
 namespace {
@@ -73,9 +75,9 @@ class Planner {
  public:
   Planner(const FitSubject& subject, const Target& target) : subject_(subject), target_(target) {}
 
-  [[nodiscard]] MemoryPlan figures() const {
+  [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = subject_.options.batch;
-    const Estimate found = estimate(subject_, batch, batch);
+    const Estimate found = first_estimate(batch);
     MemoryPlan plan{.device = target_.name, .capacity_bytes = target_.capacity_bytes};
     plan.batch = batch;
     plan.start_bytes = found.start_bytes;
@@ -84,15 +86,20 @@ class Planner {
     plan.categories = found.categories;
     plan.at = found.at;
     plan.fits = found.fits;
+    if (probe_) {
+      plan.method = "probe";
+      plan.reason = why_probe_;
+    }
     return plan;
   }
 
-  void advise(MemoryPlan& plan) const {
+  void advise(MemoryPlan& plan) {
     const int64_t batch = plan.batch;
     Search batches(target_, [&](int64_t n) { return estimate(subject_, n, n); });
     plan.largest_batch = batches.largest(batch, subject_.train->data()->size());
     Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, n); });
     plan.largest_micro_batch = plan.fits ? batch : parts.largest(batch / 2, batch - 1);
+    if (probe_) return;
     if (batch > 1) save_by("micro_batch=" + std::to_string(batch / 2), subject_, batch / 2, plan);
     for (const auto& other : optimizers()) {
       FitSubject changed = subject_;
@@ -107,14 +114,57 @@ class Planner {
   }
 
  private:
-  [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch,
-                                  int64_t micro_batch) const {
+  /// By meta tensors, and where these cannot tell by a probe, which is one of the host.
+  [[nodiscard]] Estimate first_estimate(int64_t batch) {
+    try {
+      return estimate(subject_, batch, batch);
+    } catch (const plan::CannotTell& error) {
+      if (target_.cuda) throw;
+      why_probe_ = error.what();
+    } catch (const c10::Error& error) {
+      if (target_.cuda) throw;
+      why_probe_ = printable(error.what_without_backtrace());
+    }
+    probe_.emplace(subject_);
+    return estimate(subject_, batch, batch);
+  }
+
+  [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
+    if (probe_) return probed(batch, micro_batch);
     const FitTrace fit = trace_fit(subject, batch, micro_batch);
+    if (!target_.cuda) require_proven(fit.trace);
     return plan::estimate(fit.trace, fit.counted, target_);
   }
 
+  /// Parts of a batch are those of a batch of their size, beside what is left of the whole batch
+  /// and the gradients of the parts before: more than they will take.
+  [[nodiscard]] Estimate probed(int64_t batch, int64_t micro_batch) {
+    const FitTrace fit = probe_->of(micro_batch);
+    Estimate found = plan::estimate(fit.trace, fit.counted, target_);
+    if (micro_batch == batch) return found;
+    const int64_t samples = batch - micro_batch;
+    found.peak_bytes += samples * bytes_per_sample() + found.categories[Category::gradients];
+    found.reserved_bytes = found.start_bytes + found.peak_bytes;
+    found.fits = found.reserved_bytes <= target_.capacity_bytes;
+    return found;
+  }
+
+  [[nodiscard]] int64_t bytes_per_sample() const {
+    const Batch two = subject_.train->read(2);
+    const size_t bytes = two.input.nbytes() + (two.target.defined() ? two.target.nbytes() : 0);
+    return static_cast<int64_t>(bytes / 2);
+  }
+
+  /// The plan never guesses: what nobody has compared with the host is not told from meta tensors.
+  static void require_proven(const plan::Trace& trace) {
+    const auto names = plan::unproven(trace);
+    if (!names.empty())
+      throw plan::CannotTell(names.front(), "takes memory of the host that shapes may not tell",
+                             "plan a part without it");
+  }
+
   void save_by(std::string change, const FitSubject& subject, int64_t micro_batch,
-               MemoryPlan& plan) const {
+               MemoryPlan& plan) {
     try {
       const auto found = estimate(subject, plan.batch, micro_batch);
       plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.cuda});
@@ -144,6 +194,8 @@ class Planner {
 
   const FitSubject& subject_;
   const Target& target_;
+  std::optional<FitProbe> probe_;
+  std::string why_probe_;
 };
 
 }  // namespace
@@ -157,7 +209,7 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
 }
 
 MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
-  const Planner planner(subject, target);
+  Planner planner(subject, target);
   try {
     MemoryPlan plan = planner.figures();
     if (advice) planner.advise(plan);

@@ -10,8 +10,8 @@
 namespace tare::plan {
 
 /// A block of that many bytes, for as long as the pointer lives; null for 0 bytes.
-[[nodiscard]] inline c10::DataPtr hold(int64_t bytes) {
-  return c10::GetAllocator(c10::kMeta)->allocate(static_cast<size_t>(bytes));
+[[nodiscard]] inline c10::DataPtr hold(int64_t bytes, c10::DeviceType device = c10::kMeta) {
+  return c10::GetAllocator(device)->allocate(static_cast<size_t>(bytes));
 }
 
 /// The bytes of `count` elements.

@@ -105,7 +105,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   const auto operands = operands_of(*stack, schema.arguments().size());
   redirect_device(schema, *stack, operands);
   if (operands == Operands::other) return op.redispatchBoxed(below, stack);
-  const WorkingOp working(op.operator_name().name);
+  const WorkingOp working(op.operator_name());
   if (const auto* kernel = kernels().find(op.operator_name()))
     return kernel->callBoxed(op, below, stack);
   require_shape_only(op);

@@ -42,9 +42,9 @@ HostWork read(const memory::EventHistory& history, uint32_t phase,
   return work;
 }
 
-Tensor make(const Layout& layout) {
+Tensor make(const Layout& layout, c10::DeviceType device) {
   return at::empty_strided(layout.sizes, layout.strides,
-                           at::TensorOptions(layout.type).device(c10::kMeta));
+                           at::TensorOptions(layout.type).device(device));
 }
 
 }  // namespace
@@ -89,17 +89,19 @@ HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int6
   return work;
 }
 
-std::vector<Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held) {
+std::vector<Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held,
+                         c10::DeviceType device) {
   std::vector<Tensor> results(work.results.size());
   std::vector<c10::DataPtr> blocks;
   for (const auto& [block, bytes, result] : work.steps) {
     if (bytes == 0) {
       blocks[block].clear();
     } else if (result >= 0) {
-      results[static_cast<size_t>(result)] = make(work.results[static_cast<size_t>(result)]);
+      results[static_cast<size_t>(result)] =
+          make(work.results[static_cast<size_t>(result)], device);
       blocks.emplace_back();
     } else {
-      blocks.push_back(hold(bytes));
+      blocks.push_back(hold(bytes, device));
     }
   }
   for (auto& block : blocks) {

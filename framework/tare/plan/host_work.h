@@ -57,8 +57,9 @@ class OnTheHost {
 [[nodiscard]] HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int64_t b,
                                    int64_t n);
 
-/// Allocates and frees the same on the meta device. Returns the results; blocks that are alive
-/// after the work and hold no result are appended to `held`.
-[[nodiscard]] std::vector<at::Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held);
+/// Allocates and frees the same on a device. Returns the results; blocks that are alive after the
+/// work and hold no result are appended to `held`.
+[[nodiscard]] std::vector<at::Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held,
+                                           c10::DeviceType device = c10::kMeta);
 
 }  // namespace tare::plan

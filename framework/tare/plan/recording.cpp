@@ -7,15 +7,17 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "tare/base/immortal.h"
 #include "tare/memory/phase.h"
+#include "tare/plan/host_trace.h"
 
 namespace tare::plan {
 namespace {
 
-constinit thread_local const std::string* working_op = nullptr;
+constinit thread_local const c10::OperatorName* working_op = nullptr;
 
 /// What a block carries; it may outlive its recording.
 struct Block {
@@ -30,13 +32,15 @@ struct Book {
   bool open = false;
   Trace trace;
   std::unordered_map<std::string, uint32_t> op_index;
+  std::unordered_set<const c10::OperatorName*> called;
   int64_t births = 0;
   c10::Allocator* replaced = nullptr;
 
   uint32_t op() {
     if (!working_op) return 0;
-    const auto [at, fresh] = op_index.emplace(*working_op, static_cast<uint32_t>(trace.ops.size()));
-    if (fresh) trace.ops.push_back(*working_op);
+    const auto index = static_cast<uint32_t>(trace.ops.size());
+    const auto [at, fresh] = op_index.emplace(working_op->name, index);
+    if (fresh) trace.ops.push_back(working_op->name);
     return at->second;
   }
   void add(int64_t block, int64_t bytes) {
@@ -96,6 +100,7 @@ Recording::Recording() {
   b.trace = {};
   b.trace.ops = {""};
   b.op_index.clear();
+  b.called.clear();
   b.births = 0;
   ++b.recording;
   b.open = true;
@@ -112,6 +117,8 @@ Trace Recording::finish() {
   Book& b = book();
   const std::lock_guard lock(b.mutex);
   close(b);
+  for (const auto* name : b.called) b.trace.called.push_back(c10::toString(*name));
+  std::ranges::sort(b.trace.called);
   return std::exchange(b.trace, {});
 }
 
@@ -123,12 +130,14 @@ size_t Trace::at(std::string_view mark) const {
 }
 
 void mark(std::string name) {
+  if (host_mark(name)) return;
   Book& b = book();
   const std::lock_guard lock(b.mutex);
   if (b.open) b.trace.marks.push_back({std::move(name), b.trace.events.size()});
 }
 
 void note(const Ledger& ledger) {
+  if (host_note(ledger)) return;
   Book& b = book();
   const std::lock_guard lock(b.mutex);
   if (!b.open) return;
@@ -139,8 +148,14 @@ void note(const Ledger& ledger) {
   }
 }
 
-WorkingOp::WorkingOp(const std::string& name) noexcept : outermost_(working_op == nullptr) {
-  if (outermost_) working_op = &name;
+WorkingOp::WorkingOp(const c10::OperatorName& name) : outermost_(working_op == nullptr) {
+  if (!outermost_) return;
+  Book& b = book();
+  {
+    const std::lock_guard lock(b.mutex);
+    if (b.open) b.called.insert(&name);
+  }
+  working_op = &name;
 }
 
 WorkingOp::~WorkingOp() {

@@ -1,6 +1,8 @@
 // The allocator of the meta device while a trace is recorded. Internal.
 #pragma once
 
+#include <ATen/core/operator_name.h>
+
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -19,9 +21,10 @@ class Recording {
 };
 
 /// Names the operator at work on this thread until the end of the scope; the outermost counts.
+/// `name` lives as long as the process.
 class WorkingOp {
  public:
-  explicit WorkingOp(const std::string& name) noexcept;
+  explicit WorkingOp(const c10::OperatorName& name);
   ~WorkingOp();
   WorkingOp(const WorkingOp&) = delete;
   WorkingOp& operator=(const WorkingOp&) = delete;

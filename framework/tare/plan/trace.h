@@ -49,14 +49,20 @@ struct Mark {
 /// end. Empty tensors make no event.
 struct Trace {
   std::vector<Event> events{};
-  std::vector<std::string> ops{};  ///< names of operators; ops[0] is "": outside of any
-  std::vector<Mark> marks{};       ///< see mark()
+  std::vector<std::string> ops{};     ///< names of operators; ops[0] is "": outside of any
+  std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
+  std::vector<Mark> marks{};          ///< see mark()
   /// What note() said of a block, by its number; the others are not in it.
   std::unordered_map<int64_t, Category> categories{};
 
   /// Where the first mark of that name is. Throws ConfigError without one.
   [[nodiscard]] size_t at(std::string_view mark) const;
 };
+
+/// The operators of a trace that nobody has compared with the host, event by event (the others are
+/// in proven.cpp, which the tests hold up): what they take there beyond their results is not known,
+/// so that a plan with one of them may be too small.
+[[nodiscard]] std::vector<std::string> unproven(const Trace& trace);
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.
 void mark(std::string name);

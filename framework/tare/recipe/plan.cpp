@@ -73,7 +73,8 @@ class RecipePlanner {
   }
 
   [[nodiscard]] FitSubject subject_of(size_t index, MadeData& data) const {
-    FitSubject subject{.model = model_, .on_host = !target_.cuda};
+    FitSubject subject{.model = [this] { return models::make(model_); },
+                       .on_host = !target_.cuda};
     subject.options.loss = recipe_.loss;
     for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
     subject.options.batch = batch_of(recipe_, recipe_.phases[index]);

@@ -1,0 +1,12 @@
+// Operators whose traces have been compared with the host. Internal.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace tare::plan {
+
+/// Their names, with overloads, sorted; views are not among them.
+[[nodiscard]] std::span<const std::string_view> proven();
+
+}  // namespace tare::plan
