@@ -9,6 +9,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/learner/fit_probe.h"
+#include "tare/memory/oom.h"
 
 namespace tare {
 namespace {
@@ -118,6 +119,8 @@ class Planner {
   [[nodiscard]] Estimate first_estimate(int64_t batch) {
     try {
       return estimate(subject_, batch, batch);
+    } catch (const OutOfMemory&) {
+      throw;
     } catch (const plan::CannotTell& error) {
       if (target_.cuda) throw;
       why_probe_ = error.what();
@@ -208,12 +211,32 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
   return plan;
 }
 
+namespace {
+
+/// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
+/// with at least as many, does not fit either.
+MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
+  if (target.cuda || error.asked_bytes() <= target.capacity_bytes)
+    return unknown_plan(target, batch, printable(error.what_without_backtrace()));
+  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
+  plan.batch = batch;
+  plan.peak_bytes = plan.reserved_bytes = error.asked_bytes();
+  plan.categories[Category::workspace] = error.asked_bytes();
+  plan.at = "the scratch of one operator, at least";
+  plan.fits = false;
+  return plan;
+}
+
+}  // namespace
+
 MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
   Planner planner(subject, target);
   try {
     MemoryPlan plan = planner.figures();
     if (advice) planner.advise(plan);
     return plan;
+  } catch (const OutOfMemory& error) {
+    return after_refusal(error, target, subject.options.batch);
   } catch (const plan::CannotTell& error) {
     return unknown_plan(target, subject.options.batch, error.what());
   } catch (const c10::Error& error) {

@@ -90,8 +90,7 @@ const Tensor& resize(const Tensor& self, IntArrayRef sizes,
   const int64_t bytes = bytes_of(self.storage_offset() + self.numel(), self.scalar_type());
   c10::Storage storage = self.storage();
   if (static_cast<size_t>(bytes) <= storage.nbytes()) return self;
-  storage.set_data_ptr(
-      hold(bytes));  // returns the one before, which is freed after the new is born
+  const c10::DataPtr before = storage.set_data_ptr(hold(bytes));  // freed after the new is born
   storage.set_nbytes(static_cast<size_t>(bytes));
   return self;
 }

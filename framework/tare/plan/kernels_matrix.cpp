@@ -30,14 +30,14 @@ c10::DataPtr copied(const Tensor& matrix) {
   return hold(gemm_takes(matrix) ? 0 : bytes_of(matrix.numel(), matrix.scalar_type()));
 }
 
-/// While result = a * b is computed. The result is in rows, or that of out-of-place calls.
+/// What is held while a * b is computed.
 void multiply(const Tensor& a, const Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0) return;
-  // The host computes the transposed product, so b comes first; c10::DataPtr frees in reverse.
+  // The host computes the transposed product, so b comes first.
   const c10::DataPtr second = copied(b), first = copied(a);
 }
 
-/// The two matrices are the last operands before numbers.
+/// `First`: which operand is the first of the two matrices.
 template <size_t First>
 void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());

@@ -29,6 +29,7 @@ void print_advice(std::ostream& out, const MemoryPlan& phase) {
     return;
   }
   out << phase.categories.str() << '\n';
+  if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
   if (!phase.fits) {
     out << "  does not fit; largest micro-batch of this batch: "
         << format_count(phase.largest_micro_batch) << '\n';
