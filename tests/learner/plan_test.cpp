@@ -137,6 +137,26 @@ TEST(LearnerPlan, SaysWhyItCannotTell) {
   EXPECT_THAT(card.reason, HasSubstr("reads the value of a tensor"));
 }
 
+TEST(LearnerPlan, DoesNotFitWhereOneConvolutionOfTwoImagesIsRefusedMemory) {
+  constexpr int64_t kSide = 128, kMiB = int64_t{1} << 20;
+  const TempDir folder;
+  const auto images = tensor_dataset(torch::rand({20, 1, kSide, kSide}), torch::arange(20) % 3);
+  ModelOptions model{.classes = 3, .sample_shape = {1, kSide, kSide}};
+  model.width = 64;  // 4 MiB an image after the first convolution
+  Learner learner(models::make("convnet", model), {.train = images}, without_workers(folder));
+  auto& backend = memory::backend(c10::kCPU);
+  backend.set_budget(tracked() + kMiB);
+  const MemoryPlan plan = learner.plan();
+  const MemoryPlan elsewhere = learner.plan({.device = "host:1GiB"});
+  backend.set_budget({});
+  EXPECT_FALSE(plan.fits);
+  EXPECT_GE(plan.peak_bytes, 8 * kMiB);
+  EXPECT_EQ(plan.largest_batch, 0);
+  EXPECT_THAT(plan.str(), HasSubstr("the scratch of one operator, at least; does not fit"));
+  EXPECT_EQ(elsewhere.method, "none") << "this host has too little to tell";
+  EXPECT_EQ(learner.plan().method, "meta");
+}
+
 /// A model that is not in the registry and has a layer that the plan has no shape-only kernel for.
 struct SeriesImpl : torch::nn::Module {
   SeriesImpl() {
