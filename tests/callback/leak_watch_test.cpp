@@ -81,7 +81,7 @@ TEST_F(LeakWatchTest, IsSilentAboutWhatALedgerHas) {
       for (const auto& tensor : tensors) ledger.add(Category::other, "kept", tensor);
       return ledger;
     }
-    PurgeReport purge_account() override { return {}; }
+    PurgeReport purge_account(const PurgeOptions&) override { return {}; }
     std::vector<at::Tensor> tensors;
   } owner;
   watch_.before_fit(context_);

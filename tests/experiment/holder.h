@@ -27,7 +27,7 @@ class Holder final : public Accountable {
     ledger.add(Category::gradients, "gradient", gradient);
     return ledger;
   }
-  PurgeReport purge_account() override {
+  PurgeReport purge_account(const PurgeOptions&) override {
     ++purges;
     if (busy) throw StateError("holder.purge", "running", "wait for it");
     PurgeReport report;

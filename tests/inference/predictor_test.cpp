@@ -64,7 +64,7 @@ TEST(Predictor, PurgeFreesNothingAndChangesNothing) {
   Predictor predictor(f.path);
   const at::Tensor images = at::randint(256, {2, 1, 4, 4}).to(at::kByte);
   const at::Tensor before = predictor.predict(images);
-  const PurgeReport report = predictor.purge_account();
+  const PurgeReport report = predictor.purge_account({});
   EXPECT_EQ(report.total(), 0);
   EXPECT_EQ(report.tracked_before, report.tracked_after);
   EXPECT_TRUE(at::equal(predictor.predict(images), before));

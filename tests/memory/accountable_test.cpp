@@ -73,7 +73,7 @@ class Holder : public Accountable {
  public:
   [[nodiscard]] std::string account_name() const override { return "holder"; }
   [[nodiscard]] Ledger ledger() const override { return {}; }
-  PurgeReport purge_account() override { return {}; }
+  PurgeReport purge_account(const PurgeOptions&) override { return {}; }
 };
 
 TEST(Accountable, ListsTheLivingInOrderOfConstruction) {

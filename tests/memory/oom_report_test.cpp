@@ -30,7 +30,7 @@ struct Owner final : Accountable {
     ledger.add(Category::parameters, "weight", weight);
     return ledger;
   }
-  PurgeReport purge_account() override { return {}; }
+  PurgeReport purge_account(const PurgeOptions&) override { return {}; }
   at::Tensor weight = bytes_of(2000);
   std::function<void()> while_listed;
 };

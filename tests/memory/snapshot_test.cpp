@@ -57,7 +57,7 @@ struct Owner final : Accountable {
     ledger.add(Category::optimizer, "weight", momentum);
     return ledger;
   }
-  PurgeReport purge_account() override { return {}; }
+  PurgeReport purge_account(const PurgeOptions&) override { return {}; }
   at::Tensor weight = bytes_of(1000), momentum = bytes_of(2000);
 };
 

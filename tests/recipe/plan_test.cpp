@@ -63,6 +63,22 @@ INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
                                   std::to_string(test.param.batch);
                          });
 
+TEST(PlanRecipe, CountsOptimizerStatesThatAPhaseKeeps) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.optimizer.kind = "adamw";
+  recipe.phases.resize(2);
+  recipe.phases[0].clear_opt = false;
+  const RecipePlan plan = plan_recipe(recipe, {.advice = false});
+  const RunReport report = run_recipe(recipe);
+  EXPECT_GT(report.phases[0].residual_bytes, 0) << "the states are kept";
+  EXPECT_EQ(plan.phases[1].start_bytes,
+            plan.phases[0].start_bytes + report.phases[0].residual_bytes);
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(plan.phases[i].peak_bytes, report.phases[i].peak_bytes) << i;
+  EXPECT_EQ(report.residual_bytes, 0);
+}
+
 TEST(PlanRecipe, LargestBatchFitsAndOneMoreDoesNot) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);

@@ -51,11 +51,11 @@ void drop_library_leftovers() {
   }
 }
 
-ReleasedObject purge(Accountable& object) {
+ReleasedObject purge(Accountable& object, const PurgeOptions& options) {
   ReleasedObject released;
   released.name = object.account_name();
   try {
-    released.freed = object.purge_account().freed;
+    released.freed = object.purge_account(options).freed;
   } catch (const Error& error) {
     released.problem = error.what();
   } catch (const c10::Error& error) {
@@ -209,7 +209,7 @@ void Experiment::freeze(ExperimentReport& report) const {
 void Experiment::purge_attended(ExperimentReport& report) const {
   const memory::Phase phase(memory::PhaseKind::purge);
   for (const auto& [object, id] : attended_)
-    if (lives(object, id)) report.released.push_back(purge(*object));
+    if (lives(object, id)) report.released.push_back(purge(*object, options_.purge));
 }
 
 void Experiment::destroy_owned(ExperimentReport& report) {

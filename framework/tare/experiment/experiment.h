@@ -28,6 +28,8 @@ struct ExperimentOptions {
   std::vector<c10::Device> devices{};
   /// For the opening line, and for the report if the destructor finishes; nullptr: print nothing.
   std::ostream* out = &std::cout;
+  /// How finish() purges attended objects.
+  PurgeOptions purge{};
   /// Gather call stacks, so that leaks are grouped by the line that allocated them. Slower: see
   /// docs/memory.md.
   bool call_sites = false;

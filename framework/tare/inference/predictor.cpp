@@ -153,7 +153,7 @@ Ledger Predictor::ledger() const {
   return ledger;
 }
 
-PurgeReport Predictor::purge_account() {
+PurgeReport Predictor::purge_account(const PurgeOptions&) {
   PurgeReport report;
   report.tracked_before = report.tracked_after = memory::backend(device_).usage().allocated_bytes;
   return report;

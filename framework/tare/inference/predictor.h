@@ -57,7 +57,7 @@ class Predictor final : public Accountable {
   [[nodiscard]] std::string account_name() const override { return "predictor"; }
   [[nodiscard]] Ledger ledger() const override;
   /// Frees nothing: a Predictor keeps nothing but its weights.
-  PurgeReport purge_account() override;
+  PurgeReport purge_account(const PurgeOptions& options) override;
 
  private:
   Predictor(Bundle bundle, Model model, const PredictorOptions& options);

@@ -130,7 +130,7 @@ class Learner final : public Accountable, private Trainee {
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "learner"; }
   [[nodiscard]] Ledger ledger() const override;
-  PurgeReport purge_account() override { return purge(); }
+  PurgeReport purge_account(const PurgeOptions& options) override { return purge(options); }
 
  private:
   friend std::unique_ptr<Learner> load_learner(const std::filesystem::path&,

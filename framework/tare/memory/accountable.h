@@ -97,8 +97,9 @@ class Accountable {
   [[nodiscard]] uint64_t account_id() const { return id_; }
   [[nodiscard]] virtual std::string account_name() const = 0;
   [[nodiscard]] virtual Ledger ledger() const = 0;
-  /// Frees everything but parameters and buffers, in place.
-  virtual PurgeReport purge_account() = 0;
+  /// Frees everything but parameters and buffers, and with `clear_opt` false the optimizer's state,
+  /// in place.
+  virtual PurgeReport purge_account(const PurgeOptions& options) = 0;
 
   /// Every Accountable alive now, in order of construction.
   [[nodiscard]] static std::vector<const Accountable*> living();

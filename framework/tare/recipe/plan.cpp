@@ -73,8 +73,7 @@ class RecipePlanner {
   }
 
   [[nodiscard]] FitSubject subject_of(size_t index, MadeData& data) const {
-    FitSubject subject{.model = [this] { return models::make(model_); },
-                       .on_host = !target_.cuda};
+    FitSubject subject{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
     subject.options.loss = recipe_.loss;
     for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
     subject.options.batch = batch_of(recipe_, recipe_.phases[index]);
@@ -86,11 +85,22 @@ class RecipePlanner {
     subject.train = data.train;
     subject.valid = data.valid;
     if (subject.on_host) subject.data_set = data.work;
+    subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
     subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
       if (phase.reset_head) models::reset_head(learner.model());
       learner.freeze_to(phase.freeze_to);
     };
     return subject;
+  }
+
+  /// The optimizer's states that the phases before have left.
+  void keep_states(Learner& learner, size_t index) const {
+    size_t first = index;
+    while (first > 0 && !recipe_.phases[first - 1].clear_opt) --first;
+    for (size_t i = first; i < index; ++i) {
+      learner.freeze_to(recipe_.phases[i].freeze_to);
+      learner.optimizer().prepare();
+    }
   }
 
   const RecipeOptions& recipe_;

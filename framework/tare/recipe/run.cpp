@@ -185,16 +185,17 @@ class Runner {
       result.planned_peak_bytes = planned_.phases[index].peak_bytes;
     const auto start = Clock::now();
     Experiment stage(result.name, learner,
-                     {.out = options_.out, .call_sites = options_.call_sites});
+                     {.out = options_.out,
+                      .purge = {.clear_opt = phase.clear_opt},
+                      .call_sites = options_.call_sites});
     const FitResult fit = fit_phase(stage, learner, index);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
-    } else {
-      if (!phase.clear_opt) learner.purge(false);
-      if (!phase.save.empty() && !options_.dry_run) learner.save(phase.save);
+    } else if (!phase.save.empty() && !options_.dry_run) {
+      learner.save(phase.save);
     }
     weigh(stage, result);
     result.seconds = seconds_since(start);
