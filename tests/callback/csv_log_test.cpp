@@ -21,12 +21,16 @@ void take_steps(StepsLog& log, FitContext& c, int64_t count) {
   }
 }
 
-TEST(StepsLog, WritesEveryStepOfAShortFit) {
+class StepsLogOf : public ::testing::Test {
+ protected:
+  StepsLogOf() { learner.place = folder.path(); }
   const TempDir folder;
   FakeTrainee learner;
-  learner.place = folder.path();
   FitContext c{.learner = learner};
   StepsLog log;
+};
+
+TEST_F(StepsLogOf, AShortFitHasEveryStep) {
   take_steps(log, c, 2);
   log.after_epoch(c);
   EXPECT_EQ(content_of(folder / "steps.csv"), "step,loss,lr\n1,1,0.5\n2,0.5,0.5\n");
@@ -36,12 +40,7 @@ TEST(StepsLog, WritesEveryStepOfAShortFit) {
             "step,loss,lr\n1,1,0.5\n2,0.5,0.5\n3,0.33333333333333331,0.5\n4,0.25,0.5\n");
 }
 
-TEST(StepsLog, KeepsEvenlySpacedStepsOfALongFit) {
-  const TempDir folder;
-  FakeTrainee learner;
-  learner.place = folder.path();
-  FitContext c{.learner = learner};
-  StepsLog log;
+TEST_F(StepsLogOf, ALongFitHasEvenlySpacedSteps) {
   take_steps(log, c, 4500);
   log.after_epoch(c);
   std::vector<int64_t> steps;

@@ -10,6 +10,10 @@
 
 namespace tare::plan {
 
+using at::Tensor;
+namespace nn = torch::nn;
+namespace F = torch::nn::functional;
+
 struct Case {
   std::string name{};
   std::function<void()> work{};

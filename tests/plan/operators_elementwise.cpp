@@ -2,14 +2,6 @@
 #include "plan/operator_cases.h"
 
 namespace tare::plan {
-namespace {
-
-using at::Tensor;
-namespace nn = torch::nn;
-namespace F = torch::nn::functional;
-
-}  // namespace
-
 void add_elementwise(Cases& each) {
   each.function("relu", kRows, [](const Tensor& x) { return torch::relu(x); });
   each.function("relu6", kRows, [](const Tensor& x) { return torch::relu6(x); });

@@ -2,14 +2,6 @@
 #include "plan/operator_cases.h"
 
 namespace tare::plan {
-namespace {
-
-using at::Tensor;
-namespace nn = torch::nn;
-namespace F = torch::nn::functional;
-
-}  // namespace
-
 void add_layers(Cases& each) {
   each.function("layer_norm", kRows,
                 [](const Tensor& x) { return nn::LayerNorm(nn::LayerNormOptions({12}))(x); });

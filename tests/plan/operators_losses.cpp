@@ -2,13 +2,6 @@
 #include "plan/operator_cases.h"
 
 namespace tare::plan {
-namespace {
-
-using at::Tensor;
-namespace F = torch::nn::functional;
-
-}  // namespace
-
 void add_losses(Cases& each) {
   auto loss = [&](const std::string& n, const std::function<Tensor(Tensor, Tensor)>& f) {
     each.add("loss_" + n, [=] { f(in({7, 12}), torch::rand({7, 12})).backward(); });

@@ -2,13 +2,6 @@
 #include "plan/operator_cases.h"
 
 namespace tare::plan {
-namespace {
-
-using at::Tensor;
-namespace nn = torch::nn;
-
-}  // namespace
-
 void add_products(Cases& each) {
   each.function("linear", kRows, [](const Tensor& x) { return nn::Linear(12, 5)(x); });
   each.function("linear3", kSeries, [](const Tensor& x) { return nn::Linear(12, 5)(x); });

@@ -2,14 +2,6 @@
 #include "plan/operator_cases.h"
 
 namespace tare::plan {
-namespace {
-
-using at::Tensor;
-namespace nn = torch::nn;
-namespace F = torch::nn::functional;
-
-}  // namespace
-
 void add_resizing(Cases& each) {
   each.function("pad_const", kImages, [](const Tensor& x) {
     return F::pad(x, F::PadFuncOptions({1, 1, 2, 0}));

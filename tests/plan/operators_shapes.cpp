@@ -2,12 +2,6 @@
 #include "plan/operator_cases.h"
 
 namespace tare::plan {
-namespace {
-
-using at::Tensor;
-
-}  // namespace
-
 void add_shapes(Cases& each) {
   each.function("index_select", kRows,
                 [=](const Tensor& x) { return torch::index_select(x, 0, classes({3})); });

@@ -1,38 +1,16 @@
 #include "tare/learner/fit_probe.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "tare/base/bytes.h"
+#include "tare/learner/rng.h"
 #include "tare/memory/backend.h"
 
 namespace tare {
 namespace {
 
 using Point = plan::AffineTrace::Point;
-
-/// Puts the state of LibTorch's generator of the host back.
-class KeepGenerator {
- public:
-  KeepGenerator() : state_(get()) {}
-  ~KeepGenerator() {
-    auto generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard lock(generator.mutex());
-    generator.set_state(state_);
-  }
-  KeepGenerator(const KeepGenerator&) = delete;
-  KeepGenerator& operator=(const KeepGenerator&) = delete;
-
- private:
-  static at::Tensor get() {
-    auto generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard lock(generator.mutex());
-    return generator.get_state();
-  }
-  at::Tensor state_;
-};
 
 /// Weights, gradients and two states of an optimizer.
 void require_room(const FitSubject& subject) {
@@ -100,7 +78,7 @@ bool same_parts(const FitShape& a, const FitShape& b) {
 FitProbe::FitProbe(const FitSubject& subject) : subject_(subject) { require_room(subject); }
 
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
-  const KeepGenerator keep;
+  const RngScope keep(c10::kCPU);
   plan::Section counted;
   const auto at = [&](const Point& point) {
     FitTrace real = trace_real_fit(subject_, shape_at(shape, point));

@@ -1,7 +1,6 @@
 // FitProbe: what fits with few samples, done for real, say of any batch. Internal.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "tare/learner/fit_trace.h"

@@ -72,6 +72,12 @@ class Search {
   int64_t good_ = 0, bad_ = 0, guesses_ = 0;
 };
 
+MemoryPlan plan_for(const Target& target, int64_t batch) {
+  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
+  plan.batch = batch;
+  return plan;
+}
+
 class Planner {
  public:
   Planner(const FitSubject& subject, const Target& target) : subject_(subject), target_(target) {}
@@ -79,8 +85,7 @@ class Planner {
   [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = subject_.options.batch;
     const Estimate found = first_estimate(batch);
-    MemoryPlan plan{.device = target_.name, .capacity_bytes = target_.capacity_bytes};
-    plan.batch = batch;
+    MemoryPlan plan = plan_for(target_, batch);
     plan.start_bytes = found.start_bytes;
     plan.peak_bytes = found.peak_bytes;
     plan.reserved_bytes = found.reserved_bytes;
@@ -129,6 +134,7 @@ class Planner {
       why_probe_ = printable(error.what_without_backtrace());
     }
     probe_.emplace(subject_);
+    sample_bytes_ = bytes_per_sample();
     return estimate(subject_, batch, batch);
   }
 
@@ -146,7 +152,7 @@ class Planner {
     Estimate found = plan::estimate(fit.trace, fit.counted, target_);
     if (micro_batch == batch) return found;
     const int64_t samples = batch - micro_batch;
-    found.peak_bytes += samples * bytes_per_sample() + found.categories[Category::gradients];
+    found.peak_bytes += samples * sample_bytes_ + found.categories[Category::gradients];
     found.reserved_bytes = found.start_bytes + found.peak_bytes;
     found.fits = found.reserved_bytes <= target_.capacity_bytes;
     return found;
@@ -198,28 +204,16 @@ class Planner {
   const FitSubject& subject_;
   const Target& target_;
   std::optional<FitProbe> probe_;
+  int64_t sample_bytes_ = 0;  // of a batch's tensors; with a probe
   std::string why_probe_;
 };
-
-}  // namespace
-
-MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
-  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
-  plan.batch = batch;
-  plan.method = "none";
-  plan.reason = std::move(reason);
-  return plan;
-}
-
-namespace {
 
 /// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
 /// with at least as many, does not fit either.
 MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
   if (target.cuda || error.asked_bytes() <= target.capacity_bytes)
     return unknown_plan(target, batch, printable(error.what_without_backtrace()));
-  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
-  plan.batch = batch;
+  MemoryPlan plan = plan_for(target, batch);
   plan.peak_bytes = plan.reserved_bytes = error.asked_bytes();
   plan.categories[Category::workspace] = error.asked_bytes();
   plan.at = "the scratch of one operator, at least";
@@ -228,6 +222,13 @@ MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t
 }
 
 }  // namespace
+
+MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
+  MemoryPlan plan = plan_for(target, batch);
+  plan.method = "none";
+  plan.reason = std::move(reason);
+  return plan;
+}
 
 MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
   Planner planner(subject, target);

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "tare/plan/trace.h"
+
 namespace tare::plan {
 
 /// A block of that many bytes, for as long as the pointer lives; null for 0 bytes.
@@ -23,6 +25,17 @@ namespace tare::plan {
 [[nodiscard]] inline c10::DataPtr hold_contiguous(
     const at::Tensor& tensor, at::MemoryFormat format = at::MemoryFormat::Contiguous) {
   return hold(tensor.is_contiguous(format) ? 0 : bytes_of(tensor.numel(), tensor.scalar_type()));
+}
+
+/// As long as it lives: a copy of a tensor in another dtype, else null.
+[[nodiscard]] inline c10::DataPtr hold_converted(const at::Tensor& tensor, c10::ScalarType type) {
+  return hold(tensor.scalar_type() == type ? 0 : bytes_of(tensor.numel(), type));
+}
+
+/// Throws CannotTell for another dtype than float32 and float64.
+inline void require_float(const char* op, const at::Tensor& tensor) {
+  if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble)
+    throw CannotTell(op, "is known for float32 and float64 only", "plan in float32");
 }
 
 /// A tensor of its own, contiguous, with the dtype of `like`.

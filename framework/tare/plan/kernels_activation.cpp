@@ -11,11 +11,7 @@ namespace {
 
 using at::Tensor;
 
-Tensor relu(const Tensor& self) { return at::empty_like(self); }
-
 Tensor& relu_(Tensor& self) { return self; }
-
-Tensor absolute(const Tensor& self) { return at::empty_like(self); }
 
 /// Result and buffer.
 std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& self) {
@@ -30,10 +26,8 @@ Tensor log_sigmoid_backward(const Tensor& grad, const Tensor&, const Tensor&) {
 }  // namespace
 
 void add_activation_kernels(Kernels& kernels) {
-  kernels.add("aten::abs", &absolute);
   kernels.add("aten::log_sigmoid_backward", &log_sigmoid_backward);
   kernels.add("aten::log_sigmoid_forward", &log_sigmoid);
-  kernels.add("aten::relu", &relu);
   kernels.add("aten::relu_", &relu_);
 }
 

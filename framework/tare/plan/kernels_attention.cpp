@@ -155,9 +155,7 @@ Tensor host_attention(const Tensor& query, const Tensor& key, const Tensor& valu
   if (!flash && (!masked || grouped || scale.value_or(1) < 0))
     return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale,
                                                     grouped);
-  if (query.scalar_type() != at::kFloat && query.scalar_type() != at::kDouble)
-    throw CannotTell("aten::scaled_dot_product_attention", "is known for float32 and float64 only",
-                     "plan in float32");
+  require_float("aten::scaled_dot_product_attention", query);
   const Mask added = additive(mask, query);
   if (!flash) return by_products(query, key, value, added, dropout, causal, scale);
   return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(

@@ -33,10 +33,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 // Operands of another dtype than the result's are copied first.
 Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   const auto dtype = at::result_type(self, other);
-  const auto converted = [&](const Tensor& operand) {
-    return hold(operand.scalar_type() == dtype ? 0 : bytes_of(operand.numel(), dtype));
-  };
-  const c10::DataPtr first = converted(self), second = converted(other);
+  const c10::DataPtr first = hold_converted(self, dtype), second = hold_converted(other, dtype);
   const auto sizes = at::infer_size(condition.sizes(), at::infer_size(self.sizes(), other.sizes()));
   const auto options = self.options().dtype(dtype).device(c10::kMeta);
   for (const Tensor& operand : {self, other, condition})
@@ -51,8 +48,6 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t row
   const Tensor flat = grad.reshape({indices.numel(), grad.size(-1)});
   return fresh({rows, grad.size(-1)}, grad);
 }
-
-Tensor flip(const Tensor& self, IntArrayRef) { return at::empty_like(self); }
 
 // One dimension after the other.
 Tensor roll(const Tensor& self, IntArrayRef, IntArrayRef dims) {
@@ -100,7 +95,6 @@ const Tensor& resize(const Tensor& self, IntArrayRef sizes,
 void add_index_kernels(Kernels& kernels) {
   kernels.add("aten::embedding_dense_backward", &embedding_backward);
   kernels.add("aten::equal", &equal);
-  kernels.add("aten::flip", &flip);
   kernels.add("aten::index_select", &index_select);
   kernels.add("aten::resize_", &resize);
   kernels.add("aten::roll", &roll);

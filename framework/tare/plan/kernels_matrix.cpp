@@ -9,7 +9,6 @@
 
 #include "tare/plan/blocks.h"
 #include "tare/plan/dispatch.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

@@ -34,8 +34,7 @@ Walk walk_of(const Tensor& t) {
 }
 
 void require_known(const char* op, const Tensor& input) {
-  if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kDouble)
-    throw CannotTell(op, "is known for float32 and float64 only", "plan in float32");
+  require_float(op, input);
   if (walk_of(input) == Walk::strides)
     throw CannotTell(op, "is not known for an input with gaps between its elements",
                      "call contiguous() first");
@@ -94,11 +93,6 @@ struct Rows {
 Rows rows_of(const Tensor& input, IntArrayRef normalized) {
   const int64_t width = c10::multiply_integers(normalized);
   return {.count = width == 0 ? 0 : input.numel() / width, .width = width};
-}
-
-void require_float(const char* op, const Tensor& input) {
-  if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kDouble)
-    throw CannotTell(op, "is known for float32 and float64 only", "plan in float32");
 }
 
 Normed layer_norm(const Tensor& input, IntArrayRef normalized, const std::optional<Tensor>&,

@@ -18,15 +18,11 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-c10::DataPtr promoted(const Tensor& operand, c10::ScalarType common) {
-  return hold(operand.scalar_type() == common ? 0 : bytes_of(operand.numel(), common));
-}
-
 void binary(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[0].toTensor(), b = operands[1].toTensor();
   const auto common = at::result_type(a, b);
-  const c10::DataPtr first = promoted(a, common), second = promoted(b, common);
+  const c10::DataPtr first = hold_converted(a, common), second = hold_converted(b, common);
   op.redispatchBoxed(keys, stack);
 }
 
@@ -52,13 +48,14 @@ void compare_with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys
   const auto number = operands[1].toScalar();
   c10::DataPtr wrapped = hold(bytes_of(1, number.type()));
   const auto common = at::result_type(self, number);
-  const c10::DataPtr converted = promoted(self, common);
+  const c10::DataPtr converted = hold_converted(self, common);
   c10::DataPtr cast = hold(common == number.type() ? 0 : bytes_of(1, common));
   op.redispatchBoxed(keys, stack);
   wrapped.clear();
 }
 
-/// What has no kernel for meta tensors, and a result like its first operand.
+/// What has a result like its first operand, and no kernel of LibTorch's for meta tensors or
+/// another result there.
 void like_first(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const size_t arguments = op.schema().arguments().size();
   const Tensor self = torch::jit::peek(*stack, 0, arguments).toTensor();
@@ -103,8 +100,9 @@ void add_pointwise_kernels(Kernels& kernels) {
   for (const auto* name : {"aten::eq.Scalar", "aten::ne.Scalar", "aten::lt.Scalar",
                            "aten::le.Scalar", "aten::gt.Scalar", "aten::ge.Scalar"})
     kernels.add_boxed<&compare_with_number>(name);
-  for (const auto* name : {"aten::hardtanh", "aten::hardtanh_backward", "aten::hardswish",
-                           "aten::hardswish_backward", "aten::_prelu_kernel"})
+  for (const auto* name :
+       {"aten::abs", "aten::flip", "aten::relu", "aten::hardtanh", "aten::hardtanh_backward",
+        "aten::hardswish", "aten::hardswish_backward", "aten::_prelu_kernel"})
     kernels.add_boxed<&like_first>(name);
   for (const auto* name : {"aten::logical_and", "aten::logical_or", "aten::logical_xor"})
     kernels.add(name, &logical);

@@ -23,6 +23,13 @@ std::vector<int64_t> with_last(const Tensor& self, IntArrayRef last) {
   return sizes;
 }
 
+/// Made from a copy of `grad` where that has gaps.
+Tensor gradient_of(const Tensor& self, const Tensor& grad, MemoryFormat format) {
+  Tensor result = at::empty_like(self, format);
+  hold_contiguous(grad, format).clear();
+  return result;
+}
+
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output) {
   const auto format = self.suggest_memory_format();
   Tensor result = at::empty(with_last(self, output), self.options(), format);
@@ -42,9 +49,7 @@ Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output) {
 }
 
 Tensor adaptive_avg_pool3d_backward(const Tensor& grad, const Tensor& self) {
-  Tensor result = at::empty_like(self, MemoryFormat::Contiguous);
-  hold_contiguous(grad).clear();
-  return result;
+  return gradient_of(self, grad, MemoryFormat::Contiguous);
 }
 
 int64_t of(IntArrayRef values, size_t i) { return values.size() == 1 ? values[0] : values[i]; }
@@ -69,9 +74,7 @@ std::tuple<Tensor, Tensor> max_pool3d(const Tensor& self, IntArrayRef kernel, In
 
 Tensor max_pool3d_backward(const Tensor& grad, const Tensor& self, IntArrayRef, IntArrayRef,
                            IntArrayRef, IntArrayRef, bool, const Tensor&) {
-  Tensor result = at::empty_like(self, MemoryFormat::Contiguous);
-  hold_contiguous(grad).clear();
-  return result;
+  return gradient_of(self, grad, MemoryFormat::Contiguous);
 }
 
 /// `padding`: left, right, top, bottom.
@@ -82,9 +85,7 @@ Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
 }
 
 Tensor pad2d_backward(const Tensor& grad, const Tensor& self, IntArrayRef) {
-  Tensor result = at::empty_like(self, self.suggest_memory_format());
-  hold_contiguous(grad, self.suggest_memory_format()).clear();
-  return result;
+  return gradient_of(self, grad, self.suggest_memory_format());
 }
 
 }  // namespace

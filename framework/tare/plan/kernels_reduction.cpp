@@ -19,10 +19,6 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-c10::DataPtr copied(const Tensor& self, c10::ScalarType dtype) {
-  return hold(dtype == self.scalar_type() ? 0 : bytes_of(self.numel(), dtype));
-}
-
 // To another dtype the host sums a copy of it; booleans and integers are summed as int64.
 void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
@@ -31,7 +27,7 @@ void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) 
   const bool integral = c10::isIntegralType(self.scalar_type(), /*includeBool=*/true);
   const auto dtype = asked.value_or(integral ? at::kLong : self.scalar_type());
   op.redispatchBoxed(keys, stack);
-  const c10::DataPtr copy = copied(self, dtype);
+  const c10::DataPtr copy = hold_converted(self, dtype);
 }
 
 // A sum, then a division by the count, which becomes a tensor, and that one of the result's dtype.
@@ -40,7 +36,7 @@ void mean(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack)
   const Tensor self = operands[0].toTensor();
   const auto dtype = operands[3].toOptional<c10::ScalarType>().value_or(self.scalar_type());
   op.redispatchBoxed(keys, stack);
-  copied(self, dtype).clear();
+  hold_converted(self, dtype).clear();
   const c10::DataPtr count = hold(bytes_of(1, at::kLong)), converted = hold(bytes_of(1, dtype));
 }
 
@@ -66,7 +62,6 @@ void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
 Tensor dot(const Tensor& self, const Tensor&) { return fresh({}, self); }
 
 std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
-  auto sizes = self.sizes().vec();
   const bool all = !dims || dims->empty();
   std::vector<int64_t> result;
   for (int64_t i = 0; i < self.dim(); ++i) {

@@ -28,6 +28,10 @@ int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.batch > 0 ? phase.batch : recipe.batch;
 }
 
+std::string batch_path(const RecipeOptions& recipe, size_t phase) {
+  return path_of("batch", recipe.phases[phase].batch > 0, phase);
+}
+
 std::string name_of(const RecipeOptions& recipe, size_t phase) {
   const std::string& name = recipe.phases[phase].name;
   return name.empty() ? "phase " + std::to_string(phase) : name;
@@ -42,7 +46,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
   }
   const int64_t batch = batch_of(recipe, options);
   if (batch > data.train->size()) {
-    refuse(recipe, path_of("batch", options.batch > 0, phase), "is larger than the training split",
+    refuse(recipe, batch_path(recipe, phase), "is larger than the training split",
            "at most its " + std::to_string(data.train->size()) + " samples", std::to_string(batch));
   }
   const auto labels = static_cast<int64_t>(data.train->labels().size());

@@ -68,6 +68,7 @@ class RecipePlanner {
     check_data(recipe_, index, data.splits);
     const FitSubject subject = subject_of(index, data);
     MemoryPlan plan = plan_fit(subject, target_, options_.advice);
+    if (!plan.fits && !options_.advice) plan = plan_fit(subject, target_, true);
     plan.name = name_of(recipe_, index);
     return plan;
   }

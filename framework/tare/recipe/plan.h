@@ -12,7 +12,7 @@ namespace tare {
 
 struct RecipePlanOptions {
   std::string device{};  ///< see plan::parse_target; empty: the recipe's
-  bool advice = true;    ///< see PlanOptions::advice
+  bool advice = true;    ///< see PlanOptions::advice; false: only where a phase does not fit
 };
 
 /// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.

@@ -101,7 +101,6 @@ class Runner {
   void plan() {
     try {
       planned_ = plan_recipe(recipe_, {.advice = false});
-      if (!planned_.fits()) planned_ = plan_recipe(recipe_, {});
     } catch (const Error&) {
       return;
     }
@@ -178,8 +177,7 @@ class Runner {
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    const memory::OutOfMemoryWatch watch(
-        {.setting = phase.batch > 0 ? "phases." + std::to_string(index) + ".batch" : "batch"});
+    const memory::OutOfMemoryWatch watch({.setting = batch_path(recipe_, index)});
     PhaseReport result{.name = name_of(recipe_, index)};
     if (index < planned_.phases.size() && planned_.phases[index].known())
       result.planned_peak_bytes = planned_.phases[index].peak_bytes;
