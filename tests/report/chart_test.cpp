@@ -75,6 +75,15 @@ TEST(LineChart, NamesSpansAndChoosesTheScale) {
   EXPECT_THAT(svg, HasSubstr(">0.1</text>")) << "logarithmic";
 }
 
+TEST(LineChart, LeavesOutNamesThatWouldBeCutToAFewLetters) {
+  const LineChart chart{.series = {{.name = "a", .points = {{0, 1}, {100, 2}}}},
+                        .spans = {{0, 10, "all"}, {10, 20, "pretrain"}, {20, 100, "tuning"}}};
+  const std::string svg = line_chart(chart);
+  EXPECT_EQ(count_of(svg, "class=\"span\""), 2U);
+  EXPECT_EQ(count_of(svg, "class=\"name\""), 2U);
+  EXPECT_THAT(svg, Not(HasSubstr("pretrain")));
+}
+
 TEST(AreaChart, StacksLayers) {
   const AreaChart chart{
       .title = "t", .x = {0, 1}, .layers = {{"low", {1024, 1024}, 0}, {"high", {1024, 3072}, 1}}};

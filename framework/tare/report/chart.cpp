@@ -16,7 +16,8 @@ constexpr double kTickRow = 20;      // below the plot
 constexpr double kAbove = 8;         // half a label of the highest tick
 constexpr double kUnits = 1000;      // of the plot's view box, in both directions
 constexpr double kLogRatio = 50;
-constexpr size_t kSpans = 60;  // more would have no room for their names
+constexpr size_t kSpans = 60;                   // more would have no room for their names
+constexpr double kNarrow = 290, kLetter = 7.5;  // a plot in a window of 400 pixels; both in pixels
 
 struct Frame {
   double top = kAbove, height = kPlotHeight;  // of the plot, in pixels
@@ -63,7 +64,12 @@ std::string x_labels(const Axis& axis, const Frame& frame) {
   return text;
 }
 
-/// Each name is clipped to its own stretch.
+/// Whether at least six letters can be read on a narrow page, or all if there are fewer.
+bool has_room(const std::string& name, double share) {
+  return kNarrow * share >= kLetter * static_cast<double>(std::min<size_t>(name.size(), 6)) + 4;
+}
+
+/// Each name is clipped to its own stretch, and left out where too little of it would be left.
 std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame) {
   std::string text;
   for (const auto& span : std::span(spans).first(std::min(spans.size(), kSpans))) {
@@ -73,6 +79,7 @@ std::string span_names(const std::vector<Span>& spans, const Axis& axis, const F
       text += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +
               "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
     }
+    if (!has_room(span.name, end - start)) continue;
     text += "<svg x=\"" + percent(start) + "\" width=\"" + percent(end - start) + "\" height=\"" +
             coordinate(kSpanRow) + "\"><text class=\"name\" x=\"" + (start > 0 ? "4" : "0") +
             "\" y=\"12\">" + escaped(span.name, kNameBytes) + "</text></svg>";

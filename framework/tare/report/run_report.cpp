@@ -190,6 +190,7 @@ constexpr std::array kKnown{Known{"before the trace", kGrey},
                             Known{"data", 5},
                             Known{"validate", 1},
                             Known{"predict", 7},
+                            Known{"plan", 7},
                             Known{"save", 6},
                             Known{"purge", 0},
                             Known{"forward", 4},
@@ -228,10 +229,22 @@ std::string stacked(const std::string& caption, AreaChart chart,
   return chart_with(caption, area_chart(chart), legend(items));
 }
 
+/// Steps rather than a curve: each is as long as a few stretches, or it would hide the areas.
+Series lowest_sum(const Timeline& t) {
+  constexpr size_t kSteps = 50;
+  Series line{.name = "lowest sum of each stretch of time", .points = {}, .colour = kInk};
+  const size_t length = t.stretch_s.size() / kSteps + 1;
+  for (size_t i = 0; i < t.stretch_s.size(); i += length) {
+    const size_t end = std::min(i + length, t.stretch_s.size());
+    double lowest = t.lowest_bytes[i];
+    for (size_t j = i; j < end; ++j) lowest = std::min(lowest, t.lowest_bytes[j]);
+    line.points.push_back({t.stretch_s[i], lowest});
+    line.points.push_back({t.stretch_s[std::min(end, t.stretch_s.size() - 1)], lowest});
+  }
+  return line;
+}
+
 std::string memory_curve(const Timeline& t) {
-  Series lowest{.name = "lowest sum of each stretch of time", .points = {}, .colour = kInk};
-  for (size_t i = 0; i < t.stretch_s.size(); ++i)
-    lowest.points.push_back({t.stretch_s[i], t.lowest_bytes[i]});
   return stacked(
       t.by_category ? "Allocated bytes by category"
                     : "Allocated bytes by the phase that allocated them",
@@ -239,7 +252,7 @@ std::string memory_curve(const Timeline& t) {
                       "the highest sum is " +
                       format_bytes(t.peak_bytes) + ", after " + format_seconds(t.peak_s) + '.',
        .x = t.stretch_s,
-       .line = std::move(lowest)},
+       .line = lowest_sum(t)},
       t.groups, t.bytes);
 }
 
