@@ -212,11 +212,23 @@ TYPED_TEST_P(BackendContract, RecordsAllocationsAndFrees) {
   EXPECT_EQ(alive_after(history, 0).size(), history.alive.size());
 }
 
+TYPED_TEST_P(BackendContract, MeasuresItsRecordsOnBlocksThatCountNowhere) {
+  const auto before = this->backend_->usage();
+  const PeakScope peak(TypeParam::device());
+  const uint64_t sequence = this->backend_->sequence();
+  const double cost = this->backend_->record_cost_ns();
+  EXPECT_GE(cost, 0);
+  EXPECT_LT(cost, 100'000);
+  EXPECT_EQ(this->backend_->sequence(), sequence);
+  EXPECT_EQ(this->backend_->usage().blocks, before.blocks);
+  EXPECT_EQ(peak.peak_above_start_bytes(), 0);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(BackendContract, SaysWhatItIs, CountsAllocationsAndBlocks,
                             KnowsTheMemoryOfTheMachine, GivesUtilisationAsAShareOrNot,
                             MeasuresNestedPeaks, MeasuresOverlappingPeaks, RefusesAboveTheBudget,
                             ReportsARefusalBeforeItUnwinds, RejectsANegativeBudget,
                             ReclaimsCachesAndLeavesLiveTensors, ListsLiveBlocksByBirth,
-                            RecordsAllocationsAndFrees);
+                            RecordsAllocationsAndFrees, MeasuresItsRecordsOnBlocksThatCountNowhere);
 
 }  // namespace tare::memory

@@ -49,6 +49,7 @@ class EmptyBackend final : public DeviceBackend {
   void open_peak(PeakRecord&) override {}
   void close_peak(PeakRecord&) override {}
   void refresh_peaks() const override {}
+  double record_cost_ns() const override { return 0; }
 };
 
 }  // namespace

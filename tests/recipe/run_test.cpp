@@ -39,6 +39,24 @@ TEST(Run, GivesEveryByteBackBetweenPhasesAndAtTheEnd) {
   EXPECT_TRUE(std::filesystem::exists(folder / "tiny/recipe.yaml"));
 }
 
+TEST(Run, SaysWhatItsTrackerCost) {
+  const TempDir folder;
+  std::ostringstream out;
+  const uint64_t before = memory::backend(c10::kCPU).sequence();
+  const RunReport report = run_recipe(tiny(folder), {.out = &out});
+  const auto& cost = report.tracker;
+  EXPECT_EQ(cost.records, memory::backend(c10::kCPU).sequence() - before);
+  EXPECT_GT(cost.records, 1000U);
+  EXPECT_LT(cost.share(), 0.5);
+  EXPECT_NEAR(cost.seconds, report.seconds, 0.5);
+  EXPECT_NE(out.str().find("tracker: " + cost.str("allocations") + '\n'), std::string::npos)
+      << out.str();
+  const auto json = nlohmann::json::parse(to_json(report)).at("tracker");
+  EXPECT_EQ(json.at("allocations"), cost.records);
+  EXPECT_EQ(json.at("ns_each"), cost.ns_each);
+  EXPECT_EQ(json.at("share"), cost.share());
+}
+
 TEST(Run, SameSeedSameRun) {
   const TempDir a, b;
   const RunReport first = run_recipe(tiny(a)), second = run_recipe(tiny(b));

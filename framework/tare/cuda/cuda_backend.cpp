@@ -138,6 +138,8 @@ class CudaBackend final : public memory::DeviceBackend {
     peaks_.fold(stats().allocated_bytes[0].peak);
   }
 
+  double record_cost_ns() const override { return note_cost_ns(shared_.services); }
+
  private:
   c10::CachingDeviceAllocator::DeviceStats stats() const {
     start(shared_);

@@ -126,6 +126,11 @@ class DeviceBackend {
   virtual void open_peak(PeakRecord& record) = 0;
   virtual void close_peak(PeakRecord& record) = 0;
   virtual void refresh_peaks() const = 0;  ///< brings every open record up to date
+
+  /// Nanoseconds that the records of this interface add to an allocation and its free on this
+  /// machine now, on top of the allocator's own work: measured in a few milliseconds, on blocks of
+  /// its own, which count in no figure.
+  [[nodiscard]] virtual double record_cost_ns() const = 0;
 };
 
 /// The backend of a device; kCPU is the host, a CUDA device without index is the first. Throws

@@ -47,6 +47,8 @@ class HostBackend final : public DeviceBackend {
   void open_peak(PeakRecord& record) override { host_allocator::open_peak(record); }
   void close_peak(PeakRecord& record) override { host_allocator::close_peak(record); }
   void refresh_peaks() const override { host_allocator::refresh_peaks(); }
+
+  double record_cost_ns() const override { return host_allocator::record_cost_ns(); }
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "tare/recipe/memory_trace.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "tare/base/bytes.h"
@@ -8,6 +7,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/memory/trace_files.h"
+#include "tare/memory/tracker_cost.h"
 
 namespace tare {
 namespace {
@@ -17,12 +17,6 @@ constexpr const char* kTimeline = "timeline.csv";
 std::filesystem::path checked(std::filesystem::path folder) {
   io::check_writable(std::filesystem::is_directory(folder) ? folder / kTimeline : folder);
   return folder;
-}
-
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
-  return text;
 }
 
 }  // namespace
@@ -52,13 +46,14 @@ std::string MemoryTrace::finish() {
   memory::write_memory_viewer(history, folder_ / "snapshot.pickle");
   memory::write_chrome_trace(history, folder_ / "trace.json");
   memory::write_peak_stacks(history, folder_ / "peak.folded");
-  const auto recorded = static_cast<double>(history.events.size() + history.dropped);
-  const double share = recorded * memory::event_cost_ns() / static_cast<double>(history.span_ns);
+  const memory::TrackerCost cost{.records = history.events.size() + history.dropped,
+                                 .ns_each = memory::event_cost_ns(),
+                                 .seconds = static_cast<double>(history.span_ns) * 1e-9};
   return "memory trace: " + format_count(static_cast<int64_t>(history.events.size())) +
          " events in " + printable((folder_ / kTimeline).string()) +
          ", snapshot.pickle, trace.json and peak.folded, " +
          format_count(static_cast<int64_t>(history.dropped)) +
-         " older ones dropped; recording took " + percent(share) + " of the time";
+         " older ones dropped; recording took " + cost.str("events");
 }
 
 }  // namespace tare

@@ -78,6 +78,7 @@ class Runner {
 
   RunReport run() {
     const auto start = Clock::now();
+    const memory::TrackerWatch tracker(device_);
     report_.name = recipe_.name;
     report_.device = device_.str();
     if (options_.plan) plan();
@@ -89,6 +90,7 @@ class Runner {
     report_.residual_bytes = tracked(device_) - before;
     report_.process_bytes = memory::backend(device_).usage().process_bytes;
     report_.seconds = seconds_since(start);
+    report_.tracker = tracker.cost();
     report_.unsaved = autosave_->failed();
     close_folder();
     print_end();
@@ -323,7 +325,8 @@ class Runner {
     *options_.out << "after destroy: " << format_bytes(report_.residual_bytes)
                   << " tracked above the start; the process holds "
                   << format_bytes(report_.process_bytes) << "; " << format_seconds(report_.seconds)
-                  << " in all\n";
+                  << " in all\ntracker: " << report_.tracker.str("allocations")
+                  << (options_.call_sites ? ", call stacks not counted\n" : "\n");
   }
 
   void end_trace() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/learner/options.h"
+#include "tare/memory/tracker_cost.h"
 #include "tare/recipe/recipe.h"
 
 namespace tare {
@@ -35,6 +36,7 @@ struct RunReport {
   int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
   int64_t process_bytes = 0;   ///< resident memory of the process at the end
   double seconds = 0;
+  memory::TrackerCost tracker{};  ///< the counts and tags of every allocation of the run
   StopReason reason = StopReason::finished;
   std::string resumed_from{};  ///< name of the checkpoint; empty: not resumed
   bool unsaved = false;        ///< the last automatic checkpoint could not be written
@@ -70,7 +72,7 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options = {}
 
 /// The report as JSON text: phases[] {name, epochs[] {train_loss, valid_loss, metrics, seconds},
 /// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, ...}, test {metrics}, export {path,
-/// bytes}, residual_bytes.
+/// bytes}, residual_bytes, tracker {allocations, ns_each, share}.
 [[nodiscard]] std::string to_json(const RunReport& report);
 
 }  // namespace tare

@@ -95,6 +95,9 @@ std::string to_json(const RunReport& report) {
   value["residual_bytes"] = report.residual_bytes;
   value["process_bytes"] = report.process_bytes;
   value["seconds"] = report.seconds;
+  value["tracker"] = {{"allocations", report.tracker.records},
+                      {"ns_each", report.tracker.ns_each},
+                      {"share", report.tracker.share()}};
   return value.dump(2);
 }
 
