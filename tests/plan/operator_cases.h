@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@ struct Case {
   std::string name{};
   std::function<void()> work{};
 };
+
+inline void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 
 /// A leaf that asks for its gradient.
 inline at::Tensor in(at::IntArrayRef sizes) { return torch::rand(sizes).requires_grad_(); }
@@ -56,6 +59,7 @@ class Cases {
 void add_elementwise(Cases& each);
 void add_products(Cases& each);
 void add_layers(Cases& each);
+void add_recurrent(Cases& each);
 void add_resizing(Cases& each);
 void add_shapes(Cases& each);
 void add_losses(Cases& each);

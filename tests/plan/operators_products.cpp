@@ -11,6 +11,18 @@ void add_products(Cases& each) {
   each.function("linear1", {12}, [](const Tensor& x) { return nn::Linear(12, 5)(x); });
   each.function("linear_t", {3, 12, 5},
                 [](const Tensor& x) { return nn::Linear(12, 5)(x.transpose(1, 2)); });
+  each.function("linear_of_rows", kSeries, [](const Tensor& x) {
+    return torch::linear(x, in({5, 12}), in({5}));
+  });
+  each.function("linear_of_columns", {3, 12, 5}, [](const Tensor& x) {
+    return torch::linear(x.transpose(1, 2), in({5, 12}), in({5}));
+  });
+  each.function("linear_of_swapped", kSeries, [](const Tensor& x) {
+    return torch::linear(x.transpose(0, 1), in({5, 12}), in({5}));
+  });
+  each.function("linear_of_volumes", {2, 3, 4, 12}, [](const Tensor& x) {
+    return torch::linear(x.transpose(1, 2), in({5, 12}), in({5}));
+  });
   each.function("bilinear", kRows, [](const Tensor& x) { return nn::Bilinear(12, 12, 5)(x, x); });
   each.function("mm", kRows, [](const Tensor& x) { return torch::mm(x, in({12, 3})); });
   each.function("mm_t", kRows, [](const Tensor& x) { return torch::mm(x, in({3, 12}).t()); });

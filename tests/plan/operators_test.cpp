@@ -14,8 +14,8 @@ namespace {
 const std::vector<Case>& cases() {
   static const Cases all = [] {
     Cases each;
-    for (const auto add :
-         {&add_elementwise, &add_products, &add_layers, &add_resizing, &add_shapes, &add_losses})
+    for (const auto add : {&add_elementwise, &add_products, &add_layers, &add_recurrent,
+                           &add_resizing, &add_shapes, &add_losses})
       add(each);
     return each;
   }();
@@ -65,17 +65,22 @@ TEST(Refused, BySayingWhatCannotBeTold) {
          const at::Tensor x = in({2, 8, 6, 6}).contiguous(torch::MemoryFormat::ChannelsLast);
          torch::nn::GroupNorm(4, 8)(x).sum().backward();
        }},
-      {"a recurrent layer",
+      {"aten::lstm",
        [] {
-         torch::nn::LSTM(12, 7)(torch::rand({5, 3, 12}));
+         torch::nn::LSTM lstm(12, 7);
+         lstm->to(torch::kDouble);
+         lstm(torch::rand({5, 3, 12}, torch::kDouble));
        }},
-      {"a recurrent layer",
+      {"aten::lstm",
        [] {
-         torch::nn::GRU(12, 7)(torch::rand({5, 3, 12}));
+         torch::nn::LSTM lstm(torch::nn::LSTMOptions(12, 7).proj_size(4));
+         lstm(torch::rand({5, 3, 12}));
        }},
-      {"a recurrent layer",
+      {"a packed sequence",
        [] {
-         torch::nn::RNN(12, 7)(torch::rand({5, 3, 12}));
+         torch::nn::GRU gru(12, 7);
+         torch::gru(torch::rand({8, 12}), torch::empty({5}, torch::kLong), torch::rand({1, 3, 7}),
+                    gru->all_weights(), true, 1, 0.0, true, false);
        }},
       {"aten::one_hot", [] { torch::one_hot(classes({7})); }},
       {"aten::equal", [] { torch::equal(torch::rand({3}), torch::rand({3})); }},

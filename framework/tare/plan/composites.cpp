@@ -5,14 +5,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/group_norm_native.h>
-#include <ATen/ops/gru_native.h>
-#include <ATen/ops/lstm_native.h>
+#include <ATen/ops/linear_native.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/max_pool1d_native.h>
 #include <ATen/ops/mish_backward_native.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/one_hot_native.h>
-#include <ATen/ops/rnn_relu_native.h>
-#include <ATen/ops/rnn_tanh_native.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <torch/library.h>
 
@@ -28,9 +26,6 @@ namespace {
 
 using at::IntArrayRef;
 using at::Tensor;
-using at::TensorList;
-
-bool planning() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
@@ -80,54 +75,31 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   return fresh(sizes, self);
 }
 
+/// The host adds the bias in place; where LibTorch has no storage to look at it does not.
+Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  const bool in_one = !bias || !bias->defined() || input.dim() == 2 || input.is_contiguous();
+  if (!planning() || in_one) return at::native::linear(input, weight, bias);
+  return at::matmul(input, weight.t()).add_(*bias);
+}
+
 Tensor mish_backward(const Tensor& grad, const Tensor& self) {
   return planning() ? at::empty_like(self) : at::native::math_mish_backward(grad, self);
 }
 
-/// What the host does in a way of its own whose memory is not known by shapes.
-template <auto kNative>
-struct Unplanned;
-template <class Result, class... Arguments, Result (*kNative)(Arguments...)>
-struct Unplanned<kNative> {
-  static Result run(Arguments... arguments) {
-    if (planning())
-      throw CannotTell("a recurrent layer", "takes scratch that shapes alone do not tell",
-                       "plan by a probe, or with cells");
-    return kNative(arguments...);
-  }
-};
-
-using Lstm = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&, TensorList, TensorList, bool,
-                                                    int64_t, double, bool, bool, bool);
-using PackedLstm = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList,
-                                                          TensorList, bool, int64_t, double, bool,
-                                                          bool);
-using Rnn = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList, bool, int64_t,
-                                           double, bool, bool, bool);
-using PackedRnn = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&,
-                                                 TensorList, bool, int64_t, double, bool, bool);
-
-template <class Padded, class Packed, Padded kPadded, Packed kPacked>
-void forbid(torch::Library& library, const std::string& name) {
-  library.impl((name + ".input").c_str(), &Unplanned<kPadded>::run);
-  library.impl((name + ".data").c_str(), &Unplanned<kPacked>::run);
-}
-
 }  // namespace
+
+bool planning() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 
 void register_composites() {
   static Immortal<torch::Library> library(
       torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta, __FILE__, uint32_t{__LINE__});
   library->impl("scaled_dot_product_attention", &attention);
+  library->impl("linear", &linear);
   library->impl("max_pool1d", &max_pool1d);
   library->impl("group_norm", &group_norm);
   library->impl("mish_backward", &mish_backward);
   library->impl("one_hot", &one_hot);
-  namespace native = at::native;
-  forbid<Lstm, PackedLstm, &native::lstm, &native::lstm>(*library, "lstm");
-  forbid<Rnn, PackedRnn, &native::gru, &native::gru>(*library, "gru");
-  forbid<Rnn, PackedRnn, &native::rnn_tanh, &native::rnn_tanh>(*library, "rnn_tanh");
-  forbid<Rnn, PackedRnn, &native::rnn_relu, &native::rnn_relu>(*library, "rnn_relu");
+  add_recurrent_composites(*library);
 }
 
 }  // namespace tare::plan

@@ -6,11 +6,20 @@
 
 #include <optional>
 
+namespace torch {
+class Library;
+}
+
 namespace tare::plan {
+
+/// Whether this thread is in a MetaScope.
+[[nodiscard]] bool planning();
 
 /// Makes them take the path of the host in a MetaScope, or throw CannotTell there where that is not
 /// known by shapes. Outside of one they are LibTorch's own. Once, for the life of the process.
 void register_composites();
+/// LSTM, GRU and RNN, in recurrent.cpp.
+void add_recurrent_composites(torch::Library& library);
 
 /// scaled_dot_product_attention as the host does it.
 at::Tensor host_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

@@ -28,6 +28,7 @@ Kernels all_kernels() {
   add_optimizer_kernels(all);
   add_pointwise_kernels(all);
   add_pool_kernels(all);
+  add_recurrent_kernels(all);
   add_reduction_kernels(all);
   add_upsample_kernels(all);
   return all;

@@ -65,6 +65,7 @@ void add_norm_kernels(Kernels& kernels);
 void add_optimizer_kernels(Kernels& kernels);
 void add_pointwise_kernels(Kernels& kernels);
 void add_pool_kernels(Kernels& kernels);
+void add_recurrent_kernels(Kernels& kernels);
 void add_reduction_kernels(Kernels& kernels);
 void add_upsample_kernels(Kernels& kernels);
 

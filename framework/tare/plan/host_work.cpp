@@ -83,8 +83,11 @@ HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int6
   for (size_t i = 0; i < work.steps.size(); ++i)
     work.steps[i].bytes = affine(at_a.steps[i].bytes, at_b.steps[i].bytes);
   for (size_t i = 0; i < work.results.size(); ++i) {
-    auto& sizes = work.results[i].sizes;
-    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = affine(sizes[d], at_b.results[i].sizes[d]);
+    auto& [sizes, strides, type] = work.results[i];
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      sizes[d] = affine(sizes[d], at_b.results[i].sizes[d]);
+      strides[d] = affine(strides[d], at_b.results[i].strides[d]);
+    }
   }
   return work;
 }

@@ -12,7 +12,7 @@
 namespace tare::plan {
 namespace {
 
-constexpr std::array<std::string_view, 262> kProven{
+constexpr std::array<std::string_view, 264> kProven{
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",
     "aten::_adaptive_avg_pool3d",
@@ -164,6 +164,8 @@ constexpr std::array<std::string_view, 262> kProven{
     "aten::min.dim",
     "aten::minimum",
     "aten::mish",
+    "aten::mkldnn_rnn_layer",
+    "aten::mkldnn_rnn_layer_backward",
     "aten::mm",
     "aten::mse_loss",
     "aten::mse_loss_backward",
