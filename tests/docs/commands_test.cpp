@@ -43,6 +43,7 @@ const std::vector<Command>& commands() {
       {.text = "tare report runs/digits-staged", .prints = "report.html"},
       {.text = "tare predict runs/digits-staged/digits.tare image.png", .prints = "image.png: "},
       {.text = "tare inspect runs/digits-staged/digits.tare", .prints = "resnet9"},
+      {.text = "tare top", .prints = "host "},
       {.text = "tare doctor", .prints = "LibTorch"},
       {.text = "cmake --install build --prefix DIR", .excluded = is_consumer},
       {.text = "cmake -S . -B build -DCMAKE_PREFIX_PATH=DIR", .excluded = is_consumer},

@@ -23,6 +23,7 @@ int data_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int doctor_command(const Arguments& arguments);
+int top_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);
 int man_command(const Arguments& arguments);
 

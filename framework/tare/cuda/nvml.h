@@ -1,27 +1,52 @@
-// Utilisation and memory of a GPU from NVIDIA's management library (NVML), loaded at run time: its
-// header is not in the toolkit.
+// What NVIDIA's management library (NVML) says about the cards of this machine and its processes.
+// It is loaded at run time, because its header is not in the toolkit and the driver brings it. It
+// needs neither CUDA nor a context on a card.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tare::cuda {
 
-/// One card. Everything is unset where the library or the right to ask it is missing. Thread-safe.
+/// A process that computes on a card.
+struct NvmlProcess {
+  int64_t id = 0;  ///< in the driver's numbering: in a container often another than /proc's
+  std::optional<int64_t> bytes{};  ///< of the card; unset where the driver hides it
+};
+
+/// A card's memory in bytes, all processes included.
+struct NvmlMemory {
+  int64_t total_bytes = 0, used_bytes = 0, free_bytes = 0;
+};
+
+/// One card. Everything is unset or empty where the library or the right to ask it is missing.
+/// Thread-safe.
 class NvmlDevice {
  public:
   /// `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of CUDA_VISIBLE_DEVICES.
   explicit NvmlDevice(const std::string& pci_bus_id);
+  /// Every card of the machine that may be asked, in the order of the PCI bus.
+  [[nodiscard]] static std::vector<NvmlDevice> all();
 
-  /// Share of the last sampling period in which a kernel ran, 0 to 1.
+  /// "NVIDIA H200".
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::optional<NvmlMemory> memory() const;
+  /// Share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
-  /// Memory of this process on the card, context included; unset also inside a container that hides
-  /// process numbers.
+  [[nodiscard]] std::vector<NvmlProcess> processes() const;
+  /// Memory that this process holds on the card; unset also where the driver hides processes, as in
+  /// most containers.
   [[nodiscard]] std::optional<int64_t> process_bytes() const;
 
  private:
+  explicit NvmlDevice(void* handle) : handle_(handle) {}
+
   void* handle_ = nullptr;
 };
+
+/// The driver's version, such as "580.65.06"; empty without one.
+[[nodiscard]] std::string nvml_driver_version();
 
 }  // namespace tare::cuda

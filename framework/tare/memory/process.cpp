@@ -1,9 +1,12 @@
 #include "tare/memory/process.h"
 
+#include <pwd.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <mutex>
 #include <sstream>
@@ -31,6 +34,33 @@ int64_t meminfo_bytes(const std::string& text, const std::string& key) {
   return kilobytes << 10;
 }
 
+/// Of the process with this folder below /proc; 0 if it has ended.
+int64_t resident_bytes_of(const fs::path& folder) {
+  std::istringstream text(read_system_file(folder / "statm").value_or(""));
+  int64_t all = 0, resident = 0;
+  return text >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+std::optional<int64_t> process_number(const std::string& name) {
+  int64_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (error != std::errc() || end != name.data() + name.size()) return {};
+  return id;
+}
+
+/// The user that "Uid:" of /proc/PID/status names.
+std::string user_of(const std::string& status) {
+  const auto at = status.find("\nUid:");
+  uid_t number = 0;
+  if (at == status.npos || !(std::istringstream(status.substr(at + 5)) >> number)) return "?";
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text{};
+  if (getpwuid_r(number, &entry, text.data(), text.size(), &found) == 0 && found)
+    return found->pw_name;
+  return std::to_string(number);
+}
+
 struct ProcessorTicks {
   int64_t busy = 0, all = 0;
 };
@@ -46,11 +76,7 @@ std::optional<ProcessorTicks> read_ticks() {
 
 }  // namespace
 
-int64_t resident_bytes() {
-  std::istringstream text(read_system_file("/proc/self/statm").value_or(""));
-  int64_t all = 0, resident = 0;
-  return text >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
-}
+int64_t resident_bytes() { return resident_bytes_of("/proc/self"); }
 
 MemoryInfo machine_memory(const fs::path& root) {
   const auto text = read_system_file(root / "proc/meminfo").value_or("");
@@ -83,6 +109,40 @@ std::optional<double> processor_utilisation() {
       static_cast<double>(now->busy - before.busy) / static_cast<double>(now->all - before.all);
   before = *now;
   return std::clamp(share, 0.0, 1.0);
+}
+
+std::vector<ProcessMemory> largest_processes(size_t count, const fs::path& root) {
+  std::vector<ProcessMemory> all;
+  std::error_code error;
+  for (fs::directory_iterator entry(root / "proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto id = process_number(entry->path().filename().string());
+    if (!id) continue;
+    const int64_t bytes = resident_bytes_of(entry->path());
+    if (bytes > 0) all.push_back({*id, bytes});
+  }
+  const auto shown = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
+  std::ranges::partial_sort(all, shown, [](const ProcessMemory& a, const ProcessMemory& b) {
+    return a.resident_bytes != b.resident_bytes ? a.resident_bytes > b.resident_bytes : a.id < b.id;
+  });
+  all.erase(shown, all.end());
+  return all;
+}
+
+ProcessOwner owner_of(int64_t process, const fs::path& root) {
+  const fs::path folder = root / "proc" / std::to_string(process);
+  const auto status = read_system_file(folder / "status");
+  if (!status) return {};
+  ProcessOwner owner{.user = user_of(*status),
+                     .command = read_system_file(folder / "cmdline").value_or("")};
+  while (owner.command.ends_with('\0')) owner.command.pop_back();
+  std::ranges::replace(owner.command, '\0', ' ');
+  if (owner.command.empty()) {
+    std::string name = read_system_file(folder / "comm").value_or("");
+    if (name.ends_with('\n')) name.pop_back();
+    owner.command = '[' + name + ']';
+  }
+  return owner;
 }
 
 int usable_processors(const fs::path& root) {

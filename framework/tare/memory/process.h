@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tare/memory/backend.h"
 
@@ -21,6 +22,26 @@ namespace tare::memory {
 /// Share of time in which the machine's processors were busy since the previous call (the first:
 /// since boot), 0 to 1; unset if it cannot be read.
 [[nodiscard]] std::optional<double> processor_utilisation();
+
+/// A process of the machine and its resident set, which includes pages that it shares.
+struct ProcessMemory {
+  int64_t id = 0;
+  int64_t resident_bytes = 0;
+};
+
+/// The processes with the largest resident sets, largest first, at most `count`; of those that
+/// /proc shows. `root` replaces / for tests.
+[[nodiscard]] std::vector<ProcessMemory> largest_processes(size_t count,
+                                                           const std::filesystem::path& root = "/");
+
+/// Whose a process is and what it runs. Both are text of others: print them by printable().
+struct ProcessOwner {
+  std::string user{};     ///< name, or number where it has none; empty: there is no such process
+  std::string command{};  ///< its arguments with spaces between; a kernel thread's name in brackets
+};
+
+/// `root` replaces / for tests.
+[[nodiscard]] ProcessOwner owner_of(int64_t process, const std::filesystem::path& root = "/");
 
 /// Processors that this process may use: the smaller of its affinity and its cgroup's quota
 /// (rounded up, version 1 and 2), at least 1.

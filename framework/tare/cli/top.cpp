@@ -1,0 +1,171 @@
+#include "tare/cli/top.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/cuda/nvml.h"
+#include "tare/memory/cgroup.h"
+#include "tare/memory/process.h"
+
+namespace tare::cli {
+namespace {
+
+constexpr size_t kNameBytes = 40, kUserBytes = 16, kCommandBytes = 60;
+
+TopProcess described(int64_t id, std::optional<int64_t> bytes) {
+  auto owner = memory::owner_of(id);
+  return {id, bytes, std::move(owner.user), std::move(owner.command)};
+}
+
+TopDevice host(size_t processes) {
+  const auto memory = memory::machine_memory();
+  TopDevice device{.id = "host",
+                   .name = memory::processor_name(),
+                   .load = memory::processor_utilisation(),
+                   .total_bytes = memory.total_bytes,
+                   .used_bytes = memory.total_bytes - memory.available_bytes,
+                   .available_bytes = memory.available_bytes};
+  // Version 1 writes a limit of 8 EiB where it has none.
+  if (const auto group = memory::cgroup_memory("/");
+      group && group->limit_bytes <= memory.total_bytes)
+    device.limit_bytes = group->limit_bytes;
+  for (const auto& process : memory::largest_processes(processes))
+    device.processes.push_back(described(process.id, process.resident_bytes));
+  return device;
+}
+
+TopDevice card(const cuda::NvmlDevice& nvml, size_t index) {
+  const auto memory = nvml.memory().value_or(cuda::NvmlMemory{});
+  TopDevice device{.id = "cuda:" + std::to_string(index),
+                   .name = nvml.name(),
+                   .load = nvml.utilisation(),
+                   .total_bytes = memory.total_bytes,
+                   .used_bytes = memory.used_bytes,
+                   .available_bytes = memory.free_bytes};
+  for (const auto& process : nvml.processes())
+    device.processes.push_back(described(process.id, process.bytes));
+  std::ranges::stable_sort(device.processes, std::ranges::greater{}, &TopProcess::bytes);
+  return device;
+}
+
+struct Column {
+  std::string head;
+  bool figure = false;  // flush right
+};
+using Row = std::vector<std::string>;
+
+std::string table(const std::vector<Column>& columns, const std::vector<Row>& rows) {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    widths.push_back(columns[i].head.size());
+    for (const auto& row : rows) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  const auto add = [&](size_t i, const std::string& cell) {
+    const std::string gap(widths[i] - cell.size(), ' ');
+    text += columns[i].figure ? gap + cell : cell;
+    if (i + 1 == columns.size()) {
+      text += '\n';
+    } else {
+      text += (columns[i].figure ? "" : gap) + "  ";
+    }
+  };
+  for (size_t i = 0; i < columns.size(); ++i) add(i, columns[i].head);
+  for (const auto& row : rows)
+    for (size_t i = 0; i < columns.size(); ++i) add(i, row[i]);
+  return text;
+}
+
+std::string percent(double share) {
+  return std::to_string(std::lround(100 * std::clamp(share, 0.0, 1.0))) + " %";
+}
+
+Row device_row(const TopDevice& device) {
+  Row row{device.id, printable(device.name, kNameBytes), device.load ? percent(*device.load) : "-"};
+  if (device.total_bytes <= 0) {
+    row.resize(7, "-");
+    return row;
+  }
+  for (const int64_t bytes : {device.used_bytes, device.available_bytes, device.total_bytes})
+    row.push_back(format_bytes(bytes));
+  row.push_back(
+      percent(static_cast<double>(device.used_bytes) / static_cast<double>(device.total_bytes)));
+  return row;
+}
+
+Row process_row(const TopDevice& device, const TopProcess& process) {
+  return {device.id, std::to_string(process.id),
+          process.bytes ? format_bytes(*process.bytes) : "hidden",
+          process.user.empty() ? "-" : printable(process.user, kUserBytes),
+          process.user.empty() ? "not in /proc" : printable(process.command, kCommandBytes)};
+}
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json to_json(const TopDevice& device) {
+  Json processes = Json::array();
+  for (const auto& process : device.processes)
+    processes.push_back({{"id", process.id},
+                         {"bytes", or_null(process.bytes)},
+                         {"user", process.user},
+                         {"command", process.command}});
+  return {{"id", device.id},
+          {"name", device.name},
+          {"load", or_null(device.load)},
+          {"total_bytes", device.total_bytes},
+          {"used_bytes", device.used_bytes},
+          {"available_bytes", device.available_bytes},
+          {"limit_bytes", or_null(device.limit_bytes)},
+          {"processes", processes}};
+}
+
+}  // namespace
+
+Top look(size_t processes) {
+  Top top{.driver = cuda::nvml_driver_version(), .devices = {host(processes)}};
+  for (const auto& nvml : cuda::NvmlDevice::all())
+    top.devices.push_back(card(nvml, top.devices.size() - 1));
+  return top;
+}
+
+std::string text(const Top& top) {
+  std::vector<Row> devices, processes;
+  std::string limits;
+  for (const auto& device : top.devices) {
+    devices.push_back(device_row(device));
+    for (const auto& process : device.processes) processes.push_back(process_row(device, process));
+    if (device.limit_bytes)
+      limits += device.id + ": limited to " + format_bytes(*device.limit_bytes) +
+                " by the control group\n";
+  }
+  const std::string driver = top.driver.empty()
+                                 ? "no NVIDIA driver"
+                                 : "NVIDIA driver " + printable(top.driver, kNameBytes);
+  return table({{"device"},
+                {"name"},
+                {"load", true},
+                {"used", true},
+                {"available", true},
+                {"total", true},
+                {"memory", true}},
+               devices) +
+         limits + driver + "\n\n" +
+         table({{"device"}, {"process", true}, {"memory", true}, {"user"}, {"command"}}, processes);
+}
+
+std::string json(const Top& top) {
+  Json devices = Json::array();
+  for (const auto& device : top.devices) devices.push_back(to_json(device));
+  const Json all{{"driver", top.driver.empty() ? Json() : Json(top.driver)}, {"devices", devices}};
+  return all.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+}  // namespace tare::cli

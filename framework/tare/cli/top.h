@@ -1,0 +1,44 @@
+// What `tare top` shows: the machine's devices, their load and memory, and who holds it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tare::cli {
+
+/// A process that holds memory of a device. User and command are text of others.
+struct TopProcess {
+  int64_t id = 0;
+  std::optional<int64_t> bytes{};  ///< unset where the driver hides it
+  std::string user{}, command{};   ///< empty where /proc does not show the process
+};
+
+/// A device with all that runs on it, this program included.
+struct TopDevice {
+  std::string id{};  ///< "host", "cuda:0"
+  std::string name{};
+  std::optional<double> load{};                                  ///< 0 to 1
+  int64_t total_bytes = 0, used_bytes = 0, available_bytes = 0;  ///< 0 where they cannot be read
+  std::optional<int64_t> limit_bytes{};  ///< host: of the control group; then it bounds the others
+  std::vector<TopProcess> processes{};   ///< most bytes first
+};
+
+struct Top {
+  std::string driver{};  ///< version; empty: no NVIDIA driver
+  std::vector<TopDevice> devices{};
+};
+
+/// The host, with the `processes` largest by resident set, and every card of NVIDIA's driver with
+/// all its processes, in the order of the PCI bus. Makes no context on a card. The host's load is
+/// that since the previous call, at the first one since boot.
+[[nodiscard]] Top look(size_t processes);
+
+/// Two tables. No control character of a name gets through.
+[[nodiscard]] std::string text(const Top& top);
+/// One line: driver, devices[] {id, name, load, total_bytes, used_bytes, available_bytes,
+/// limit_bytes, processes[] {id, bytes, user, command}}; null for what is unset. ASCII only.
+[[nodiscard]] std::string json(const Top& top);
+
+}  // namespace tare::cli
