@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <string>
 
+#ifdef TARE_FAKE_ROOM_MARKS_PHASES
+#include "tare/cuda/nvtx.h"
+#endif
 #include "tare/memory/event_history.h"
 
 namespace tare::memory {
@@ -63,6 +66,9 @@ extern "C" __attribute__((visibility("default"))) int tare_open_room(
   services.warn("in phase " + std::to_string(services.current_phase()) + ", step " +
                 std::to_string(services.current_step()) + ", stack " +
                 std::to_string(services.capture_stack()));
+#ifdef TARE_FAKE_ROOM_MARKS_PHASES
+  tare::cuda::mark_phases(services);
+#endif
   services.add_backend(std::make_unique<tare::memory::EmptyBackend>());
   return version;
 }

@@ -15,10 +15,12 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/phase.h"
 
 namespace {
 
@@ -64,6 +66,12 @@ size_t separately_mapped() {
   return mallinfo2().hblkhd - before;
 }
 
+void pass_through_phases() {
+  const tare::memory::Phase forward(tare::memory::PhaseKind::forward);
+  { const tare::memory::Phase own("distil"); }
+  std::thread([] { const tare::memory::ThreadPhase data(tare::memory::PhaseKind::data); }).join();
+}
+
 int try_init() {
   try {
     tare::init(options);
@@ -96,5 +104,6 @@ int main(int, char** argv) {
   for (const auto& device : tare::memory::devices()) std::printf(" %s", device.str().c_str());
   std::printf("\ninitialized %d threads %d mapped %zu\n", tare::initialized(),
               at::get_num_threads(), separately_mapped());
+  pass_through_phases();
   return result;
 }

@@ -1,8 +1,12 @@
 #include "tare/memory/phase.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
+
+#include "tare/memory/phase_observer.h"
 
 namespace tare::memory {
 namespace {
@@ -37,6 +41,23 @@ TEST(Phase, TakesNamesOfUsers) {
   EXPECT_EQ(current_phase(), id);
   EXPECT_EQ(phase_name(id), "distil");
   EXPECT_EQ(phase_name(id + 1000), "none");
+}
+
+std::vector<std::string> seen;
+
+TEST(Phase, IsSeenByAnObserver) {
+  static constexpr PhaseObserver kObserver{
+      [](uint32_t phase) noexcept { seen.push_back(phase_name(phase)); },
+      []() noexcept { seen.emplace_back("end"); }};
+  observe_phases(&kObserver);
+  {
+    const Phase forward(PhaseKind::forward);
+    const Phase distil("distil");
+    std::thread([] { const ThreadPhase data(PhaseKind::data); }).join();
+  }
+  observe_phases(nullptr);
+  { const Phase unseen(PhaseKind::step); }
+  EXPECT_THAT(seen, ::testing::ElementsAre("forward", "distil", "data", "end", "end", "end"));
 }
 
 TEST(Phase, ReachesOtherThreadsButForTheirOwn) {

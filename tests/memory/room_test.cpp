@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Room : public ::testing::Test {
  protected:
@@ -61,6 +62,19 @@ TEST_F(Room, MayRejectTheDevice) {
   EXPECT_EQ(outcome.code, 11) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("[fake_room] the device is too old"));
 }
+
+#ifdef TARE_FAKE_NVTX_TOOL
+TEST_F(Room, MarksPhasesWhereAProfilerIsAttached) {
+  place(TARE_FAKE_ROOM);
+  ::setenv("NVTX_INJECTION64_PATH", TARE_FAKE_NVTX_TOOL, 1);
+  const auto attached = probe("cuda_on");
+  ::unsetenv("NVTX_INJECTION64_PATH");
+  EXPECT_EQ(attached.code, 0) << attached.text;
+  EXPECT_THAT(attached.text, HasSubstr("domain tare\n"));
+  EXPECT_THAT(attached.text, HasSubstr("push forward\npush distil\npop\npush data\npop\npop\n"));
+  EXPECT_THAT(probe("cuda_on").text, Not(HasSubstr("push")));
+}
+#endif
 
 // Tare's engine must be in place before the first backward on a device.
 TEST_F(Room, RefusesAnotherAutogradEngine) {

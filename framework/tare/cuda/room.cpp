@@ -4,6 +4,7 @@
 
 #include "tare/base/immortal.h"
 #include "tare/cuda/cuda_backend.h"
+#include "tare/cuda/nvtx.h"
 
 extern "C" __attribute__((visibility("default"))) int tare_open_room(
     int version, tare::memory::HostServices& services) {
@@ -13,5 +14,6 @@ extern "C" __attribute__((visibility("default"))) int tare_open_room(
   static tare::Immortal<Shared> shared(services);
   for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i)
     services.add_backend(tare::cuda::make_cuda_backend(i, *shared));
+  tare::cuda::mark_phases(services);
   return tare::memory::kRoomVersion;
 }

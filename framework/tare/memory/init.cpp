@@ -56,6 +56,10 @@ class Services final : public memory::HostServices {
     memory::add_backend(std::move(backend));
   }
   uint32_t current_phase() const noexcept override { return memory::current_phase(); }
+  std::string phase_name(uint32_t id) const override { return memory::phase_name(id); }
+  void observe_phases(const memory::PhaseObserver* observer) noexcept override {
+    memory::observe_phases(observer);
+  }
   uint32_t current_step() const noexcept override { return memory::current_step(); }
   uint32_t capture_stack() const noexcept override { return memory::capture_stack(); }
   void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept override {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tare/base/immortal.h"
+#include "tare/memory/phase_observer.h"
 
 namespace tare::memory {
 namespace {
@@ -18,6 +19,20 @@ constinit std::atomic<uint32_t> process_phase{0};
 constinit thread_local uint32_t thread_phase = 0;
 constinit std::atomic<uint32_t> newest_step{0};
 constinit std::atomic<bool> in_step{false};
+
+constinit std::atomic<const PhaseObserver*> phase_observer{nullptr};
+
+void begun(uint32_t id) noexcept {
+  const auto* const observer = phase_observer.load(std::memory_order_acquire);
+  if (observer) [[unlikely]]
+    observer->begin(id);
+}
+
+void ended() noexcept {
+  const auto* const observer = phase_observer.load(std::memory_order_acquire);
+  if (observer) [[unlikely]]
+    observer->end();
+}
 
 struct UserPhases {
   std::mutex mutex;
@@ -53,16 +68,29 @@ uint32_t current_phase() noexcept {
   return thread_phase != 0 ? thread_phase : process_phase.load(std::memory_order_relaxed);
 }
 
-Phase::Phase(uint32_t id) noexcept
-    : before_(process_phase.exchange(id, std::memory_order_relaxed)) {}
+void observe_phases(const PhaseObserver* observer) noexcept {
+  phase_observer.store(observer, std::memory_order_release);
+}
 
-Phase::~Phase() { process_phase.store(before_, std::memory_order_relaxed); }
+Phase::Phase(uint32_t id) noexcept
+    : before_(process_phase.exchange(id, std::memory_order_relaxed)) {
+  begun(id);
+}
+
+Phase::~Phase() {
+  process_phase.store(before_, std::memory_order_relaxed);
+  ended();
+}
 
 ThreadPhase::ThreadPhase(PhaseKind kind) noexcept : before_(thread_phase) {
   thread_phase = static_cast<uint32_t>(kind);
+  begun(thread_phase);
 }
 
-ThreadPhase::~ThreadPhase() { thread_phase = before_; }
+ThreadPhase::~ThreadPhase() {
+  thread_phase = before_;
+  ended();
+}
 
 Step::Step() noexcept {
   newest_step.fetch_add(1, std::memory_order_relaxed);

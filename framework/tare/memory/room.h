@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "tare/memory/backend.h"
+#include "tare/memory/phase_observer.h"
 
 namespace tare::memory {
 
@@ -18,6 +20,9 @@ class HostServices {
   virtual void add_backend(std::unique_ptr<DeviceBackend> backend) = 0;
   /// The phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
+  /// As phase_name() and observe_phases() of the program.
+  [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
+  virtual void observe_phases(const PhaseObserver* observer) noexcept = 0;
   /// The number of the newest step. May be called like current_phase().
   [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
   /// The number of the calling thread's stack, see call_stack.h. May be called like
@@ -31,7 +36,7 @@ class HostServices {
 };
 
 /// Raised with every change of HostServices or DeviceBackend; a room of another version is refused.
-inline constexpr int kRoomVersion = 7;
+inline constexpr int kRoomVersion = 8;
 
 /// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
 /// nothing if `version` differs from its own.

@@ -1,0 +1,18 @@
+// PhaseObserver: lets a device library see the phases begin and end.
+#pragma once
+
+#include <cstdint>
+
+namespace tare::memory {
+
+/// Functions that every Phase and ThreadPhase calls on its own thread, and that must be quick.
+struct PhaseObserver {
+  void (*begin)(uint32_t phase) noexcept = nullptr;
+  void (*end)() noexcept = nullptr;
+};
+
+/// From now on; nullptr: none. It must outlive the phases of every thread. A phase that is in force
+/// meanwhile calls only `end` of the new one. Without one a phase pays a load and a branch.
+void observe_phases(const PhaseObserver* observer) noexcept;
+
+}  // namespace tare::memory
