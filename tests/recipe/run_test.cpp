@@ -1,5 +1,7 @@
 #include "tare/recipe/run.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include "tare/inference/predictor.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
+#include "tare/recipe/run_json.h"
 
 namespace tare::testing {
 namespace {
@@ -37,6 +40,38 @@ TEST(Run, GivesEveryByteBackBetweenPhasesAndAtTheEnd) {
   EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 10U);
   EXPECT_TRUE(std::filesystem::exists(folder / "tiny/first.csv"));
   EXPECT_TRUE(std::filesystem::exists(folder / "tiny/recipe.yaml"));
+}
+
+/// Keeps a tensor of 4,000 bytes when the first epoch is printed.
+class LeakyBuffer final : public std::stringbuf {
+ public:
+  at::Tensor kept;
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    if (!kept.defined() &&
+        std::string_view(text, static_cast<size_t>(count)).find("epoch") != std::string_view::npos)
+      kept = at::empty({1000});
+    return std::stringbuf::xsputn(text, count);
+  }
+};
+
+TEST(Run, ReportsWhatAPhaseLeaves) {
+  const TempDir folder;
+  LeakyBuffer buffer;
+  std::ostream out(&buffer);
+  const RunReport report = run_recipe(tiny(folder), {.out = &out, .call_sites = true});
+  ASSERT_EQ(report.phases[0].leaks.size(), 1U) << buffer.str();
+  const PhaseLeak& leak = report.phases[0].leaks[0];
+  EXPECT_EQ(leak.bytes, 4000);
+  EXPECT_EQ(leak.blocks, 1);
+  EXPECT_EQ(leak.bytes, report.phases[0].residual_bytes);
+  EXPECT_NE(leak.site.find("run_test.cpp:"), std::string::npos) << leak.site;
+  EXPECT_TRUE(report.phases[1].leaks.empty());
+  const PhaseReport again = phase_from_json(phase_to_json(report.phases[0]));
+  ASSERT_EQ(again.leaks.size(), 1U);
+  EXPECT_EQ(again.leaks[0].site, leak.site);
+  EXPECT_EQ(again.leaks[0].oldest_steps, leak.oldest_steps);
 }
 
 TEST(Run, SaysWhatItsTrackerCost) {

@@ -7,6 +7,7 @@
 
 #include "report/markup_check.h"
 #include "report/run_folder.h"
+#include "support/files.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 
@@ -77,6 +78,39 @@ TEST(RunReport, StaysBelowAMegabyteWithManyPhasesAndMetrics) {
   EXPECT_LT(html.size(), kMaxPageBytes);
   EXPECT_TRUE(is_well_formed(html));
   EXPECT_THAT(html, HasSubstr("and 2,802 more"));  // of 3,002, two of them from report.json
+}
+
+/// The run with these members in its first phase.
+void add_to_first_phase(const std::filesystem::path& folder, const std::string& members) {
+  std::string report = content_of(folder / "report.json");
+  report.insert(report.find("\"epochs\":[],") + 12, members);
+  write_file(folder / "report.json", report);
+}
+
+TEST(RunReport, ListsLeaksByTheLineThatAllocatedThem) {
+  const TempDir folder;
+  write_run(folder.path());
+  EXPECT_THAT(html_report(folder.path()), HasSubstr("answers for: no leak."));
+  add_to_first_phase(
+      folder.path(),
+      R"("planned_peak_bytes":3145728,"leaks":[{"phase":"forward","site":"/me/<a>.cpp:41",)"
+      R"("blocks":3,"bytes":2048,"youngest_steps":1,"oldest_steps":1200},{"phase":"none",)"
+      R"("site":"","blocks":1,"bytes":8,"youngest_steps":2,"oldest_steps":2}],)");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("<td>3 MiB</td>")) << "planned";
+  EXPECT_THAT(html, HasSubstr("<th scope=\"row\">head</th><td>3</td><td>2 KiB</td><td>1 to 1,200"
+                              "</td><td>forward</td><td>/me/&lt;a&gt;.cpp:41</td>"));
+  EXPECT_THAT(html, HasSubstr("<td>8 B</td><td>2</td><td>none</td><td>unknown</td>"));
+}
+
+TEST(RunReport, RefusesDamagedLeaks) {
+  for (const char* leaks : {R"("leaks":3,)", R"("leaks":[3],)", R"("leaks":[{"phase":"x"}],)"}) {
+    const TempDir folder;
+    write_run(folder.path());
+    add_to_first_phase(folder.path(), leaks);
+    EXPECT_THROW(static_cast<void>(html_report(folder.path())), FormatError) << leaks;
+  }
 }
 
 TEST(RunReport, EscapesWhatTheFilesSay) {

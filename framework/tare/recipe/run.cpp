@@ -270,6 +270,14 @@ class Runner {
     result.peak_bytes = on_device.peak_bytes;
     result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
     result.residual_bytes = on_device.residual_bytes();
+    for (const auto& leak : weighed.leaks) {
+      result.leaks.push_back({.phase = leak.phase,
+                              .site = leak.site == memory::CallSite{} ? "" : leak.site.str(),
+                              .blocks = leak.count,
+                              .bytes = leak.bytes,
+                              .youngest_steps = leak.youngest_steps,
+                              .oldest_steps = leak.oldest_steps});
+    }
     if (!options_.out) return;
     *options_.out << weighed;
     if (peak_->snapshot()) *options_.out << "  " << peak_->str() << '\n';

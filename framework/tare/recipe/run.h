@@ -13,6 +13,14 @@
 
 namespace tare {
 
+/// Blocks that a phase left behind and that no object answers for; see Experiment's leaks.
+struct PhaseLeak {
+  std::string phase{};  ///< in force when they were allocated: "forward"
+  std::string site{};   ///< the line that allocated them; empty without RunOptions::call_sites
+  int64_t blocks = 0, bytes = 0;
+  int64_t youngest_steps = 0, oldest_steps = 0;  ///< training steps begun since
+};
+
 /// One phase of a run. "Tracked" bytes are allocated bytes on the run's device.
 struct PhaseReport {
   std::string name{};
@@ -24,6 +32,7 @@ struct PhaseReport {
   std::optional<int64_t> planned_peak_bytes{};  ///< what the plan said; unset: no plan
   int64_t reclaimed_bytes = 0;                  ///< freed by its purge
   int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
+  std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
 };
 
 /// A whole run; after an interrupt what was done of it.
@@ -71,8 +80,8 @@ struct RunOptions {
 RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options = {});
 
 /// The report as JSON text: phases[] {name, epochs[] {train_loss, valid_loss, metrics, seconds},
-/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, ...}, test {metrics}, export {path,
-/// bytes}, residual_bytes, tracker {allocations, ns_each, share}.
+/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, leaks[], ...}, test {metrics},
+/// export {path, bytes}, residual_bytes, tracker {allocations, ns_each, share}.
 [[nodiscard]] std::string to_json(const RunReport& report);
 
 }  // namespace tare

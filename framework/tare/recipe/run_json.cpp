@@ -44,6 +44,27 @@ EpochRow row_from_json(const ordered_json& value) {
   return row;
 }
 
+ordered_json leaks_to_json(const std::vector<PhaseLeak>& leaks) {
+  ordered_json list = ordered_json::array();
+  for (const auto& leak : leaks)
+    list.push_back({{"phase", leak.phase},
+                    {"site", leak.site},
+                    {"blocks", leak.blocks},
+                    {"bytes", leak.bytes},
+                    {"youngest_steps", leak.youngest_steps},
+                    {"oldest_steps", leak.oldest_steps}});
+  return list;
+}
+
+PhaseLeak leak_from_json(const ordered_json& value) {
+  return {.phase = value.at("phase").get<std::string>(),
+          .site = value.at("site").get<std::string>(),
+          .blocks = value.at("blocks").get<int64_t>(),
+          .bytes = value.at("bytes").get<int64_t>(),
+          .youngest_steps = value.at("youngest_steps").get<int64_t>(),
+          .oldest_steps = value.at("oldest_steps").get<int64_t>()};
+}
+
 }  // namespace
 
 ordered_json phase_to_json(const PhaseReport& phase) {
@@ -57,6 +78,7 @@ ordered_json phase_to_json(const PhaseReport& phase) {
           {"peak_bytes", phase.peak_bytes},
           {"reclaimed_bytes", phase.reclaimed_bytes},
           {"residual_bytes", phase.residual_bytes},
+          {"leaks", leaks_to_json(phase.leaks)},
           {"planned_peak_bytes",
            phase.planned_peak_bytes ? ordered_json(*phase.planned_peak_bytes) : ordered_json()}};
 }
@@ -72,6 +94,8 @@ PhaseReport phase_from_json(const ordered_json& value) {
                     .residual_bytes = value.at("residual_bytes").get<int64_t>()};
   if (const auto& planned = value.value("planned_peak_bytes", ordered_json()); planned.is_number())
     phase.planned_peak_bytes = planned.get<int64_t>();
+  for (const auto& leak : value.value("leaks", ordered_json::array()))
+    phase.leaks.push_back(leak_from_json(leak));
   for (const auto& row : value.at("epochs")) phase.epochs.push_back(row_from_json(row));
   return phase;
 }

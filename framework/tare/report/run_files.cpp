@@ -73,13 +73,31 @@ std::vector<NamedValue> test_of(const Object& report, const fs::path& path) {
   return values;
 }
 
-PhaseFigures phase_figures(const Object& phase) {
-  return {.seconds = phase.number("seconds"),
-          .samples_per_s = phase.number("samples_per_s"),
-          .consumed_bytes = phase.count("consumed_bytes"),
-          .peak_bytes = phase.count("peak_bytes"),
-          .reclaimed_bytes = phase.count("reclaimed_bytes"),
-          .residual_bytes = phase.count("residual_bytes")};
+LeakLine leak_line(const Object& leak) {
+  return {.phase = leak.text("phase"),
+          .site = leak.text("site"),
+          .blocks = leak.count("blocks"),
+          .bytes = leak.count("bytes"),
+          .youngest_steps = leak.count("youngest_steps"),
+          .oldest_steps = leak.count("oldest_steps")};
+}
+
+PhaseFigures phase_figures(const Object& phase, const fs::path& path, const std::string& place) {
+  PhaseFigures figures{.seconds = phase.number("seconds"),
+                       .samples_per_s = phase.number("samples_per_s"),
+                       .consumed_bytes = phase.count("consumed_bytes"),
+                       .peak_bytes = phase.count("peak_bytes"),
+                       .reclaimed_bytes = phase.count("reclaimed_bytes"),
+                       .residual_bytes = phase.count("residual_bytes")};
+  if (const auto* planned = phase.find("planned_peak_bytes"); planned && !planned->is_null())
+    figures.planned_peak_bytes = phase.count("planned_peak_bytes");
+  if (const auto* leaks = phase.find("leaks")) {
+    if (!leaks->is_array()) phase.refuse(place + "leaks", "is not a list");
+    for (size_t i = 0; i < leaks->size(); ++i)
+      figures.leaks.push_back(
+          leak_line(Object((*leaks)[i], path, place + "leaks[" + std::to_string(i) + "].")));
+  }
+  return figures;
 }
 
 PhaseFiles& phase_named(RunFiles& run, const std::string& name) {
@@ -109,8 +127,9 @@ void read_report(const fs::path& path, RunFiles& run) {
   const auto& phases = report.at("phases");
   if (!phases.is_array()) report.refuse("phases", "is not a list");
   for (size_t i = 0; i < phases.size(); ++i) {
-    const Object phase(phases[i], path, "phases[" + std::to_string(i) + "].");
-    phase_named(run, phase.text("name")).figures = phase_figures(phase);
+    const std::string place = "phases[" + std::to_string(i) + "].";
+    const Object phase(phases[i], path, place);
+    phase_named(run, phase.text("name")).figures = phase_figures(phase, path, place);
   }
   run.figures = std::move(figures);
 }

@@ -21,10 +21,18 @@ struct StepLine {
   double loss = 0, lr = 0;
 };
 
+/// Blocks that a phase left behind and nobody answers for.
+struct LeakLine {
+  std::string phase{}, site{};  ///< where they were allocated; the site may be empty
+  int64_t blocks = 0, bytes = 0, youngest_steps = 0, oldest_steps = 0;
+};
+
 /// Of report.json; bytes are tracked bytes above the phase's start.
 struct PhaseFigures {
   double seconds = 0, samples_per_s = 0;
   int64_t consumed_bytes = 0, peak_bytes = 0, reclaimed_bytes = 0, residual_bytes = 0;
+  std::optional<int64_t> planned_peak_bytes{};
+  std::vector<LeakLine> leaks{};
 };
 
 struct PhaseFiles {

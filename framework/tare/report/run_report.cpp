@@ -136,24 +136,27 @@ std::string phase_table(const RunFiles& run) {
     auto& row = rows.emplace_back();
     row = {phase.name, std::to_string(phase.epochs.size())};
     if (!phase.figures) {
-      row.resize(8, "-");
+      row.resize(9, "-");
       continue;
     }
     const PhaseFigures& f = *phase.figures;
     for (auto& cell : {format_seconds(f.seconds),
                        format_count(static_cast<int64_t>(std::clamp(f.samples_per_s, 0.0, 9e15))),
                        format_bytes(f.consumed_bytes), format_bytes(f.peak_bytes),
+                       f.planned_peak_bytes ? format_bytes(*f.planned_peak_bytes) : "-",
                        format_bytes(f.reclaimed_bytes), format_bytes(f.residual_bytes)})
       row.push_back(cell);
   }
   if (rows.empty()) return {};
-  return table(
-             "phases",
-             {"phase", "epochs", "time", "samples/s", "consumed", "peak", "reclaimed", "residual"},
-             rows) +
+  return table("phases",
+               {"phase", "epochs", "time", "samples/s", "consumed", "peak", "planned", "reclaimed",
+                "residual"},
+               rows) +
          note(
              "Consumed: tracked when the phase's work ended, above its start. Peak: the highest, "
-             "above its start. Residual: what its purge left above its start.");
+             "above its start. Planned: what that peak was to be, by the plan before the run. "
+             "Residual: "
+             "what its purge left above its start.");
 }
 
 std::string phase_peaks(const RunFiles& run) {
@@ -165,6 +168,31 @@ std::string phase_peaks(const RunFiles& run) {
     chart.bars.push_back({phase.name, format_bytes(phase.figures->peak_bytes), peak, 0});
   }
   return chart_with("Peak above the phase's start", bar_chart(chart));
+}
+
+std::string age(const LeakLine& leak) {
+  const std::string oldest = format_count(leak.oldest_steps);
+  return leak.youngest_steps == leak.oldest_steps
+             ? oldest
+             : format_count(leak.youngest_steps) + " to " + oldest;
+}
+
+std::string leak_table(const RunFiles& run) {
+  std::vector<std::vector<std::string>> rows;
+  bool ended = false;
+  for (const auto& phase : run.phases) {
+    if (!phase.figures) continue;
+    ended = true;
+    for (const auto& leak : phase.figures->leaks)
+      rows.push_back({phase.name, format_count(leak.blocks), format_bytes(leak.bytes), age(leak),
+                      leak.phase, leak.site.empty() ? "unknown" : leak.site});
+  }
+  if (!ended) return {};
+  if (rows.empty())
+    return note("No phase left a block behind that no object answers for: no leak.");
+  return table("leaks", {"left by", "blocks", "bytes", "age in steps", "allocated in", "line"},
+               rows) +
+         note("The lines are known if the run was made with --call-sites.");
 }
 
 // ---- memory
@@ -357,6 +385,7 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
   };
   add("Training", curves_of(run));
   add("Phases", phase_table(run) + phase_peaks(run));
+  add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));
   if (run.memory) add("Never freed", left_table(*run.memory));
   if (!run.recipe.empty()) add("Settings", folded("recipe.yaml, with every default", run.recipe));
