@@ -2,12 +2,14 @@
 // 3x32x32, batch 256), and of two that it cannot: resnet50 on 3x224x224, batch 256, and a GPT of 7
 // billion parameters on 2,048 tokens. With AdamW.
 //
-// Run: OMP_NUM_THREADS=1 build/bin/bench_plan [rounds]
+// Run: OMP_NUM_THREADS=1 build/bin/bench_plan [rounds [folder]]; in the folder a run finds what the
+// one before it has measured.
 #include <tare/tare.h>
 #include <torch/torch.h>
 
 #include "bench/paired.h"
 #include "tare/plan/host_peak.h"
+#include "tare/plan/measurements.h"
 
 namespace {
 
@@ -67,8 +69,10 @@ void print_times(const Step& step, int rounds) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
   init();
+  if (argc > 2) plan::measurements().keep_in(argv[2]);
   print_times(kSmall, rounds);
   for (const Step& step : large()) print_times(step, rounds);
+  plan::measurements().save();
   const memory::PeakScope scope(c10::kCPU);
   kSmall();
   std::printf("%s: peak planned %lld bytes, measured %lld\n", kSmall.name,

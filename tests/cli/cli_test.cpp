@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "support/environment.h"
 #include "support/program.h"
+#include "tare/base/io.h"
 
 namespace tare::testing {
 namespace {
@@ -63,6 +65,23 @@ TEST(Cli, WritesAMemoryTrace) {
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_NE(run.out.find("events in trace/timeline.csv"), std::string::npos) << run.out;
   EXPECT_TRUE(std::filesystem::exists(recipe.folder / "trace/timeline.csv"));
+}
+
+TEST(Cli, PlansAlikeFromWhatAnEarlierPlanMeasured) {
+  const Recipe recipe;
+  const ScopedVariable home("TARE_HOME", (recipe.folder / "home").string());
+  const auto plan = [&] {
+    return run_program("tare", {"plan", "tiny.yaml"}, recipe.folder.path());
+  };
+  const auto first = plan();
+  ASSERT_EQ(first.status, 0) << first.err;
+  const auto kept = recipe.folder / "home/plan/measurements.txt";
+  const std::string text = io::read_text(kept);
+  EXPECT_EQ(plan().out, first.out);
+  EXPECT_EQ(io::read_text(kept), text) << "nothing was measured again";
+  std::ofstream(kept) << "nonsense";
+  EXPECT_EQ(plan().out, first.out);
+  EXPECT_EQ(io::read_text(kept), text);
 }
 
 TEST(Cli, ABudgetIsPlannedFor) {

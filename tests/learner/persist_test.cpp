@@ -254,7 +254,7 @@ TEST(Export, OfAModuleOutsideTheRegistryFillsItAgain) {
   Learner learner(make_net(), split_points(), quiet(folder));
   learner.fit(1);
   learner.export_to(folder / "net.tare");
-  EXPECT_THROW(load_learner(folder / "net.tare"), ConfigError);
+  EXPECT_THROW((void)load_learner(folder / "net.tare"), ConfigError);
   auto loaded = load_learner(folder / "net.tare", Model(make_net(50)),
                              {.test = split_points().test, .device = "cpu"});
   EXPECT_TRUE(torch::equal(flat(learner.model()), flat(loaded->model())));

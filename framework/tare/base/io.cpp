@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -356,6 +357,16 @@ void remove_all(const fs::path& path) {
   }
   const int result = retried([&] { return file_system().remove(path.c_str()); });
   if (result < 0 && result != -ENOENT) throw IoError("io.remove", path.string(), -result);
+}
+
+fs::path cache_home() {
+  const auto given = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value ? value : "");
+  };
+  if (const auto home = given("TARE_HOME"); !home.empty()) return home;
+  if (const auto home = given("HOME"); !home.empty()) return home / ".cache/tare";
+  return fs::temp_directory_path() / "tare";
 }
 
 const std::string& checked_name(const std::string& name, std::string_view field) {

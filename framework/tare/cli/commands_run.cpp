@@ -11,6 +11,7 @@
 #include "tare/memory/init.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
+#include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
 
@@ -24,6 +25,12 @@ Resume resume_of(const Arguments& arguments) {
   if (value == "always") return Resume::always;
   throw ConfigError("tare run",
                     "--resume stands alone or with auto, got '" + printable(value) + "'");
+}
+
+/// For commands that plan.
+void start() {
+  init();
+  plan::measurements().keep_in(io::cache_home() / "plan");
 }
 
 /// Limits what tensors may take of the recipe's device.
@@ -52,7 +59,7 @@ int run_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   if (arguments.has("json")) io::check_writable(arguments.get("json"));
-  init();
+  start();
   if (arguments.has("budget")) set_budget(arguments.get("budget"), recipe);
   const InterruptScope interrupts;
   const RunOptions options{.out = &std::cout,
@@ -85,7 +92,7 @@ int plan_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   if (arguments.has("json")) io::check_writable(arguments.get("json"));
-  init();
+  start();
   const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device")});
   print(std::cout, plan);
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(plan) + '\n');

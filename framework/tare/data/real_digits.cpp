@@ -3,6 +3,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/data/datasets.h"
 #include "tare/data/download.h"
@@ -75,11 +76,7 @@ DigitsSource find_digits(const FindDigitsOptions& options) {
 
 namespace datasets {
 
-fs::path cache_folder() {
-  if (const auto home = from_environment("TARE_HOME")) return *home / "data";
-  if (const auto home = from_environment("HOME")) return *home / ".cache/tare/data";
-  return fs::temp_directory_path() / "tare/data";
-}
+fs::path cache_folder() { return io::cache_home() / "data"; }
 
 fs::path fetch(const std::string& name) {
   if (name != "mnist10k" && name != "mnist")

@@ -10,6 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/learner/fit_probe.h"
 #include "tare/memory/oom.h"
+#include "tare/plan/measurements.h"
 
 namespace tare {
 namespace {
@@ -221,16 +222,7 @@ MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t
   return plan;
 }
 
-}  // namespace
-
-MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
-  MemoryPlan plan = plan_for(target, batch);
-  plan.method = "none";
-  plan.reason = std::move(reason);
-  return plan;
-}
-
-MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
+MemoryPlan planned(const FitSubject& subject, const Target& target, bool advice) {
   Planner planner(subject, target);
   try {
     MemoryPlan plan = planner.figures();
@@ -243,6 +235,21 @@ MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice
   } catch (const c10::Error& error) {
     return unknown_plan(target, subject.options.batch, printable(error.what_without_backtrace()));
   }
+}
+
+}  // namespace
+
+MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
+  MemoryPlan plan = plan_for(target, batch);
+  plan.method = "none";
+  plan.reason = std::move(reason);
+  return plan;
+}
+
+MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
+  MemoryPlan plan = planned(subject, target, advice);
+  plan::measurements().save();
+  return plan;
 }
 
 std::string MemoryPlan::str() const {

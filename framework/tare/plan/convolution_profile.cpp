@@ -9,11 +9,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
-#include "tare/base/immortal.h"
 #include "tare/memory/host_allocator.h"
+#include "tare/plan/measurements.h"
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -39,7 +37,7 @@ void put(std::vector<int64_t>& key, const Layout& layout) {
 
 /// Everything that the host's choice depends on.
 std::vector<int64_t> key_of(const Convolution& call) {
-  std::vector<int64_t> key;
+  std::vector<int64_t> key{call.backward()};
   for (const Layout* layout : {&call.input, &call.weight, &call.bias, &call.grad_output})
     put(key, *layout);
   for (const auto* list : {&call.stride, &call.padding, &call.dilation, &call.output_padding})
@@ -124,27 +122,9 @@ HostWork measure(const Convolution& call) {
   return record([&] { return run(call, operands); }, kMaxEvents);
 }
 
-/// Two measurements at successive batches.
-struct Probes {
-  int64_t batch = 0;  // of the first
-  HostWork first{}, second{};
-};
-
 [[noreturn]] void refuse(const Convolution& call, std::string_view reason) {
   throw CannotTell(call.backward() ? kBackward : kForward, reason,
                    "plan with a batch that can be run on the host");
-}
-
-Probes probe(const Convolution& call, int64_t batch) {
-  Probes probes{.batch = batch,
-                .first = measure(with_batch(call, batch)),
-                .second = measure(with_batch(call, batch + 1))};
-  // What the first run of all sets up must not count.
-  if (!alike(probes.first, probes.second)) probes.first = measure(with_batch(call, batch));
-  if (!alike(probes.first, probes.second))
-    refuse(call, "allocates differently for batches of " + std::to_string(batch) + " and " +
-                     std::to_string(batch + 1));
-  return probes;
 }
 
 /// The smaller of two successive batches that take the same kernel as the call's; 0: run the call
@@ -160,37 +140,22 @@ int64_t probing_batch(const Convolution& call) {
   return 0;
 }
 
-/// Kept for the life of the process; the lock is held while a convolution runs.
-struct Cache {
-  std::mutex mutex;
-  std::map<std::vector<int64_t>, HostWork> exact;
-  std::map<std::vector<int64_t>, Probes> probes;
-};
-
-Cache& cache() {
-  static Immortal<Cache> instance;
-  return *instance;
-}
-
 }  // namespace
 
 HostWork profile(const Convolution& call) {
   if (!memory::host_allocator::installed())
     refuse(call, "can be measured only while Tare's host allocator is in force");
+  const auto at = [&](int64_t batch) {
+    const Convolution smaller = with_batch(call, batch);
+    return measurements().of(key_of(smaller), [&] { return measure(smaller); });
+  };
   const int64_t batch = probing_batch(call);
-  Cache& c = cache();
-  const std::lock_guard lock(c.mutex);
-  if (batch == 0) {
-    auto key = key_of(call);
-    auto at = c.exact.find(key);
-    if (at == c.exact.end()) at = c.exact.emplace(std::move(key), measure(call)).first;
-    return at->second;
-  }
-  auto key = key_of(with_batch(call, batch));
-  auto at = c.probes.find(key);
-  if (at == c.probes.end()) at = c.probes.emplace(std::move(key), probe(call, batch)).first;
-  const Probes& probes = at->second;
-  return extrapolate(probes.first, batch, probes.second, batch + 1, call.batch());
+  if (batch == 0) return at(call.batch());
+  const HostWork first = at(batch), second = at(batch + 1);
+  if (!alike(first, second))
+    refuse(call, "allocates differently for batches of " + std::to_string(batch) + " and " +
+                     std::to_string(batch + 1));
+  return extrapolate(first, batch, second, batch + 1, call.batch());
 }
 
 }  // namespace tare::plan

@@ -1,5 +1,5 @@
 // oneDNN's LSTM layer. It keeps to itself how its scratch is laid out, as for convolutions, so a
-// short layer is run on the host, once per process. Each buffer there is a row for each step of
+// short layer is run on the host once (measurements.h). Each buffer there is a row for each step of
 // each sample, rounded up to whole pages: so what a layer takes grows evenly between sizes that
 // leave the same remainder of a page, and not between others.
 #include <ATen/Parallel.h>
@@ -10,15 +10,12 @@
 #include <ATen/ops/zeros.h>
 
 #include <array>
-#include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <tuple>
 
-#include "tare/base/immortal.h"
 #include "tare/plan/dispatch.h"
-#include "tare/plan/host_work.h"
+#include "tare/plan/measurements.h"
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -42,7 +39,6 @@ struct Layer {
   bool one_state = false;       ///< backward: hidden and cell state at first are in one storage
   std::array<Grad, 3> grads{};  ///< of output, hidden and cell state; all none: forward
 
-  auto operator<=>(const Layer&) const = default;
   [[nodiscard]] bool backward() const { return grads != std::array<Grad, 3>{}; }
 };
 
@@ -105,20 +101,13 @@ HostWork measure(const Layer& layer) {
       });
 }
 
-/// Kept for the life of the process; the lock is held while a layer runs. The second part of a key:
-/// threads.
-struct Cache {
-  std::mutex mutex;
-  std::map<std::pair<Layer, int>, HostWork> measured;
-};
-
-HostWork measured(const Layer& layer) {
-  static Immortal<Cache> cache;
-  const std::lock_guard lock(cache->mutex);
-  const std::pair key{layer, at::get_num_threads()};
-  auto at = cache->measured.find(key);
-  if (at == cache->measured.end()) at = cache->measured.emplace(key, measure(layer)).first;
-  return at->second;
+/// Everything that what a layer allocates depends on; starts as no convolution's key does.
+std::vector<int64_t> key_of(const Layer& layer) {
+  std::vector<int64_t> key{2, layer.steps, layer.samples, layer.inputs, layer.hidden};
+  key.insert(key.end(), {layer.has_biases, layer.reverse, layer.needs_grad, layer.one_state,
+                         at::get_num_threads()});
+  for (const Grad grad : layer.grads) key.push_back(static_cast<int64_t>(grad));
+  return key;
 }
 
 /// `of(n)`, or told from two smaller sizes that leave the same remainder and are at least `least`.
@@ -144,7 +133,7 @@ HostWork profile(const Layer& layer) {
       Layer smaller = layer;
       smaller.samples = samples;
       smaller.steps = steps;
-      return measured(smaller);
+      return measurements().of(key_of(smaller), [&] { return measure(smaller); });
     });
   });
 }
