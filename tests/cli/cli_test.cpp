@@ -89,6 +89,8 @@ TEST(Cli, ABudgetIsPlannedFor) {
   const auto run = recipe.run({"--budget", "1MiB"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_NE(run.err.find("which has 1 MiB"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("; batch stands at tiny.yaml:2:8; lower it"), std::string::npos)
+      << run.err;
   EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "nothing was begun";
   EXPECT_EQ(recipe.run({"--budget", "much"}).status, 2);
 }

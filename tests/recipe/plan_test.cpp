@@ -166,6 +166,7 @@ TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
   } catch (const DoesNotFit& error) {
     EXPECT_THAT(error.what(), HasSubstr("phase 'first' with batch 32 does not fit"));
     EXPECT_THAT(error.what(), HasSubstr("the largest batch that fits is"));
+    EXPECT_THAT(error.what(), HasSubstr("; lower it or the model"));
     EXPECT_THAT(error.what(), HasSubstr("--no-plan"));
   }
   memory::backend(c10::kCPU).set_budget({});

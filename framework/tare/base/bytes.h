@@ -10,9 +10,9 @@
 namespace tare {
 
 inline namespace literals {
-consteval int64_t operator""_KiB(unsigned long long n) { return static_cast<int64_t>(n) << 10; }
-consteval int64_t operator""_MiB(unsigned long long n) { return static_cast<int64_t>(n) << 20; }
-consteval int64_t operator""_GiB(unsigned long long n) { return static_cast<int64_t>(n) << 30; }
+constexpr int64_t operator""_KiB(unsigned long long n) { return static_cast<int64_t>(n) << 10; }
+constexpr int64_t operator""_MiB(unsigned long long n) { return static_cast<int64_t>(n) << 20; }
+constexpr int64_t operator""_GiB(unsigned long long n) { return static_cast<int64_t>(n) << 30; }
 }  // namespace literals
 
 /// The highest compression ratio of deflate (gzip, PNG), from zlib's technical notes: a header that

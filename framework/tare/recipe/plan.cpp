@@ -117,7 +117,7 @@ int64_t least(const std::vector<MemoryPlan>& phases, int64_t MemoryPlan::*figure
   return result;
 }
 
-std::string refusal(const RecipePlan& plan) {
+std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   const auto phase =
       std::ranges::find_if(plan.phases, [](const MemoryPlan& p) { return p.known() && !p.fits; });
   std::string text = "[recipe.plan] phase '" + printable(phase->name) + "' with batch " +
@@ -128,7 +128,10 @@ std::string refusal(const RecipePlan& plan) {
                                        : "more than that in " + phase->at;
   if (phase->largest_batch > 0)
     text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
-  return text + "; lower the batch or the model, or run with --no-plan";
+  const std::string batch = batch_path(recipe, static_cast<size_t>(phase - plan.phases.begin()));
+  const std::string place = recipe.file.place(batch).str();
+  if (!place.empty()) text += "; " + batch + " stands at " + printable(place);
+  return text + "; lower it or the model, or run with --no-plan";
 }
 
 }  // namespace
@@ -149,8 +152,8 @@ std::string RecipePlan::method() const {
   return worst;
 }
 
-void require_fit(const RecipePlan& plan) {
-  if (!plan.fits()) throw DoesNotFit(refusal(plan));
+void require_fit(const RecipeOptions& recipe, const RecipePlan& plan) {
+  if (!plan.fits()) throw DoesNotFit(refusal(recipe, plan));
 }
 
 RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& options) {

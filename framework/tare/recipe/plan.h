@@ -36,8 +36,8 @@ struct RecipePlan {
 [[nodiscard]] RecipePlan plan_recipe(const RecipeOptions& recipe,
                                      const RecipePlanOptions& options = {});
 
-/// Throws DoesNotFit, with the advice, if a phase does not fit.
-void require_fit(const RecipePlan& plan);
+/// Throws DoesNotFit if a phase does not fit, with the advice and the place of its batch.
+void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 
 /// As a table, with the advice under it.
 void print(std::ostream& out, const RecipePlan& plan);

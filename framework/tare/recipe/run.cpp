@@ -108,7 +108,7 @@ class Runner {
     }
     for (const auto& phase : planned_.phases)
       if (!phase.known()) log::info("no plan of phase '" + phase.name + "': " + phase.reason);
-    require_fit(planned_);
+    require_fit(recipe_, planned_);
   }
 
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
