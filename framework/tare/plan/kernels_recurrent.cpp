@@ -61,14 +61,14 @@ void require_small(const Layer& layer) {
 HostWork measure(const Layer& layer) {
   require_small(layer);
   const OnTheHost on_the_host;
-  const auto [steps, samples, inputs, hidden] =
-      std::tie(layer.steps, layer.samples, layer.inputs, layer.hidden);
-  const Tensor input = zeros({steps, samples, inputs});
-  const Tensor weight = zeros({4 * hidden, inputs}), hidden_weight = zeros({4 * hidden, hidden});
+  const int64_t hidden = layer.hidden;
+  const Tensor input = zeros({layer.steps, layer.samples, layer.inputs});
+  const Tensor weight = zeros({4 * hidden, layer.inputs}),
+               hidden_weight = zeros({4 * hidden, hidden});
   const Tensor bias = layer.has_biases ? zeros({4 * hidden}) : weight;
   const Tensor hidden_bias = layer.has_biases ? bias : hidden_weight;
-  const Tensor state = zeros({samples, hidden});
-  const Tensor cell = layer.one_state ? state : zeros({samples, hidden});
+  const Tensor state = zeros({layer.samples, hidden});
+  const Tensor cell = layer.one_state ? state : zeros({layer.samples, hidden});
   constexpr int64_t kLstm = 2;
   const auto forward = [&] {
     return at::mkldnn_rnn_layer(input, weight, hidden_weight, bias, hidden_bias, state, cell,
@@ -78,27 +78,25 @@ HostWork measure(const Layer& layer) {
   if (!layer.backward()) {
     const at::AutoGradMode mode(layer.needs_grad);
     return record([&] {
-      auto [output, last, last_cell, workspace] = forward();
-      return std::vector<Tensor>{output, last, last_cell, workspace};
+      auto [a, b, c, d] = forward();
+      return std::vector<Tensor>{a, b, c, d};
     });
   }
-  std::tuple<Tensor, Tensor, Tensor, Tensor> done;
+  Tensor output, last, last_cell, workspace;
   {
     const at::AutoGradMode mode(true);
-    done = forward();
+    std::tie(output, last, last_cell, workspace) = forward();
   }
-  const auto& [output, last, last_cell, workspace] = done;
   const auto grad = make(layer.grads[0], output.sizes());
   const auto grad_hidden = make(layer.grads[1], state.sizes());
   const auto grad_cell = make(layer.grads[2], state.sizes());
-  return record(
-      [&, &output = output, &last = last, &last_cell = last_cell, &workspace = workspace] {
-        auto [a, b, c, d, e, f, g] = at::mkldnn_rnn_layer_backward(
-            input, weight, hidden_weight, bias, hidden_bias, state, cell, output, last, last_cell,
-            grad, grad_hidden, grad_cell, layer.reverse, kLstm, hidden, 1, layer.has_biases, true,
-            false, {}, false, workspace);
-        return std::vector<Tensor>{a, b, c, d, e, f, g};
-      });
+  return record([&] {
+    auto [a, b, c, d, e, f, g] = at::mkldnn_rnn_layer_backward(
+        input, weight, hidden_weight, bias, hidden_bias, state, cell, output, last, last_cell, grad,
+        grad_hidden, grad_cell, layer.reverse, kLstm, hidden, 1, layer.has_biases, true, false, {},
+        false, workspace);
+    return std::vector<Tensor>{a, b, c, d, e, f, g};
+  });
 }
 
 /// Everything that what a layer allocates depends on; starts as no convolution's key does.
