@@ -71,7 +71,8 @@ TEST(Cli, PlansAlikeFromWhatAnEarlierPlanMeasured) {
   const Recipe recipe;
   const ScopedVariable home("TARE_HOME", (recipe.folder / "home").string());
   const auto plan = [&] {
-    return run_program("tare", {"plan", "tiny.yaml"}, recipe.folder.path());
+    return run_program("tare", {"plan", "tiny.yaml", "--device", "host:8GiB"},
+                       recipe.folder.path());
   };
   const auto first = plan();
   ASSERT_EQ(first.status, 0) << first.err;
