@@ -103,7 +103,7 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   for (const std::string text :
        {"out of memory on cpu in phase forward: asked ", " of a budget of 1 MiB\n",
         " in 1 block: parameters, ", "instead of 32 would have fitted up to here, by a linear ",
-        "\nchange batch at tiny.yaml:2:8\n"})
+        "\nchange batch at tiny.yaml:2:8\n", "by the plan, phase 'only' fits with a batch of "})
     EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;
   const auto of_phase = recipe.run({"--budget", "1MiB", "--no-plan", "phases.0.batch=64"});
   EXPECT_NE(of_phase.err.find("change phases.0.batch at command line"), std::string::npos)

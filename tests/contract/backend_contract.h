@@ -71,7 +71,11 @@ TYPED_TEST_P(BackendContract, CountsAllocationsAndBlocks) {
   const auto b = this->take(5);
   EXPECT_EQ(this->allocated(), 8_MiB);
   EXPECT_EQ(this->backend_->usage().blocks, this->start_.blocks + 2);
-  EXPECT_GE(this->backend_->usage().reserved_bytes, this->backend_->usage().allocated_bytes);
+  const Usage now = this->backend_->usage();
+  EXPECT_GE(now.reserved_bytes, now.allocated_bytes);
+  EXPECT_GE(now.active_bytes, now.allocated_bytes);
+  EXPECT_LE(now.active_bytes + now.fragmented_bytes, now.reserved_bytes);
+  EXPECT_EQ(now.retries, this->start_.retries) << "there is room";
   a.reset();
   EXPECT_EQ(this->allocated(), 5_MiB);
 }

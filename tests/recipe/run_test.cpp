@@ -124,7 +124,8 @@ TEST(Run, ReportsAsJson) {
   const auto json = nlohmann::json::parse(to_json(run_recipe(tiny(folder))));
   EXPECT_EQ(json["phases"].size(), 3U);
   EXPECT_TRUE(json["phases"][0]["epochs"][0]["metrics"]["accuracy"].is_number());
-  for (const char* key : {"consumed_bytes", "peak_bytes", "reclaimed_bytes", "residual_bytes"}) {
+  for (const char* key : {"consumed_bytes", "peak_bytes", "reclaimed_bytes", "residual_bytes",
+                          "fragmented_bytes", "allocator_retries"}) {
     EXPECT_TRUE(json["phases"][1][key].is_number_integer()) << key;
   }
   EXPECT_TRUE(json["test"]["metrics"]["accuracy"].is_number());

@@ -43,6 +43,14 @@ void set_budget(const std::string& text, const RecipeOptions& recipe) {
   memory::backend(memory::parse_device(recipe.device)).set_budget(bytes);
 }
 
+/// The report's batch is an estimate; a plan knows what whole steps need.
+void advise_by_plan(const RecipeOptions& recipe) {
+  for (const MemoryPlan& phase : plan_recipe(recipe).phases)
+    if (phase.known() && !phase.fits)
+      std::cerr << "by the plan, phase '" << printable(phase.name) << "' fits with a batch of "
+                << format_count(phase.largest_batch) << " at most\n";
+}
+
 /// What held the memory, and which line of the recipe sets the batch.
 void explain_out_of_memory(const RecipeOptions& recipe) {
   const auto report = memory::last_out_of_memory();
@@ -51,6 +59,11 @@ void explain_out_of_memory(const RecipeOptions& recipe) {
   const std::string& key = report->workload.setting;
   if (report->fitting_batch && !key.empty())
     std::cerr << "change " << key << " at " << printable(recipe.file.place(key).str()) << '\n';
+  try {
+    advise_by_plan(recipe);
+  } catch (const std::exception& error) {
+    log::debug("no plan after out of memory: " + printable(error.what()));
+  }
 }
 
 }  // namespace

@@ -52,8 +52,13 @@ class CudaBackend final : public memory::DeviceBackend {
 
   memory::Usage usage() const override {
     const auto now = stats();
-    return {now.allocated_bytes[0].current, now.reserved_bytes[0].current,
-            nvml_.process_bytes().value_or(0), now.allocation[0].current};
+    return {.allocated_bytes = now.allocated_bytes[0].current,
+            .reserved_bytes = now.reserved_bytes[0].current,
+            .process_bytes = nvml_.process_bytes().value_or(0),
+            .blocks = now.allocation[0].current,
+            .active_bytes = now.active_bytes[0].current,
+            .fragmented_bytes = now.inactive_split_bytes[0].current,
+            .retries = now.num_alloc_retries};
   }
 
   memory::MemoryInfo memory_info() const override {

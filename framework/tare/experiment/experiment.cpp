@@ -76,7 +76,10 @@ DeviceReport Experiment::Scale::read() const {
   DeviceReport side;
   side.device = backend.device();
   side.name = backend.name();
-  side.consumed = backend.usage() - start;
+  const memory::Usage now = backend.usage();
+  side.consumed = now - start;
+  side.fragmented_bytes = now.fragmented_bytes;
+  side.retries = now.retries - start.retries;
   side.peak_bytes = peak.peak_above_start_bytes();
   side.available_bytes = backend.memory_info().available_bytes;
   return side;

@@ -25,6 +25,11 @@ struct Usage {
   int64_t reserved_bytes = 0;
   int64_t process_bytes = 0;  ///< 0 where it cannot be read
   int64_t blocks = 0;         ///< live blocks, which `allocated_bytes` sums
+
+  // Of a caching allocator. The host caches nothing: active is equal to allocated, the others 0.
+  int64_t active_bytes = 0;      ///< allocated, or freed while another stream still uses it
+  int64_t fragmented_bytes = 0;  ///< free, but in segments that hold live blocks: stays reserved
+  int64_t retries = 0;           ///< allocations that needed the cache given back first, so far
 };
 
 /// Memory of the whole machine or card, other processes included, in bytes.

@@ -18,7 +18,11 @@ class HostBackend final : public DeviceBackend {
 
   Usage usage() const override {
     const auto counters = host_allocator::counters();
-    return {counters.live_bytes, counters.live_bytes, resident_bytes(), counters.live_blocks};
+    return {.allocated_bytes = counters.live_bytes,
+            .reserved_bytes = counters.live_bytes,
+            .process_bytes = resident_bytes(),
+            .blocks = counters.live_blocks,
+            .active_bytes = counters.live_bytes};
   }
   MemoryInfo memory_info() const override { return machine_memory(); }
   std::optional<double> utilisation() const override { return processor_utilisation(); }

@@ -270,6 +270,8 @@ class Runner {
     result.peak_bytes = on_device.peak_bytes;
     result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
     result.residual_bytes = on_device.residual_bytes();
+    result.fragmented_bytes = on_device.fragmented_bytes;
+    result.allocator_retries = on_device.retries;
     for (const auto& leak : weighed.leaks) {
       result.leaks.push_back({.phase = leak.phase,
                               .site = leak.site == memory::CallSite{} ? "" : leak.site.str(),

@@ -78,6 +78,8 @@ ordered_json phase_to_json(const PhaseReport& phase) {
           {"peak_bytes", phase.peak_bytes},
           {"reclaimed_bytes", phase.reclaimed_bytes},
           {"residual_bytes", phase.residual_bytes},
+          {"fragmented_bytes", phase.fragmented_bytes},
+          {"allocator_retries", phase.allocator_retries},
           {"leaks", leaks_to_json(phase.leaks)},
           {"planned_peak_bytes",
            phase.planned_peak_bytes ? ordered_json(*phase.planned_peak_bytes) : ordered_json()}};
@@ -92,6 +94,8 @@ PhaseReport phase_from_json(const ordered_json& value) {
                     .peak_bytes = value.at("peak_bytes").get<int64_t>(),
                     .reclaimed_bytes = value.at("reclaimed_bytes").get<int64_t>(),
                     .residual_bytes = value.at("residual_bytes").get<int64_t>()};
+  phase.fragmented_bytes = value.value("fragmented_bytes", int64_t{0});
+  phase.allocator_retries = value.value("allocator_retries", int64_t{0});
   if (const auto& planned = value.value("planned_peak_bytes", ordered_json()); planned.is_number())
     phase.planned_peak_bytes = planned.get<int64_t>();
   for (const auto& leak : value.value("leaks", ordered_json::array()))
