@@ -9,6 +9,7 @@
 #include <valgrind/callgrind.h>
 
 #include "bench/hand_loop.h"
+#include "bench/subjects.h"
 
 namespace {
 
@@ -61,31 +62,7 @@ void count(const std::string& name, Run run) {
   count(name, data(kFew), data(kMany), run);
 }
 
-/// A small model that allocates as its large ones do.
-struct Subject {
-  std::string model;
-  ModelOptions options;
-  int64_t batch = 0;
-
-  [[nodiscard]] DatasetPtr data(int64_t steps) const {
-    torch::manual_seed(2);
-    std::vector<int64_t> shape{steps * batch};
-    shape.insert(shape.end(), options.sample_shape.begin(), options.sample_shape.end());
-    const auto classes = options.classes;
-    if (model == "gpt")
-      return tensor_dataset(torch::randint(classes, shape), torch::randint(classes, shape));
-    return tensor_dataset(torch::rand(shape), torch::randint(classes, {steps * batch}));
-  }
-  void fit(const DatasetPtr& set) const {
-    torch::manual_seed(1);
-    LearnerOptions o = bench::same_training();
-    o.batch = batch;
-    Learner learner(models::make(model, options), {.train = set}, std::move(o));
-    learner.fit(1, {.lr = 0.01, .schedule = {.kind = "constant"}});
-  }
-};
-
-void count_recording(const Subject& subject) {
+void count_recording(const bench::Subject& subject) {
   const auto few = subject.data(kFewOfModel), many = subject.data(kManyOfModel);
   const auto count_mode = [&](const char* mode, auto fit) {
     count(subject.model + '-' + mode, few, many, fit);
@@ -116,9 +93,5 @@ int main() {
     by_learner(set, ten, "constant");
   });
   count("again", by_hand);  // the same as the first: the control
-  const std::vector<Subject> subjects{
-      {"mlp", {.sample_shape = {64}, .hidden = {128}}, 32},
-      {"resnet9", {.sample_shape = {1, 8, 8}, .width = 4}, 16},
-      {"gpt", {.classes = 64, .sample_shape = {16}, .width = 32, .layers = 2, .heads = 4}, 8}};
-  for (const auto& subject : subjects) count_recording(subject);
+  for (const auto& subject : bench::small_subjects()) count_recording(subject);
 }

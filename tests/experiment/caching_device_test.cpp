@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr c10::Device kCard{c10::kXPU, 0};  // no other test has one
+const c10::Device kCard{c10::kXPU, 0};  // no other test has one
 
 class CachingDevice final : public memory::DeviceBackend {
  public:
