@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "support/empty_device.h"
 #include "tare/experiment/experiment.h"
-#include "tare/memory/event_history.h"
 
 namespace tare {
 namespace {
@@ -16,27 +16,11 @@ using ::testing::Not;
 
 const c10::Device kCard{c10::kXPU, 0};  // no other test has one
 
-class CachingDevice final : public memory::DeviceBackend {
+class CachingDevice final : public testing::EmptyDevice {
  public:
-  explicit CachingDevice(memory::Usage& usage) : usage_(usage) {}
-  c10::Device device() const override { return kCard; }
-  std::string name() const override { return "a card"; }
+  explicit CachingDevice(memory::Usage& usage) : EmptyDevice(kCard, "a card"), usage_(usage) {}
   memory::Usage usage() const override { return usage_; }
-  memory::MemoryInfo memory_info() const override { return {}; }
-  std::optional<double> utilisation() const override { return {}; }
-  void set_budget(std::optional<int64_t>) override {}
-  std::optional<int64_t> budget() const override { return {}; }
-  void warm() override {}
   memory::Reclaimed reclaim() override { return {std::exchange(usage_.fragmented_bytes, 0), 0}; }
-  uint64_t sequence() const override { return 0; }
-  std::vector<memory::LiveBlock> live_blocks(uint64_t) const override { return {}; }
-  void open_ring(memory::EventRing&) override {}
-  void close_ring(memory::EventRing&) override {}
-  memory::EventHistory history(const memory::EventRing&) const override { return {}; }
-  void open_peak(memory::PeakRecord&) override {}
-  void close_peak(memory::PeakRecord&) override {}
-  void refresh_peaks() const override {}
-  double record_cost_ns() const override { return 0; }
 
  private:
   memory::Usage& usage_;

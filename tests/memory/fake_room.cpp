@@ -10,7 +10,7 @@
 #ifdef TARE_FAKE_ROOM_MARKS_PHASES
 #include "tare/cuda/nvtx.h"
 #endif
-#include "tare/memory/event_history.h"
+#include "support/empty_device.h"
 
 namespace tare::memory {
 namespace {
@@ -33,26 +33,9 @@ class Hooks final : public at::CUDAHooksInterface {
   return true;
 }();
 
-class EmptyBackend final : public DeviceBackend {
+class Card final : public testing::EmptyDevice {
  public:
-  c10::Device device() const override { return {c10::kCUDA, 0}; }
-  std::string name() const override { return "no hardware"; }
-  Usage usage() const override { return {}; }
-  MemoryInfo memory_info() const override { return {}; }
-  std::optional<double> utilisation() const override { return {}; }
-  void set_budget(std::optional<int64_t>) override {}
-  std::optional<int64_t> budget() const override { return {}; }
-  void warm() override {}
-  Reclaimed reclaim() override { return {}; }
-  uint64_t sequence() const override { return 0; }
-  std::vector<LiveBlock> live_blocks(uint64_t) const override { return {}; }
-  void open_ring(EventRing&) override {}
-  void close_ring(EventRing&) override {}
-  EventHistory history(const EventRing&) const override { return {}; }
-  void open_peak(PeakRecord&) override {}
-  void close_peak(PeakRecord&) override {}
-  void refresh_peaks() const override {}
-  double record_cost_ns() const override { return 0; }
+  Card() : EmptyDevice({c10::kCUDA, 0}, "no hardware") {}
 };
 
 }  // namespace
@@ -69,6 +52,6 @@ extern "C" __attribute__((visibility("default"))) int tare_open_room(
 #ifdef TARE_FAKE_ROOM_MARKS_PHASES
   tare::cuda::mark_phases(services);
 #endif
-  services.add_backend(std::make_unique<tare::memory::EmptyBackend>());
+  services.add_backend(std::make_unique<tare::memory::Card>());
   return version;
 }

@@ -12,6 +12,9 @@ class Library;
 
 namespace tare::plan {
 
+/// oneDNN's kind of recurrent layer, as LibTorch numbers it.
+inline constexpr int64_t kLstm = 2;
+
 /// Whether this thread is in a MetaScope.
 [[nodiscard]] bool planning();
 

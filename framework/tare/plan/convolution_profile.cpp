@@ -24,24 +24,13 @@ constexpr const char* kBackward = "aten::convolution_backward";
 // LibTorch leaves 1x1 convolutions of fewer images to another kernel when there is one thread.
 constexpr int64_t kSmallBatch = 16;
 
-void put(std::vector<int64_t>& key, const std::vector<int64_t>& values) {
-  key.push_back(static_cast<int64_t>(values.size()));
-  key.insert(key.end(), values.begin(), values.end());
-}
-
-void put(std::vector<int64_t>& key, const Layout& layout) {
-  put(key, layout.sizes);
-  put(key, layout.strides);
-  key.push_back(static_cast<int64_t>(layout.type));
-}
-
 /// Everything that the host's choice depends on.
 std::vector<int64_t> key_of(const Convolution& call) {
   std::vector<int64_t> key{call.backward()};
   for (const Layout* layout : {&call.input, &call.weight, &call.bias, &call.grad_output})
-    put(key, *layout);
+    append(key, *layout);
   for (const auto* list : {&call.stride, &call.padding, &call.dilation, &call.output_padding})
-    put(key, *list);
+    append(key, *list);
   for (const bool wanted : call.mask) key.push_back(wanted);
   key.insert(key.end(), {call.transposed, call.groups, call.needs_grad, at::get_num_threads()});
   return key;

@@ -54,6 +54,17 @@ Layout Layout::of(const Tensor& tensor) {
   return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
 }
 
+void append(std::vector<int64_t>& numbers, const std::vector<int64_t>& list) {
+  numbers.push_back(static_cast<int64_t>(list.size()));
+  numbers.insert(numbers.end(), list.begin(), list.end());
+}
+
+void append(std::vector<int64_t>& numbers, const Layout& layout) {
+  append(numbers, layout.sizes);
+  append(numbers, layout.strides);
+  numbers.push_back(static_cast<int64_t>(layout.type));
+}
+
 HostWork record(const std::function<std::vector<Tensor>()>& work, size_t capacity) {
   if (!memory::host_allocator::installed()) {
     throw StateError("plan.record", "without Tare's host allocator",

@@ -22,6 +22,10 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+/// For keys and files: a list behind its length; sizes, strides and dtype.
+void append(std::vector<int64_t>& numbers, const std::vector<int64_t>& list);
+void append(std::vector<int64_t>& numbers, const Layout& layout);
+
 /// A block is born, or freed.
 struct HostStep {
   size_t block = 0;     ///< in order of birth, from 0

@@ -14,6 +14,7 @@
 #include <optional>
 #include <tuple>
 
+#include "tare/plan/composites.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/measurements.h"
 #include "tare/plan/trace.h"
@@ -69,7 +70,6 @@ HostWork measure(const Layer& layer) {
   const Tensor hidden_bias = layer.has_biases ? bias : hidden_weight;
   const Tensor state = zeros({layer.samples, hidden});
   const Tensor cell = layer.one_state ? state : zeros({layer.samples, hidden});
-  constexpr int64_t kLstm = 2;
   const auto forward = [&] {
     return at::mkldnn_rnn_layer(input, weight, hidden_weight, bias, hidden_bias, state, cell,
                                 layer.reverse, {}, kLstm, hidden, 1, layer.has_biases, false, false,

@@ -5,9 +5,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -46,23 +43,14 @@ uint64_t checksum(std::string_view text) {
 
 // A work is a line of numbers; each list stands behind its length.
 
-void put(Numbers& line, const Numbers& list) {
-  line.push_back(static_cast<int64_t>(list.size()));
-  line.insert(line.end(), list.begin(), list.end());
-}
-
 Numbers line_of(const Numbers& key, const HostWork& work) {
   Numbers line;
-  put(line, key);
+  append(line, key);
   line.push_back(static_cast<int64_t>(work.steps.size()));
   for (const auto& [block, bytes, result] : work.steps)
     line.insert(line.end(), {static_cast<int64_t>(block), bytes, result});
   line.push_back(static_cast<int64_t>(work.results.size()));
-  for (const Layout& layout : work.results) {
-    put(line, layout.sizes);
-    put(line, layout.strides);
-    line.push_back(static_cast<int64_t>(layout.type));
-  }
+  for (const Layout& layout : work.results) append(line, layout);
   return line;
 }
 

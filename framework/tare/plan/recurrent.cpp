@@ -125,8 +125,6 @@ std::tuple<Tensor, Tensor> recurrent(const Tensor& input, const Tensor& hidden, 
   return {batch_first ? output.transpose(0, 1) : output, final_hidden};
 }
 
-constexpr int64_t kLstm = 2;  // oneDNN's kind, as LibTorch numbers it
-
 /// Without biases LibTorch hands over zeros, as many as weights.
 Tensor bias_or_zeros(const Tensor& bias, const Tensor& weight) {
   return bias.defined() ? bias : at::zeros(weight.sizes(), weight.options());

@@ -51,6 +51,15 @@ class Object {
     if (!value.is_number()) refuse(place_ + key, "is not a number");
     return value.get<double>();
   }
+  /// The elements of a list of objects.
+  [[nodiscard]] std::vector<Object> objects(const char* key) const {
+    const auto& list = at(key);
+    if (!list.is_array()) refuse(place_ + key, "is not a list");
+    std::vector<Object> all;
+    for (size_t i = 0; i < list.size(); ++i)
+      all.emplace_back(list[i], path_, place_ + key + '[' + std::to_string(i) + "].");
+    return all;
+  }
   [[noreturn]] void refuse(const std::string& part, const char* problem) const {
     throw FormatError(kWhere, path_.string(), part, problem);
   }
@@ -82,7 +91,7 @@ LeakLine leak_line(const Object& leak) {
           .oldest_steps = leak.count("oldest_steps")};
 }
 
-PhaseFigures phase_figures(const Object& phase, const fs::path& path, const std::string& place) {
+PhaseFigures phase_figures(const Object& phase) {
   PhaseFigures figures{.seconds = phase.number("seconds"),
                        .samples_per_s = phase.number("samples_per_s"),
                        .consumed_bytes = phase.count("consumed_bytes"),
@@ -91,12 +100,8 @@ PhaseFigures phase_figures(const Object& phase, const fs::path& path, const std:
                        .residual_bytes = phase.count("residual_bytes")};
   if (const auto* planned = phase.find("planned_peak_bytes"); planned && !planned->is_null())
     figures.planned_peak_bytes = phase.count("planned_peak_bytes");
-  if (const auto* leaks = phase.find("leaks")) {
-    if (!leaks->is_array()) phase.refuse(place + "leaks", "is not a list");
-    for (size_t i = 0; i < leaks->size(); ++i)
-      figures.leaks.push_back(
-          leak_line(Object((*leaks)[i], path, place + "leaks[" + std::to_string(i) + "].")));
-  }
+  if (phase.find("leaks"))
+    for (const Object& leak : phase.objects("leaks")) figures.leaks.push_back(leak_line(leak));
   return figures;
 }
 
@@ -124,13 +129,8 @@ void read_report(const fs::path& path, RunFiles& run) {
     figures.export_path = exported.text("path");
     figures.export_bytes = exported.count("bytes");
   }
-  const auto& phases = report.at("phases");
-  if (!phases.is_array()) report.refuse("phases", "is not a list");
-  for (size_t i = 0; i < phases.size(); ++i) {
-    const std::string place = "phases[" + std::to_string(i) + "].";
-    const Object phase(phases[i], path, place);
-    phase_named(run, phase.text("name")).figures = phase_figures(phase, path, place);
-  }
+  for (const Object& phase : report.objects("phases"))
+    phase_named(run, phase.text("name")).figures = phase_figures(phase);
   run.figures = std::move(figures);
 }
 

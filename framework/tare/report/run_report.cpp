@@ -155,8 +155,7 @@ std::string phase_table(const RunFiles& run) {
          note(
              "Consumed: tracked when the phase's work ended, above its start. Peak: the highest, "
              "above its start. Planned: what that peak was to be, by the plan before the run. "
-             "Residual: "
-             "what its purge left above its start.");
+             "Residual: what its purge left above its start.");
 }
 
 std::string phase_peaks(const RunFiles& run) {
