@@ -106,7 +106,7 @@ std::vector<Case> with_wrong_header() {
       {"MetadataIsText", R"({"__metadata__":"x"})", "__metadata__"},
       {"MetadataValueIsNumber", R"({"__metadata__":{"k":1}})", "__metadata__"},
       {"MetadataValueIsObject", R"({"__metadata__":{"k":{}}})", "__metadata__"},
-      {"EmptyName", "{\"\":{" + kGood + "}}", ""},
+      {"EmptyName", "{\"\":{" + kGood + "}}", "header"},
       {"ControlCharacterInName", "{\"a\\nb\":{" + kGood + "}}", "a\\nb"},
       {"EscapeCodeInName", "{\"\\u001b[31m\":{" + kGood + "}}", "\\x1b[31m"},
       {"UnknownDtype", tensor(R"("dtype":"F31","shape":[2],"data_offsets":[0,8])"), "t"},

@@ -140,6 +140,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   [[nodiscard]] std::string part() const { return key_.empty() ? "header" : key_; }
 
   void check_new_tensor(const std::string& name) const {
+    if (name.empty()) fail("header", "has a tensor with an empty name");
     if (const auto problem = name_problem(name)) fail(name, *problem);
     if (static_cast<int64_t>(header_.tensors.size()) == kMaxTensors) {
       fail(name, "is one tensor more than " + format_count(kMaxTensors));
