@@ -112,11 +112,11 @@ std::string load_room() {
   void* const room = open_room_file();
   if (!room) return std::string("the CUDA room was not loaded: ") + dlerror();
   const auto open = reinterpret_cast<memory::OpenRoom>(dlsym(room, memory::kOpenRoomName));
-  if (!open) return std::string(kRoomFile) + " is no room";
+  if (!open) return kRoomFile + std::string(" is no room");
   if (!at::detail::getCUDAHooks().hasCUDA()) return "LibTorch sees no CUDA device";
   static Immortal<Services> services;
   if (open(memory::kRoomVersion, *services) != memory::kRoomVersion)
-    return std::string(kRoomFile) + " is of another version of Tare";
+    return kRoomFile + std::string(" is of another version of Tare");
   return {};
 }
 

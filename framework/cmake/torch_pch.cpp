@@ -1,1 +1,0 @@
-// Carries the precompiled torch/torch.h that models, recipes and tests share.
