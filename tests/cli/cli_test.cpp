@@ -87,25 +87,29 @@ TEST(Cli, PlansAlikeFromWhatAnEarlierPlanMeasured) {
 
 TEST(Cli, ABudgetIsPlannedFor) {
   const Recipe recipe;
-  const auto run = recipe.run({"--budget", "1MiB"});
+  const auto run = recipe.run({"--host-budget", "1MiB", "micro_batch=32"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_NE(run.err.find("which has 1 MiB"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("; batch stands at tiny.yaml:2:8; lower it"), std::string::npos)
       << run.err;
   EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "nothing was begun";
-  EXPECT_EQ(recipe.run({"--budget", "much"}).status, 2);
+  EXPECT_EQ(recipe.run({"--host-budget", "much"}).status, 2);
+  const auto on_host = recipe.run({"--device-budget", "8GiB"});
+  EXPECT_EQ(on_host.status, 2);
+  EXPECT_NE(on_host.err.find("give --host-budget"), std::string::npos) << on_host.err;
 }
 
 TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   const Recipe recipe;
-  const auto run = recipe.run({"--budget", "1MiB", "--no-plan"});
+  const auto run = recipe.run({"--host-budget", "1MiB", "--no-plan", "micro_batch=32"});
   EXPECT_EQ(run.status, 3) << run.out;
   for (const std::string text :
        {"out of memory on cpu in phase forward: asked ", " of a budget of 1 MiB\n",
         " in 1 block: parameters, ", "instead of 32 would have fitted up to here, by a linear ",
         "\nchange batch at tiny.yaml:2:8\n", "by the plan, phase 'only' fits with a batch of "})
     EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;
-  const auto of_phase = recipe.run({"--budget", "1MiB", "--no-plan", "phases.0.batch=64"});
+  const auto of_phase =
+      recipe.run({"--host-budget", "1MiB", "--no-plan", "phases.0.batch=64", "micro_batch=64"});
   EXPECT_NE(of_phase.err.find("change phases.0.batch at command line"), std::string::npos)
       << of_phase.err;
 }

@@ -33,20 +33,34 @@ void start() {
   plan::measurements().keep_in(io::cache_home() / "plan");
 }
 
-/// Limits what tensors may take of the recipe's device.
-void set_budget(const std::string& text, const RecipeOptions& recipe) {
+void set_budget(const Arguments& arguments, const char* option, c10::Device device) {
+  if (!arguments.has(option)) return;
+  const std::string text = arguments.get(option);
   const auto bytes = parse_bytes(text);
   if (!bytes) {
-    throw ConfigError("tare run", "--budget must be a number of bytes such as 8GiB, got '" +
+    throw ConfigError("tare run", std::string("--") + option +
+                                      " must be a number of bytes such as 8GiB, got '" +
                                       printable(text) + "'");
   }
-  memory::backend(memory::parse_device(recipe.device)).set_budget(bytes);
+  memory::backend(device).set_budget(bytes);
+}
+
+/// Limits what tensors may take.
+void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
+  const c10::Device device = memory::parse_device(recipe.device);
+  if (device.is_cpu() && arguments.has("device-budget")) {
+    throw ConfigError("tare run",
+                      "--device-budget is for a GPU, and this run is on the host; give "
+                      "--host-budget");
+  }
+  set_budget(arguments, "host-budget", c10::kCPU);
+  set_budget(arguments, "device-budget", device);
 }
 
 /// The report's batch is an estimate; a plan knows what whole steps need.
 void advise_by_plan(const RecipeOptions& recipe) {
   for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases)
-    if (phase.known() && !phase.fits)
+    if (phase.known() && !phase.runs())
       std::cerr << "by the plan, phase '" << printable(phase.name) << "' fits with a batch of "
                 << format_count(phase.largest_batch) << " at most\n";
 }
@@ -73,7 +87,7 @@ int run_command(const Arguments& arguments) {
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   if (arguments.has("json")) io::check_writable(arguments.get("json"));
   start();
-  if (arguments.has("budget")) set_budget(arguments.get("budget"), recipe);
+  set_budgets(arguments, recipe);
   const InterruptScope interrupts;
   const RunOptions options{.out = &std::cout,
                            .resume = resume_of(arguments),

@@ -61,6 +61,8 @@ class CudaBackend final : public memory::DeviceBackend {
             .retries = now.num_alloc_retries};
   }
 
+  int64_t retries() const override { return stats().num_alloc_retries; }
+
   memory::MemoryInfo memory_info() const override {
     start(shared_);
     const auto [free, total] = allocator::get()->getMemoryInfo(index_);

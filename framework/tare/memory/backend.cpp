@@ -43,6 +43,8 @@ std::vector<c10::Device> devices() {
   return list;
 }
 
+void set_host_budget(std::optional<int64_t> bytes) { backend(c10::kCPU).set_budget(bytes); }
+
 void add_backend(std::unique_ptr<DeviceBackend> backend) {
   backends().push_back(std::move(backend));
 }

@@ -97,6 +97,8 @@ class DeviceBackend {
   /// Name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Usage usage() const = 0;
+  /// Usage::retries alone, which costs less.
+  [[nodiscard]] virtual int64_t retries() const { return usage().retries; }
   [[nodiscard]] virtual MemoryInfo memory_info() const = 0;
   /// Share of recent time in which the device was busy, 0 to 1; unset if it cannot be read.
   [[nodiscard]] virtual std::optional<double> utilisation() const = 0;
@@ -143,6 +145,8 @@ class DeviceBackend {
 [[nodiscard]] DeviceBackend& backend(c10::Device device);
 /// Every device that has a backend: the host first, then CUDA devices by index.
 [[nodiscard]] std::vector<c10::Device> devices();
+/// Limits the bytes of all host tensors, exactly; see DeviceBackend::set_budget.
+void set_host_budget(std::optional<int64_t> bytes);
 /// Registers a backend, which then lives until the process ends. Not for users: init() and device
 /// libraries call it.
 void add_backend(std::unique_ptr<DeviceBackend> backend);

@@ -24,6 +24,7 @@ class HostBackend final : public DeviceBackend {
             .blocks = counters.live_blocks,
             .active_bytes = counters.live_bytes};
   }
+  int64_t retries() const override { return 0; }
   MemoryInfo memory_info() const override { return machine_memory(); }
   std::optional<double> utilisation() const override { return processor_utilisation(); }
 

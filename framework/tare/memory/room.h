@@ -36,7 +36,7 @@ class HostServices {
 };
 
 /// Raised with every change of HostServices or DeviceBackend; a room of another version is refused.
-inline constexpr int kRoomVersion = 9;
+inline constexpr int kRoomVersion = 10;
 
 /// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
 /// nothing if `version` differs from its own.

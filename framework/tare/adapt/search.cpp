@@ -1,0 +1,262 @@
+#include "tare/adapt/search.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <new>
+#include <ranges>
+
+#include "tare/adapt/adapt.h"
+#include "tare/adapt/size_cache.h"
+#include "tare/base/error.h"
+#include "tare/base/immortal.h"
+#include "tare/memory/host_allocator.h"
+
+namespace tare::adapt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kFreeMemoryAge(100);
+constexpr size_t kMaxPath = 4096;
+
+std::atomic<Cache> process_default{Cache::shapes};
+
+/// What tensors can still take on a device.
+int64_t free_bytes(c10::Device device) {
+  const auto& backend = memory::backend(device);
+  const int64_t available = backend.memory_info().available_bytes;
+  const auto budget = backend.budget();
+  return budget ? std::min(available, *budget - backend.usage().allocated_bytes) : available;
+}
+
+/// The same without asking the system each time, which takes longer than a small piece: a host's
+/// budget is counted, other figures may be kFreeMemoryAge old.
+int64_t recent_free_bytes(c10::Device device) {
+  if (device.is_cpu()) {
+    if (const auto budget = memory::host_allocator::budget())
+      return *budget - memory::host_allocator::counters().live_bytes;
+  }
+  struct Reading {
+    Clock::time_point time{};
+    int64_t bytes = 0;
+  };
+  static Immortal<std::map<c10::DeviceIndex, Reading>> readings;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  auto& reading = (*readings)[device.is_cpu() ? -1 : device.index()];
+  const auto now = Clock::now();
+  if (reading.time == Clock::time_point{} || now - reading.time > kFreeMemoryAge)
+    reading = {now, free_bytes(device)};
+  return reading.bytes;
+}
+
+/// Four buckets for each doubling.
+int bucket(int64_t bytes) {
+  return static_cast<int>(4 * std::log2(static_cast<double>(std::max<int64_t>(bytes, 1))));
+}
+
+void append_shape(std::string& key, const Argument& argument) {
+  const at::Tensor& tensor = *argument.tensor;
+  key += ' ';
+  if (!tensor.defined()) {
+    key += '-';
+    return;
+  }
+  key += c10::toString(tensor.scalar_type());
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    key += d == argument.batch_dim ? "x*" : 'x' + std::to_string(tensor.size(d));
+}
+
+void add_device(std::vector<c10::Device>& devices, c10::Device device) {
+  if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
+}
+
+std::string key_of(Cache cache, const std::source_location& site,
+                   std::span<const Argument> arguments) {
+  std::string key = printable(site.file_name(), kMaxPath) + ':' + std::to_string(site.line()) +
+                    ':' + std::to_string(site.column());
+  if (cache == Cache::call) return key;
+  std::vector<c10::Device> devices;
+  for (const Argument& argument : arguments) {
+    if (!argument.tensor) continue;
+    append_shape(key, argument);
+    if (argument.tensor->defined()) add_device(devices, argument.tensor->device());
+  }
+  if (devices.empty()) devices = memory::devices();
+  for (const c10::Device device : devices)
+    key += ' ' + device.str() + '@' + std::to_string(bucket(recent_free_bytes(device)));
+  return key;
+}
+
+/// Where the work is most likely done: that of the last tensor, else a card if there is one.
+c10::Device device_of(std::span<const Argument> arguments) {
+  for (const Argument& argument : std::views::reverse(arguments))
+    if (argument.tensor && argument.tensor->defined()) return argument.tensor->device();
+  const auto devices = memory::devices();
+  return devices.size() > 1 ? devices[1] : c10::Device(c10::kCPU);
+}
+
+StepSize first_step(int64_t initial, const Options& options) {
+  StepSize step(initial, options.policy, "adapt");
+  if (options.start > 0) step.start_at(options.start);
+  return step;
+}
+
+}  // namespace
+
+const char* to_string(Cache cache) {
+  switch (cache) {
+    case Cache::none:
+      return "none";
+    case Cache::call:
+      return "call";
+    case Cache::shapes:
+      return "shapes";
+  }
+  return "?";
+}
+
+Cache default_cache() { return process_default; }
+void set_default_cache(Cache cache) { process_default = cache; }
+
+NothingFits::NothingFits(const OutOfMemory& last, std::vector<int64_t> tried)
+    : OutOfMemory(last), tried_(std::move(tried)) {}
+
+Search::Search(int64_t initial, const Options& options, const std::source_location& site,
+               std::span<const Argument> arguments)
+    : options_(options), cache_(nullptr), step_(first_step(initial, options)) {
+  device_ = device_of(arguments);
+  const Cache kind = options.cache.value_or(default_cache());
+  if (kind == Cache::none) return;
+  cache_ = &sizes();
+  key_ = key_of(kind, site, arguments);
+  step_ = cache_->resume(key_, step_);
+}
+
+Search::Search(int64_t initial, const Options& options, SizeCache& cache, std::string key,
+               c10::Device device)
+    : options_(options),
+      cache_(&cache),
+      key_(std::move(key)),
+      device_(device),
+      step_(cache.resume(key_, first_step(initial, options))) {
+  remember();
+}
+
+Search::~Search() {
+  try {
+    remember();
+  } catch (const std::bad_alloc&) {  // the next call starts anew
+  }
+}
+
+int64_t Search::piece(int64_t most) const {
+  const int64_t size = step_.get();
+  if (size >= most) return most;
+  return options_.policy.even ? even_size(most, size) : size;
+}
+
+void Search::remember() const {
+  if (cache_) cache_->store(key_, step_);
+}
+
+Search::Interval::Interval(Search& search, int64_t size)
+    : search_(search), size_(size), retries_(memory::backend(search.device_).retries()) {
+  if (search.step_.shrunken()) peak_.emplace(search.device_);
+}
+
+void Search::Interval::close() {
+  const auto& backend = memory::backend(search_.device_);
+  search_.pressed_ = backend.retries() > retries_ ? search_.pressed_ + 1 : 0;
+  if (search_.pressed_ == 2) return search_.relieve(size_);
+  if (peak_) search_.count(size_, *peak_);
+}
+
+// Only what was shrunken can grow again.
+void Search::count(int64_t size, const memory::PeakScope& peak) {
+  step_.clean(size, std::max<int64_t>(0, peak.peak_above_start_bytes() - options_.fixed_bytes));
+  if (!step_.due()) return;
+  const int64_t from = step_.get();
+  // Of what the piece has left, only the fixed bytes are gone before the next one.
+  const int64_t left = memory::backend(device_).usage().allocated_bytes - peak.start_bytes();
+  const int64_t passing = std::min(left, options_.fixed_bytes);
+  if (!step_.grow(free_bytes(device_) + passing - options_.fixed_bytes)) return;
+  remember();
+  report(from, {});
+}
+
+void Search::relieve(int64_t size) {
+  pressed_ = 0;
+  const int64_t from = step_.get();
+  if (!step_.shrink(size)) return;
+  remember();
+  report(from,
+         "the allocator of " + device_.str() + " gave its cache back in two attempts in a row");
+}
+
+memory::OutOfMemoryInfo Search::require_out_of_memory(const std::exception_ptr& error) {
+  auto info = memory::classify(error);
+  if (!info) std::rethrow_exception(error);
+  return std::move(*info);
+}
+
+void Search::shrink(int64_t size, const memory::OutOfMemoryInfo& info,
+                    const std::exception_ptr& error) {
+  failed_.push_back(size);
+  const int64_t from = step_.get();
+  std::optional<int64_t> suggested;
+  if (options_.suggest) suggested = options_.suggest(size);
+  if (!step_.shrink(size, suggested.value_or(size))) give_up(info, error);
+  remember();
+  report(from, info.message);
+}
+
+void Search::give_up(const memory::OutOfMemoryInfo& info, const std::exception_ptr& error) const {
+  if (!info.certain) std::rethrow_exception(error);  // no smaller size has worked
+  std::string advice = "make the work itself smaller; sizes that failed:";
+  for (const int64_t size : failed_) advice += ' ' + std::to_string(size);
+  try {
+    std::rethrow_exception(error);
+  } catch (const OutOfMemory& last) {
+    std::throw_with_nested(
+        NothingFits(OutOfMemory(last.device(), last.asked_bytes(), last.allocated_bytes(),
+                                last.budget_bytes(), std::move(advice)),
+                    failed_));
+  } catch (...) {
+    const auto& backend = memory::backend(device_);
+    std::throw_with_nested(NothingFits(
+        OutOfMemory(device_, info.asked_bytes.value_or(0), backend.usage().allocated_bytes,
+                    backend.budget(), std::move(advice)),
+        failed_));
+  }
+}
+
+void Search::recover(c10::Device device) {
+  memory::flush_ready_queue();
+  memory::backend(device).reclaim();
+}
+
+void Search::report(int64_t from, std::string reason) const {
+  if (options_.on_change) options_.on_change({from, step_.get(), std::move(reason)});
+}
+
+namespace detail {
+
+void check_range(int64_t start, int64_t end) {
+  if (end >= start) return;
+  throw ConfigError("adapt.range", "end must be >= start " + std::to_string(start) + ", got " +
+                                       std::to_string(end));
+}
+
+int64_t checked_dim(const at::Tensor& tensor, int64_t dim) {
+  const int64_t rank = tensor.defined() ? tensor.dim() : 0;
+  if (dim >= -rank && dim < rank) return dim < 0 ? dim + rank : dim;
+  throw ShapeError("adapt.chunked", "a tensor with dimension " + std::to_string(dim),
+                   tensor.defined() ? std::to_string(rank) + " dimensions" : "no tensor");
+}
+
+}  // namespace detail
+}  // namespace tare::adapt
