@@ -214,7 +214,9 @@ TEST(Fit, StopsCleanlyAtAnInterruptAndGoesOn) {
 
 TEST(Fit, KeepsNothingOfAFailedStepAndStaysUsable) {
   const TempDir folder;
-  Learner learner(make_net(), split_points(), quiet(folder));
+  LearnerOptions options = quiet(folder);
+  options.micro_batch = options.batch;
+  Learner learner(make_net(), split_points(), options);
   learner.fit(1);
   const int64_t bytes = tracked(), count = blocks();
   for (const uint64_t k : {3U, 12U, 25U, 40U}) {

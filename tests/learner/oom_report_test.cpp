@@ -13,6 +13,7 @@ std::shared_ptr<const memory::OutOfMemoryReport> report_with(int64_t bytes, int6
   const TempDir folder;
   LearnerOptions options = quiet(folder);
   options.workers = workers;
+  options.micro_batch = options.batch;
   Learner learner(make_net(), split_points(), options);
   auto& backend = memory::backend(c10::kCPU);
   backend.set_budget(tracked() + bytes);

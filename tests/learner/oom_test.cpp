@@ -4,10 +4,9 @@
 
 #include <functional>
 
-#include "learner/fixture.h"
+#include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/callback/recorder.h"
-#include "tare/learner/rng.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
 #include "tare/model/registry.h"
@@ -23,27 +22,6 @@ struct Case {
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.model << '_' << c.optimizer;
-}
-
-// Everything that a step changes: weights, buffers, optimizer state, random generators.
-struct State {
-  std::vector<torch::Tensor> tensors{};
-  [[nodiscard]] bool operator==(const State& other) const {
-    return std::ranges::equal(tensors, other.tensors, [](const auto& a, const auto& b) {
-      return a.defined() == b.defined() && torch::equal(a, b);
-    });
-  }
-};
-
-State capture(Learner& learner) {
-  State state;
-  const auto add = [&](const std::vector<NamedTensor>& named) {
-    for (const auto& t : named) state.tensors.push_back(t.tensor.detach().clone());
-  };
-  add(learner.model().state());
-  add(learner.optimizer().state());
-  add(rng_state(learner.device()));
-  return state;
 }
 
 class OutOfMemoryAt : public ::testing::TestWithParam<Case> {
@@ -70,6 +48,7 @@ class OutOfMemoryAt : public ::testing::TestWithParam<Case> {
   [[nodiscard]] std::unique_ptr<Learner> learner(uint64_t seed = 1) const {
     LearnerOptions options = quiet(folder_);
     options.batch = kBatch;
+    options.micro_batch = kBatch;  // else the batch would be tried in parts
     options.workers = 0;
     options.optimizer.kind = GetParam().optimizer;
     return std::make_unique<Learner>(model(seed), data(), std::move(options));
@@ -217,6 +196,7 @@ TEST(OutOfMemory, InALoaderThreadComesOutOfTheFitAndTheFitGoesOn) {
   const TempDir folder;
   LearnerOptions options = quiet(folder);
   options.workers = 2;
+  options.micro_batch = options.batch;
   const auto make = [&] { return std::make_unique<Learner>(make_net(), split_points(), options); };
   auto straight = make(), l = make();
   torch::manual_seed(4);

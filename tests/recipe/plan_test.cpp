@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "recipe/tiny.h"
 #include "tare/memory/backend.h"
@@ -157,20 +158,55 @@ TEST(RunWithPlan, SaysThePlannedPeakBesideTheMeasuredOne) {
   }
 }
 
-TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
-  const TempDir folder;
-  memory::backend(c10::kCPU).set_budget(int64_t{1} << 20);
+/// What refuses to run the recipe within a host budget.
+std::string refusal(const RecipeOptions& recipe, int64_t budget_bytes) {
+  memory::set_host_budget(budget_bytes);
+  std::string text;
   try {
-    (void)run_recipe(without_workers(folder), {.plan = true});
+    (void)run_recipe(recipe, {.plan = true});
     ADD_FAILURE() << "it cannot fit";
   } catch (const DoesNotFit& error) {
-    EXPECT_THAT(error.what(), HasSubstr("phase 'first' with batch 32 does not fit"));
-    EXPECT_THAT(error.what(), HasSubstr("the largest batch that fits is"));
-    EXPECT_THAT(error.what(), HasSubstr("; lower it or the model"));
-    EXPECT_THAT(error.what(), HasSubstr("--no-plan"));
+    text = error.what();
   }
-  memory::backend(c10::kCPU).set_budget({});
+  memory::set_host_budget({});
+  return text;
+}
+
+TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.micro_batch.samples = recipe.batch;
+  const std::string whole = refusal(recipe, int64_t{1} << 20);
+  EXPECT_THAT(whole, HasSubstr("phase 'first' with batch 32 does not fit"));
+  EXPECT_THAT(whole, HasSubstr("the largest batch that fits is"));
+  EXPECT_THAT(whole, HasSubstr("; micro_batch: auto would take parts of "));
+  EXPECT_THAT(whole, HasSubstr("; lower it or the model"));
+  EXPECT_THAT(whole, HasSubstr("--no-plan"));
+  recipe.micro_batch = {};
+  const std::string parts = refusal(recipe, int64_t{256} << 10);  // less than the optimizer wants
+  EXPECT_THAT(parts, HasSubstr("phase 'first' with batch 32 does not fit"));
+  EXPECT_THAT(parts, ::testing::Not(HasSubstr("parts of")));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(RunWithPlan, WorksInMicroBatchesWhereAPhaseDoesNotFitWhole) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  const auto whole = plan_recipe(recipe, {.advice = false}).phases.at(0);
+  const auto before = memory::backend(c10::kCPU).usage().allocated_bytes;
+  memory::set_host_budget(before + whole.start_bytes + whole.peak_bytes / 2);
+  std::ostringstream out;
+  const RunReport report = run_recipe(recipe, {.out = &out, .plan = true});
+  memory::set_host_budget({});
+  const PhaseReport& phase = report.phases.at(0);
+  EXPECT_GT(phase.micro_batch, 0);
+  EXPECT_LT(phase.micro_batch, recipe.batch);
+  EXPECT_LE(phase.peak_bytes, whole.peak_bytes / 2);
+  ASSERT_TRUE(phase.planned_peak_bytes);
+  EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes);
+  EXPECT_THAT(out.str(), HasSubstr("a batch of 32 does not fit into "));
+  EXPECT_THAT(out.str(), HasSubstr(", in micro-batches of "));
 }
 
 }  // namespace

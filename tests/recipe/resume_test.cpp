@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 RecipeOptions resumable(const TempDir& folder) {
   RecipeOptions recipe = tiny(folder);
   recipe.save_every = 2;
+  recipe.micro_batch.samples = recipe.batch;  // what does not fit is a crash
   recipe.data.transforms = {Normalise{{0.1}, {0.3}}, Shift{1}};
   recipe.model.options.dropout = 0.2;
   return recipe;

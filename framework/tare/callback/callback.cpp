@@ -20,6 +20,8 @@ const char* to_string(Event event) {
       return "after_backward";
     case Event::after_step:
       return "after_step";
+    case Event::on_micro_batch:
+      return "on_micro_batch";
     case Event::after_batch:
       return "after_batch";
     case Event::before_validate:

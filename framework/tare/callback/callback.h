@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,20 +59,33 @@ class Trainee {
   virtual void restore_weights(const std::string& name) = 0;
 };
 
+/// A new size of the micro-batches of a fit.
+struct MicroBatchChange {
+  std::string phase{};       ///< "train" or "validate"
+  int64_t from = 0, to = 0;  ///< samples
+  std::string reason{};      ///< of the refusal; empty: there is room for more again
+};
+
 /// What a callback sees. Validation has no events for single batches. Tensors are those of the
 /// current training step, on the Learner's device, and undefined outside it; a callback that keeps
 /// one keeps its memory (free it in purge(), list it in account()).
+///
+/// In after_forward and after_loss `data`, `output` and `loss` are of one micro-batch. The usual
+/// case is one that is the batch. If there are more, `loss` is the mean over the batch and `output`
+/// undefined from after_backward on.
 struct FitContext {
   Trainee& learner;
   int64_t epoch = 0, epochs = 0;   ///< of this fit: 0 <= epoch < epochs
   int64_t step = 0, steps = 0;     ///< of this fit: optimizer steps taken so far, steps in all
   int64_t batch = 0, batches = 0;  ///< of this epoch: 0 <= batch < batches
   Batch data{};                    ///< the current batch, on the device
-  at::Tensor output{};             ///< of the model, from after_forward on
-  at::Tensor loss{};               ///< scalar, from after_loss on; with its graph until backward
-  double lr = 0, momentum = 0;     ///< of the last parameter group
-  EpochRow row{};                  ///< of this epoch, complete in after_epoch
-  std::exception_ptr error{};      ///< in on_exception and the after_fit that follows it
+  int64_t micro_batch = 0, micro_batches = 1;  ///< of the batch: 0 <= micro_batch < micro_batches
+  at::Tensor output{};                         ///< of the model, from after_forward on
+  at::Tensor loss{};  ///< scalar, from after_loss on; with its graph until backward
+  std::optional<MicroBatchChange> micro_batch_change{};  ///< in on_micro_batch
+  double lr = 0, momentum = 0;                           ///< of the last parameter group
+  EpochRow row{};                                        ///< of this epoch, complete in after_epoch
+  std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
 
   /// The loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
@@ -80,6 +94,11 @@ struct FitContext {
 /// Base of all callbacks: every event does nothing and proceeds. Callbacks run in the order of
 /// their list, those of the Learner before those of the call. An exception from a callback ends the
 /// fit like any other. Called on the thread that called fit().
+///
+/// When memory is out, the batch is done again in smaller micro-batches: then after_forward,
+/// after_loss and after_backward are called again for the same batch, all other events once. An
+/// out-of-memory that one of these three throws counts as the step's own; from any other event it
+/// ends the fit.
 class Callback {
  public:
   Callback() = default;
@@ -102,6 +121,8 @@ class Callback {
   virtual Action after_backward(FitContext&) { return Action::proceed; }
   /// Gradients are still there. skip or stronger: they stay and add to the next.
   virtual Action after_step(FitContext&) { return Action::proceed; }
+  /// From now on micro-batches have another size, see FitContext::micro_batch_change.
+  virtual Action on_micro_batch(FitContext&) { return Action::proceed; }
   /// The batch is done, with or without a step: the place to save.
   virtual Action after_batch(FitContext&) { return Action::proceed; }
   /// skip or stronger: leaves the validation out.
@@ -134,6 +155,7 @@ enum class Event {
   after_loss,
   after_backward,
   after_step,
+  on_micro_batch,
   after_batch,
   before_validate,
   after_validate,

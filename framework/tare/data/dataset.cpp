@@ -57,6 +57,11 @@ Batch get_all(const Dataset& data) {
   return {at::cat(inputs), targets.empty() ? at::Tensor() : at::cat(targets)};
 }
 
+Batch Batch::narrow(int64_t start, int64_t length) const {
+  return {input.narrow(0, start, length),
+          target.defined() ? target.narrow(0, start, length) : at::Tensor()};
+}
+
 at::Tensor Dataset::targets() const { return get_all(*this).target; }
 
 namespace {

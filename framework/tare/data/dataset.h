@@ -24,6 +24,8 @@ struct Batch {
   at::Tensor input{};   ///< [N, ...]
   at::Tensor target{};  ///< [N] int64 class indices, or [N, ...]; undefined: the data has none
   [[nodiscard]] int64_t size() const { return input.defined() ? input.size(0) : 0; }
+  /// The samples [start, start + length), as views.
+  [[nodiscard]] Batch narrow(int64_t start, int64_t length) const;
 };
 
 /// Which samples to get, and how.

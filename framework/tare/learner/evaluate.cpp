@@ -18,27 +18,35 @@ Loader ordered(const DatasetPtr& set, const LearnerOptions& options) {
                              .seed = options.seed}};
 }
 
-struct Collector {
-  std::vector<at::Tensor> parts;
-  void add(const at::Tensor& t, c10::ScalarType dtype) {
-    if (t.defined()) parts.push_back(t.detach().to(c10::kCPU, dtype));
+at::Tensor on_host(const at::Tensor& t, c10::ScalarType dtype) {
+  return t.detach().to(c10::kCPU, dtype);
+}
+
+/// Tensors of a split, batch by batch.
+struct Collected {
+  std::vector<at::Tensor> outputs, targets, losses;
+
+  void append(const Collected& batch) {
+    outputs.insert(outputs.end(), batch.outputs.begin(), batch.outputs.end());
+    targets.insert(targets.end(), batch.targets.begin(), batch.targets.end());
+    losses.insert(losses.end(), batch.losses.begin(), batch.losses.end());
   }
-  [[nodiscard]] at::Tensor all() { return parts.empty() ? at::Tensor() : at::cat(parts); }
+  [[nodiscard]] Predictions all() const {
+    return {joined(outputs), joined(targets), joined(losses)};
+  }
+
+ private:
+  static at::Tensor joined(const std::vector<at::Tensor>& parts) {
+    return parts.empty() ? at::Tensor() : at::cat(parts);
+  }
 };
 
 }  // namespace
 
-Evaluation Learner::Parts::evaluate(const DatasetPtr& set) {
-  const EvaluationScope evaluating(model);
-  const c10::AutoGradMode no_grad(false);
-  const Phase phase(PhaseKind::validate);
-  LossMeter meter;
-  for (auto& metric : metrics) metric.reset();
-  Loader loader = ordered(set, options);
-  loader.start(0);
-  for (Batch batch; loader.next(batch);) {
-    batch = to_device(batch);
-    check_devices(batch);
+Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
+                                              const std::vector<MetricState>& fresh) {
+  Seen seen{.metrics = fresh};
+  for (const auto& [batch, share] : parts_of(whole, size)) {
     at::Tensor output, loss_value;
     if (options.task) {
       StepResult result = options.task.step(model, batch);
@@ -49,8 +57,36 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set) {
       check_output(output, batch);
       loss_value = loss.mean(output, batch.target);
     }
-    meter.add(loss_value, batch.size());
-    for (auto& metric : metrics) metric.update(output, batch.target);
+    if (share != 1) loss_value = loss_value.mul(share);
+    if (share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
+    for (auto& metric : seen.metrics) metric.update(output, batch.target);
+  }
+  return seen;
+}
+
+Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
+                                    const std::function<void(MicroBatchChange)>& on_change) {
+  const EvaluationScope evaluating(model);
+  const c10::AutoGradMode no_grad(false);
+  const Phase phase(PhaseKind::validate);
+  LossMeter meter;
+  meter.prepare(device);
+  for (auto& metric : metrics) metric.reset();
+  const std::vector<MetricState> fresh = metrics;
+  MicroBatches micro_batches(this->micro_batches("validate"), sizes);
+  GeneratorSnapshot generators;
+  Loader loader = ordered(set, options);
+  loader.start(0);
+  for (Batch batch; loader.next(batch);) {
+    batch = to_device(batch);
+    check_devices(batch);
+    generators.take(device);
+    const Seen seen = micro_batches.attempt(
+        batch, [&](int64_t size) { return evaluate(batch, size, fresh); },
+        [&] { generators.restore(); });
+    meter.add(seen.loss, batch.size());
+    for (size_t i = 0; i < metrics.size(); ++i) metrics[i].merge(seen.metrics[i]);
+    if (on_change) micro_batches.take_changes(on_change);
   }
   Evaluation result{.loss = meter.mean(), .samples = meter.samples()};
   for (auto& metric : metrics) {
@@ -78,21 +114,33 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   const EvaluationScope evaluating(p.model);
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::predict);
-  Collector outputs, targets, losses;
+  MicroBatches micro_batches(p.micro_batches("predict"), p.sizes);
+  GeneratorSnapshot generators;
+  Collected all;
   Loader loader = ordered(set, p.options);
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
     batch = p.to_device(batch);
     p.check_devices(batch);
-    const at::Tensor output = p.predict(batch);
-    if (options.losses) {
-      p.check_output(output, batch);
-      losses.add(p.loss.per_sample(output, batch.target), c10::kFloat);
-    }
-    outputs.add(options.activation ? p.loss.activation(output) : output, c10::kFloat);
-    if (batch.target.defined()) targets.add(batch.target, batch.target.scalar_type());
+    generators.take(p.device);
+    const auto predict = [&](int64_t size) {
+      Collected seen;
+      for (const auto& [part, share] : p.parts_of(batch, size)) {
+        const at::Tensor output = p.predict(part);
+        if (options.losses) {
+          p.check_output(output, part);
+          seen.losses.push_back(on_host(p.loss.per_sample(output, part.target), c10::kFloat));
+        }
+        seen.outputs.push_back(
+            on_host(options.activation ? p.loss.activation(output) : output, c10::kFloat));
+        if (part.target.defined())
+          seen.targets.push_back(on_host(part.target, part.target.scalar_type()));
+      }
+      return seen;
+    };
+    all.append(micro_batches.attempt(batch, predict, [&] { generators.restore(); }));
   }
-  return {outputs.all(), targets.all(), losses.all()};
+  return all.all();
 }
 
 at::Tensor Learner::Parts::predict(const Batch& batch) {

@@ -1,6 +1,7 @@
 #include <c10/core/GradMode.h>
 
 #include <chrono>
+#include <optional>
 
 #include "tare/base/error.h"
 #include "tare/learner/interrupt.h"
@@ -51,7 +52,8 @@ FitResult Learner::fit(int64_t epochs, FitOptions options) {
   plan.rates = options.lr ? options.lr->per_group(static_cast<int64_t>(groups))
                           : std::vector<double>(groups, p.base_rate());
   plan.schedule = options.schedule;
-  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit");
+  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit",
+                   options.first_micro_batch);
 }
 
 FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
@@ -85,20 +87,24 @@ void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) con
                                 " is larger than the training split of " + std::to_string(samples) +
                                 " samples; lower it");
   }
+  if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
   if (!model.has_forward() && !options.task) {
     throw StateError(call, "without forward(Tensor) -> Tensor",
                      "give LearnerOptions::task for such a model");
   }
 }
 
-FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks,
-                             const char* call) {
+FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
+                             int64_t first_micro_batch) {
   Parts& p = *parts_;
   p.check_fit(work.plan, call);
+  if (first_micro_batch != 0) check_micro_batch(first_micro_batch, p.options.batch, call);
   check_callbacks(callbacks, call);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
-  p.ensure_optimizer().prepare();
+  p.ensure_optimizer();
+  auto micro_batches = p.training_micro_batches(first_micro_batch);
+  p.optimizer->prepare();
 
   Run run{.plan = std::move(work.plan),
           .callbacks = p.options.callbacks,
@@ -109,6 +115,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   restore(work.callbacks, run.callbacks);
   run.snapshot.prepare(p.model, p.device);
   run.meter.prepare(p.device);
+  run.micro_batches.emplace(std::move(micro_batches), p.sizes);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
   return run_fit(run);
 }
@@ -167,7 +174,7 @@ void Learner::train_epoch(Run& run) {
   run.allows(&Callback::before_epoch, Action::stop_epoch);
   run.loader->start(p.epochs_done, run.plan.batch);
   while (run.action < Action::stop_epoch && train_next(run)) {
-    if (interrupt_requested()) {
+    if (!p.stand_in && interrupt_requested()) {
       run.interrupted = true;
       run.action = Action::stop_fit;
     }
@@ -179,7 +186,8 @@ void Learner::train_epoch(Run& run) {
 }
 
 bool Learner::train_next(Run& run) {
-  const memory::Step step;
+  std::optional<memory::Step> step;
+  if (!parts_->stand_in) step.emplace();
   if (!next_batch(run)) return false;
   train_batch(run);
   return true;
@@ -199,16 +207,83 @@ void Learner::train_batch(Run& run) {
   FitContext& c = run.context;
   apply_schedule(run.plan, c.steps, *p.optimizer, c);
   run.snapshot.take();
-  if (run.allows(&Callback::before_batch, Action::skip)) {
-    forward(run);
-    if (run.allows(&Callback::after_loss, Action::skip)) {
-      backward(run);
-      if (run.allows(&Callback::after_backward, Action::skip)) step(run);
-    }
-  }
+  if (run.allows(&Callback::before_batch, Action::skip) && update(run)) end_step(run);
   if (run.snapshot.taken()) run.count_batch();  // without a step
+  run.micro_batches->take_changes([&](MicroBatchChange change) { run.tell(std::move(change)); });
   run.allows(&Callback::after_batch, Action::stop_epoch);
   run.release_step();
+}
+
+// The batch in parts, and again in smaller ones while memory is out. False: no step is wanted.
+bool Learner::update(Run& run) {
+  Parts& p = *parts_;
+  const Batch whole = run.context.data;
+  const Action before = run.action;
+  run.earlier_gradients = p.take_gradients();
+  if (!run.callbacks.empty()) run.before_update.take(p.device);  // else nothing was drawn yet
+  const bool stepped = run.micro_batches->attempt(
+      whole,
+      [&](int64_t size) {
+        if (size >= whole.size()) return try_update(run, whole, {});
+        auto parts = p.parts_of(whole, size);
+        std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
+        return try_update(run, whole, parts);
+      },
+      [&] {
+        undo_update(run, whole);
+        run.action = before;
+      });
+  run.earlier_gradients.clear();
+  return stepped;
+}
+
+// Without parts: the batch as it is.
+bool Learner::try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts) {
+  Parts& p = *parts_;
+  FitContext& c = run.context;
+  const bool wanted = parts.empty() ? try_backward(run, 1) : try_parts(run, parts);
+  c.data = whole;
+  if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
+  p.add_gradients(run.earlier_gradients);
+  if (!wanted || !run.allows(&Callback::after_backward, Action::skip)) return false;
+  if (p.optimizer->steps_atomically()) step(run);
+  return true;
+}
+
+bool Learner::try_parts(Run& run, const std::vector<BatchPart>& parts) {
+  FitContext& c = run.context;
+  const memory::OutOfMemoryWatch watch({.batch = parts.front().batch.size()});
+  bool wanted = true;
+  run.loss_mean = {};
+  c.micro_batches = static_cast<int64_t>(parts.size());
+  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const auto& [batch, share] = parts[static_cast<size_t>(c.micro_batch)];
+    c.data = batch;
+    wanted = try_backward(run, share);
+    run.loss_mean.add(c, share);
+  }
+  c.micro_batch = 0;
+  c.micro_batches = 1;
+  c.loss = run.loss_mean.take();
+  return wanted;
+}
+
+// False: a callback wants neither backward nor step.
+bool Learner::try_backward(Run& run, double share) {
+  forward(run);
+  if (!run.allows(&Callback::after_loss, Action::skip)) return false;
+  backward(run, share);
+  return true;
+}
+
+// What the failed attempt changed, while its batch is kept.
+void Learner::undo_update(Run& run, const Batch& whole) {
+  run.release_step();
+  run.context.data = whole;
+  run.snapshot.restore();
+  run.snapshot.take();
+  if (!run.callbacks.empty()) run.before_update.restore();
+  parts_->optimizer->zero_grad();
 }
 
 void Learner::forward(Run& run) {
@@ -229,17 +304,28 @@ void Learner::forward(Run& run) {
   }
 }
 
-void Learner::backward(Run& run) {
+void Learner::backward(Run& run, double share) {
   const Phase phase(PhaseKind::backward);
-  run.context.loss.backward();
+  const at::Tensor& loss = run.context.loss;
+  if (share == 1) {
+    loss.backward();
+  } else {
+    loss.mul(share).backward();
+  }
 }
 
+// From the optimizer's last write on nothing can fail before the step counts.
 void Learner::step(Run& run) {
-  Parts& p = *parts_;
   const Phase phase(PhaseKind::step);
-  p.optimizer->step();
+  parts_->optimizer->step();
   run.count_batch();
   run.context.step = ++run.plan.step;
+}
+
+void Learner::end_step(Run& run) {
+  Parts& p = *parts_;
+  if (!p.optimizer->steps_atomically()) step(run);
+  const Phase phase(PhaseKind::step);
   if (run.allows(&Callback::after_step, Action::skip)) p.optimizer->zero_grad();
 }
 
@@ -249,7 +335,8 @@ void Learner::validate_epoch(Run& run) {
   c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
   if (!p.data.valid || !run.allows(&Callback::before_validate, Action::skip)) return;
   const auto started = Clock::now();
-  const Evaluation result = p.evaluate(p.data.valid);
+  const Evaluation result =
+      p.evaluate(p.data.valid, [&](MicroBatchChange change) { run.tell(std::move(change)); });
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
   c.row.seconds += seconds_since(started);

@@ -78,31 +78,6 @@ class Noter final : public Callback {
   const Learner* learner_ = nullptr;
 };
 
-/// A step in parts of so many samples, whose gradients add up: of more than three parts the first
-/// two and the last, as those between allocate like the second.
-Task in_micro_batches(const LearnerOptions& options, int64_t micro_batch) {
-  const auto whole = options.task ? options.task.step
-                                  : [loss = resolve(options.loss)](Model& model, const Batch& b) {
-                                      at::Tensor output = model.forward(b.input);
-                                      return StepResult{loss.mean(output, b.target), output};
-                                    };
-  return {.step = [whole, micro_batch](Model& model, const Batch& batch) {
-    StepResult last;
-    const int64_t size = batch.size(), parts = (size - 1) / micro_batch + 1;
-    for (int64_t i = 0; i < parts; i = i == 1 ? std::max<int64_t>(2, parts - 1) : i + 1) {
-      last = {};
-      const int64_t begin = i * micro_batch, length = std::min(micro_batch, size - begin);
-      Batch part{batch.input.narrow(0, begin, length), {}};
-      if (batch.target.defined()) part.target = batch.target.narrow(0, begin, length);
-      last = whole(model, part);
-      if (i + 1 == parts) break;
-      const memory::Phase phase(memory::PhaseKind::backward);
-      last.loss.backward();
-    }
-    return last;
-  }};
-}
-
 /// As many whole batches as fill the loader twice, and the epoch's last one.
 SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t batch,
                        bool training) {
@@ -117,10 +92,11 @@ SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t
   return {.batch = size, .size = whole * size + rest, .ahead = ahead, .counted = subject.on_host};
 }
 
-LearnerOptions options_for(const FitSubject& subject, const FitShape& shape,
+LearnerOptions options_for(const FitSubject& subject, const FitShape& shape, int64_t micro_batch,
                            std::shared_ptr<Callback> callback) {
   LearnerOptions options = subject.options;
   options.batch = shape.train.batch;
+  options.micro_batch = micro_batch;
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
   options.progress = false;
@@ -175,6 +151,8 @@ class StandInLearner {
     parts->loss = resolve(parts->options.loss);
     for (const auto& metric : parts->options.metrics) parts->metrics.emplace_back(metric);
     parts->checked_batch = true;  // there may be no values to check
+    parts->stand_in = true;
+    parts->abridged = device.is_meta();
     return std::unique_ptr<Learner>(new Learner(std::move(parts)));
   }
 };
@@ -209,19 +187,16 @@ FitShape shape_of(const FitSubject& subject, int64_t batch) {
 }
 
 FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
-  FitShape shape = shape_of(subject, batch);
-  const bool micro = micro_batch < batch;
-  if (micro) shape.valid.reset();
+  const FitShape shape = shape_of(subject, batch);
   const auto noter = std::make_shared<Noter>();
-  LearnerOptions options = options_for(subject, shape, noter);
-  if (micro) options.task = in_micro_batches(options, micro_batch);
+  const LearnerOptions options = options_for(subject, shape, micro_batch, noter);
   const Splits data = stand_ins(subject, shape, false);
   return counted(plan::trace([&] { go_through(subject, data, options, *noter, c10::kMeta); }));
 }
 
 FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape) {
   const auto noter = std::make_shared<Noter>();
-  const LearnerOptions options = options_for(subject, shape, noter);
+  const LearnerOptions options = options_for(subject, shape, shape.train.batch, noter);
   const Splits data = stand_ins(subject, shape, true);
   return counted(plan::host_trace([&] { go_through(subject, data, options, *noter, c10::kCPU); }));
 }

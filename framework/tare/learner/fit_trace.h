@@ -52,9 +52,8 @@ struct FitTrace {
   plan::Section counted{};
 };
 
-/// Some steps, the last of them as short as the epoch's last, and a validation. With a
-/// `micro_batch` below the batch, gradients are accumulated and nothing is validated. Throws
-/// plan::CannotTell; c10::Error for work that meta tensors cannot do.
+/// Some steps, the last of them as short as the epoch's last, and a validation, in parts of
+/// `micro_batch` samples. Throws plan::CannotTell; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch);
 
 /// The batches of a split in a trace, in samples.

@@ -16,6 +16,7 @@ void check(const Model& model, const LearnerOptions& options) {
   if (options.batch < 1) {
     throw ConfigError("learner", "batch must be >= 1, got " + std::to_string(options.batch));
   }
+  if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
   check_callbacks(options.callbacks, "learner");
 }
 
@@ -65,10 +66,17 @@ void Learner::set_data(Splits data, int64_t batch) {
   Parts& p = idle("learner.set_data");
   if (batch < 1)
     throw ConfigError("learner.set_data", "batch must be >= 1, got " + std::to_string(batch));
+  p.sizes.clear();
   p.data = std::move(data);
   p.options.batch = batch;
   p.checked_batch = false;
   p.pending.reset();
+}
+
+void Learner::set_micro_batch(std::optional<int64_t> samples) {
+  Parts& p = idle("learner.set_micro_batch");
+  if (samples) check_micro_batch(*samples, *samples, "learner.set_micro_batch");
+  p.options.micro_batch = samples;
 }
 
 FreezeReport Learner::freeze(const FreezeOptions& options) {
@@ -92,6 +100,7 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
                                                " to " + std::to_string(count - 1) + ", got " +
                                                std::to_string(first));
   }
+  p.sizes.clear();  // less or more is kept for the backward
   FreezeReport report;
   for (const auto& parameter : p.model.parameters()) {
     at::Tensor tensor = parameter.tensor;

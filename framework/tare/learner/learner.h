@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 namespace tare {
 
 class Bundle;
+struct BatchPart;
 struct Unfinished;
 
 /// Owns a model and everything its training needs, and frees each part at a known line of code.
@@ -21,6 +23,8 @@ struct Unfinished;
 /// States: *ready*, *running* (inside fit, validate or get_preds), *destroyed*. fit, purge, load
 /// and destroy from inside a callback, and any call but destroy() on a destroyed Learner, throw
 /// StateError. Having no data or no optimizer is not a state: a call that needs one says so.
+///
+/// A batch that does not fit into memory is worked on in parts, see LearnerOptions::micro_batch.
 ///
 /// After an exception from any call the Learner is ready again and holds no tensor of the failed
 /// step; weights, buffers, optimizer state and random generators are those after the last whole
@@ -123,6 +127,9 @@ class Learner final : public Accountable, private Trainee {
   /// Replaces data and batch size for the calls that follow (larger images, the next fold) and
   /// releases the old data. A fit that was interrupted can no longer be resumed.
   void set_data(Splits data, int64_t batch);
+  /// Sets LearnerOptions::micro_batch for the calls that follow. Throws ConfigError for a number
+  /// below 1; fit() throws it for one above the batch.
+  void set_micro_batch(std::optional<int64_t> samples);
   /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
   [[nodiscard]] bool destroyed() const;
@@ -150,16 +157,23 @@ class Learner final : public Accountable, private Trainee {
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running
-  FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call);
+  FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
+                      int64_t first_micro_batch = 0);
   FitResult run_fit(Run& run);
   void run_epochs(Run& run);
   void train_epoch(Run& run);
   bool train_next(Run& run);
   bool next_batch(Run& run);
   void train_batch(Run& run);
+  bool update(Run& run);
+  bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
+  bool try_parts(Run& run, const std::vector<BatchPart>& parts);
+  bool try_backward(Run& run, double share);
+  void undo_update(Run& run, const Batch& whole);
   void forward(Run& run);
-  void backward(Run& run);
+  void backward(Run& run, double share);
   void step(Run& run);
+  void end_step(Run& run);
   void validate_epoch(Run& run);
   void close_epoch(Run& run);
   void abandon(Run& run);

@@ -138,7 +138,10 @@ Ledger Learner::ledger() const {
     all.add(Category::batch, "target", run.context.data.target);
     all.add(Category::activations, "output", run.context.output);
     all.add(Category::activations, "loss", run.context.loss);
+    all.add(Category::activations, "loss", run.loss_mean.sum());
     for (const auto& copy : run.snapshot.copies()) all.add(Category::workspace, "snapshot", copy);
+    for (const auto& [parameter, gradient] : run.earlier_gradients)
+      all.add(Category::gradients, "earlier", gradient);
     run.loader->account(all);
     all.add(Category::workspace, "loss_sum", run.meter.device_sum());
     for (const auto& callback : run.callbacks) callback->account(all);

@@ -41,7 +41,11 @@ struct LearnerOptions {
   std::vector<Metric> metrics{};  ///< names (see metric_names()) or functions; of each validation
   std::string device = "auto";    ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
   int64_t batch = 64;             ///< samples per optimizer step, >= 1
-  OptimizerOptions optimizer{};   ///< SGD, Adam or AdamW on fused kernels
+  /// Samples per forward and backward, in [1, batch]; gradients add up over the batch. Unset: the
+  /// whole batch, and parts of it when memory is out (docs/out-of-memory.md). Parts change what
+  /// batch normalisation and dropout see.
+  std::optional<int64_t> micro_batch{};
+  OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
   uint64_t seed = 42;      ///< of sample order and augmentation, not of the model's weights
@@ -59,6 +63,9 @@ struct FitOptions {
   std::optional<LearningRate> lr{};
   Schedule schedule{};                   ///< of rate and momentum over the fit; constant by default
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
+  /// The micro-batch to start with where none is set or was found before, such as
+  /// MemoryPlan::largest_micro_batch; 0: the whole batch.
+  int64_t first_micro_batch = 0;
 };
 
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).

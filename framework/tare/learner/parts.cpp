@@ -1,11 +1,14 @@
 #include "tare/learner/parts.h"
 
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 
 #include <limits>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/memory/backend.h"
 
 namespace tare {
 
@@ -49,6 +52,21 @@ void LossMeter::restore(double sum, int64_t samples) {
   samples_ = samples;
 }
 
+void LossMean::add(FitContext& c, double share) {
+  const at::Tensor loss = c.loss.detach().mul(share);
+  sum_ = sum_.defined() ? sum_.add_(loss) : loss;
+  shares_ += share;
+  c.output.reset();
+  c.loss.reset();
+}
+
+at::Tensor LossMean::take() {
+  constexpr double kAll = 1 - 1e-9;  // shares are rounded
+  const double shares = std::exchange(shares_, 0.0);
+  const at::Tensor sum = std::exchange(sum_, {});
+  return shares > kAll ? sum : sum.div(shares);
+}
+
 const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
   const DatasetPtr& set = which == Split::train   ? data.train
                           : which == Split::valid ? data.valid
@@ -65,7 +83,7 @@ Batch Learner::Parts::to_device(const Batch& batch) {
   sent = {};
   if (!batch.target.defined()) return moved;
   moved.target = batch.target.to(device, /*non_blocking=*/true);
-  sent = {label_range(loss, batch.target), moved.target.unsafeGetTensorImpl(),
+  sent = {label_range(loss, batch.target), moved.target.storage().unsafeGetStorageImpl(),
           moved.target._version()};
   return moved;
 }
@@ -106,7 +124,7 @@ void Learner::Parts::check_output(const at::Tensor& output, const Batch& batch) 
   const at::Tensor& target = batch.target;
   if (device.is_cpu()) {
     range = label_range(loss, target);
-  } else if (target.defined() && sent.target == target.unsafeGetTensorImpl() &&
+  } else if (target.defined() && sent.target == target.storage().unsafeGetStorageImpl() &&
              sent.version == target._version()) {
     range = sent.range;
   }
@@ -143,7 +161,64 @@ void Learner::Run::count_batch() {
   snapshot.drop();
 }
 
+void Learner::Run::tell(MicroBatchChange change) {
+  context.micro_batch_change = std::move(change);
+  allows(&Callback::on_micro_batch, Action::stop_epoch);
+  context.micro_batch_change.reset();
+}
+
+std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size) const {
+  auto parts = tare::parts_of(whole, size, options.task ? ResolvedLoss{} : loss);
+  if (abridged && parts.size() > 3) parts.erase(parts.begin() + 2, parts.end() - 1);
+  return parts;
+}
+
+Learner::Parts::Gradients Learner::Parts::take_gradients() const {
+  Gradients taken;
+  for (const auto& group : optimizer->groups()) {
+    for (const auto& parameter : group.parameters) {
+      at::Tensor& gradient = parameter.tensor.mutable_grad();
+      if (gradient.defined()) taken.emplace_back(parameter.tensor, std::exchange(gradient, {}));
+    }
+  }
+  return taken;
+}
+
+void Learner::Parts::add_gradients(const Gradients& gradients) {
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& [parameter, earlier] : gradients) {
+    at::Tensor& gradient = parameter.mutable_grad();
+    gradient = gradient.defined() ? earlier.add(gradient) : earlier;
+  }
+}
+
+int64_t Learner::Parts::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& group : optimizer->groups())
+    for (const auto& parameter : group.parameters)
+      bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  return bytes;
+}
+
+MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
+  return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
+}
+
+MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {
+  auto settings = micro_batches("train");
+  if (settings.fixed) return settings;
+  settings.start = first;
+  settings.fixed_bytes = gradient_bytes();
+  const FitStart start{memory::backend(device).usage().allocated_bytes,
+                       !optimizer->state().empty()};
+  settings.suggest = [this, start](int64_t failed) { return planned_micro_batch(failed, start); };
+  return settings;
+}
+
 void Learner::Run::release_step() {
+  loss_mean = {};
+  context.micro_batch = 0;
+  context.micro_batches = 1;
   context.data = {};
   context.output.reset();
   context.loss.reset();

@@ -10,6 +10,7 @@
 #include "tare/data/loader.h"
 #include "tare/inference/bundle.h"
 #include "tare/learner/learner.h"
+#include "tare/learner/micro_batches.h"
 #include "tare/learner/rng.h"
 #include "tare/learner/step_snapshot.h"
 #include "tare/learner/train_state.h"
@@ -39,6 +40,8 @@ class LossMeter {
   int64_t samples_ = 0;
 };
 
+struct FitSubject;
+
 struct Learner::Parts {
   Parts(Model m, Splits d, LearnerOptions o)
       : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
@@ -59,7 +62,7 @@ struct Learner::Parts {
   /// tensor until a callback writes to it.
   struct {
     std::optional<LabelRange> range;
-    const void* target = nullptr;
+    const void* target = nullptr;  // its storage, which parts share
     int64_t version = 0;
   } sent;
   bool running = false;
@@ -67,6 +70,12 @@ struct Learner::Parts {
   Run* run = nullptr;                 ///< the fit under way, for save() from a callback
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
+  adapt::SizeCache sizes;                ///< of the parts of batches, by phase and sample shape
+  /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
+  bool stand_in = false;
+  /// Of a batch in many parts only the first two and the last are gone through, as those between
+  /// allocate like the second.
+  bool abridged = false;
 
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
@@ -77,7 +86,42 @@ struct Learner::Parts {
   Optimizer& ensure_optimizer();
   /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
-  Evaluation evaluate(const DatasetPtr& set);
+  /// The parts of a batch for forward and backward.
+  [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size) const;
+  /// Moves the gradients that there are out of the parameters, and back by adding them; both
+  /// leave the tensors themselves as they are.
+  using Gradients = std::vector<std::pair<at::Tensor, at::Tensor>>;
+  [[nodiscard]] Gradients take_gradients() const;
+  static void add_gradients(const Gradients& gradients);
+  /// What all gradients together take.
+  [[nodiscard]] int64_t gradient_bytes() const;
+  /// What a phase begins with; see MicroBatches.
+  [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
+  /// Loss and metrics over a split. Calls `on_change`, if given, after a batch that was worked on
+  /// in parts of a new size.
+  Evaluation evaluate(const DatasetPtr& set,
+                      const std::function<void(MicroBatchChange)>& on_change = {});
+  /// The same for a fit that starts now, before the optimizer's state is made. `first`: where it
+  /// starts, see FitOptions.
+  [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;
+  /// How a fit began.
+  struct FitStart {
+    int64_t allocated_bytes = 0;
+    bool with_state = false;  ///< the optimizer had its state
+  };
+  /// The largest micro-batch with which the fit under way fits by a plan; unset: a plan cannot
+  /// tell, or not why one of `failed` samples did not fit. Changes nothing.
+  [[nodiscard]] std::optional<int64_t> planned_micro_batch(int64_t failed,
+                                                           const FitStart& start) const;
+  /// This Learner as a fit to be planned, on its device; without `model` for one that is not from
+  /// the registry. Reads some samples.
+  [[nodiscard]] FitSubject fit_subject(bool with_state) const;
+  struct Seen {  // of a batch
+    at::Tensor loss{};
+    std::vector<MetricState> metrics{};
+  };
+  [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
+                              const std::vector<MetricState>& fresh);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
   /// Checks what the loss would fail on: shapes at the first batch, class labels at each. Throws as
   /// check_batch(). Waits for the device at the first batch only.
@@ -92,13 +136,32 @@ struct Learner::Parts {
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
 };
 
+/// The mean loss over the parts of a batch.
+class LossMean {
+ public:
+  /// Adds that of a part, and releases the part's tensors.
+  void add(FitContext& c, double share);
+  /// Of the parts so far, and starts anew.
+  [[nodiscard]] at::Tensor take();
+  [[nodiscard]] const at::Tensor& sum() const { return sum_; }
+
+ private:
+  at::Tensor sum_;
+  double shares_ = 0;
+};
+
 struct Learner::Run {
   FitPlan plan;
   std::vector<CallbackPtr> callbacks;
   FitContext context;
   std::unique_ptr<Loader> loader{};
   LossMeter meter{};
+  LossMean loss_mean{};
   StepSnapshot snapshot{};
+  std::optional<MicroBatches> micro_batches{};
+  GeneratorSnapshot before_update{};  ///< after before_batch, which is not called again
+  /// Gradients that a callback left to add up, by parameter, while a step is tried.
+  Parts::Gradients earlier_gradients{};
   FitResult result{};
   Action action = Action::proceed;  ///< the strongest answer since train_epoch() reset it
   bool interrupted = false;
@@ -118,6 +181,8 @@ struct Learner::Run {
   /// The plan including the epoch under way, for a checkpoint.
   [[nodiscard]] FitPlan current_plan() const;
   void release_step();
+  /// Tells callbacks of a change of the micro-batch.
+  void tell(MicroBatchChange change);
 };
 
 /// Marks the Learner as running, so that calls that callbacks may not make throw StateError, and

@@ -59,6 +59,7 @@ void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const
 
 TrainState Learner::Parts::train_state() const {
   TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
+  state.micro_batches = sizes.found();
   if (run) {  // save() from a callback
     if (run->closing) state.history.back() = run->context.row;
     if (!run->plan.finished()) state.plan = run->current_plan();
@@ -76,6 +77,8 @@ void Learner::Parts::set_progress(TrainState state) {
   epochs_done = state.epochs_done;
   saves = state.saves;
   history = std::move(state.history);
+  sizes.clear();
+  sizes.add(state.micro_batches);
   if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
 }
 

@@ -1,8 +1,10 @@
 #include "tare/learner/plan.h"
 
+#include <new>
 #include <unordered_set>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/learner/parts.h"
 #include "tare/learner/plan_fit.h"
 #include "tare/model/registry.h"
@@ -35,6 +37,32 @@ std::function<void(Learner&)> like(const Model& model, bool with_state) {
 
 }  // namespace
 
+FitSubject Learner::Parts::fit_subject(bool with_state) const {
+  FitSubject subject{.options = options, .on_host = !device.is_cuda()};
+  if (const auto& spec = model.spec()) subject.model = [spec] { return models::make(*spec); };
+  subject.train = std::make_shared<BatchWork>(data.train, true);
+  if (data.valid) subject.valid = std::make_shared<BatchWork>(data.valid, false);
+  subject.before = like(model, with_state);
+  return subject;
+}
+
+std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
+                                                           const FitStart& start) const {
+  if (!model.spec()) return std::nullopt;
+  const GeneratorScope generators(device);
+  try {
+    const auto target = plan::parse_target(device.str());
+    return tare::planned_micro_batch(fit_subject(start.with_state), target,
+                                     target.capacity_bytes - start.allocated_bytes, failed);
+  } catch (const Error& error) {  // then the size is found by trying
+    log::debug("no plan of a micro-batch: " + printable(error.what()));
+  } catch (const c10::Error& error) {  // out of memory for the samples that it reads
+    log::debug("no plan of a micro-batch: " + printable(error.what_without_backtrace()));
+  } catch (const std::bad_alloc&) {
+  }
+  return std::nullopt;
+}
+
 MemoryPlan Learner::plan(const PlanOptions& options) {
   Parts& p = idle("learner.plan");
   const DatasetPtr& train = p.split(Split::train, "learner.plan");
@@ -46,15 +74,13 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
                         "the model is not from the registry, so it cannot be built a second time; "
                         "give PlanOptions::model");
   }
-  FitSubject subject{
-      .model = options.model ? options.model : [&] { return models::make(*p.model.spec()); },
-      .options = p.options,
-      .on_host = !target.cuda};
+  FitSubject subject = p.fit_subject(p.optimizer && !p.optimizer->state().empty());
+  if (options.model) subject.model = options.model;
+  subject.on_host = !target.cuda;
   subject.options.batch = batch;
-  subject.train = std::make_shared<BatchWork>(train, true);
-  if (p.data.valid) subject.valid = std::make_shared<BatchWork>(p.data.valid, false);
-  subject.before = like(p.model, p.optimizer && !p.optimizer->state().empty());
-  return plan_fit(subject, target, options.advice);
+  MemoryPlan plan = plan_fit(subject, target, options.advice);
+  plan_micro_batches(plan, subject, target);
+  return plan;
 }
 
 }  // namespace tare

@@ -31,17 +31,19 @@ struct PlanSaving {
 
 /// A value. Bytes are those of tensors: allocated ones as `tare run` measures them.
 struct MemoryPlan {
-  std::string name{};          ///< of the recipe's phase; empty for Learner::plan
-  std::string device{};        ///< planned for
-  int64_t capacity_bytes = 0;  ///< what tensors can take there
-  int64_t batch = 0;           ///< samples per step
-  int64_t start_bytes = 0;     ///< what the plan counts as there before: the model, kept state
-  int64_t peak_bytes = 0;      ///< highest allocated bytes above that
-  int64_t reserved_bytes = 0;  ///< highest that the allocator holds, the start included
-  CategoryBytes categories{};  ///< of the peak; sums to peak_bytes
-  std::string at{};            ///< where the peak is: "backward, convolution_backward"
-  bool fits = true;            ///< start and peak (CUDA: reserved) within the capacity
-  int64_t largest_batch = 0;   ///< that fits, at most the training split; 0: not even one sample
+  std::string name{};             ///< of the recipe's phase; empty for Learner::plan
+  std::string device{};           ///< planned for
+  int64_t capacity_bytes = 0;     ///< what tensors can take there
+  int64_t batch = 0;              ///< samples per step
+  int64_t start_bytes = 0;        ///< what the plan counts as there before: the model, kept state
+  int64_t peak_bytes = 0;         ///< highest allocated bytes above that
+  int64_t reserved_bytes = 0;     ///< highest that the allocator holds, the start included
+  CategoryBytes categories{};     ///< of the peak; sums to peak_bytes
+  std::string at{};               ///< where the peak is: "backward, convolution_backward"
+  bool fits = true;               ///< start and peak (CUDA: reserved) within the capacity
+  bool in_micro_batches = false;  ///< does not fit, but is done in micro-batches that do
+  int64_t micro_batch_peak_bytes = 0;  ///< the peak then
+  int64_t largest_batch = 0;  ///< that fits, at most the training split; 0: not even one sample
   int64_t largest_micro_batch = 0;  ///< of this batch, accumulated; 0: not even one sample
   std::vector<PlanSaving> savings{};
   /// "meta": traced on meta tensors. "probe": fits of few samples done for real on this host, told
@@ -51,6 +53,7 @@ struct MemoryPlan {
   std::string reason{};  ///< why not "meta"; empty for it
 
   [[nodiscard]] bool known() const { return method != "none"; }
+  [[nodiscard]] bool runs() const { return fits || in_micro_batches; }
   /// "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits ...".
   [[nodiscard]] std::string str() const;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "tare/adapt/step_size.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/learner/fit_probe.h"
@@ -100,18 +101,38 @@ class Planner {
     return plan;
   }
 
+  /// Allocated before the fit.
+  [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
+    return estimate(subject_, subject_.options.batch, micro_batch).start_bytes;
+  }
+
+  /// The largest below `failed` that fits; 0: none. As large as the parts of a batch then are.
+  [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
+    const int64_t batch = subject_.options.batch;
+    Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, n); });
+    const int64_t found = parts.largest(failed / 2, failed - 1);
+    return found > 0 ? adapt::even_size(batch, found) : 0;
+  }
+  /// Whether the fit fits.
+  [[nodiscard]] bool fits(int64_t micro_batch) {
+    return estimate(subject_, subject_.options.batch, micro_batch).fits;
+  }
+
   void advise(MemoryPlan& plan) {
     const int64_t batch = plan.batch;
     Search batches(target_, [&](int64_t n) { return estimate(subject_, n, n); });
     plan.largest_batch = batches.largest(batch, subject_.train->data()->size());
-    Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, n); });
-    plan.largest_micro_batch = plan.fits ? batch : parts.largest(batch / 2, batch - 1);
+    const int64_t micro_batch = own_micro_batch();
+    plan.largest_micro_batch = plan.fits ? micro_batch : largest_micro_batch(micro_batch);
     if (probe_) return;
-    if (batch > 1) save_by("micro_batch=" + std::to_string(batch / 2), subject_, batch / 2, plan);
+    if (micro_batch > 1) {
+      const int64_t half = micro_batch / 2;
+      save_by("micro_batch=" + std::to_string(half), subject_, half, plan);
+    }
     for (const auto& other : optimizers()) {
       FitSubject changed = subject_;
       changed.options.optimizer = other;
-      save_by(text_of(other), changed, batch, plan);
+      save_by(text_of(other), changed, micro_batch, plan);
     }
     const int64_t activations = plan.categories[Category::activations];
     plan.savings.push_back({"16-bit activations", plan.peak_bytes - activations / 2, true});
@@ -121,10 +142,16 @@ class Planner {
   }
 
  private:
+  /// Of the options; the whole batch if it is found in the run.
+  [[nodiscard]] int64_t own_micro_batch() const {
+    const LearnerOptions& options = subject_.options;
+    return std::min(options.micro_batch.value_or(options.batch), options.batch);
+  }
+
   /// By meta tensors, and where these cannot tell by a probe, which is one of the host.
   [[nodiscard]] Estimate first_estimate(int64_t batch) {
     try {
-      return estimate(subject_, batch, batch);
+      return estimate(subject_, batch, own_micro_batch());
     } catch (const OutOfMemory&) {
       throw;
     } catch (const plan::CannotTell& error) {
@@ -136,7 +163,7 @@ class Planner {
     }
     probe_.emplace(subject_);
     sample_bytes_ = bytes_per_sample();
-    return estimate(subject_, batch, batch);
+    return estimate(subject_, batch, own_micro_batch());
   }
 
   [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
@@ -244,6 +271,31 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
   plan.method = "none";
   plan.reason = std::move(reason);
   return plan;
+}
+
+void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const Target& target) {
+  if (subject.options.micro_batch || plan.fits || !plan.known()) return;
+  if (plan.largest_micro_batch == 0 && plan.method == "meta")
+    plan.largest_micro_batch = Planner(subject, target).largest_micro_batch(plan.batch);
+  if (plan.largest_micro_batch == 0) return;
+  plan.in_micro_batches = true;
+  FitSubject parts = subject;
+  parts.options.micro_batch = plan.largest_micro_batch;
+  plan.micro_batch_peak_bytes = planned(parts, target, false).peak_bytes;
+}
+
+std::optional<int64_t> planned_micro_batch(const FitSubject& subject, Target target,
+                                           int64_t room_bytes, int64_t failed) {
+  if (failed < 2) return std::nullopt;
+  try {
+    target.capacity_bytes = Planner(subject, target).start_bytes(failed / 2) + room_bytes;
+    Planner planner(subject, target);
+    if (planner.fits(failed)) return std::nullopt;
+    const int64_t found = planner.largest_micro_batch(failed);
+    if (found > 0) return found;
+  } catch (const plan::CannotTell&) {
+  }
+  return std::nullopt;
 }
 
 MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {

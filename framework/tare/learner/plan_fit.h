@@ -14,4 +14,13 @@ namespace tare {
 [[nodiscard]] MemoryPlan plan_fit(const FitSubject& subject, const plan::Target& target,
                                   bool advice);
 
+/// Completes the plan of a fit whose batches do not fit, but may be done in micro-batches.
+void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const plan::Target& target);
+
+/// The largest micro-batch with which the fit takes at most `room_bytes` above what is there at its
+/// beginning; unset: meta tensors cannot tell, or not why one of `failed` samples did not fit.
+[[nodiscard]] std::optional<int64_t> planned_micro_batch(const FitSubject& subject,
+                                                         plan::Target target, int64_t room_bytes,
+                                                         int64_t failed);
+
 }  // namespace tare

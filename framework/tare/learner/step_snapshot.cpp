@@ -22,13 +22,7 @@ void StepSnapshot::prepare(const Model& model, c10::Device device) {
 void StepSnapshot::take() {
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < buffers_.size(); ++i) copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
-  take_host();
-  if (device_.is_cuda()) {
-    at::Generator generator = at::globalContext().defaultGenerator(device_);
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    device_seed_ = generator.current_seed();
-    device_offset_ = generator.get_offset();
-  }
+  generators_.take(device_);
   taken_ = true;
 }
 
@@ -36,17 +30,30 @@ void StepSnapshot::restore() {
   if (!taken_) return;
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(copies_[i], /*non_blocking=*/true);
-  restore_host();
-  if (device_.is_cuda()) {
-    at::Generator generator = at::globalContext().defaultGenerator(device_);
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(device_seed_);
-    generator.set_offset(device_offset_);
-  }
+  generators_.restore();
   taken_ = false;
 }
 
-void StepSnapshot::take_host() {
+void GeneratorSnapshot::take(c10::Device device) {
+  device_ = device;
+  take_host();
+  if (!device_.is_cuda()) return;
+  at::Generator generator = at::globalContext().defaultGenerator(device_);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  device_seed_ = generator.current_seed();
+  device_offset_ = generator.get_offset();
+}
+
+void GeneratorSnapshot::restore() const {
+  restore_host();
+  if (!device_.is_cuda()) return;
+  at::Generator generator = at::globalContext().defaultGenerator(device_);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(device_seed_);
+  generator.set_offset(device_offset_);
+}
+
+void GeneratorSnapshot::take_host() {
   at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU);
   auto* host = at::check_generator<at::CPUGeneratorImpl>(generator);
   const std::lock_guard<std::mutex> lock(host->mutex_);
@@ -56,7 +63,7 @@ void StepSnapshot::take_host() {
   host_.next_double = host->next_double_normal_sample();
 }
 
-void StepSnapshot::restore_host() const {
+void GeneratorSnapshot::restore_host() const {
   at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU);
   auto* host = at::check_generator<at::CPUGeneratorImpl>(generator);
   const std::lock_guard<std::mutex> lock(host->mutex_);

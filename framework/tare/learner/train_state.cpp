@@ -152,7 +152,10 @@ std::string to_json(const TrainState& state) {
   json value{{"epochs_done", state.epochs_done},
              {"saves", state.saves},
              {"history", rows_to_json(state.history)},
+             {"micro_batches", json::array()},
              {"callbacks", json::array()}};
+  for (const auto& [key, size] : state.micro_batches)
+    value["micro_batches"].push_back({{"key", key}, {"size", size}});
   for (const auto& [name, text] : state.callbacks)
     value["callbacks"].push_back({{"name", name}, {"state", text}});
   if (state.plan) {
@@ -177,6 +180,11 @@ TrainState train_state_from_json(const std::string& text, const std::filesystem:
   state.epochs_done = reader.count("epochs_done");
   state.saves = reader.count("saves");
   state.history = rows_from(reader, "history");
+  if (reader.has("micro_batches"))  // not in older checkpoints
+    for (const auto& item : reader.list("micro_batches")) {
+      state.micro_batches.push_back({item.text("key"), item.count("size")});
+      if (state.micro_batches.back().size == 0) item.fail("size", "is no size");
+    }
   for (const auto& item : reader.list("callbacks"))
     state.callbacks.push_back({item.text("name"), item.text("state")});
   if (reader.has("fit")) state.plan = plan_from(reader.object("fit"));

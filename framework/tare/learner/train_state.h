@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/adapt/size_cache.h"
 #include "tare/callback/callback.h"
 #include "tare/optim/schedule.h"
 
@@ -46,11 +47,12 @@ struct Unfinished {
 
 /// The Learner's progress in a checkpoint, without its tensors.
 struct TrainState {
-  int64_t epochs_done = 0;                 ///< over the Learner's life; seeds sample order
-  int64_t saves = 0;                       ///< checkpoints written so far, including this one
-  std::vector<EpochRow> history{};         ///< of all whole epochs
-  std::optional<FitPlan> plan{};           ///< of an unfinished fit
-  std::vector<CallbackState> callbacks{};  ///< of that fit; without one, the Learner's
+  int64_t epochs_done = 0;          ///< over the Learner's life; seeds sample order
+  int64_t saves = 0;                ///< checkpoints written so far, including this one
+  std::vector<EpochRow> history{};  ///< of all whole epochs
+  std::vector<adapt::FoundSize> micro_batches{};  ///< that memory allowed
+  std::optional<FitPlan> plan{};                  ///< of an unfinished fit
+  std::vector<CallbackState> callbacks{};         ///< of that fit; without one, the Learner's
 };
 
 /// What newest_checkpoint() reads of a checkpoint.

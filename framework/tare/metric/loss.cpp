@@ -30,6 +30,8 @@ struct Kind {
   Tensor (*loss)(const Tensor& output, const Tensor& target, int64_t reduction);
 };
 
+constexpr int64_t kIgnored = -100;  // torch's default
+
 // Sorted by name.
 constexpr std::array<Kind, 7> kKinds{{
     {"bce_with_logits", "sigmoid",
@@ -95,6 +97,20 @@ bool takes_labels(const ResolvedLoss& loss) {
   return loss.name == "cross_entropy" || loss.name == "nll";
 }
 
+bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
+  return takes_labels(loss) && target.defined() && !target.is_meta() &&
+         target.scalar_type() == at::kLong;
+}
+
+/// Of a host tensor, without those that are left out.
+template <class F>
+void for_each_label(const Tensor& target, F&& f) {
+  const Tensor flat = target.contiguous();
+  const int64_t* label = flat.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < flat.numel(); ++i)
+    if (label[i] != kIgnored) f(label[i]);
+}
+
 }  // namespace
 
 ResolvedLoss resolve(const Loss& loss) {
@@ -111,19 +127,21 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
+std::optional<int64_t> counted_labels(const ResolvedLoss& loss, const at::Tensor& target) {
+  if (!has_labels(loss, target)) return std::nullopt;
+  if (!target.device().is_cpu()) return target.ne(kIgnored).sum().item<int64_t>();
+  int64_t count = 0;
+  for_each_label(target, [&](int64_t) { ++count; });
+  return count;
+}
+
 std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor& target) {
-  constexpr int64_t kIgnored = -100;
-  if (!takes_labels(loss) || !target.defined() || !target.device().is_cpu() ||
-      target.scalar_type() != at::kLong)
-    return std::nullopt;
-  const Tensor flat = target.contiguous();
-  const int64_t* label = flat.const_data_ptr<int64_t>();
+  if (!has_labels(loss, target) || !target.device().is_cpu()) return std::nullopt;
   int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
-  for (int64_t i = 0; i < flat.numel(); ++i) {
-    if (label[i] == kIgnored) continue;
-    low = std::min(low, label[i]);
-    high = std::max(high, label[i]);
-  }
+  for_each_label(target, [&](int64_t label) {
+    low = std::min(low, label);
+    high = std::max(high, label);
+  });
   return high < low ? LabelRange{} : LabelRange{low, high};
 }
 

@@ -55,6 +55,12 @@ struct ResolvedLoss {
 /// is checked. Throws ShapeError for sizes or dtype, ConfigError for labels, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
+/// How many labels of an int64 target `mean` is over, without those of -100 that cross_entropy and
+/// nll leave out; unset for other losses and targets, whose samples all count. Waits for the
+/// device.
+[[nodiscard]] std::optional<int64_t> counted_labels(const ResolvedLoss& loss,
+                                                    const at::Tensor& target);
+
 /// The lowest and the highest class label of a target; high < low: there is none.
 struct LabelRange {
   int64_t low = 0, high = -1;

@@ -99,10 +99,22 @@ void MetricState::update(const at::Tensor& output, const at::Tensor& target) {
   const Tensor batch = batch_sum_(output.detach(), target, count);
   if (batch.numel() != 1)
     throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch));
+  add(batch.reshape({}), count);
+}
+
+void MetricState::merge(const MetricState& other) {
+  if (other.count_ == 0) return;
+  if (sum_.defined()) return add(other.sum_, other.count_);
+  sum_ = other.sum_;
+  count_ = other.count_;
+}
+
+void MetricState::add(const at::Tensor& sum, int64_t count) {
+  const c10::NoGradGuard no_grad;
   if (sum_.defined()) {
-    sum_.add_(batch.reshape({}));
+    sum_.add_(sum);
   } else {
-    sum_ = batch.reshape({}).clone();
+    sum_ = sum.clone();
   }
   count_ += count;
 }

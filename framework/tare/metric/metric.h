@@ -48,6 +48,9 @@ class MetricState {
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps
   /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
   void update(const at::Tensor& output, const at::Tensor& target);
+  /// Adds what another state of the same metric has seen, which must not be updated any more: its
+  /// sum may be shared. Allocates nothing.
+  void merge(const MetricState& other);
   /// The value over everything since reset(); NaN before the first update and for meta tensors.
   /// Waits for the device.
   [[nodiscard]] double value() const;
@@ -57,6 +60,8 @@ class MetricState {
   [[nodiscard]] const at::Tensor& sum() const { return sum_; }
 
  private:
+  void add(const at::Tensor& sum, int64_t count);
+
   std::string name_;
   std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target, int64_t& count)>
       batch_sum_;

@@ -30,6 +30,7 @@ class FusedOptimizer : public Optimizer {
   FusedOptimizer(std::vector<ParameterGroup> groups, std::vector<std::string> buffers, bool counts);
 
   void step() final;
+  [[nodiscard]] bool steps_atomically() const final { return true; }
   void prepare() final;
   void clear() final;
   [[nodiscard]] std::vector<NamedTensor> state() const final;

@@ -51,6 +51,8 @@ class Optimizer {
   /// One step over all groups. Parameters whose gradient is undefined are skipped: no update, no
   /// decay, no step counted. Does not wait for the device.
   virtual void step() = 0;
+  /// Whether a step() that runs out of memory has changed nothing.
+  [[nodiscard]] virtual bool steps_atomically() const { return false; }
   /// Makes every gradient undefined, which frees it.
   void zero_grad();
 

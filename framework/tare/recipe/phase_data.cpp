@@ -28,6 +28,10 @@ int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.batch > 0 ? phase.batch : recipe.batch;
 }
 
+std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
+  return phase.micro_batch.value_or(recipe.micro_batch).samples;
+}
+
 std::string batch_path(const RecipeOptions& recipe, size_t phase) {
   return path_of("batch", recipe.phases[phase].batch > 0, phase);
 }

@@ -7,6 +7,9 @@ namespace tare {
 
 [[nodiscard]] DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase);
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase);
+/// Samples per forward; unset: found by what memory allows.
+[[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
+                                                    const PhaseOptions& phase);
 /// Where the recipe says it: "batch" or "phases.N.batch".
 [[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);

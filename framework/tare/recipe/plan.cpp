@@ -69,6 +69,7 @@ class RecipePlanner {
     const FitSubject subject = subject_of(index, data);
     MemoryPlan plan = plan_fit(subject, target_, options_.advice);
     if (!plan.fits && !options_.advice) plan = plan_fit(subject, target_, true);
+    plan_micro_batches(plan, subject, target_);
     plan.name = name_of(recipe_, index);
     return plan;
   }
@@ -78,6 +79,7 @@ class RecipePlanner {
     subject.options.loss = recipe_.loss;
     for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
     subject.options.batch = batch_of(recipe_, recipe_.phases[index]);
+    subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
     subject.options.optimizer = recipe_.optimizer;
     subject.options.workers = recipe_.workers;
     if (!data.train) data.train = std::make_shared<BatchWork>(data.splits.train, true);
@@ -119,7 +121,7 @@ int64_t least(const std::vector<MemoryPlan>& phases, int64_t MemoryPlan::*figure
 
 std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   const auto phase =
-      std::ranges::find_if(plan.phases, [](const MemoryPlan& p) { return p.known() && !p.fits; });
+      std::ranges::find_if(plan.phases, [](const MemoryPlan& p) { return p.known() && !p.runs(); });
   std::string text = "[recipe.plan] phase '" + printable(phase->name) + "' with batch " +
                      std::to_string(phase->batch) + " does not fit " + plan.device +
                      ", which has " + format_bytes(plan.capacity_bytes) + ": it needs ";
@@ -128,6 +130,8 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
                                        : "more than that in " + phase->at;
   if (phase->largest_batch > 0)
     text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
+  if (phase->largest_micro_batch > 0)
+    text += "; micro_batch: auto would take parts of " + std::to_string(phase->largest_micro_batch);
   const std::string batch = batch_path(recipe, static_cast<size_t>(phase - plan.phases.begin()));
   const std::string place = recipe.file.place(batch).str();
   if (!place.empty()) text += "; " + batch + " stands at " + printable(place);
@@ -138,6 +142,9 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
 
 bool RecipePlan::fits() const {
   return std::ranges::all_of(phases, [](const MemoryPlan& p) { return !p.known() || p.fits; });
+}
+bool RecipePlan::runs() const {
+  return std::ranges::all_of(phases, [](const MemoryPlan& p) { return !p.known() || p.runs(); });
 }
 int64_t RecipePlan::largest_batch() const { return least(phases, &MemoryPlan::largest_batch); }
 int64_t RecipePlan::largest_micro_batch() const {
@@ -153,7 +160,7 @@ std::string RecipePlan::method() const {
 }
 
 void require_fit(const RecipeOptions& recipe, const RecipePlan& plan) {
-  if (!plan.fits()) throw DoesNotFit(refusal(recipe, plan));
+  if (!plan.runs()) throw DoesNotFit(refusal(recipe, plan));
 }
 
 RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& options) {

@@ -21,7 +21,8 @@ struct RecipePlan {
   int64_t capacity_bytes = 0;
   std::vector<MemoryPlan> phases{};
 
-  [[nodiscard]] bool fits() const;  ///< every phase that could be told
+  [[nodiscard]] bool fits() const;  ///< every phase that could be told, with whole batches
+  [[nodiscard]] bool runs() const;  ///< the same, if need be with batches in parts
   /// The least of the phases' largest batches and micro-batches.
   [[nodiscard]] int64_t largest_batch() const;
   [[nodiscard]] int64_t largest_micro_batch() const;
@@ -36,15 +37,16 @@ struct RecipePlan {
 [[nodiscard]] RecipePlan plan_recipe(const RecipeOptions& recipe,
                                      const RecipePlanOptions& options = {});
 
-/// Throws DoesNotFit if a phase does not fit, with the advice and the place of its batch.
+/// Throws DoesNotFit if a phase does not fit, not even in parts if it may find these, with the
+/// advice and the place of its batch.
 void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 
 /// As a table, with the advice under it.
 void print(std::ostream& out, const RecipePlan& plan);
 /// {name, device, capacity_bytes, fits, largest_batch, largest_micro_batch, method, phases[] {name,
-/// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, largest_batch,
-/// largest_micro_batch, savings[] {change, peak_bytes, at_least}, method, reason}}. Figures that
-/// cannot be told are null.
+/// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, in_micro_batches,
+/// micro_batch_peak_bytes (if in_micro_batches), largest_batch, largest_micro_batch, savings[]
+/// {change, peak_bytes, at_least}, method, reason}}. Figures that cannot be told are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 }  // namespace tare

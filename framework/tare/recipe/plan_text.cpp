@@ -30,7 +30,11 @@ void print_advice(std::ostream& out, const MemoryPlan& phase) {
   }
   out << phase.categories.str() << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
-  if (!phase.fits) {
+  if (phase.in_micro_batches) {
+    out << "  does not fit whole: runs in micro-batches of "
+        << format_count(phase.largest_micro_batch) << ", peak "
+        << format_bytes(phase.micro_batch_peak_bytes) << '\n';
+  } else if (!phase.fits) {
     out << "  does not fit; largest micro-batch of this batch: "
         << format_count(phase.largest_micro_batch) << '\n';
   }
@@ -61,6 +65,8 @@ ordered_json to_json(const MemoryPlan& phase) {
   put("categories", categories);
   put("at", phase.at);
   put("fits", phase.fits);
+  put("in_micro_batches", phase.in_micro_batches);
+  if (phase.in_micro_batches) put("micro_batch_peak_bytes", phase.micro_batch_peak_bytes);
   put("largest_batch", phase.largest_batch);
   put("largest_micro_batch", phase.largest_micro_batch);
   put("savings", savings);
@@ -86,7 +92,11 @@ void print(std::ostream& out, const RecipePlan& plan) {
   }
   out << '\n';
   for (const auto& phase : plan.phases) print_advice(out, phase);
-  out << '\n' << (plan.fits() ? "fits" : "does not fit") << '\n';
+  out << '\n'
+      << (plan.fits()   ? "fits"
+          : plan.runs() ? "fits in micro-batches"
+                        : "does not fit")
+      << '\n';
 }
 
 std::string to_json(const RecipePlan& plan) {

@@ -12,6 +12,7 @@
 #include "tare/memory/device.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
+#include "tare/recipe/phase_data.h"
 
 namespace tare {
 namespace {
@@ -53,6 +54,7 @@ class Checker {
         fail({"phases", index, "name"}, "is the name of two phases", "a name of its own",
              phase.name);
       }
+      check_micro_batch(phase, i);
       if (phase.data) check_data(*phase.data, {"phases", index, "data"});
       if (!phase.load.empty() && !saved.contains(phase.load)) {
         fail({"phases", index, "load"}, "is saved by no earlier phase",
@@ -68,6 +70,16 @@ class Checker {
   }
 
   using Keys = std::vector<std::string>;
+
+  void check_micro_batch(const PhaseOptions& phase, size_t index) const {
+    const auto samples = micro_batch_of(recipe_, phase);
+    const int64_t batch = batch_of(recipe_, phase);
+    if (!samples || *samples <= batch) return;
+    const Keys keys = phase.micro_batch ? Keys{"phases", std::to_string(index), "micro_batch"}
+                                        : Keys{"micro_batch"};
+    fail(keys, "is larger than the batch of phase " + std::to_string(index),
+         "auto, or at most " + std::to_string(batch), std::to_string(*samples));
+  }
 
   void check_data(const DataOptions& data, const Keys& keys) const {
     Keys name = keys;
@@ -155,6 +167,23 @@ config::Node to_node(const ModelChoice& value) {
   node.set("name", config::Node::string(value.name));
   for (auto& entry : config::to_node(value.options).entries) node.set(entry.key, entry.value);
   return node;
+}
+
+void from_node(const config::Node& node, MicroBatch& value) {
+  if (node.kind == config::Kind::scalar && node.text == "auto") {
+    value.samples.reset();
+    return;
+  }
+  try {
+    value.samples = config::read<int64_t>(node);
+  } catch (const ConfigError&) {
+    throw ConfigError(node.source, "", "must be auto or a number of samples", "",
+                      config::describe(node));
+  }
+}
+
+config::Node to_node(const MicroBatch& value) {
+  return value.samples ? config::to_node(*value.samples) : config::Node::string("auto");
 }
 
 RecipeOptions read_recipe(const std::filesystem::path& file,

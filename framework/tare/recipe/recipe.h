@@ -25,13 +25,22 @@ struct ModelChoice {
 void from_node(const config::Node& node, ModelChoice& value);
 [[nodiscard]] config::Node to_node(const ModelChoice& value);
 
+/// Samples per forward: a number, or `auto`, found by what memory allows.
+struct MicroBatch {
+  std::optional<int64_t> samples{};  ///< unset: auto
+  bool operator==(const MicroBatch&) const = default;
+};
+void from_node(const config::Node& node, MicroBatch& value);
+[[nodiscard]] config::Node to_node(const MicroBatch& value);
+
 /// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
 /// Experiment and purged at its end.
 struct PhaseOptions {
-  std::string name{};                 ///< empty: "phase N"
-  std::optional<DataOptions> data{};  ///< unset: the recipe's
-  int64_t size = 0;                   ///< height and width of the images; 0: as `data` says
-  int64_t batch = 0;                  ///< samples per step; 0: the recipe's
+  std::string name{};                       ///< empty: "phase N"
+  std::optional<DataOptions> data{};        ///< unset: the recipe's
+  int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
+  int64_t batch = 0;                        ///< samples per step; 0: the recipe's
+  std::optional<MicroBatch> micro_batch{};  ///< unset: the recipe's
   std::string load{};       ///< checkpoint of an earlier phase to start from, weights only
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
@@ -47,6 +56,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("data", o.data);
   visit("size", o.size, config::between(0, 16384));
   visit("batch", o.batch, config::at_least(0));
+  visit("micro_batch", o.micro_batch, config::at_least(1));
   visit("load", o.load);
   visit("reset_head", o.reset_head);
   visit("freeze_to", o.freeze_to);
@@ -78,6 +88,7 @@ struct RecipeOptions {
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   int64_t batch = 128;                    ///< samples per optimizer step, >= 1
+  MicroBatch micro_batch{};               ///< at most the batch of each phase
   int64_t workers = 1;                    ///< loader threads
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};
@@ -97,6 +108,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("device", o.device);
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
+  visit("micro_batch", o.micro_batch, config::at_least(1));
   visit("workers", o.workers, config::between(0, 256));
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);

@@ -3,7 +3,9 @@
 #include <ATen/Context.h>
 
 #include <chrono>
+#include <memory>
 #include <ostream>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/folder_lock.h"
@@ -46,6 +48,26 @@ class TwoSteps final : public Callback {
   Action after_batch(FitContext& context) override {
     return context.batch >= 1 ? Action::stop_epoch : Action::proceed;
   }
+};
+
+/// Notes the size of the micro-batches where a batch took the most of them.
+class SmallestMicroBatch final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "smallest_micro_batch"; }
+  Action after_loss(FitContext& context) override {
+    if (context.micro_batches <= most_) return Action::proceed;
+    most_ = context.micro_batches;
+    samples_ = context.data.size();
+    return Action::proceed;
+  }
+  /// 0: every batch was whole.
+  [[nodiscard]] int64_t take() {
+    most_ = 1;
+    return std::exchange(samples_, 0);
+  }
+
+ private:
+  int64_t most_ = 1, samples_ = 0;
 };
 
 /// Notes what the blocks of a memory trace are for, while they live.
@@ -182,7 +204,7 @@ class Runner {
     const memory::OutOfMemoryWatch watch({.setting = batch_path(recipe_, index)});
     PhaseReport result{.name = name_of(recipe_, index)};
     if (index < planned_.phases.size() && planned_.phases[index].known())
-      result.planned_peak_bytes = planned_.phases[index].peak_bytes;
+      result.planned_peak_bytes = peak_of(planned_.phases[index]);
     const auto start = Clock::now();
     Experiment stage(result.name, learner,
                      {.out = options_.out,
@@ -191,6 +213,7 @@ class Runner {
     const FitResult fit = fit_phase(stage, learner, index);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
+    result.micro_batch = micro_batch_->take();
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
@@ -219,8 +242,9 @@ class Runner {
     auto data = datasets::make(data_of(recipe_, phase));
     check_data(recipe_, index, data.splits);
     if (options_.out) *options_.out << data.description << '\n';
+    learner.set_micro_batch(micro_batch_of(recipe_, phase));
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(recipe_, phase));
-    return under_way ? resume(learner, name) : train(learner, phase, name);
+    return under_way ? resume(learner, name) : train(learner, index);
   }
 
   void autosave(Learner& learner) {
@@ -228,9 +252,24 @@ class Runner {
     autosave_->write([&](const std::string& name) { learner.save(name); });
   }
 
-  FitResult train(Learner& learner, const PhaseOptions& phase, const std::string& name) {
+  FitResult train(Learner& learner, size_t index) {
+    const PhaseOptions& phase = recipe_.phases[index];
     return learner.fit(options_.dry_run ? 1 : phase.epochs,
-                       {.lr = phase.lr, .schedule = phase.schedule, .callbacks = callbacks(name)});
+                       {.lr = phase.lr,
+                        .schedule = phase.schedule,
+                        .callbacks = callbacks(name_of(recipe_, index)),
+                        .first_micro_batch = planned_micro_batch(index)});
+  }
+
+  // Where a batch that does not fit whole starts; 0: whole.
+  [[nodiscard]] int64_t planned_micro_batch(size_t index) const {
+    if (index >= planned_.phases.size() || !planned_.phases[index].in_micro_batches) return 0;
+    const MemoryPlan& plan = planned_.phases[index];
+    if (options_.out)
+      *options_.out << "a batch of " << format_count(plan.batch) << " does not fit into "
+                    << format_bytes(plan.capacity_bytes) << ": in micro-batches of "
+                    << format_count(plan.largest_micro_batch) << ", by the plan\n";
+    return plan.largest_micro_batch;
   }
 
   FitResult resume(Learner& learner, const std::string& name) {
@@ -251,6 +290,7 @@ class Runner {
   [[nodiscard]] std::vector<CallbackPtr> callbacks(const std::string& phase) {
     std::vector<CallbackPtr> all{
         std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
+    all.push_back(micro_batch_);
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
@@ -285,17 +325,25 @@ class Runner {
     if (peak_->snapshot()) *options_.out << "  " << peak_->str() << '\n';
   }
 
+  static int64_t peak_of(const MemoryPlan& plan) {
+    return plan.in_micro_batches ? plan.micro_batch_peak_bytes : plan.peak_bytes;
+  }
+
   static std::string planned(const PhaseReport& phase) {
     if (!phase.planned_peak_bytes) return "";
     return " (planned " + format_bytes(*phase.planned_peak_bytes) + ")";
   }
 
+  static std::string in_micro_batches(const PhaseReport& phase) {
+    return phase.micro_batch == 0 ? "" : ", in micro-batches of " + format_count(phase.micro_batch);
+  }
+
   void print(const PhaseReport& phase) const {
     if (!options_.out) return;
     *options_.out << phase.name << ": " << format_seconds(phase.seconds) << ", "
-                  << format_count(static_cast<int64_t>(phase.samples_per_s))
-                  << " samples/s, consumed " << format_bytes(phase.consumed_bytes) << ", peak "
-                  << format_bytes(phase.peak_bytes) << planned(phase) << ", reclaimed "
+                  << format_count(static_cast<int64_t>(phase.samples_per_s)) << " samples/s"
+                  << in_micro_batches(phase) << ", consumed " << format_bytes(phase.consumed_bytes)
+                  << ", peak " << format_bytes(phase.peak_bytes) << planned(phase) << ", reclaimed "
                   << format_bytes(phase.reclaimed_bytes) << ", residual "
                   << format_bytes(phase.residual_bytes) << "\n\n";
   }
@@ -353,6 +401,7 @@ class Runner {
   std::shared_ptr<Position> position_ = std::make_shared<Position>();
   std::shared_ptr<Autosave> autosave_;
   std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();
+  std::shared_ptr<SmallestMicroBatch> micro_batch_ = std::make_shared<SmallestMicroBatch>();
   std::optional<CheckpointInfo> from_;
   bool under_way_ = false;  // the next phase goes on inside its fit
   std::optional<MemoryTrace> trace_;

@@ -30,11 +30,13 @@ struct PhaseReport {
   int64_t consumed_bytes = 0;                   ///< tracked when its work ended, above its start
   int64_t peak_bytes = 0;                       ///< highest tracked bytes, above its start
   std::optional<int64_t> planned_peak_bytes{};  ///< what the plan said; unset: no plan
-  int64_t reclaimed_bytes = 0;                  ///< freed by its purge
-  int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
-  int64_t fragmented_bytes = 0;                 ///< see DeviceReport; 0 on the host
-  int64_t allocator_retries = 0;                ///< likewise
-  std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
+  /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
+  int64_t micro_batch = 0;
+  int64_t reclaimed_bytes = 0;     ///< freed by its purge
+  int64_t residual_bytes = 0;      ///< tracked after the phase minus at its start
+  int64_t fragmented_bytes = 0;    ///< see DeviceReport; 0 on the host
+  int64_t allocator_retries = 0;   ///< likewise
+  std::vector<PhaseLeak> leaks{};  ///< on any device; most bytes first
 };
 
 /// A whole run; after an interrupt what was done of it.

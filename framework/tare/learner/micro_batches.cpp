@@ -1,0 +1,71 @@
+#include "tare/learner/micro_batches.h"
+
+#include <algorithm>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+
+namespace tare {
+
+void check_micro_batch(int64_t samples, int64_t batch, const std::string& where) {
+  if (samples >= 1 && samples <= batch) return;
+  throw ConfigError(where, "micro_batch must be between 1 and the batch of " +
+                               std::to_string(batch) + ", got " + std::to_string(samples) +
+                               "; leave it unset to have it found");
+}
+
+std::vector<BatchPart> parts_of(const Batch& whole, int64_t size, const ResolvedLoss& loss) {
+  const int64_t samples = whole.size();
+  if (size >= samples) return {{.batch = whole}};
+  const auto all = counted_labels(loss, whole.target);
+  const auto share_of = [&](const Batch& part) {
+    const bool by_labels = all.value_or(0) > 0;  // without any, the loss is NaN either way
+    return by_labels
+               ? static_cast<double>(*counted_labels(loss, part.target)) / static_cast<double>(*all)
+               : static_cast<double>(part.size()) / static_cast<double>(samples);
+  };
+  std::vector<BatchPart> parts;
+  const int64_t count = (samples - 1) / size + 1;
+  for (int64_t i = 0, start = 0; i < count; ++i) {
+    const int64_t length = samples / count + (i < samples % count ? 1 : 0);
+    Batch part = whole.narrow(start, length);
+    start += length;
+    const double share = share_of(part);
+    parts.push_back({std::move(part), share});
+  }
+  return parts;
+}
+
+MicroBatches::MicroBatches(Settings settings, adapt::SizeCache& sizes)
+    : settings_(std::move(settings)), sizes_(sizes) {
+  options_.suggest = settings_.suggest;
+  options_.policy.even = true;
+  options_.start = settings_.start;
+  options_.fixed_bytes = settings_.fixed_bytes;
+  options_.on_change = [this](const adapt::Change& change) { note(change); };
+}
+
+adapt::Search& MicroBatches::search_for(const at::Tensor& input) {
+  const auto sample = input.sizes().slice(1);
+  if (search_ && std::ranges::equal(shape_, sample)) return *search_;
+  shape_ = sample.vec();
+  std::string key = settings_.phase;
+  for (const int64_t size : shape_) key += ' ' + std::to_string(size);
+  search_.emplace(settings_.batch, options_, sizes_, std::move(key), settings_.device);
+  return *search_;
+}
+
+void MicroBatches::note(const adapt::Change& change) {
+  const std::string text = std::string("micro-batch of ") + settings_.phase + ": " +
+                           format_count(change.from) + " -> " + format_count(change.to) +
+                           " samples; ";
+  if (change.reason.empty()) {
+    log::info(text + "there is room again");
+  } else {
+    log::warning(text + change.reason);
+  }
+  changes_.push_back({settings_.phase, change.from, change.to, change.reason});
+}
+
+}  // namespace tare

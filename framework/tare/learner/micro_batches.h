@@ -1,0 +1,82 @@
+// MicroBatches: works on a batch in parts, smaller ones while memory is out. Internal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/adapt/search.h"
+#include "tare/adapt/size_cache.h"
+#include "tare/callback/callback.h"
+#include "tare/data/dataset.h"
+#include "tare/metric/loss.h"
+
+namespace tare {
+
+/// Throws ConfigError, naming `where`, unless 1 <= samples <= batch.
+void check_micro_batch(int64_t samples, int64_t batch, const std::string& where);
+
+/// A part of a batch, and its share of the batch's mean loss.
+struct BatchPart {
+  Batch batch{};  ///< views
+  double share = 1;
+};
+
+/// As few consecutive parts of at most `size` samples as it takes, nearly equal, the larger ones
+/// first: batch norm needs more than one sample, if it can be. Shares go by the samples, or by the
+/// labels that the loss counts: a part without any has share 0, and its loss is NaN. A batch that
+/// is one part is that batch.
+[[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
+                                              const ResolvedLoss& loss);
+
+/// The size of the parts in one phase of a Learner's life: fixed, or found by what memory allows
+/// and remembered by the shape of the samples.
+class MicroBatches {
+ public:
+  struct Settings {
+    const char* phase = "";          ///< "train", "validate" or "predict"
+    std::optional<int64_t> fixed{};  ///< LearnerOptions::micro_batch
+    int64_t batch = 1;               ///< the largest size
+    c10::Device device = c10::kCPU;
+    int64_t start = 0;  ///< these three: see adapt::Options
+    int64_t fixed_bytes = 0;
+    std::function<std::optional<int64_t>(int64_t failed)> suggest{};
+  };
+  /// `sizes` must outlive this.
+  MicroBatches(Settings settings, adapt::SizeCache& sizes);
+  MicroBatches(const MicroBatches&) = delete;
+  MicroBatches& operator=(const MicroBatches&) = delete;
+
+  /// work(size), again with a smaller size as long as memory is out; see adapt::Search::attempt.
+  /// With a fixed size just that.
+  template <class Work, class Undo>
+  auto attempt(const Batch& whole, Work&& work, Undo&& undo) {
+    const int64_t samples = whole.size();
+    if (settings_.fixed || samples == 0) return work(settings_.fixed.value_or(samples));
+    adapt::Search& search = search_for(whole.input);
+    search.clear_history();
+    return search.attempt(samples, work, undo);
+  }
+
+  /// Calls tell(MicroBatchChange) for each change since the last call.
+  template <class Tell>
+  void take_changes(Tell&& tell) {
+    for (auto& change : std::exchange(changes_, {})) tell(std::move(change));
+  }
+
+ private:
+  adapt::Search& search_for(const at::Tensor& input);
+  void note(const adapt::Change& change);
+
+  Settings settings_;
+  adapt::SizeCache& sizes_;
+  adapt::Options options_;
+  std::vector<int64_t> shape_;  // of the samples that search_ is for
+  std::optional<adapt::Search> search_;
+  std::vector<MicroBatchChange> changes_;
+};
+
+}  // namespace tare
