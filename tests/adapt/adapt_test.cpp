@@ -93,6 +93,14 @@ TEST_F(Adapt, ChunksAreViewsAlongAnyDimension) {
   }
 }
 
+TEST_F(Adapt, ChunksOfMetaTensorsHaveNoDevice) {
+  const auto shapes = at::empty({5, 2}, c10::Device(c10::kMeta));
+  EXPECT_EQ(
+      chunked(shapes, 2, [](const at::Tensor& chunk, int64_t, int64_t) { return chunk.size(0); })
+          .size(),
+      3u);
+}
+
 TEST_F(Adapt, ExecuteIsTheSameAtOnce) {
   const BudgetScope budget(20 * kItem);
   EXPECT_EQ(execute::batch(32, [](int64_t size) { return use(size), size; }), 16);

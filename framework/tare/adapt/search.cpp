@@ -58,6 +58,10 @@ int bucket(int64_t bytes) {
   return static_cast<int>(4 * std::log2(static_cast<double>(std::max<int64_t>(bytes, 1))));
 }
 
+bool holds_memory(const Argument& argument) {
+  return argument.tensor && argument.tensor->defined() && !argument.tensor->is_meta();
+}
+
 void append_shape(std::string& key, const Argument& argument) {
   const at::Tensor& tensor = *argument.tensor;
   key += ' ';
@@ -83,7 +87,7 @@ std::string key_of(Cache cache, const std::source_location& site,
   for (const Argument& argument : arguments) {
     if (!argument.tensor) continue;
     append_shape(key, argument);
-    if (argument.tensor->defined()) add_device(devices, argument.tensor->device());
+    if (holds_memory(argument)) add_device(devices, argument.tensor->device());
   }
   if (devices.empty()) devices = memory::devices();
   for (const c10::Device device : devices)
@@ -94,7 +98,7 @@ std::string key_of(Cache cache, const std::source_location& site,
 /// Where the work is most likely done: that of the last tensor, else a card if there is one.
 c10::Device device_of(std::span<const Argument> arguments) {
   for (const Argument& argument : std::views::reverse(arguments))
-    if (argument.tensor && argument.tensor->defined()) return argument.tensor->device();
+    if (holds_memory(argument)) return argument.tensor->device();
   const auto devices = memory::devices();
   return devices.size() > 1 ? devices[1] : c10::Device(c10::kCPU);
 }
