@@ -86,8 +86,6 @@ class Search {
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  /// The size of the next attempt, unless that has less to do.
-  [[nodiscard]] int64_t size() const { return step_.get(); }
   /// NothingFits tells the sizes that failed from now on.
   void clear_history() { failed_.clear(); }
 

@@ -125,7 +125,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
     generators.take(p.device);
     const auto predict = [&](int64_t size) {
       Collected seen;
-      for (const auto& [part, share] : p.parts_of(batch, size)) {
+      for (const Batch& part : slices_of(batch, size)) {
         const at::Tensor output = p.predict(part);
         if (options.losses) {
           p.check_output(output, part);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
-#include "tare/learner/rng.h"
+#include "tare/learner/step_snapshot.h"
 #include "tare/memory/backend.h"
 
 namespace tare {
@@ -78,7 +78,7 @@ bool same_parts(const FitShape& a, const FitShape& b) {
 FitProbe::FitProbe(const FitSubject& subject) : subject_(subject) { require_room(subject); }
 
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
-  const RngScope keep(c10::kCPU);
+  const GeneratorScope keep(c10::kCPU);
   plan::Section counted;
   const auto at = [&](const Point& point) {
     FitTrace real = trace_real_fit(subject_, shape_at(shape, point));

@@ -15,35 +15,37 @@ void check_micro_batch(int64_t samples, int64_t batch, const std::string& where)
                                "; leave it unset to have it found");
 }
 
-std::vector<BatchPart> parts_of(const Batch& whole, int64_t size, const ResolvedLoss& loss) {
+std::vector<Batch> slices_of(const Batch& whole, int64_t size) {
   const int64_t samples = whole.size();
-  if (size >= samples) return {{.batch = whole}};
-  const auto all = counted_labels(loss, whole.target);
-  const auto share_of = [&](const Batch& part) {
-    const bool by_labels = all.value_or(0) > 0;  // without any, the loss is NaN either way
-    return by_labels
-               ? static_cast<double>(*counted_labels(loss, part.target)) / static_cast<double>(*all)
-               : static_cast<double>(part.size()) / static_cast<double>(samples);
-  };
-  std::vector<BatchPart> parts;
+  if (size >= samples) return {whole};
+  std::vector<Batch> slices;
   const int64_t count = (samples - 1) / size + 1;
   for (int64_t i = 0, start = 0; i < count; ++i) {
     const int64_t length = samples / count + (i < samples % count ? 1 : 0);
-    Batch part = whole.narrow(start, length);
+    slices.push_back(whole.narrow(start, length));
     start += length;
-    const double share = share_of(part);
-    parts.push_back({std::move(part), share});
   }
+  return slices;
+}
+
+std::vector<BatchPart> parts_of(const Batch& whole, int64_t size, const ResolvedLoss& loss) {
+  if (size >= whole.size()) return {{.batch = whole}};
+  const auto all = counted_labels(loss, whole.target);
+  const bool by_labels = all.value_or(0) > 0;  // without any, the loss is NaN either way
+  const auto weight = [&](const Batch& batch) {
+    return static_cast<double>(by_labels ? *counted_labels(loss, batch.target) : batch.size());
+  };
+  const double whole_weight = by_labels ? static_cast<double>(*all) : weight(whole);
+  std::vector<BatchPart> parts;
+  for (const Batch& slice : slices_of(whole, size))
+    parts.push_back({slice, weight(slice) / whole_weight});
   return parts;
 }
 
 MicroBatches::MicroBatches(Settings settings, adapt::SizeCache& sizes)
     : settings_(std::move(settings)), sizes_(sizes) {
-  options_.suggest = settings_.suggest;
-  options_.policy.even = true;
-  options_.start = settings_.start;
-  options_.fixed_bytes = settings_.fixed_bytes;
-  options_.on_change = [this](const adapt::Change& change) { note(change); };
+  settings_.search.policy.even = true;
+  settings_.search.on_change = [this](const adapt::Change& change) { note(change); };
 }
 
 adapt::Search& MicroBatches::search_for(const at::Tensor& input) {
@@ -52,7 +54,7 @@ adapt::Search& MicroBatches::search_for(const at::Tensor& input) {
   shape_ = sample.vec();
   std::string key = settings_.phase;
   for (const int64_t size : shape_) key += ' ' + std::to_string(size);
-  search_.emplace(settings_.batch, options_, sizes_, std::move(key), settings_.device);
+  search_.emplace(settings_.batch, settings_.search, sizes_, std::move(key), settings_.device);
   return *search_;
 }
 

@@ -26,9 +26,12 @@ struct BatchPart {
 };
 
 /// As few consecutive parts of at most `size` samples as it takes, nearly equal, the larger ones
-/// first: batch norm needs more than one sample, if it can be. Shares go by the samples, or by the
-/// labels that the loss counts: a part without any has share 0, and its loss is NaN. A batch that
-/// is one part is that batch.
+/// first: batch norm needs more than one sample, if it can be. A batch that is one part is that
+/// batch.
+[[nodiscard]] std::vector<Batch> slices_of(const Batch& whole, int64_t size);
+
+/// The same with their shares, by the samples, or by the labels that the loss counts: a part
+/// without any has share 0, and its loss is NaN. Labels on a device are waited for.
 [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
                                               const ResolvedLoss& loss);
 
@@ -41,9 +44,7 @@ class MicroBatches {
     std::optional<int64_t> fixed{};  ///< LearnerOptions::micro_batch
     int64_t batch = 1;               ///< the largest size
     c10::Device device = c10::kCPU;
-    int64_t start = 0;  ///< these three: see adapt::Options
-    int64_t fixed_bytes = 0;
-    std::function<std::optional<int64_t>(int64_t failed)> suggest{};
+    adapt::Options search{};  ///< start, fixed_bytes and suggest; the rest is set here
   };
   /// `sizes` must outlive this.
   MicroBatches(Settings settings, adapt::SizeCache& sizes);
@@ -73,7 +74,6 @@ class MicroBatches {
 
   Settings settings_;
   adapt::SizeCache& sizes_;
-  adapt::Options options_;
   std::vector<int64_t> shape_;  // of the samples that search_ is for
   std::optional<adapt::Search> search_;
   std::vector<MicroBatchChange> changes_;

@@ -207,11 +207,13 @@ MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
 MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
   if (settings.fixed) return settings;
-  settings.start = first;
-  settings.fixed_bytes = gradient_bytes();
+  settings.search.start = first;
+  settings.search.fixed_bytes = gradient_bytes();
   const FitStart start{memory::backend(device).usage().allocated_bytes,
                        !optimizer->state().empty()};
-  settings.suggest = [this, start](int64_t failed) { return planned_micro_batch(failed, start); };
+  settings.search.suggest = [this, start](int64_t failed) {
+    return planned_micro_batch(failed, start);
+  };
   return settings;
 }
 

@@ -15,17 +15,4 @@ namespace tare {
 /// Restores what rng_state() returned; generators that are not named stay as they are.
 void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state);
 
-/// Restores the generators at the end of the scope to their state at its beginning.
-class RngScope {
- public:
-  explicit RngScope(c10::Device device) : device_(device), state_(rng_state(device)) {}
-  ~RngScope() { set_rng_state(device_, state_); }
-  RngScope(const RngScope&) = delete;
-  RngScope& operator=(const RngScope&) = delete;
-
- private:
-  c10::Device device_;
-  std::vector<NamedTensor> state_;
-};
-
 }  // namespace tare
