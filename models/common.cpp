@@ -35,6 +35,11 @@ torch::nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) 
       torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
+torch::Tensor SequentialBlockImpl::forward(const torch::Tensor& x) {
+  return in_block(
+      *this, [this](const torch::Tensor& in) { return SequentialImpl::forward(in); }, x);
+}
+
 void init_weights(torch::nn::Module& module) {
   for (const auto& part : module.modules(/*include_self=*/false)) {
     if (auto* layer = part->as<torch::nn::Conv2dImpl>()) {

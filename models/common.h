@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "tare/model/block.h"
 #include "tare/model/registry.h"
 
 namespace tare::models {
@@ -20,6 +21,13 @@ void require_images(const char* where, const torch::Tensor& input, int64_t chann
 
 /// A convolution without bias, padded so that stride 1 keeps the size, for use before a batch norm.
 [[nodiscard]] torch::nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1);
+
+/// A Sequential that is a block.
+struct SequentialBlockImpl : torch::nn::SequentialImpl, Block {
+  using torch::nn::SequentialImpl::SequentialImpl;
+  torch::Tensor forward(const torch::Tensor& x);
+};
+TORCH_MODULE(SequentialBlock);
 
 /// Initial weights as in torchvision: convolutions Kaiming-normal (fan out, ReLU), norms 1 and 0.
 /// Linear layers keep LibTorch's.

@@ -1,12 +1,10 @@
 #include "models/convnet.h"
 
-#include "models/common.h"
-
 namespace tare::models {
 namespace {
 
-torch::nn::Sequential block(int64_t in, int64_t out) {
-  return torch::nn::Sequential(conv(in, out, 3), torch::nn::BatchNorm2d(out), torch::nn::ReLU());
+SequentialBlock block(int64_t in, int64_t out) {
+  return SequentialBlock(conv(in, out, 3), torch::nn::BatchNorm2d(out), torch::nn::ReLU());
 }
 
 }  // namespace

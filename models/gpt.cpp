@@ -80,6 +80,11 @@ GptBlockImpl::GptBlockImpl(int64_t width, int64_t heads, double dropout) {
 }
 
 torch::Tensor GptBlockImpl::forward(const torch::Tensor& x) {
+  return in_block(
+      *this, [this](const torch::Tensor& in) { return body(in); }, x);
+}
+
+torch::Tensor GptBlockImpl::body(const torch::Tensor& x) {
   const auto y = x + attn(ln_1(x));
   return y + mlp(ln_2(y));
 }

@@ -4,6 +4,7 @@
 
 #include <torch/nn.h>
 
+#include "tare/model/block.h"
 #include "tare/model/registry.h"
 
 namespace tare::models {
@@ -40,9 +41,10 @@ struct GptMlpImpl : torch::nn::Module {
 TORCH_MODULE(GptMlp);
 
 /// Attention and MLP, each after a layer norm and added to its input.
-struct GptBlockImpl : torch::nn::Module {
+struct GptBlockImpl : torch::nn::Module, Block {
   GptBlockImpl(int64_t width, int64_t heads, double dropout);
   torch::Tensor forward(const torch::Tensor& x);
+  torch::Tensor body(const torch::Tensor& x);
 
   torch::nn::LayerNorm ln_1{nullptr}, ln_2{nullptr};
   GptAttention attn{nullptr};
@@ -58,7 +60,7 @@ TORCH_MODULE(GptBlock);
 /// Initial weights as GPT-2's: normal with deviation 0.02, divided by sqrt(2 layers) for the last
 /// linear layer of each attention and MLP; biases 0, norms 1 and 0. `dropout` acts where GPT-2's
 /// does: after the embeddings, on the attention weights, on what is added. Layer groups: embedding
-/// (wte, wpe), h.0, h.1, ..., ln_f.
+/// (wte, wpe), h.0, h.1, ..., ln_f; blocks: h.0, h.1, ...
 struct GptImpl : torch::nn::Module {
   explicit GptImpl(const ModelOptions& options);
   torch::Tensor forward(const torch::Tensor& tokens);

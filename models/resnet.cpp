@@ -41,6 +41,11 @@ BasicBlockImpl::BasicBlockImpl(int64_t in, int64_t out, int64_t stride) {
 }
 
 torch::Tensor BasicBlockImpl::forward(const torch::Tensor& x) {
+  return in_block(
+      *this, [this](const torch::Tensor& in) { return body(in); }, x);
+}
+
+torch::Tensor BasicBlockImpl::body(const torch::Tensor& x) {
   auto y = torch::relu(bn1(conv1(x)));
   y = bn2(conv2(y));
   y += downsample.is_empty() ? x : downsample->forward(x);
@@ -59,6 +64,11 @@ BottleneckImpl::BottleneckImpl(int64_t in, int64_t width, int64_t stride) {
 }
 
 torch::Tensor BottleneckImpl::forward(const torch::Tensor& x) {
+  return in_block(
+      *this, [this](const torch::Tensor& in) { return body(in); }, x);
+}
+
+torch::Tensor BottleneckImpl::body(const torch::Tensor& x) {
   auto y = torch::relu(bn1(conv1(x)));
   y = torch::relu(bn2(conv2(y)));
   y = bn3(conv3(y));

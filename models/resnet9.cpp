@@ -1,19 +1,15 @@
 #include "models/resnet9.h"
 
-#include "models/common.h"
-
 namespace tare::models {
 namespace {
 
-using torch::nn::Sequential;
-
-Sequential conv_block(int64_t in, int64_t out, int64_t stride = 1) {
-  return Sequential(conv(in, out, 3, stride), torch::nn::BatchNorm2d(out),
-                    torch::nn::ReLU(torch::nn::ReLUOptions().inplace(true)));
+SequentialBlock conv_block(int64_t in, int64_t out, int64_t stride = 1) {
+  return SequentialBlock(conv(in, out, 3, stride), torch::nn::BatchNorm2d(out),
+                         torch::nn::ReLU(torch::nn::ReLUOptions().inplace(true)));
 }
 
-Sequential residual_block(int64_t in, int64_t out) {
-  Sequential layer = conv_block(in, out, 2);
+SequentialBlock residual_block(int64_t in, int64_t out) {
+  SequentialBlock layer = conv_block(in, out, 2);
   layer->push_back(Residual(out));
   return layer;
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
-#include "tare/learner/step_snapshot.h"
+#include "tare/model/generators.h"
 #include "tare/memory/backend.h"
 
 namespace tare {

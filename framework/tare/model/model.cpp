@@ -2,9 +2,11 @@
 
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "tare/base/error.h"
+#include "tare/model/block.h"
 
 namespace tare {
 namespace {
@@ -45,6 +47,16 @@ int64_t find_group(const std::vector<LayerGroup>& groups, const std::string& nam
   }
   if (found < 0) throw ConfigError("model", "parameter '" + name + "' is in no layer group");
   return found;
+}
+
+[[noreturn]] void throw_no_block(const std::string& module,
+                                 const std::vector<std::string>& blocks) {
+  if (blocks.empty())
+    throw ConfigError("recompute", "the model has no block that can; see tare/model/block.h");
+  std::string allowed;
+  for (const auto& block : blocks) allowed += (allowed.empty() ? "" : ", ") + block;
+  throw ConfigError("recompute",
+                    "'" + module + "' names no block of the model; blocks: " + allowed);
 }
 
 void check_members(const std::vector<LayerGroup>& groups,
@@ -131,6 +143,33 @@ std::vector<NamedTensor> Model::state() const {
   for (const auto& p : parameters_) all.push_back({p.name, p.tensor});
   all.insert(all.end(), buffers_.begin(), buffers_.end());
   return all;
+}
+
+std::vector<std::string> Model::blocks() const {
+  require("model.blocks");
+  std::vector<std::string> names;
+  for (const auto& item : module_->named_modules("", /*include_self=*/false)) {
+    const bool inside = !names.empty() && covers(names.back(), item.key());
+    if (!inside && dynamic_cast<Block*>(item.value().get())) names.push_back(item.key());
+  }
+  return names;
+}
+
+void Model::set_recompute(const std::vector<std::string>& modules) {
+  const auto names = blocks();
+  const bool all = modules.size() == 1 && modules.front() == "all";
+  for (const auto& module : modules) {
+    const bool known =
+        std::ranges::any_of(names, [&](const auto& name) { return covers(module, name); });
+    if (!known && !(all && !names.empty())) throw_no_block(module, names);
+  }
+  for (const auto& name : names) {
+    const bool chosen = all || std::ranges::any_of(modules, [&](const auto& module) {
+                          return covers(module, name);
+                        });
+    dynamic_cast<Block&>(*module_->named_modules()[name])
+        .set_activations(chosen ? Activations::recompute : Activations::keep);
+  }
 }
 
 void Model::train(bool on) {

@@ -90,6 +90,13 @@ class Model {
   [[nodiscard]] const std::optional<ModelSpec>& spec() const { return spec_; }
   void set_spec(ModelSpec spec) { spec_ = std::move(spec); }
 
+  /// Names of the submodules that are blocks (block.h), in order of registration; of blocks inside
+  /// blocks only the outer.
+  [[nodiscard]] std::vector<std::string> blocks() const;
+  /// The blocks that `modules` name, or that are below a module they name, recompute; the others
+  /// keep. {"all"}: every block. Throws ConfigError for a name without a block.
+  void set_recompute(const std::vector<std::string>& modules);
+
   /// Training mode, or evaluation mode, for all submodules.
   void train(bool on);
   [[nodiscard]] bool is_training() const;

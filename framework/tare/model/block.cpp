@@ -1,0 +1,150 @@
+#include "tare/model/block.h"
+
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
+#include "tare/base/error.h"
+#include "tare/model/generators.h"
+#include "tare/model/precision.h"
+
+namespace tare {
+namespace {
+
+using torch::autograd::AutogradContext;
+using Tensors = std::vector<at::Tensor>;
+
+/// Copies of buffers, and back. A graph may have saved a buffer, so its version stays.
+class BufferSnapshot {
+ public:
+  explicit BufferSnapshot(Tensors buffers) : buffers_(std::move(buffers)) {
+    for (auto& buffer : buffers_) {
+      buffer = buffer.variable_data();
+      copies_.push_back(at::empty_like(buffer).copy_(buffer, /*non_blocking=*/true));
+    }
+  }
+  void restore() const {
+    const c10::AutoGradMode no_grad(false);
+    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(copies_[i], true);
+  }
+
+ private:
+  Tensors buffers_, copies_;
+};
+
+/// Buffers as they are now, again at its end.
+class BufferScope {
+ public:
+  explicit BufferScope(Tensors buffers) : now_(std::move(buffers)) {}
+  ~BufferScope() { now_.restore(); }
+  BufferScope(const BufferScope&) = delete;
+  BufferScope& operator=(const BufferScope&) = delete;
+
+ private:
+  BufferSnapshot now_;
+};
+
+Tensors trainable(const Tensors& tensors) {
+  Tensors some;
+  std::ranges::copy_if(tensors, std::back_inserter(some),
+                       [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+  return some;
+}
+
+/// What a backward needs to do a forward again.
+struct Repeat final : torch::CustomClassHolder {
+  Repeat(torch::nn::Module& of, std::function<at::Tensor(const Tensors&)> work, c10::Device on)
+      : module(of.shared_from_this()),
+        body(std::move(work)),
+        parameters(trainable(of.parameters())),
+        device(on),
+        autocast(AutocastState::of(on.type())),
+        buffers(of.buffers()) {
+    generators.take(device);
+  }
+
+  std::shared_ptr<torch::nn::Module> module;
+  std::function<at::Tensor(const Tensors&)> body;
+  Tensors parameters;
+  c10::Device device;
+  AutocastState autocast;
+  BufferSnapshot buffers;
+  GeneratorSnapshot generators;
+};
+
+constexpr const char* kRepeat = "repeat";
+
+/// A tensor like the one saved, where a graph of its own begins.
+at::Tensor leaf(const at::Tensor& saved) {
+  return saved.defined() ? saved.detach().set_requires_grad(saved.requires_grad()) : saved;
+}
+
+at::Tensor forward_again(const Repeat& repeat, const Tensors& inputs) {
+  const GeneratorScope generators(repeat.device);
+  const BufferScope buffers(repeat.module->buffers());
+  repeat.generators.restore();
+  repeat.buffers.restore();
+  const AutocastScope autocast(repeat.autocast);
+  const c10::AutoGradMode with_graph(true);
+  return repeat.body(inputs);
+}
+
+struct Recompute : torch::autograd::Function<Recompute> {
+  static at::Tensor forward(AutogradContext* ctx, const c10::intrusive_ptr<Repeat>& repeat,
+                            at::TensorList inputs, at::TensorList /*parameters*/) {
+    ctx->saved_data[kRepeat] = c10::IValue::make_capsule(repeat);
+    ctx->save_for_backward(inputs.vec());
+    AutocastState autocast = repeat->autocast;
+    autocast.cache = false;  // a weight that is cast here has no graph: no one else may find it
+    const AutocastScope scope(autocast);
+    return repeat->body(inputs.vec());
+  }
+
+  static Tensors backward(AutogradContext* ctx, const Tensors& gradients) {
+    if (c10::GradMode::is_enabled())
+      throw StateError("backward", "with create_graph through a block that recomputes",
+                       "let the block keep its activations");
+    const auto repeat =
+        c10::static_intrusive_pointer_cast<Repeat>(ctx->saved_data[kRepeat].toCapsule());
+    Tensors inputs = ctx->get_saved_variables();
+    std::ranges::transform(inputs, inputs.begin(), leaf);
+    const at::Tensor output = forward_again(*repeat, inputs);
+    Tensors wanted = trainable(inputs);
+    wanted.insert(wanted.end(), repeat->parameters.begin(), repeat->parameters.end());
+    Tensors found(wanted.size());
+    if (output.requires_grad())
+      found = torch::autograd::grad({output}, wanted, gradients, /*retain_graph=*/{},
+                                    /*create_graph=*/false, /*allow_unused=*/true);
+    return in_place_of(inputs, std::move(found));
+  }
+
+ private:
+  /// The gradients found, with none for the first argument and for inputs without.
+  static Tensors in_place_of(const Tensors& inputs, Tensors found) {
+    Tensors all(1);
+    auto next = found.begin();
+    for (const auto& input : inputs) {
+      const bool wanted = input.defined() && input.requires_grad();
+      all.push_back(wanted ? std::move(*next++) : at::Tensor());
+    }
+    std::move(next, found.end(), std::back_inserter(all));
+    return all;
+  }
+};
+
+}  // namespace
+
+at::Tensor Block::recomputed(torch::nn::Module& module, Body body, const Tensors& inputs) {
+  const Tensors parameters = trainable(module.parameters());
+  if (!c10::GradMode::is_enabled() || (parameters.empty() && trainable(inputs).empty()))
+    return body(inputs);
+  const auto repeat = c10::make_intrusive<Repeat>(module, std::move(body), inputs.front().device());
+  return Recompute::apply(repeat, at::TensorList(inputs), at::TensorList(parameters));
+}
+
+}  // namespace tare

@@ -1,0 +1,80 @@
+// Block: a part of a model that need not keep its activations between forward and backward.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace tare {
+
+/// What a block does with what its backward needs of its forward.
+enum class Activations {
+  keep,       ///< LibTorch's way
+  recompute,  ///< only the inputs are kept, and the backward does the forward again
+};
+
+/// What a block is told to do, and how it is watched. A module that derives from it too,
+///
+///     struct LayerImpl : torch::nn::Module, tare::Block {
+///       torch::Tensor forward(const torch::Tensor& x) {
+///         return in_block(*this, [this](const torch::Tensor& in) { return body(in); }, x);
+///       }
+///     };
+///
+/// can be named in LearnerOptions::recompute. Blocks may lie inside blocks; then the outer one's
+/// word counts. Not thread-safe, as modules are not.
+class Block {
+ public:
+  virtual ~Block() = default;
+  [[nodiscard]] Activations activations() const { return activations_; }
+  void set_activations(Activations activations) { activations_ = activations; }
+
+ protected:
+  Block() = default;
+  Block(const Block&) = default;
+  Block& operator=(const Block&) = default;
+
+  /// body(inputs...), a tensor, where `module` is this block, in a torch::nn::ModuleHolder.
+  ///
+  /// With Activations::recompute, and if a gradient is wanted, the body runs without a graph; the
+  /// backward runs it again with the generators, the module's buffers and autocast as they were,
+  /// and leaves generators and buffers as it found them, so running statistics move once. Output
+  /// and gradients are bit-equal to keep's, if a body does the same each time and no parameter is
+  /// shared by two blocks (then a sum has another order). Kept are the inputs and a copy of the
+  /// buffers.
+  ///
+  /// The body is called from the backward too: what it captures must live until then, and tensors
+  /// that it captures get no gradient: pass them as inputs. It must not change an input in place.
+  /// A second derivative (`create_graph`) throws StateError. (Chen et al. 2016, "Training Deep Nets
+  /// with Sublinear Memory Cost".)
+  template <class F, std::same_as<at::Tensor>... Inputs>
+  requires(sizeof...(Inputs) > 0) at::Tensor
+      in_block(torch::nn::Module& module, F body, const Inputs&... inputs) {
+    if (activations_ == Activations::keep) return body(inputs...);
+    return recomputed(module, spread<sizeof...(Inputs)>(std::move(body)), {inputs...});
+  }
+
+ private:
+  using Body = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+
+  template <size_t N, class F>
+  static Body spread(F body) {
+    return [body = std::move(body)](const std::vector<at::Tensor>& inputs) {
+      return [&]<size_t... I>(std::index_sequence<I...>) { return body(inputs[I]...); }
+      (std::make_index_sequence<N>());
+    };
+  }
+  static at::Tensor recomputed(torch::nn::Module& module, Body body,
+                               const std::vector<at::Tensor>& inputs);
+
+  Activations activations_ = Activations::keep;
+};
+
+}  // namespace tare
