@@ -106,7 +106,7 @@ TEST_P(RecomputedModel, IsBitEqualWithFrozenLayers) {
 
 TEST_P(RecomputedModel, IsBitEqualInReducedPrecision) {
   const auto in_bf16 = [](const std::vector<std::string>& recompute) {
-    const AutocastScope autocast({.enabled = true});
+    const AutocastScope autocast(AutocastState{.enabled = true});
     return run(recompute);
   };
   const Outcome kept = in_bf16({});

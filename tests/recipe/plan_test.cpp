@@ -209,5 +209,49 @@ TEST(RunWithPlan, WorksInMicroBatchesWhereAPhaseDoesNotFitWhole) {
   EXPECT_THAT(out.str(), HasSubstr(", in micro-batches of "));
 }
 
+TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  recipe.micro_batch.samples = recipe.batch;  // nothing else may help
+  const auto peak = [&](const std::vector<std::string>& modules) {
+    recipe.recompute.modules = modules;
+    return plan_recipe(recipe, {.advice = false}).phases.at(0);
+  };
+  const auto kept = peak({}), all = peak({"all"}), unlimited = peak({"auto"});
+  ASSERT_LT(all.peak_bytes, kept.peak_bytes);
+  EXPECT_TRUE(unlimited.recompute.empty());
+  const auto before = memory::backend(c10::kCPU).usage().allocated_bytes;
+  const int64_t room = (kept.peak_bytes + all.peak_bytes) / 2;
+  memory::set_host_budget(before + kept.start_bytes + room);
+  std::ostringstream out;
+  const RunReport report = run_recipe(recipe, {.out = &out, .plan = true});
+  const auto chosen = plan_recipe(recipe, {.advice = false}).phases.at(0);
+  memory::set_host_budget({});
+  EXPECT_FALSE(chosen.recompute.empty());
+  const PhaseReport& phase = report.phases.at(0);
+  EXPECT_LE(phase.peak_bytes, room);
+  EXPECT_EQ(phase.micro_batch, 0);
+  ASSERT_TRUE(phase.planned_peak_bytes);
+  EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes);
+}
+
+TEST(RunWithPlan, PeaksAsPlannedWithWhatSavesMemory) {
+  const TempDir folder;
+  const auto expect_planned = [&](const char* what, auto change) {
+    RecipeOptions recipe = without_workers(folder);
+    recipe.name = what;
+    recipe.phases.resize(1);
+    change(recipe);
+    const RunReport report = run_recipe(recipe, {.plan = true});
+    const PhaseReport& phase = report.phases.at(0);
+    ASSERT_TRUE(phase.planned_peak_bytes) << what;
+    EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes) << what;
+  };
+  expect_planned("recompute", [](auto& r) { r.recompute.modules = {"layer1", "layer3"}; });
+  expect_planned("step_in_backward", [](auto& r) { r.step_in_backward = true; });
+  expect_planned("channels_last", [](auto& r) { r.kernels.channels_last = true; });
+}
+
 }  // namespace
 }  // namespace tare::testing

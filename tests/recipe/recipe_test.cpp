@@ -54,6 +54,25 @@ TEST(Recipe, DumpReadsBackAsTheSame) {
   EXPECT_EQ(again, r);
 }
 
+TEST(Recipe, ReadsWhatRecomputesAsAWordOrAListAndDumpsItBack) {
+  using Names = std::vector<std::string>;
+  const auto read = [](const std::string& value) {
+    const RecipeOptions r = File(kGood).read({"recompute=" + value});
+    const auto again =
+        config::read<RecipeOptions>(config::parse_text(config::to_yaml(config::to_node(r)), "d"));
+    EXPECT_EQ(again, r) << value;
+    return r.recompute.modules;
+  };
+  EXPECT_EQ(read("none"), Names{});
+  EXPECT_EQ(read("all"), Names{"all"});
+  EXPECT_EQ(read("auto"), Names{"auto"});
+  EXPECT_EQ(read("[layer1, prep]"), (Names{"layer1", "prep"}));
+  const std::string bad = refusal(kGood, {"recompute=some"});
+  EXPECT_NE(bad.find("must be all, auto, none or a list of names"), std::string::npos) << bad;
+  const std::string precision = refusal(kGood, {"precision=fp8"});
+  EXPECT_NE(precision.find("bf16-true"), std::string::npos) << precision;
+}
+
 TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
   const std::string good = kGood;
   const auto with = [&](const std::string& line) { return good + line + '\n'; };

@@ -22,8 +22,13 @@ Index index_of(const std::vector<NamedTensor>& tensors) {
   return index;
 }
 
+bool is_short(c10::ScalarType type) {
+  return type == c10::kFloat || c10::isReducedFloatingType(type);
+}
+
 bool fits(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+  const auto to = a.scalar_type(), from = b.scalar_type();
+  return a.sizes() == b.sizes() && (to == from || (is_short(to) && is_short(from)));
 }
 
 std::string kind_of(const at::Tensor& t) { return describe(t.scalar_type(), t.sizes()); }

@@ -33,7 +33,8 @@ struct Match {
   [[nodiscard]] std::string str() const;
 };
 
-/// Compares names, shapes and dtypes. Never throws for a mismatch.
+/// Compares names, shapes and dtypes; float32, bfloat16 and float16 fit one another. Never throws
+/// for a mismatch.
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
@@ -43,7 +44,8 @@ struct CopyReport {
   std::vector<std::string> ignored;  ///< source tensors that were not used
 };
 
-/// Copies source into targets by name, in place, across devices, without autograd. All names,
+/// Copies source into targets by name, in place, across devices, without autograd; float32 is
+/// rounded to a target of 16 bits. All names,
 /// shapes and dtypes are checked before the first byte is written. Strict: anything that does not
 /// fit throws FormatError(operation, path) naming the first such tensor and listing the others, and
 /// no target has changed. Not strict: what fits is copied.

@@ -45,15 +45,16 @@ struct Collected {
 
 Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
                                               const std::vector<MetricState>& fresh) {
+  const AutocastScope in_precision(autocast);
   Seen seen{.metrics = fresh};
   for (const auto& [batch, share] : parts_of(whole, size)) {
     at::Tensor output, loss_value;
     if (options.task) {
       StepResult result = options.task.step(model, batch);
-      output = std::move(result.output);
-      loss_value = std::move(result.loss);
+      output = full_precision(result.output);
+      loss_value = full_precision(result.loss);
     } else {
-      output = model.forward(batch.input);
+      output = full_precision(model.forward(batch.input));
       check_output(output, batch);
       loss_value = loss.mean(output, batch.target);
     }
@@ -144,9 +145,10 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
 }
 
 at::Tensor Learner::Parts::predict(const Batch& batch) {
-  if (!options.task) return model.forward(batch.input);
-  return options.task.predict ? options.task.predict(model, batch.input)
-                              : options.task.step(model, batch).output;
+  const AutocastScope in_precision(autocast);
+  if (!options.task) return full_precision(model.forward(batch.input));
+  return full_precision(options.task.predict ? options.task.predict(model, batch.input)
+                                             : options.task.step(model, batch).output);
 }
 
 }  // namespace tare

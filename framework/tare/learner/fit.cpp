@@ -103,6 +103,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.ensure_optimizer();
+  p.choose_recompute();
   auto micro_batches = p.training_micro_batches(first_micro_batch);
   p.optimizer->prepare();
 
@@ -115,6 +116,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   restore(work.callbacks, run.callbacks);
   run.snapshot.prepare(p.model, p.device);
   run.meter.prepare(p.device);
+  if (p.options.step_in_backward) run.stepper.emplace(*p.optimizer);
   run.micro_batches.emplace(std::move(micro_batches), p.sizes);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
   return run_fit(run);
@@ -219,7 +221,8 @@ bool Learner::update(Run& run) {
   Parts& p = *parts_;
   const Batch whole = run.context.data;
   const Action before = run.action;
-  run.earlier_gradients = p.take_gradients();
+  run.finite = true;
+  if (!run.stepper) run.earlier_gradients = p.take_gradients();
   if (!run.callbacks.empty()) run.before_update.take(p.device);  // else nothing was drawn yet
   const bool stepped = run.micro_batches->attempt(
       whole,
@@ -234,6 +237,8 @@ bool Learner::update(Run& run) {
         run.action = before;
       });
   run.earlier_gradients.clear();
+  if (p.scaler && (stepped || !run.finite)) p.scaler->update(run.finite);
+  if (!run.finite) ++run.result.overflows;
   return stepped;
 }
 
@@ -241,13 +246,16 @@ bool Learner::update(Run& run) {
 bool Learner::try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts) {
   Parts& p = *parts_;
   FitContext& c = run.context;
-  const bool wanted = parts.empty() ? try_backward(run, 1) : try_parts(run, parts);
+  const bool wanted =
+      (parts.empty() ? try_backward(run, 1) : try_parts(run, parts)) && finite_gradients(run);
   c.data = whole;
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(run.earlier_gradients);
-  if (!wanted || !run.allows(&Callback::after_backward, Action::skip)) return false;
-  if (p.optimizer->steps_atomically()) step(run);
-  return true;
+  if (!wanted) return false;
+  if (run.stepper) step(run);  // it is done already: no answer undoes it
+  const bool allowed = run.allows(&Callback::after_backward, Action::skip) || run.stepper;
+  if (allowed && !run.stepper && p.optimizer->steps_atomically()) step(run);
+  return allowed;
 }
 
 bool Learner::try_parts(Run& run, const std::vector<BatchPart>& parts) {
@@ -290,14 +298,15 @@ void Learner::forward(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const Phase phase(PhaseKind::forward);
+  const AutocastScope autocast(p.autocast);
   p.check_devices(c.data);
   if (p.options.task) {
     StepResult result = p.options.task.step(p.model, c.data);
-    c.output = std::move(result.output);
-    c.loss = std::move(result.loss);
+    c.output = full_precision(result.output);
+    c.loss = full_precision(result.loss);
     run.allows(&Callback::after_forward, Action::stop_epoch);
   } else {
-    c.output = p.model.forward(c.data.input);
+    c.output = full_precision(p.model.forward(c.data.input));
     run.allows(&Callback::after_forward, Action::stop_epoch);
     p.check_output(c.output, c.data);
     c.loss = p.loss.mean(c.output, c.data.target);
@@ -307,17 +316,29 @@ void Learner::forward(Run& run) {
 void Learner::backward(Run& run, double share) {
   const Phase phase(PhaseKind::backward);
   const at::Tensor& loss = run.context.loss;
-  if (share == 1) {
+  if (run.stepper) return run.stepper->backward(loss);
+  const auto& scaler = parts_->scaler;
+  const double factor = scaler ? share * scaler->scale() : share;
+  if (factor == 1) {
     loss.backward();
   } else {
-    loss.mul(share).backward();
+    loss.mul(factor).backward();
   }
+}
+
+// False: the step is left out, and its gradients are no use.
+bool Learner::finite_gradients(Run& run) {
+  Parts& p = *parts_;
+  if (!p.scaler) return true;
+  const Phase phase(PhaseKind::step);
+  run.finite = p.scaler->unscale(p.optimizer->groups());
+  return run.finite;
 }
 
 // From the optimizer's last write on nothing can fail before the step counts.
 void Learner::step(Run& run) {
   const Phase phase(PhaseKind::step);
-  parts_->optimizer->step();
+  if (!run.stepper) parts_->optimizer->step();
   run.count_batch();
   run.context.step = ++run.plan.step;
 }

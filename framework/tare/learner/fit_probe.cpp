@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
-#include "tare/model/generators.h"
 #include "tare/memory/backend.h"
+#include "tare/model/generators.h"
 
 namespace tare {
 namespace {

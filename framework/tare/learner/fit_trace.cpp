@@ -147,9 +147,7 @@ class StandInLearner {
                                        c10::Device device) {
     auto parts =
         std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
-    parts->device = device;
-    parts->loss = resolve(parts->options.loss);
-    for (const auto& metric : parts->options.metrics) parts->metrics.emplace_back(metric);
+    parts->set_up(device);
     parts->checked_batch = true;  // there may be no values to check
     parts->stand_in = true;
     parts->abridged = device.is_meta();
@@ -187,6 +185,10 @@ FitShape shape_of(const FitSubject& subject, int64_t batch) {
 }
 
 FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
+  if (subject.options.precision != "fp32")
+    throw plan::CannotTell("precision " + subject.options.precision,
+                           "takes copies that meta tensors do not show",
+                           "plan it on the host, by a probe, or with fp32 as a bound");
   const FitShape shape = shape_of(subject, batch);
   const auto noter = std::make_shared<Noter>();
   const LearnerOptions options = options_for(subject, shape, micro_batch, noter);

@@ -18,6 +18,15 @@ void check(const Model& model, const LearnerOptions& options) {
   }
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
   check_callbacks(options.callbacks, "learner");
+  if (!options.step_in_backward) return;
+  if (options.micro_batch && *options.micro_batch < options.batch)
+    throw ConfigError("learner",
+                      "step_in_backward steps at the first backward: leave micro_batch "
+                      "out, or lower batch");
+  if (options.precision == "fp16")
+    throw ConfigError("learner",
+                      "step_in_backward leaves nothing to unscale: fp16 needs all "
+                      "gradients before the step; use bf16");
 }
 
 }  // namespace
@@ -26,11 +35,8 @@ Learner::Learner(Model model, Splits data, LearnerOptions options) {
   check(model, options);
   const c10::Device device = memory::parse_device(options.device);
   auto parts = std::make_unique<Parts>(std::move(model), std::move(data), std::move(options));
-  parts->device = device;
-  parts->loss = resolve(parts->options.loss);
-  for (const auto& metric : parts->options.metrics) parts->metrics.emplace_back(metric);
+  parts->set_up(device);
   if (parts->options.progress) parts->progress = std::make_shared<Progress>(std::cout);
-  parts->model.to(device);
   parts_ = std::move(parts);
 }
 
@@ -77,6 +83,12 @@ void Learner::set_micro_batch(std::optional<int64_t> samples) {
   Parts& p = idle("learner.set_micro_batch");
   if (samples) check_micro_batch(*samples, *samples, "learner.set_micro_batch");
   p.options.micro_batch = samples;
+}
+
+void Learner::set_recompute(const std::vector<std::string>& modules) {
+  Parts& p = idle("learner.set_recompute");
+  p.set_recompute(modules);
+  p.sizes.clear();  // more or less is kept for the backward
 }
 
 FreezeReport Learner::freeze(const FreezeOptions& options) {

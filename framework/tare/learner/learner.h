@@ -130,6 +130,9 @@ class Learner final : public Accountable, private Trainee {
   /// Sets LearnerOptions::micro_batch for the calls that follow. Throws ConfigError for a number
   /// below 1; fit() throws it for one above the batch.
   void set_micro_batch(std::optional<int64_t> samples);
+  /// Sets LearnerOptions::recompute for the calls that follow. Throws ConfigError for a name
+  /// without a block, and for {"auto"} and a model that is not from the registry.
+  void set_recompute(const std::vector<std::string>& modules);
   /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
   [[nodiscard]] bool destroyed() const;
@@ -169,6 +172,7 @@ class Learner final : public Accountable, private Trainee {
   bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(Run& run, const std::vector<BatchPart>& parts);
   bool try_backward(Run& run, double share);
+  bool finite_gradients(Run& run);
   void undo_update(Run& run, const Batch& whole);
   void forward(Run& run);
   void backward(Run& run, double share);

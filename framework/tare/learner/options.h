@@ -15,6 +15,7 @@
 #include "tare/data/splits.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
+#include "tare/model/kernels.h"
 #include "tare/model/model.h"
 #include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
@@ -45,6 +46,20 @@ struct LearnerOptions {
   /// whole batch, and parts of it when memory is out (docs/out-of-memory.md). Parts change what
   /// batch normalisation and dropout see.
   std::optional<int64_t> micro_batch{};
+  /// Blocks of the model, or modules above them, whose activations are not kept for the backward
+  /// but computed again in it (model/block.h); {"all"}: every block; {"auto"}: as few as the
+  /// memory that there is asks for, by a plan. Saves memory, takes at most about a third more time;
+  /// the result is the same, bit for bit.
+  std::vector<std::string> recompute{};
+  /// fp32 | bf16 | fp16 | bf16-true, see Precision. fp16: with a GradScaler, and a step whose
+  /// gradients overflow is left out. Loss, metrics and what callbacks see stay float32.
+  std::string precision = "fp32";
+  KernelOptions kernels{};  ///< TF32, cuDNN, channels_last, deterministic; while the Learner works
+  /// The optimizer steps each parameter inside the backward, as soon as its gradient is complete,
+  /// and frees the gradient. The result is the same, bit for bit. Then batches are not cut into
+  /// parts, an out-of-memory in a backward leaves some parameters stepped, callbacks see no
+  /// gradient, and neither fp16 nor a torch::optim optimizer can be had.
+  bool step_in_backward = false;
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
@@ -86,6 +101,7 @@ struct FitResult {
   std::vector<EpochRow> epochs{};  ///< whole epochs; after resume() also those before it
   StopReason reason = StopReason::finished;
   int64_t steps = 0;                           ///< optimizer steps taken by this call
+  int64_t overflows = 0;                       ///< steps left out for gradients not finite (fp16)
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
 };

@@ -67,6 +67,37 @@ at::Tensor LossMean::take() {
   return shares > kAll ? sum : sum.div(shares);
 }
 
+void Learner::Parts::set_up(c10::Device to) {
+  precision = parse_precision(options.precision, "learner");
+  set_recompute(options.recompute);
+  loss = resolve(options.loss);
+  for (const auto& metric : options.metrics) metrics.emplace_back(metric);
+  device = to;
+  autocast = autocast_for(precision, device.type());
+  if (precision == Precision::fp16) scaler.emplace();
+  if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
+  if (options.kernels.channels_last) model.to_channels_last();
+  if (!device.is_meta()) model.to(device);
+}
+
+bool is_auto(const std::vector<std::string>& recompute) {
+  return recompute.size() == 1 && recompute.front() == "auto";
+}
+
+void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
+  if (is_auto(modules)) {
+    if (!model.spec())
+      throw ConfigError("recompute",
+                        "auto needs a model from the registry, which can be planned; "
+                        "name the blocks");
+    model.set_recompute({"all"});  // throws without a block
+    model.set_recompute({});
+  } else {
+    model.set_recompute(modules);
+  }
+  options.recompute = modules;
+}
+
 const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
   const DatasetPtr& set = which == Split::train   ? data.train
                           : which == Split::valid ? data.valid
@@ -77,9 +108,13 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
 }
 
 Batch Learner::Parts::to_device(const Batch& batch) {
-  if (device.is_cpu()) return batch;
-  Batch moved;
-  moved.input = batch.input.to(device, /*non_blocking=*/true);
+  Batch moved = batch;
+  if (precision == Precision::bf16_true && batch.input.is_floating_point())
+    moved.input = moved.input.to(c10::kBFloat16);
+  if (options.kernels.channels_last && batch.input.dim() == 4)
+    moved.input = moved.input.contiguous(c10::MemoryFormat::ChannelsLast);
+  if (device.is_cpu()) return moved;
+  moved.input = moved.input.to(device, /*non_blocking=*/true);
   sent = {};
   if (!batch.target.defined()) return moved;
   moved.target = batch.target.to(device, /*non_blocking=*/true);
@@ -173,6 +208,12 @@ std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size
   return parts;
 }
 
+at::Tensor full_precision(const at::Tensor& tensor) {
+  return tensor.defined() && c10::isReducedFloatingType(tensor.scalar_type())
+             ? tensor.to(c10::kFloat)
+             : tensor;
+}
+
 Learner::Parts::Gradients Learner::Parts::take_gradients() const {
   Gradients taken;
   for (const auto& group : optimizer->groups()) {
@@ -206,6 +247,7 @@ MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
 
 MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
+  if (options.step_in_backward) settings.fixed = options.batch;
   if (settings.fixed) return settings;
   settings.search.start = first;
   settings.search.fixed_bytes = gradient_bytes();

@@ -15,6 +15,9 @@
 #include "tare/learner/step_snapshot.h"
 #include "tare/learner/train_state.h"
 #include "tare/memory/oom_report.h"
+#include "tare/model/precision.h"
+#include "tare/optim/grad_scaler.h"
+#include "tare/optim/step_in_backward.h"
 
 namespace tare {
 
@@ -42,6 +45,12 @@ class LossMeter {
 
 struct FitSubject;
 
+/// Whether LearnerOptions::recompute is left to a plan.
+[[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
+
+/// float16 and bfloat16 to float32; others as they are.
+[[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
+
 struct Learner::Parts {
   Parts(Model m, Splits d, LearnerOptions o)
       : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
@@ -50,6 +59,9 @@ struct Learner::Parts {
   Splits data;
   LearnerOptions options;
   c10::Device device = c10::kCPU;
+  Precision precision = Precision::fp32;
+  std::optional<AutocastState> autocast{};  ///< of forward and loss
+  std::optional<GradScaler> scaler{};       ///< for fp16
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
   std::unique_ptr<Optimizer> optimizer;
@@ -77,11 +89,17 @@ struct Learner::Parts {
   /// allocate like the second.
   bool abridged = false;
 
+  /// Resolves the names in the options and brings the model to its device and type. Throws
+  /// ConfigError.
+  void set_up(c10::Device to);
+  void set_recompute(const std::vector<std::string>& modules);
+  /// For {"auto"}: chooses the blocks of a fit that starts now.
+  void choose_recompute();
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call) const;
-  /// Moves a host batch to the model's device and notes its labels for check_output(). Throws
-  /// DeviceError for a batch of another device.
+  /// Moves a host batch to the model's device, its input to the model's type, and notes its labels
+  /// for check_output(). Throws DeviceError for a batch of another device.
   [[nodiscard]] Batch to_device(const Batch& batch);
   Optimizer& ensure_optimizer();
   /// The learning rate that the optimizer was made with.
@@ -162,6 +180,8 @@ struct Learner::Run {
   GeneratorSnapshot before_update{};  ///< after before_batch, which is not called again
   /// Gradients that a callback left to add up, by parameter, while a step is tried.
   Parts::Gradients earlier_gradients{};
+  bool finite = true;                       ///< the gradients of this step
+  std::optional<StepInBackward> stepper{};  ///< for LearnerOptions::step_in_backward
   FitResult result{};
   Action action = Action::proceed;  ///< the strongest answer since train_epoch() reset it
   bool interrupted = false;
@@ -189,7 +209,8 @@ struct Learner::Run {
 /// has refused allocations reported.
 class Learner::RunningScope {
  public:
-  explicit RunningScope(Parts& parts) : parts_(parts), watch_({.batch = parts.options.batch}) {
+  explicit RunningScope(Parts& parts)
+      : parts_(parts), kernels_(parts.options.kernels), watch_({.batch = parts.options.batch}) {
     parts_.running = true;
   }
   ~RunningScope() {
@@ -201,6 +222,7 @@ class Learner::RunningScope {
 
  private:
   Parts& parts_;
+  KernelScope kernels_;
   memory::OutOfMemoryWatch watch_;
 };
 

@@ -60,6 +60,7 @@ void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const
 TrainState Learner::Parts::train_state() const {
   TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
   state.micro_batches = sizes.found();
+  state.scaler = scaler;
   if (run) {  // save() from a callback
     if (run->closing) state.history.back() = run->context.row;
     if (!run->plan.finished()) state.plan = run->current_plan();
@@ -79,6 +80,7 @@ void Learner::Parts::set_progress(TrainState state) {
   history = std::move(state.history);
   sizes.clear();
   sizes.add(state.micro_batches);
+  if (scaler) scaler = state.scaler.value_or(GradScaler{});
   if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
 }
 

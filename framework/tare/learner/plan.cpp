@@ -7,6 +7,7 @@
 #include "tare/base/log.h"
 #include "tare/learner/parts.h"
 #include "tare/learner/plan_fit.h"
+#include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 
 namespace tare {
@@ -63,6 +64,19 @@ std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
   return std::nullopt;
 }
 
+void Learner::Parts::choose_recompute() {
+  if (!is_auto(options.recompute) || stand_in) return;
+  FitSubject subject = fit_subject(!optimizer->state().empty());
+  const auto target = plan::parse_target(device.str());
+  tare::choose_recompute(subject, target,
+                         target.capacity_bytes - memory::backend(device).usage().allocated_bytes);
+  const auto& chosen = subject.options.recompute;
+  model.set_recompute(chosen);
+  if (!chosen.empty())
+    log::info("recompute: auto takes " + std::to_string(chosen.size()) + " of " +
+              std::to_string(model.blocks().size()) + " blocks");
+}
+
 MemoryPlan Learner::plan(const PlanOptions& options) {
   Parts& p = idle("learner.plan");
   const DatasetPtr& train = p.split(Split::train, "learner.plan");
@@ -78,9 +92,7 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   if (options.model) subject.model = options.model;
   subject.on_host = !target.cuda;
   subject.options.batch = batch;
-  MemoryPlan plan = plan_fit(subject, target, options.advice);
-  plan_micro_batches(plan, subject, target);
-  return plan;
+  return plan_adapted(std::move(subject), target, options.advice);
 }
 
 }  // namespace tare

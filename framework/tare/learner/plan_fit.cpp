@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "tare/adapt/step_size.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/learner/block_cost.h"
 #include "tare/learner/fit_probe.h"
+#include "tare/learner/parts.h"
 #include "tare/memory/oom.h"
 #include "tare/plan/measurements.h"
 
@@ -118,14 +122,25 @@ class Planner {
     return estimate(subject_, subject_.options.batch, micro_batch).fits;
   }
 
+  /// Of the model.
+  [[nodiscard]] std::vector<std::string> blocks() const {
+    const plan::MetaScope meta;
+    return subject_.model().blocks();
+  }
+
   void advise(MemoryPlan& plan) {
     const int64_t batch = plan.batch;
     Search batches(target_, [&](int64_t n) { return estimate(subject_, n, n); });
     plan.largest_batch = batches.largest(batch, subject_.train->data()->size());
     const int64_t micro_batch = own_micro_batch();
-    plan.largest_micro_batch = plan.fits ? micro_batch : largest_micro_batch(micro_batch);
+    const bool in_parts = !subject_.options.step_in_backward;
+    if (plan.fits) {
+      plan.largest_micro_batch = micro_batch;
+    } else if (in_parts) {
+      plan.largest_micro_batch = largest_micro_batch(micro_batch);
+    }
     if (probe_) return;
-    if (micro_batch > 1) {
+    if (in_parts && micro_batch > 1) {
       const int64_t half = micro_batch / 2;
       save_by("micro_batch=" + std::to_string(half), subject_, half, plan);
     }
@@ -134,9 +149,11 @@ class Planner {
       changed.options.optimizer = other;
       save_by(text_of(other), changed, micro_batch, plan);
     }
+    FitSubject changed = subject_;
+    changed.options.recompute = {"all"};
+    if (!blocks().empty()) save_by("recompute=all", changed, micro_batch, plan);
     const int64_t activations = plan.categories[Category::activations];
-    plan.savings.push_back({"16-bit activations", plan.peak_bytes - activations / 2, true});
-    plan.savings.push_back({"activation checkpointing", plan.peak_bytes - activations, true});
+    plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
     std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });
     std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);
   }
@@ -273,8 +290,37 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
   return plan;
 }
 
+void choose_recompute(FitSubject& subject, Target target, std::optional<int64_t> room_bytes) {
+  if (!is_auto(subject.options.recompute)) return;
+  auto& chosen = subject.options.recompute;
+  chosen.clear();
+  const int64_t batch = subject.options.micro_batch.value_or(subject.options.batch);
+  const auto fits = [&](std::span<const std::string> blocks) {
+    chosen.assign(blocks.begin(), blocks.end());
+    return Planner(subject, target).fits(batch);
+  };
+  try {
+    if (room_bytes)
+      target.capacity_bytes = Planner(subject, target).start_bytes(batch) + *room_bytes;
+    if (fits({})) return;
+    const auto order = blocks_by_cost(subject);
+    const std::span all(order);
+    if (!fits(all)) return;
+    size_t enough = all.size(), few = 0;  // the first `few` do not fit
+    while (enough - few > 1) {
+      const size_t middle = few + (enough - few) / 2;
+      (fits(all.first(middle)) ? enough : few) = middle;
+    }
+    chosen.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(enough));
+  } catch (const plan::CannotTell& error) {
+    log::info(std::string("recompute: auto keeps everything: ") + printable(error.what()));
+    chosen.clear();
+  }
+}
+
 void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const Target& target) {
-  if (subject.options.micro_batch || plan.fits || !plan.known()) return;
+  if (subject.options.micro_batch || subject.options.step_in_backward) return;
+  if (plan.fits || !plan.known()) return;
   if (plan.largest_micro_batch == 0 && plan.method == "meta")
     plan.largest_micro_batch = Planner(subject, target).largest_micro_batch(plan.batch);
   if (plan.largest_micro_batch == 0) return;
@@ -301,6 +347,15 @@ std::optional<int64_t> planned_micro_batch(const FitSubject& subject, Target tar
 MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
   MemoryPlan plan = planned(subject, target, advice);
   plan::measurements().save();
+  return plan;
+}
+
+MemoryPlan plan_adapted(FitSubject subject, const Target& target, bool advice) {
+  const bool chosen = is_auto(subject.options.recompute);
+  choose_recompute(subject, target);
+  MemoryPlan plan = plan_fit(subject, target, advice);
+  plan_micro_batches(plan, subject, target);
+  if (chosen) plan.recompute = subject.options.recompute;
   return plan;
 }
 

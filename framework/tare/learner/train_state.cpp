@@ -124,6 +124,14 @@ FitPlan plan_from(const Reader& reader) {
   return plan;
 }
 
+GradScaler scaler_from(const Reader& reader) {
+  const double scale = reader.real("scale");
+  if (!(scale > 0) || !std::isfinite(scale)) reader.fail("scale", "is no positive number");
+  GradScaler scaler;
+  scaler.restore(scale, reader.count("finite_steps"));
+  return scaler;
+}
+
 }  // namespace
 
 void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call) {
@@ -158,6 +166,9 @@ std::string to_json(const TrainState& state) {
     value["micro_batches"].push_back({{"key", key}, {"size", size}});
   for (const auto& [name, text] : state.callbacks)
     value["callbacks"].push_back({{"name", name}, {"state", text}});
+  if (state.scaler)
+    value["scaler"] = {{"scale", state.scaler->scale()},
+                       {"finite_steps", state.scaler->finite_steps()}};
   if (state.plan) {
     const FitPlan& plan = *state.plan;
     value["fit"] = {{"epochs", plan.epochs},
@@ -187,6 +198,7 @@ TrainState train_state_from_json(const std::string& text, const std::filesystem:
     }
   for (const auto& item : reader.list("callbacks"))
     state.callbacks.push_back({item.text("name"), item.text("state")});
+  if (reader.has("scaler")) state.scaler = scaler_from(reader.object("scaler"));
   if (reader.has("fit")) state.plan = plan_from(reader.object("fit"));
   return state;
 }

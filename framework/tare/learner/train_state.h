@@ -8,6 +8,7 @@
 
 #include "tare/adapt/size_cache.h"
 #include "tare/callback/callback.h"
+#include "tare/optim/grad_scaler.h"
 #include "tare/optim/schedule.h"
 
 namespace tare {
@@ -51,6 +52,7 @@ struct TrainState {
   int64_t saves = 0;                ///< checkpoints written so far, including this one
   std::vector<EpochRow> history{};  ///< of all whole epochs
   std::vector<adapt::FoundSize> micro_batches{};  ///< that memory allowed
+  std::optional<GradScaler> scaler{};             ///< of fp16
   std::optional<FitPlan> plan{};                  ///< of an unfinished fit
   std::vector<CallbackState> callbacks{};         ///< of that fit; without one, the Learner's
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/model/generators.h"
@@ -56,6 +57,12 @@ Tensors trainable(const Tensors& tensors) {
   return some;
 }
 
+/// The meta device has none.
+std::optional<AutocastState> autocast_of(c10::Device device) {
+  if (device.is_meta()) return std::nullopt;
+  return AutocastState::of(device.type());
+}
+
 /// What a backward needs to do a forward again.
 struct Repeat final : torch::CustomClassHolder {
   Repeat(torch::nn::Module& of, std::function<at::Tensor(const Tensors&)> work, c10::Device on)
@@ -63,7 +70,7 @@ struct Repeat final : torch::CustomClassHolder {
         body(std::move(work)),
         parameters(trainable(of.parameters())),
         device(on),
-        autocast(AutocastState::of(on.type())),
+        autocast(autocast_of(on)),
         buffers(of.buffers()) {
     generators.take(device);
   }
@@ -72,7 +79,7 @@ struct Repeat final : torch::CustomClassHolder {
   std::function<at::Tensor(const Tensors&)> body;
   Tensors parameters;
   c10::Device device;
-  AutocastState autocast;
+  std::optional<AutocastState> autocast;
   BufferSnapshot buffers;
   GeneratorSnapshot generators;
 };
@@ -99,8 +106,9 @@ struct Recompute : torch::autograd::Function<Recompute> {
                             at::TensorList inputs, at::TensorList /*parameters*/) {
     ctx->saved_data[kRepeat] = c10::IValue::make_capsule(repeat);
     ctx->save_for_backward(inputs.vec());
-    AutocastState autocast = repeat->autocast;
-    autocast.cache = false;  // a weight that is cast here has no graph: no one else may find it
+    auto autocast = repeat->autocast;
+    if (autocast)
+      autocast->cache = false;  // a weight that is cast here has no graph: no one else may find it
     const AutocastScope scope(autocast);
     return repeat->body(inputs.vec());
   }
@@ -137,14 +145,52 @@ struct Recompute : torch::autograd::Function<Recompute> {
   }
 };
 
-}  // namespace
+thread_local BlockObserver* observer = nullptr;
 
-at::Tensor Block::recomputed(torch::nn::Module& module, Body body, const Tensors& inputs) {
+/// Tells the observer of a block, and of none inside it.
+class Observed {
+ public:
+  explicit Observed(const torch::nn::Module& block)
+      : block_(block), told_(std::exchange(observer, nullptr)) {
+    if (told_) told_->enter(block_);
+  }
+  ~Observed() { observer = told_; }
+  Observed(const Observed&) = delete;
+  Observed& operator=(const Observed&) = delete;
+
+  void leave(const at::Tensor& output) const {
+    if (told_) told_->leave(block_, output);
+  }
+
+ private:
+  const torch::nn::Module& block_;
+  BlockObserver* told_;
+};
+
+at::Tensor recomputed(torch::nn::Module& module, std::function<at::Tensor(const Tensors&)> body,
+                      const Tensors& inputs) {
   const Tensors parameters = trainable(module.parameters());
   if (!c10::GradMode::is_enabled() || (parameters.empty() && trainable(inputs).empty()))
     return body(inputs);
   const auto repeat = c10::make_intrusive<Repeat>(module, std::move(body), inputs.front().device());
   return Recompute::apply(repeat, at::TensorList(inputs), at::TensorList(parameters));
+}
+
+}  // namespace
+
+BlockObserver::BlockObserver() : outer_(std::exchange(observer, this)) {}
+
+BlockObserver::~BlockObserver() { observer = outer_; }
+
+bool Block::observed() noexcept { return observer != nullptr; }
+
+at::Tensor Block::run(torch::nn::Module& module, Body body, const Tensors& inputs) const {
+  const Observed block(module);
+  at::Tensor output = activations_ == Activations::recompute
+                          ? recomputed(module, std::move(body), inputs)
+                          : body(inputs);
+  block.leave(output);
+  return output;
 }
 
 }  // namespace tare

@@ -20,6 +20,22 @@ enum class Activations {
   recompute,  ///< only the inputs are kept, and the backward does the forward again
 };
 
+/// Told when a block of the thread's forwards begins and ends, while it is in scope; the innermost
+/// observer is told. Blocks inside blocks are not told of.
+class BlockObserver {
+ public:
+  BlockObserver();
+  virtual ~BlockObserver();
+  BlockObserver(const BlockObserver&) = delete;
+  BlockObserver& operator=(const BlockObserver&) = delete;
+
+  virtual void enter(const torch::nn::Module& block) = 0;
+  virtual void leave(const torch::nn::Module& block, const at::Tensor& output) = 0;
+
+ private:
+  BlockObserver* outer_;
+};
+
 /// What a block is told to do, and how it is watched. A module that derives from it too,
 ///
 ///     struct LayerImpl : torch::nn::Module, tare::Block {
@@ -57,8 +73,8 @@ class Block {
   template <class F, std::same_as<at::Tensor>... Inputs>
   requires(sizeof...(Inputs) > 0) at::Tensor
       in_block(torch::nn::Module& module, F body, const Inputs&... inputs) {
-    if (activations_ == Activations::keep) return body(inputs...);
-    return recomputed(module, spread<sizeof...(Inputs)>(std::move(body)), {inputs...});
+    if (activations_ == Activations::keep && !observed()) return body(inputs...);
+    return run(module, spread<sizeof...(Inputs)>(std::move(body)), {inputs...});
   }
 
  private:
@@ -71,8 +87,8 @@ class Block {
       (std::make_index_sequence<N>());
     };
   }
-  static at::Tensor recomputed(torch::nn::Module& module, Body body,
-                               const std::vector<at::Tensor>& inputs);
+  static bool observed() noexcept;
+  at::Tensor run(torch::nn::Module& module, Body body, const std::vector<at::Tensor>& inputs) const;
 
   Activations activations_ = Activations::keep;
 };

@@ -16,6 +16,10 @@ bool is_norm(const torch::nn::Module& module) {
   return module.name().find("Norm") != std::string::npos;
 }
 
+bool is_batch_norm(const torch::nn::Module& module) {
+  return module.name().find("BatchNorm") != std::string::npos;
+}
+
 bool covers(const std::string& member, const std::string& name) {
   return name == member ||
          (name.size() > member.size() && name.compare(0, member.size(), member) == 0 &&
@@ -155,6 +159,14 @@ std::vector<std::string> Model::blocks() const {
   return names;
 }
 
+torch::nn::Module& Model::submodule(const std::string& name) const {
+  require("model.submodule");
+  const auto all = module_->named_modules("", /*include_self=*/false);
+  const auto* found = all.find(name);
+  if (!found) throw ConfigError("model", "has no submodule '" + name + "'");
+  return **found;
+}
+
 void Model::set_recompute(const std::vector<std::string>& modules) {
   const auto names = blocks();
   const bool all = modules.size() == 1 && modules.front() == "all";
@@ -167,7 +179,7 @@ void Model::set_recompute(const std::vector<std::string>& modules) {
     const bool chosen = all || std::ranges::any_of(modules, [&](const auto& module) {
                           return covers(module, name);
                         });
-    dynamic_cast<Block&>(*module_->named_modules()[name])
+    dynamic_cast<Block&>(submodule(name))
         .set_activations(chosen ? Activations::recompute : Activations::keep);
   }
 }
@@ -186,6 +198,29 @@ void Model::to(c10::Device device) {
   require("model.to");
   for (auto& p : parameters_) p.tensor.mutable_grad().reset();
   if (device != this->device()) module_->to(device);
+}
+
+void Model::to_half(c10::ScalarType dtype) {
+  require("model.to_half");
+  const auto convert = [&](at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_floating_point()) return;
+    tensor.mutable_grad().reset();
+    tensor.set_data(tensor.detach().to(dtype));
+  };
+  for (const auto& part : module_->modules()) {
+    if (is_batch_norm(*part)) continue;
+    for (auto& item : part->named_parameters(/*recurse=*/false)) convert(item.value());
+    for (auto& item : part->named_buffers(/*recurse=*/false)) convert(item.value());
+  }
+}
+
+void Model::to_channels_last() {
+  require("model.to_channels_last");
+  for (auto& p : parameters_) {
+    if (p.tensor.dim() != 4) continue;
+    p.tensor.mutable_grad().reset();
+    p.tensor.set_data(p.tensor.detach().contiguous(c10::MemoryFormat::ChannelsLast));
+  }
 }
 
 c10::Device Model::device() const {

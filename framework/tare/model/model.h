@@ -93,6 +93,8 @@ class Model {
   /// Names of the submodules that are blocks (block.h), in order of registration; of blocks inside
   /// blocks only the outer.
   [[nodiscard]] std::vector<std::string> blocks() const;
+  /// Throws ConfigError for a name that is no submodule.
+  [[nodiscard]] torch::nn::Module& submodule(const std::string& name) const;
   /// The blocks that `modules` name, or that are below a module they name, recompute; the others
   /// keep. {"all"}: every block. Throws ConfigError for a name without a block.
   void set_recompute(const std::vector<std::string>& modules);
@@ -100,6 +102,12 @@ class Model {
   /// Training mode, or evaluation mode, for all submodules.
   void train(bool on);
   [[nodiscard]] bool is_training() const;
+  /// Makes parameters and floating-point buffers bfloat16 or float16, in place, but for those of
+  /// batch norms, whose statistics and weights stay float32; gradients become undefined.
+  void to_half(c10::ScalarType dtype);
+  /// Lays the weights of convolutions over images (and other 4-D parameters) out with the channels
+  /// innermost, in place; their values stay. Gradients become undefined.
+  void to_channels_last();
   /// Moves parameters and buffers in place, so that handles from parameters() move too; gradients
   /// become undefined.
   void to(c10::Device device);

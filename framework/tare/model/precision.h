@@ -1,12 +1,28 @@
-// Number formats of a model's computation: autocast as a scope.
+// Number formats of a model's computation: their names, and autocast as a scope.
 #pragma once
 
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace tare {
 
-/// This thread's autocast settings: whether operators on a device type take their inputs as `dtype`
+enum class Precision {
+  fp32,
+  bf16,       ///< weights float32; matrix products and convolutions in bfloat16, by autocast
+  fp16,       ///< the same with float16, whose gradients need a scaler (optim/grad_scaler.h)
+  bf16_true,  ///< weights, gradients and optimizer state bfloat16 but for batch norms
+};
+
+/// fp32 | bf16 | fp16 | bf16-true, in the order of Precision.
+[[nodiscard]] std::vector<std::string> precision_names();
+/// Throws ConfigError, naming `where`, for another name.
+[[nodiscard]] Precision parse_precision(const std::string& name, const std::string& where);
+
+/// A thread's autocast settings: whether operators on a device type take their inputs as `dtype`
 /// where that is safe (matrix products and convolutions; sums and losses stay float32). A value.
 struct AutocastState {
   c10::DeviceType device = c10::kCPU;
@@ -14,21 +30,26 @@ struct AutocastState {
   c10::ScalarType dtype = c10::kBFloat16;
   bool cache = true;  ///< whether weights that were cast are kept until the outermost scope ends
 
-  [[nodiscard]] static AutocastState of(c10::DeviceType device);
+  [[nodiscard]] static AutocastState of(c10::DeviceType device);  ///< this thread's
 };
 
+/// What computing in that precision on a device sets; unset: nothing.
+[[nodiscard]] std::optional<AutocastState> autocast_for(Precision precision,
+                                                        c10::DeviceType device);
+
 /// Sets autocast on this thread and restores what was set before; the end of the outermost scope
-/// frees the weights that were cast. Backward passes need no scope: each operator's backward runs
-/// in the type of its forward. LibTorch has the functions, not the guard.
+/// frees the weights that were cast. Backward passes need no scope: the backward of an operator
+/// runs in the type of its forward. LibTorch has the functions, not the guard.
 class AutocastScope {
  public:
-  explicit AutocastScope(const AutocastState& state);
+  /// Unset: does nothing.
+  explicit AutocastScope(const std::optional<AutocastState>& state);
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
-  AutocastState before_;
+  std::optional<AutocastState> before_;
 };
 
 }  // namespace tare

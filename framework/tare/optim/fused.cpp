@@ -130,11 +130,15 @@ void FusedOptimizer::prepare() {
 
 void FusedOptimizer::fill_buckets() {
   buckets_.clear();
+  places_.clear();
   size_t index = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const bool with_state = needs_state(groups_[g]);
     for (const auto& parameter : groups_[g].parameters) {
-      FusedLists& lists = bucket_for(g, parameter.tensor, with_state).lists;
+      Bucket& bucket = bucket_for(g, parameter.tensor, with_state);
+      FusedLists& lists = bucket.lists;
+      places_[parameter.tensor.unsafeGetTensorImpl()] = {
+          static_cast<size_t>(&bucket - buckets_.data()), lists.parameters.size()};
       const Slot& slot = slots_[index++];
       lists.parameters.push_back(parameter.tensor);
       if (!with_state) continue;
@@ -159,20 +163,21 @@ FusedOptimizer::Bucket& FusedOptimizer::bucket_for(size_t group, const Tensor& p
 // The kernels walk raw memory: a gradient must lie there as its parameter does. Done for all before
 // the first write.
 void FusedOptimizer::settle_gradients() {
-  for (const auto& group : groups_) {
-    for (const auto& parameter : group.parameters) {
-      Tensor& gradient = const_cast<Tensor&>(parameter.tensor).mutable_grad();
-      if (!gradient.defined()) continue;
-      if (gradient.layout() != at::kStrided) {
-        throw ConfigError(
-            "optimizer.step",
-            "the gradient of '" + parameter.name +
-                "' is sparse; use a dense one, or torch_optimizer() with a kind that takes it");
-      }
-      if (gradient.strides() == parameter.tensor.strides()) continue;
-      gradient = at::empty_like(parameter.tensor.detach()).copy_(gradient);
-    }
+  for (const auto& group : groups_)
+    for (const auto& parameter : group.parameters) settle_gradient(parameter);
+}
+
+void FusedOptimizer::settle_gradient(const Parameter& parameter) {
+  Tensor& gradient = parameter.tensor.mutable_grad();
+  if (!gradient.defined()) return;
+  if (gradient.layout() != at::kStrided) {
+    throw ConfigError(
+        "optimizer.step",
+        "the gradient of '" + parameter.name +
+            "' is sparse; use a dense one, or torch_optimizer() with a kind that takes it");
   }
+  if (gradient.strides() == parameter.tensor.strides()) return;
+  gradient = at::empty_like(parameter.tensor.detach()).copy_(gradient);
 }
 
 void FusedOptimizer::step() {
@@ -180,6 +185,22 @@ void FusedOptimizer::step() {
   prepare();
   settle_gradients();
   for (auto& bucket : buckets_) step_bucket(bucket);
+}
+
+void FusedOptimizer::step_one(const Tensor& parameter) {
+  const c10::NoGradGuard no_grad;
+  prepare();
+  const auto [bucket, index] = places_.at(parameter.unsafeGetTensorImpl());
+  const FusedLists& all = buckets_[bucket].lists;
+  settle_gradient({.name = "a parameter", .tensor = parameter});
+  FusedLists one;
+  one.parameters = {all.parameters[index]};
+  one.gradients = {parameter.grad()};
+  if (!all.steps.empty()) one.steps = {all.steps[index]};
+  for (size_t i = 0; i < all.buffers.size(); ++i)
+    if (!all.buffers[i].empty()) one.buffers[i] = {all.buffers[i][index]};
+  raise(one.steps);
+  launch(groups_[buckets_[bucket].group], one);
 }
 
 FusedLists FusedOptimizer::with_gradient(const FusedLists& all) {

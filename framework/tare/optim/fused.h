@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tare/optim/optimizer.h"
@@ -31,6 +32,8 @@ class FusedOptimizer : public Optimizer {
 
   void step() final;
   [[nodiscard]] bool steps_atomically() const final { return true; }
+  [[nodiscard]] bool steps_singly() const final { return true; }
+  void step_one(const at::Tensor& parameter) final;
   void prepare() final;
   void clear() final;
   [[nodiscard]] std::vector<NamedTensor> state() const final;
@@ -61,9 +64,13 @@ class FusedOptimizer : public Optimizer {
   [[nodiscard]] bool fits(const Slot& slot, const at::Tensor& parameter) const;
   [[nodiscard]] bool ready() const;
   [[nodiscard]] Slot allocate(const Slot& old, const at::Tensor& parameter) const;
+  struct Place {  // of a parameter in the buckets' lists
+    size_t bucket = 0, index = 0;
+  };
   void fill_buckets();
   Bucket& bucket_for(size_t group, const at::Tensor& parameter, bool with_state);
   void settle_gradients();
+  static void settle_gradient(const Parameter& parameter);
   void step_bucket(Bucket& bucket);
   [[nodiscard]] static FusedLists with_gradient(const FusedLists& all);
   [[nodiscard]] std::vector<const NamedTensor*> entries_of(const Parameter& parameter,
@@ -73,6 +80,7 @@ class FusedOptimizer : public Optimizer {
   bool counts_;
   std::vector<Slot> slots_;  // in the order of the groups' parameters
   std::vector<Bucket> buckets_;
+  std::unordered_map<const void*, Place> places_;  // by the parameter's TensorImpl
 };
 
 }  // namespace tare

@@ -4,6 +4,11 @@
 
 namespace tare {
 
+void Optimizer::step_one(const at::Tensor&) {
+  throw StateError("optimizer.step_one", "with a " + kind() + " optimizer",
+                   "use sgd, adam or adamw");
+}
+
 void Optimizer::zero_grad() {
   for (auto& group : groups_) {
     for (auto& parameter : group.parameters) parameter.tensor.mutable_grad().reset();

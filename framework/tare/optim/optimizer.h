@@ -55,6 +55,11 @@ class Optimizer {
   [[nodiscard]] virtual bool steps_atomically() const { return false; }
   /// Makes every gradient undefined, which frees it.
   void zero_grad();
+  /// Whether step_one() can be called.
+  [[nodiscard]] virtual bool steps_singly() const { return false; }
+  /// One step of one of the groups' parameters, whose gradient is defined; the others stay. Equal
+  /// to its part of step(), bit for bit. Throws StateError for an optimizer without.
+  virtual void step_one(const at::Tensor& parameter);
 
   /// Allocates the state of all parameters now, which otherwise the first step() does. Throws
   /// OutOfMemory.

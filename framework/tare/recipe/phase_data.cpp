@@ -32,6 +32,14 @@ std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOp
   return phase.micro_batch.value_or(recipe.micro_batch).samples;
 }
 
+std::vector<std::string> recompute_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
+  return phase.recompute.value_or(recipe.recompute).modules;
+}
+
+std::string recompute_path(const RecipeOptions& recipe, size_t phase) {
+  return path_of("recompute", recipe.phases[phase].recompute.has_value(), phase);
+}
+
 std::string batch_path(const RecipeOptions& recipe, size_t phase) {
   return path_of("batch", recipe.phases[phase].batch > 0, phase);
 }

@@ -10,6 +10,11 @@ namespace tare {
 /// Samples per forward; unset: found by what memory allows.
 [[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);
+/// See LearnerOptions::recompute.
+[[nodiscard]] std::vector<std::string> recompute_of(const RecipeOptions& recipe,
+                                                    const PhaseOptions& phase);
+/// Where the recipe says it: "recompute" or "phases.N.recompute".
+[[nodiscard]] std::string recompute_path(const RecipeOptions& recipe, size_t phase);
 /// Where the recipe says it: "batch" or "phases.N.batch".
 [[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);

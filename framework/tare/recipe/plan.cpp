@@ -67,9 +67,8 @@ class RecipePlanner {
     MadeData& data = data_for(data_of(recipe_, phase));
     check_data(recipe_, index, data.splits);
     const FitSubject subject = subject_of(index, data);
-    MemoryPlan plan = plan_fit(subject, target_, options_.advice);
-    if (!plan.fits && !options_.advice) plan = plan_fit(subject, target_, true);
-    plan_micro_batches(plan, subject, target_);
+    MemoryPlan plan = plan_adapted(subject, target_, options_.advice);
+    if (!plan.fits && !options_.advice) plan = plan_adapted(subject, target_, true);
     plan.name = name_of(recipe_, index);
     return plan;
   }
@@ -80,6 +79,10 @@ class RecipePlanner {
     for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
     subject.options.batch = batch_of(recipe_, recipe_.phases[index]);
     subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
+    subject.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
+    subject.options.precision = recipe_.precision;
+    subject.options.step_in_backward = recipe_.step_in_backward;
+    subject.options.kernels = recipe_.kernels;
     subject.options.optimizer = recipe_.optimizer;
     subject.options.workers = recipe_.workers;
     if (!data.train) data.train = std::make_shared<BatchWork>(data.splits.train, true);

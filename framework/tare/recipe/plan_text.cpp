@@ -22,6 +22,12 @@ void print_row(std::ostream& out, size_t width, const std::string& name, const s
       << column(reserved, 12) << column(largest, 16) << "  " << at << '\n';
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
 void print_advice(std::ostream& out, const MemoryPlan& phase) {
   out << phase.name << ": ";
   if (!phase.known()) {
@@ -30,6 +36,7 @@ void print_advice(std::ostream& out, const MemoryPlan& phase) {
   }
   out << phase.categories.str() << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
+  if (!phase.recompute.empty()) out << "  recomputes " << joined(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
     out << "  does not fit whole: runs in micro-batches of "
         << format_count(phase.largest_micro_batch) << ", peak "
@@ -67,6 +74,7 @@ ordered_json to_json(const MemoryPlan& phase) {
   put("fits", phase.fits);
   put("in_micro_batches", phase.in_micro_batches);
   if (phase.in_micro_batches) put("micro_batch_peak_bytes", phase.micro_batch_peak_bytes);
+  if (!phase.recompute.empty()) put("recompute", phase.recompute);
   put("largest_batch", phase.largest_batch);
   put("largest_micro_batch", phase.largest_micro_batch);
   put("savings", savings);

@@ -186,6 +186,26 @@ config::Node to_node(const MicroBatch& value) {
   return value.samples ? config::to_node(*value.samples) : config::Node::string("auto");
 }
 
+void from_node(const config::Node& node, Recompute& value) {
+  if (node.kind == config::Kind::scalar) {
+    if (node.text != "all" && node.text != "auto" && node.text != "none")
+      throw ConfigError(node.source, "", "must be all, auto, none or a list of names", "",
+                        config::describe(node));
+    value.modules.clear();
+    if (node.text != "none") value.modules.push_back(node.text);
+    return;
+  }
+  value.modules = config::read<std::vector<std::string>>(node);
+}
+
+config::Node to_node(const Recompute& value) {
+  if (value.modules.empty()) return config::Node::string("none");
+  if (value.modules.size() == 1 &&
+      (value.modules.front() == "all" || value.modules.front() == "auto"))
+    return config::Node::string(value.modules.front());
+  return config::to_node(value.modules);
+}
+
 RecipeOptions read_recipe(const std::filesystem::path& file,
                           const std::vector<std::string>& overrides) {
   config::Node root = config::parse_file(file);

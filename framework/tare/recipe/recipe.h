@@ -10,6 +10,8 @@
 #include "tare/config/field.h"
 #include "tare/config/node.h"
 #include "tare/data/datasets.h"
+#include "tare/model/kernels.h"
+#include "tare/model/precision.h"
 #include "tare/model/registry.h"
 #include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
@@ -33,6 +35,14 @@ struct MicroBatch {
 void from_node(const config::Node& node, MicroBatch& value);
 [[nodiscard]] config::Node to_node(const MicroBatch& value);
 
+/// Which blocks of the model recompute: names, or `all`, `auto`, `none`.
+struct Recompute {
+  std::vector<std::string> modules{};  ///< see LearnerOptions::recompute
+  bool operator==(const Recompute&) const = default;
+};
+void from_node(const config::Node& node, Recompute& value);
+[[nodiscard]] config::Node to_node(const Recompute& value);
+
 /// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
 /// Experiment and purged at its end.
 struct PhaseOptions {
@@ -41,6 +51,7 @@ struct PhaseOptions {
   int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
   int64_t batch = 0;                        ///< samples per step; 0: the recipe's
   std::optional<MicroBatch> micro_batch{};  ///< unset: the recipe's
+  std::optional<Recompute> recompute{};     ///< unset: the recipe's
   std::string load{};       ///< checkpoint of an earlier phase to start from, weights only
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
@@ -57,6 +68,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("size", o.size, config::between(0, 16384));
   visit("batch", o.batch, config::at_least(0));
   visit("micro_batch", o.micro_batch, config::at_least(1));
+  visit("recompute", o.recompute);
   visit("load", o.load);
   visit("reset_head", o.reset_head);
   visit("freeze_to", o.freeze_to);
@@ -89,7 +101,11 @@ struct RecipeOptions {
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   int64_t batch = 128;                    ///< samples per optimizer step, >= 1
   MicroBatch micro_batch{};               ///< at most the batch of each phase
-  int64_t workers = 1;                    ///< loader threads
+  Recompute recompute{};                  ///< less memory for more time
+  std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
+  bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
+  KernelOptions kernels{};
+  int64_t workers = 1;       ///< loader threads
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};
   ModelChoice model{};
@@ -109,6 +125,10 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
   visit("micro_batch", o.micro_batch, config::at_least(1));
+  visit("recompute", o.recompute);
+  visit("precision", o.precision, config::one_of(precision_names()));
+  visit("step_in_backward", o.step_in_backward);
+  visit("kernels", o.kernels);
   visit("workers", o.workers, config::between(0, 256));
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);

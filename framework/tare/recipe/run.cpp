@@ -166,6 +166,9 @@ class Runner {
     for (const auto& metric : recipe_.metrics) options.metrics.emplace_back(metric);
     options.device = recipe_.device;
     options.batch = recipe_.batch;
+    options.precision = recipe_.precision;
+    options.step_in_backward = recipe_.step_in_backward;
+    options.kernels = recipe_.kernels;
     options.optimizer = recipe_.optimizer;
     options.seed = recipe_.seed;
     options.workers = recipe_.workers;
@@ -214,6 +217,7 @@ class Runner {
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     result.micro_batch = micro_batch_->take();
+    result.overflows = fit.overflows;
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
@@ -243,8 +247,21 @@ class Runner {
     check_data(recipe_, index, data.splits);
     if (options_.out) *options_.out << data.description << '\n';
     learner.set_micro_batch(micro_batch_of(recipe_, phase));
+    set_recompute(learner, index);
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(recipe_, phase));
     return under_way ? resume(learner, name) : train(learner, index);
+  }
+
+  void set_recompute(Learner& learner, size_t index) const {
+    try {
+      const bool planned = index < planned_.phases.size() && planned_.phases[index].known();
+      auto blocks = recompute_of(recipe_, recipe_.phases[index]);
+      if (planned && blocks == std::vector<std::string>{"auto"})
+        blocks = planned_.phases[index].recompute;
+      learner.set_recompute(blocks);
+    } catch (const ConfigError& error) {
+      throw error.within("", recipe_.file.place(recompute_path(recipe_, index)));
+    }
   }
 
   void autosave(Learner& learner) {
@@ -338,12 +355,19 @@ class Runner {
     return phase.micro_batch == 0 ? "" : ", in micro-batches of " + format_count(phase.micro_batch);
   }
 
+  static std::string left_out(const PhaseReport& phase) {
+    return phase.overflows == 0
+               ? ""
+               : ", " + format_count(phase.overflows) + " steps left out for an overflow";
+  }
+
   void print(const PhaseReport& phase) const {
     if (!options_.out) return;
     *options_.out << phase.name << ": " << format_seconds(phase.seconds) << ", "
                   << format_count(static_cast<int64_t>(phase.samples_per_s)) << " samples/s"
-                  << in_micro_batches(phase) << ", consumed " << format_bytes(phase.consumed_bytes)
-                  << ", peak " << format_bytes(phase.peak_bytes) << planned(phase) << ", reclaimed "
+                  << in_micro_batches(phase) << left_out(phase) << ", consumed "
+                  << format_bytes(phase.consumed_bytes) << ", peak "
+                  << format_bytes(phase.peak_bytes) << planned(phase) << ", reclaimed "
                   << format_bytes(phase.reclaimed_bytes) << ", residual "
                   << format_bytes(phase.residual_bytes) << "\n\n";
   }

@@ -1,0 +1,34 @@
+// GradScaler: keeps float16 gradients from vanishing or overflowing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tare/optim/optimizer.h"
+
+namespace tare {
+
+/// Dynamic loss scaling (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2): the
+/// loss is multiplied by scale(), so that small gradients stay above float16's smallest number;
+/// unscale() divides the gradients again. A step whose gradients are not finite is left out and
+/// halves the scale; 2000 steps in a row without one double it. Start and factors are those of
+/// PyTorch's GradScaler. A value.
+class GradScaler {
+ public:
+  [[nodiscard]] double scale() const { return scale_; }
+  /// Divides the gradients of all groups by scale(), in place. Returns whether all are finite, for
+  /// which it waits for the device. Without effect on meta tensors. Throws OutOfMemory.
+  [[nodiscard]] bool unscale(const std::vector<ParameterGroup>& groups) const;
+  /// After a step that was taken because its gradients were finite, or left out because not.
+  void update(bool finite);
+
+  /// What a checkpoint stores: the scale, and the finite steps since it changed.
+  [[nodiscard]] int64_t finite_steps() const { return finite_steps_; }
+  void restore(double scale, int64_t finite_steps);
+
+ private:
+  double scale_ = 65536;
+  int64_t finite_steps_ = 0;
+};
+
+}  // namespace tare

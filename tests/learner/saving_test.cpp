@@ -1,0 +1,277 @@
+// What needs less memory, or other kernels, without another result: recomputed blocks chosen by a
+// plan, the optimizer's step inside the backward, channels_last, LibTorch's switches.
+#include <ATen/Context.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "learner/state.h"
+#include "support/budget.h"
+#include "tare/base/error.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/oom.h"
+#include "tare/model/block.h"
+#include "tare/model/registry.h"
+#include "tare/optim/torch_optimizer.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Splits images(int64_t n = 32) {
+  auto generator = at::detail::createCPUGenerator(3);
+  const auto input = torch::empty({n, 1, 12, 12}).normal_(0, 1, generator);
+  return {.train = tensor_dataset(input, torch::arange(n) % kClasses),
+          .valid = tensor_dataset(input.clone(), torch::arange(n) % kClasses)};
+}
+
+Model resnet() {
+  torch::manual_seed(1);
+  return models::make("resnet9", {.classes = kClasses, .sample_shape = {1, 12, 12}, .width = 4});
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+// ---- step_in_backward
+
+struct Outcome {
+  State state{};
+  int64_t peak_bytes = 0;
+};
+
+Outcome train(LearnerOptions options, Model model, Splits data) {
+  Learner learner(std::move(model), std::move(data), std::move(options));
+  learner.optimizer().prepare();
+  torch::manual_seed(5);
+  Outcome outcome;
+  {
+    const memory::PeakScope peak(c10::kCPU);
+    EXPECT_EQ(learner.fit(2).steps, 4);
+    outcome.peak_bytes = peak.peak_above_start_bytes();
+  }
+  outcome.state = capture(learner);
+  return outcome;
+}
+
+class StepInBackwardWith : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(StepInBackwardWith, GivesTheSameWithFewerGradientsAlive) {
+  const TempDir folder;
+  const auto tokens = torch::randint(16, {8, 2});  // weights outweigh activations
+  const Splits text{.train = tensor_dataset(tokens, tokens.roll(-1, 1)), .valid = {}};
+  const auto run = [&](bool inside) {
+    auto options = quiet(folder);
+    options.optimizer.kind = GetParam();
+    options.batch = 4;
+    options.metrics = {};
+    options.workers = 0;
+    options.step_in_backward = inside;
+    torch::manual_seed(1);  // the embedding is the output layer too: a gradient of two uses
+    return train(options,
+                 models::make("gpt", {.classes = 16,
+                                      .sample_shape = {2},
+                                      .width = 128,
+                                      .layers = 4,
+                                      .heads = 2,
+                                      .dropout = 0.1}),
+                 text);
+  };
+  const Outcome after = run(false), inside = run(true);
+  EXPECT_EQ(after.state, inside.state);
+  EXPECT_LT(inside.peak_bytes, after.peak_bytes * 2 / 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fused, StepInBackwardWith, ::testing::Values("sgd", "adam", "adamw"));
+
+TEST(StepInBackward, LeavesNoHookBehind) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.step_in_backward = true;
+  Learner learner(make_net(), split_points(), std::move(options));
+  learner.fit(1);
+  const std::vector<int64_t> indices{0, 1, 2, 3};
+  const Batch batch = learner.data().train->get({.indices = indices});
+  torch::cross_entropy_loss(learner.model().forward(batch.input), batch.target).backward();
+  const auto& first = learner.model().parameters().front();
+  EXPECT_TRUE(first.tensor.grad().defined());
+}
+
+TEST(StepInBackward, LetsCallbacksSkipABatchButNotAStepThatIsDone) {
+  struct Skip final : Callback {
+    [[nodiscard]] std::string name() const override { return "skip"; }
+    Action after_loss(FitContext& c) override {
+      return c.batch == 1 ? Action::skip : Action::proceed;
+    }
+    Action after_backward(FitContext&) override { return Action::skip; }
+  };
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.step_in_backward = true;
+  options.callbacks = {std::make_shared<Skip>()};
+  Learner learner(make_net(), split_points(64), std::move(options));
+  EXPECT_EQ(learner.fit(1).steps, 3);
+}
+
+TEST(StepInBackward, RefusesWhatNeedsAllGradients) {
+  const TempDir folder;
+  const auto with = [&](auto change) {
+    auto options = quiet(folder);
+    options.step_in_backward = true;
+    change(options);
+    return refusal([&] { Learner(make_net(), split_points(), options).fit(1); });
+  };
+  EXPECT_THAT(with([](auto& o) { o.micro_batch = 8; }), HasSubstr("leave micro_batch out"));
+  EXPECT_THAT(with([](auto& o) { o.precision = "fp16"; }), HasSubstr("use bf16"));
+  EXPECT_THAT(with([](auto& o) { o.optimizer_factory = torch_optimizer<torch::optim::RMSprop>(); }),
+              HasSubstr("steps all parameters at once"));
+}
+
+TEST(StepInBackward, AnOutOfMemoryIsAnErrorAndRetainsNothing) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.step_in_backward = true;
+  options.workers = 0;
+  Learner learner(make_net(), split_points(), std::move(options));
+  learner.fit(1);
+  const int64_t before = tracked();
+  int failed = 0;
+  for (uint64_t k = 1; k < 60; k += 3) {
+    memory::host_allocator::fail_at(k);
+    try {
+      learner.fit(1);
+    } catch (const OutOfMemory&) {
+      ++failed;
+    }
+    memory::host_allocator::fail_at(0);
+    EXPECT_EQ(tracked(), before) << k;
+  }
+  EXPECT_GT(failed, 10);
+  learner.fit(1);
+}
+
+// ---- recompute: auto
+
+TEST(RecomputeAuto, TakesAsFewBlocksAsTheBudgetAsksFor) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.batch = 32;
+  options.micro_batch = 32;  // nothing else may help
+  options.workers = 0;
+  const auto fit = [&](const std::vector<std::string>& recompute, std::optional<int64_t> room) {
+    options.recompute = recompute;
+    Learner learner(resnet(), images(), options);
+    learner.optimizer().prepare();
+    learner.purge(false);
+    const memory::PeakScope peak(c10::kCPU);
+    std::optional<BudgetScope> budget;
+    if (room) budget.emplace(*room);
+    learner.fit(1);
+    int64_t blocks = 0;
+    for (const auto& name : learner.model().blocks())
+      blocks += dynamic_cast<Block&>(learner.model().submodule(name)).activations() ==
+                        Activations::recompute
+                    ? 1
+                    : 0;
+    return std::pair(peak.peak_above_start_bytes(), blocks);
+  };
+  const auto kept = fit({}, {}), all = fit({"all"}, {});
+  ASSERT_LT(all.first, kept.first);
+  EXPECT_EQ(fit({"auto"}, {}).second, 0) << "without a budget";
+  const int64_t room = (kept.first + all.first) / 2;
+  const auto some = fit({"auto"}, room);
+  EXPECT_GT(some.second, 0);
+  EXPECT_LE(some.first, room);
+}
+
+TEST(RecomputeAuto, NeedsAModelThatCanBePlanned) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.recompute = {"auto"};
+  EXPECT_THAT(refusal([&] { const Learner learner(make_net(), split_points(), options); }),
+              HasSubstr("name the blocks"));
+  options.recompute = {"body"};
+  EXPECT_THAT(refusal([&] { const Learner learner(make_net(), split_points(), options); }),
+              HasSubstr("no block"));
+}
+
+// ---- channels_last
+
+TEST(ChannelsLast, LaysOutWeightsAndImagesAndSurvivesACheckpoint) {
+  struct Look final : Callback {
+    [[nodiscard]] std::string name() const override { return "look"; }
+    Action after_loss(FitContext& c) override {
+      input = c.data.input.is_contiguous(torch::MemoryFormat::ChannelsLast);
+      return Action::proceed;
+    }
+    bool input = false;
+  };
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.optimizer.lr = 1e-3;
+  Learner plain(resnet(), images(), options);
+  plain.fit(2);
+  options.kernels.channels_last = true;
+  const auto look = std::make_shared<Look>();
+  options.callbacks = {look};
+  Learner learner(resnet(), images(), options);
+  learner.fit(2);
+  EXPECT_TRUE(look->input);
+  for (const auto& p : learner.model().parameters()) {
+    if (p.tensor.dim() != 4) continue;
+    EXPECT_TRUE(p.tensor.is_contiguous(torch::MemoryFormat::ChannelsLast)) << p.name;
+  }
+  constexpr double kOrderOfSums = 1e-3;  // of eight steps
+  EXPECT_LT((flat(plain.model()) - flat(learner.model())).abs().max().item<double>(), kOrderOfSums);
+  learner.save("here");
+  const auto before = capture(learner);
+  Learner other(resnet(), images(), options);
+  other.load("here");
+  EXPECT_EQ(capture(other), before);
+}
+
+// ---- switches
+
+struct Switches {
+  bool deterministic = at::globalContext().deterministicAlgorithms();
+  bool cudnn = at::globalContext().userEnabledCuDNN();
+  bool benchmark = at::globalContext().benchmarkCuDNN();
+  at::Float32Precision products =
+      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL);
+  bool operator==(const Switches&) const = default;
+};
+
+TEST(Kernels, AreSwitchedWhileTheLearnerWorksAndThenPutBack) {
+  struct Look final : Callback {
+    [[nodiscard]] std::string name() const override { return "look"; }
+    Action after_loss(FitContext&) override {
+      seen = Switches();
+      throw std::runtime_error("enough");
+    }
+    std::optional<Switches> seen;
+  };
+  const Switches before;
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.kernels = {.tf32 = true, .cudnn = false, .cudnn_benchmark = true, .deterministic = true};
+  Learner learner(make_net(), split_points(), std::move(options));
+  EXPECT_EQ(Switches(), before);
+  const auto look = std::make_shared<Look>();
+  EXPECT_THROW(learner.fit(1, {.callbacks = {look}}), std::runtime_error);
+  ASSERT_TRUE(look->seen);
+  EXPECT_TRUE(look->seen->deterministic);
+  EXPECT_FALSE(look->seen->cudnn);
+  EXPECT_TRUE(look->seen->benchmark);
+  EXPECT_EQ(look->seen->products, at::Float32Precision::TF32);
+  EXPECT_EQ(Switches(), before);
+}
+
+}  // namespace
+}  // namespace tare::testing
