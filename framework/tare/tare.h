@@ -1,6 +1,7 @@
 // Everything a training program needs: #include <tare/tare.h>.
 #pragma once
 
+#include "tare/adapt/adapt.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -28,6 +29,7 @@
 #include "tare/memory/phase.h"
 #include "tare/memory/saved_tensors.h"
 #include "tare/memory/snapshot.h"
+#include "tare/model/block.h"
 #include "tare/model/registry.h"
 #include "tare/optim/torch_optimizer.h"
 #include "tare/recipe/run.h"

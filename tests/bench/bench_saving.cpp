@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
   init();
   const std::vector<bench::Subject> subjects{
-      {"resnet18", {.sample_shape = {3, 64, 64}}, 32},
+      {"resnet18", {.sample_shape = {3, 96, 96}}, 32},
       {"gpt", {.classes = 96, .sample_shape = {128}, .width = 256, .layers = 4, .heads = 4}, 16}};
   for (const auto& subject : subjects) compare(subject, ways(subject), rounds);
 }

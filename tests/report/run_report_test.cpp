@@ -87,6 +87,16 @@ void add_to_first_phase(const std::filesystem::path& folder, const std::string& 
   write_file(folder / "report.json", report);
 }
 
+TEST(RunReport, TellsOfMicroBatchesAndOverflows) {
+  const TempDir folder;
+  write_run(folder.path());
+  EXPECT_THAT(html_report(folder.path()), Not(HasSubstr("micro-batches")));
+  add_to_first_phase(folder.path(), R"("micro_batch":52,"overflows":3,)");
+  const std::string html = html_report(folder.path());
+  EXPECT_THAT(html, HasSubstr("head worked on batches in parts; its micro-batches were of 52 "));
+  EXPECT_THAT(html, HasSubstr("head left out 3 steps"));
+}
+
 TEST(RunReport, ListsLeaksByTheLineThatAllocatedThem) {
   const TempDir folder;
   write_run(folder.path());

@@ -19,12 +19,12 @@
 
 #include <array>
 #include <functional>
-#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tare/adapt/search.h"
+#include "tare/base/code_line.h"
 
 namespace tare::adapt {
 
@@ -74,8 +74,7 @@ template <class F>
 class Batch {
  public:
   /// `site` is what the size is remembered by.
-  Batch(int64_t initial, F f, Options options = {},
-        std::source_location site = std::source_location::current())
+  Batch(int64_t initial, F f, Options options = {}, CodeLine site = CodeLine::current())
       : initial_(initial), f_(std::move(f)), options_(std::move(options)), site_(site) {}
 
   /// Throws ConfigError for `initial` < 1 or an option out of range, NothingFits, and what f
@@ -92,7 +91,7 @@ class Batch {
   int64_t initial_;
   F f_;
   Options options_;
-  std::source_location site_;
+  CodeLine site_;
 };
 
 /// Calls f(from, to, args...) for consecutive pieces of a range, each of at most `initial_step`,
@@ -100,8 +99,7 @@ class Batch {
 template <class F>
 class Range {
  public:
-  Range(int64_t initial_step, F f, Options options = {},
-        std::source_location site = std::source_location::current())
+  Range(int64_t initial_step, F f, Options options = {}, CodeLine site = CodeLine::current())
       : initial_step_(initial_step), f_(std::move(f)), options_(std::move(options)), site_(site) {}
 
   /// Over [start, end); an empty range calls nothing. Throws as Batch does, and ConfigError for
@@ -120,7 +118,7 @@ class Range {
   int64_t initial_step_;
   F f_;
   Options options_;
-  std::source_location site_;
+  CodeLine site_;
 };
 
 /// Calls f(chunk, from, to, args...) for consecutive chunks of a tensor along a dimension: views
@@ -130,7 +128,7 @@ class Chunked {
  public:
   /// A negative `dim` counts from the end.
   Chunked(int64_t initial_step, F f, int64_t dim = 0, Options options = {},
-          std::source_location site = std::source_location::current())
+          CodeLine site = CodeLine::current())
       : initial_step_(initial_step),
         f_(std::move(f)),
         dim_(dim),
@@ -155,27 +153,27 @@ class Chunked {
   F f_;
   int64_t dim_;
   Options options_;
-  std::source_location site_;
+  CodeLine site_;
 };
 
 /// Batch at once.
 template <class F>
 decltype(auto) batch(int64_t initial, F f, Options options = {},
-                     std::source_location site = std::source_location::current()) {
+                     CodeLine site = CodeLine::current()) {
   return Batch<F>(initial, std::move(f), std::move(options), site)();
 }
 
 /// Range at once.
 template <class F>
 auto range(int64_t start, int64_t end, int64_t initial_step, F f, Options options = {},
-           std::source_location site = std::source_location::current()) {
+           CodeLine site = CodeLine::current()) {
   return Range<F>(initial_step, std::move(f), std::move(options), site)(start, end);
 }
 
 /// Chunked at once.
 template <class F>
 auto chunked(const at::Tensor& tensor, int64_t initial_step, F f, int64_t dim = 0,
-             Options options = {}, std::source_location site = std::source_location::current()) {
+             Options options = {}, CodeLine site = CodeLine::current()) {
   return Chunked<F>(initial_step, std::move(f), dim, std::move(options), site)(tensor);
 }
 

@@ -78,10 +78,8 @@ void add_device(std::vector<c10::Device>& devices, c10::Device device) {
   if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
 }
 
-std::string key_of(Cache cache, const std::source_location& site,
-                   std::span<const Argument> arguments) {
-  std::string key = printable(site.file_name(), kMaxPath) + ':' + std::to_string(site.line()) +
-                    ':' + std::to_string(site.column());
+std::string key_of(Cache cache, const CodeLine& site, std::span<const Argument> arguments) {
+  std::string key = printable(site.file, kMaxPath) + ':' + std::to_string(site.line);
   if (cache == Cache::call) return key;
   std::vector<c10::Device> devices;
   for (const Argument& argument : arguments) {
@@ -97,8 +95,8 @@ std::string key_of(Cache cache, const std::source_location& site,
 
 /// Where the work is most likely done: that of the last tensor, else a card if there is one.
 c10::Device device_of(std::span<const Argument> arguments) {
-  for (const Argument& argument : std::views::reverse(arguments))
-    if (holds_memory(argument)) return argument.tensor->device();
+  const auto last = std::find_if(arguments.rbegin(), arguments.rend(), holds_memory);
+  if (last != arguments.rend()) return last->tensor->device();
   const auto devices = memory::devices();
   return devices.size() > 1 ? devices[1] : c10::Device(c10::kCPU);
 }
@@ -129,7 +127,7 @@ void set_default_cache(Cache cache) { process_default = cache; }
 NothingFits::NothingFits(const OutOfMemory& last, std::vector<int64_t> tried)
     : OutOfMemory(last), tried_(std::move(tried)) {}
 
-Search::Search(int64_t initial, const Options& options, const std::source_location& site,
+Search::Search(int64_t initial, const Options& options, const CodeLine& site,
                std::span<const Argument> arguments)
     : options_(options), cache_(nullptr), step_(first_step(initial, options)) {
   device_ = device_of(arguments);

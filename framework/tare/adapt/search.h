@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "tare/adapt/step_size.h"
+#include "tare/base/code_line.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
 
@@ -77,7 +77,7 @@ class Search {
  public:
   /// Starts at `initial`, or at what is remembered. Throws ConfigError for `initial` < 1 or options
   /// out of range.
-  Search(int64_t initial, const Options& options, const std::source_location& site,
+  Search(int64_t initial, const Options& options, const CodeLine& site,
          std::span<const Argument> arguments);
   /// The same, remembered in `cache` under `key`; `options` and `cache` must outlive this.
   Search(int64_t initial, const Options& options, SizeCache& cache, std::string key,

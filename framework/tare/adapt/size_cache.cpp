@@ -1,6 +1,8 @@
 #include "tare/adapt/size_cache.h"
 
 #include <charconv>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tare/base/error.h"

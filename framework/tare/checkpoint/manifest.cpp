@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,8 +42,8 @@ class ManifestGuard final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool end_object() override { return close(); }
   bool key(std::string& text) override {
-    if (keys_.back().insert(text).second) return true;
-    return refuse("has the key '" + printable(text) + "' twice");
+    keys_.back().push_back(text);
+    return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
     return refuse("is no valid JSON, at byte " + std::to_string(position));
@@ -65,12 +64,16 @@ class ManifestGuard final : public nlohmann::json_sax<nlohmann::json> {
       return refuse("nests deeper than " + std::to_string(kMaxManifestDepth));
     return value();
   }
+  // Looks for a key twice here, so that too many are refused before the work of comparing them.
   bool close() {
+    std::vector<std::string> keys = std::move(keys_.back());
     keys_.pop_back();
-    return true;
+    std::ranges::sort(keys);
+    const auto twice = std::ranges::adjacent_find(keys);
+    return twice == keys.end() || refuse("has the key '" + printable(*twice) + "' twice");
   }
 
-  std::vector<std::unordered_set<std::string>> keys_;  // of every object or list that is open
+  std::vector<std::vector<std::string>> keys_;  // of every object or list that is open
   int64_t values_ = 0;
   std::string problem_;
 };

@@ -38,7 +38,8 @@ std::optional<AutocastState> autocast_for(Precision precision, c10::DeviceType d
   if (precision != Precision::bf16 && precision != Precision::fp16) return std::nullopt;
   return AutocastState{.device = device,
                        .enabled = true,
-                       .dtype = precision == Precision::bf16 ? c10::kBFloat16 : c10::kHalf};
+                       .dtype = precision == Precision::bf16 ? c10::kBFloat16 : c10::kHalf,
+                       .cache = false};
 }
 
 AutocastScope::AutocastScope(const std::optional<AutocastState>& state) {

@@ -25,11 +25,11 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
-#include "tare/recipe/memory_trace.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/resume.h"
+#include "tare/recipe/run_callbacks.h"
 
 namespace tare {
 namespace {
@@ -40,52 +40,6 @@ double seconds_since(Clock::time_point start) {
 }
 
 int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
-
-/// Ends every epoch after two steps, for a dry run.
-class TwoSteps final : public Callback {
- public:
-  [[nodiscard]] std::string name() const override { return "two_steps"; }
-  Action after_batch(FitContext& context) override {
-    return context.batch >= 1 ? Action::stop_epoch : Action::proceed;
-  }
-};
-
-/// Notes the size of the micro-batches where a batch took the most of them.
-class SmallestMicroBatch final : public Callback {
- public:
-  [[nodiscard]] std::string name() const override { return "smallest_micro_batch"; }
-  Action after_loss(FitContext& context) override {
-    if (context.micro_batches <= most_) return Action::proceed;
-    most_ = context.micro_batches;
-    samples_ = context.data.size();
-    return Action::proceed;
-  }
-  /// 0: every batch was whole.
-  [[nodiscard]] int64_t take() {
-    most_ = 1;
-    return std::exchange(samples_, 0);
-  }
-
- private:
-  int64_t most_ = 1, samples_ = 0;
-};
-
-/// Notes what the blocks of a memory trace are for, while they live.
-class NoteCategories final : public Callback {
- public:
-  explicit NoteCategories(MemoryTrace& trace) : trace_(trace) {}
-  [[nodiscard]] std::string name() const override { return "note_categories"; }
-  Action before_fit(FitContext&) override { return note(); }
-  Action after_epoch(FitContext&) override { return note(); }
-
- private:
-  Action note() {
-    trace_.note_categories();
-    return Action::proceed;
-  }
-
-  MemoryTrace& trace_;
-};
 
 class Runner {
  public:

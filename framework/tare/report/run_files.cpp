@@ -100,6 +100,8 @@ PhaseFigures phase_figures(const Object& phase) {
                        .residual_bytes = phase.count("residual_bytes")};
   if (const auto* planned = phase.find("planned_peak_bytes"); planned && !planned->is_null())
     figures.planned_peak_bytes = phase.count("planned_peak_bytes");
+  if (phase.find("micro_batch")) figures.micro_batch = phase.count("micro_batch");
+  if (phase.find("overflows")) figures.overflows = phase.count("overflows");
   if (phase.find("leaks"))
     for (const Object& leak : phase.objects("leaks")) figures.leaks.push_back(leak_line(leak));
   return figures;

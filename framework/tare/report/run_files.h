@@ -32,6 +32,8 @@ struct PhaseFigures {
   double seconds = 0, samples_per_s = 0;
   int64_t consumed_bytes = 0, peak_bytes = 0, reclaimed_bytes = 0, residual_bytes = 0;
   std::optional<int64_t> planned_peak_bytes{};
+  int64_t micro_batch = 0;  ///< samples per forward where batches were cut; 0: all whole
+  int64_t overflows = 0;    ///< steps that fp16 left out
   std::vector<LeakLine> leaks{};
 };
 

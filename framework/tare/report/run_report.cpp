@@ -130,6 +130,22 @@ std::string curves_of(const RunFiles& run) {
 
 // ---- phases
 
+/// What a phase did that its figures do not show.
+std::string remarks(const RunFiles& run) {
+  std::string all;
+  for (const auto& phase : run.phases) {
+    if (!phase.figures) continue;
+    if (const int64_t samples = phase.figures->micro_batch; samples > 0)
+      all +=
+          note("Phase " + phase.name + " worked on batches in parts; its micro-batches were of " +
+               format_count(samples) + " samples where these were the most.");
+    if (const int64_t steps = phase.figures->overflows; steps > 0)
+      all += note("Phase " + phase.name + " left out " + format_count(steps) +
+                  " steps whose gradients overflowed.");
+  }
+  return all;
+}
+
 std::string phase_table(const RunFiles& run) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& phase : run.phases) {
@@ -155,7 +171,8 @@ std::string phase_table(const RunFiles& run) {
          note(
              "Consumed: tracked when the phase's work ended, above its start. Peak: the highest, "
              "above its start. Planned: what that peak was to be, by the plan before the run. "
-             "Residual: what its purge left above its start.");
+             "Residual: what its purge left above its start.") +
+         remarks(run);
 }
 
 std::string phase_peaks(const RunFiles& run) {
