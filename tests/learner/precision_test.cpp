@@ -137,6 +137,24 @@ INSTANTIATE_TEST_SUITE_P(Half, PrecisionOf, ::testing::Values("bf16", "fp16", "b
                            return name;
                          });
 
+TEST(Precision, CheckpointsLoadAcrossTypesWithTheirOptimizer) {
+  TempDir folder;
+  for (const char* from : {"fp32", "bf16-true"}) {
+    for (const char* to : {"fp32", "bf16-true"}) {
+      Learner writer(make_net(), split_points(), in(from, folder));
+      writer.fit(1);
+      writer.save("state");
+      Learner reader(make_net(9), split_points(), in(to, folder));
+      EXPECT_TRUE(reader.load("state").optimizer_loaded) << from << " to " << to;
+      constexpr double kEightBits = 1.0 / 256;
+      const auto error = (flat(writer.model()) - flat(reader.model())).abs();
+      EXPECT_LE(error.max().item<double>(),
+                kEightBits * flat(writer.model()).abs().max().item<double>());
+      reader.fit(1);
+    }
+  }
+}
+
 // Its gradients overflow float16 until the scale has come down.
 at::Tensor steep_loss(const at::Tensor& output, const at::Tensor& target) {
   return torch::cross_entropy_loss(output, target) * 64;

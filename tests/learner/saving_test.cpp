@@ -130,6 +130,14 @@ TEST(StepInBackward, RefusesWhatNeedsAllGradients) {
   };
   EXPECT_THAT(with([](auto& o) { o.micro_batch = 8; }), HasSubstr("leave micro_batch out"));
   EXPECT_THAT(with([](auto& o) { o.precision = "fp16"; }), HasSubstr("use bf16"));
+  const auto later = refusal([&] {
+    auto options = quiet(folder);
+    options.step_in_backward = true;
+    Learner learner(make_net(), split_points(), options);
+    learner.set_micro_batch(8);
+    learner.fit(1);
+  });
+  EXPECT_THAT(later, HasSubstr("leave micro_batch out"));
   EXPECT_THAT(with([](auto& o) { o.optimizer_factory = torch_optimizer<torch::optim::RMSprop>(); }),
               HasSubstr("steps all parameters at once"));
 }
@@ -191,6 +199,46 @@ TEST(RecomputeAuto, TakesAsFewBlocksAsTheBudgetAsksFor) {
   EXPECT_LE(some.first, room);
 }
 
+TEST(RecomputeAuto, LeavesTheRestToMicroBatches) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.batch = 32;
+  options.workers = 0;
+  options.metrics = {};
+  const auto fit = [&](const std::vector<std::string>& recompute, std::optional<int64_t> room) {
+    options.recompute = recompute;
+    Learner learner(resnet(), images(), options);
+    learner.optimizer().prepare();
+    torch::manual_seed(5);
+    const memory::PeakScope peak(c10::kCPU);
+    std::optional<BudgetScope> budget;
+    if (room) budget.emplace(*room);
+    learner.fit(1);
+    return std::pair(peak.peak_above_start_bytes(), capture(learner));
+  };
+  const auto all = fit({"all"}, {});
+  const int64_t room = all.first * 2 / 3;
+  const auto named = fit({"all"}, room), chosen = fit({"auto"}, room);
+  EXPECT_LE(chosen.first, room);
+  EXPECT_EQ(chosen.second, named.second) << "the micro-batches were planned for other blocks";
+}
+
+TEST(RecomputeAuto, ChangesNeitherGeneratorsNorTheResult) {
+  const TempDir folder;
+  const auto fit = [&](const std::vector<std::string>& recompute, const std::string& precision) {
+    auto options = quiet(folder);
+    options.recompute = recompute;
+    options.precision = precision;
+    Learner learner(resnet(), images(), options);
+    torch::manual_seed(5);
+    learner.freeze_to(2);
+    learner.fit(1);
+    return capture(learner);
+  };
+  for (const char* precision : {"fp32", "bf16"})
+    EXPECT_EQ(fit({}, precision), fit({"auto"}, precision)) << precision;
+}
+
 TEST(RecomputeAuto, NeedsAModelThatCanBePlanned) {
   const TempDir folder;
   auto options = quiet(folder);
@@ -243,8 +291,7 @@ struct Switches {
   bool deterministic = at::globalContext().deterministicAlgorithms();
   bool cudnn = at::globalContext().userEnabledCuDNN();
   bool benchmark = at::globalContext().benchmarkCuDNN();
-  at::Float32Precision products =
-      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL);
+  bool tf32 = at::globalContext().allowTF32CuBLAS();
   bool operator==(const Switches&) const = default;
 };
 
@@ -269,7 +316,7 @@ TEST(Kernels, AreSwitchedWhileTheLearnerWorksAndThenPutBack) {
   EXPECT_TRUE(look->seen->deterministic);
   EXPECT_FALSE(look->seen->cudnn);
   EXPECT_TRUE(look->seen->benchmark);
-  EXPECT_EQ(look->seen->products, at::Float32Precision::TF32);
+  EXPECT_TRUE(look->seen->tf32);
   EXPECT_EQ(Switches(), before);
 }
 

@@ -205,6 +205,28 @@ TEST(Block, LeavesBuffersAndGeneratorsAloneIfTheSecondForwardFails) {
   EXPECT_TRUE(torch::equal(next, torch::rand({4})));
 }
 
+TEST(Block, RefusesABackwardWithOtherWeightsOrAnotherMode) {
+  const auto message = [](auto change) {
+    Hard hard;
+    hard->set_activations(Activations::recompute);
+    auto y = hard(torch::rand({3, 4}), torch::rand({4})).sum();
+    change(*hard);
+    try {
+      y.backward();
+    } catch (const StateError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(message([](HardImpl& hard) {
+                const torch::NoGradGuard no_grad;
+                hard.linear->weight.mul_(2);
+              }),
+              HasSubstr("have changed since its forward"));
+  EXPECT_THAT(message([](HardImpl& hard) { hard.eval(); }), HasSubstr("changed"));
+  EXPECT_EQ(message([](HardImpl&) {}), "no error");
+}
+
 TEST(Block, RefusesASecondDerivative) {
   Hard hard;
   hard->set_activations(Activations::recompute);

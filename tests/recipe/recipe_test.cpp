@@ -69,6 +69,10 @@ TEST(Recipe, ReadsWhatRecomputesAsAWordOrAListAndDumpsItBack) {
   EXPECT_EQ(read("[layer1, prep]"), (Names{"layer1", "prep"}));
   const std::string bad = refusal(kGood, {"recompute=some"});
   EXPECT_NE(bad.find("must be all, auto, none or a list of names"), std::string::npos) << bad;
+  const std::string both = refusal(kGood, {"step_in_backward=true", "precision=fp16"});
+  EXPECT_NE(both.find("nothing to unscale"), std::string::npos) << both;
+  const std::string parts = refusal(kGood, {"step_in_backward=true", "micro_batch=8"});
+  EXPECT_NE(parts.find("works in micro-batches"), std::string::npos) << parts;
   const std::string precision = refusal(kGood, {"precision=fp8"});
   EXPECT_NE(precision.find("bf16-true"), std::string::npos) << precision;
 }

@@ -201,5 +201,19 @@ TEST(Run, PrintsTablesAndReports) {
   }
 }
 
+TEST(RunRecipe, RefusesABlockThatTheModelLacksBeforeAnyWork) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.back().recompute = Recompute{{"layer9"}};
+  try {
+    (void)run_recipe(recipe, {});
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("'layer9' names no block"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 }  // namespace
 }  // namespace tare::testing

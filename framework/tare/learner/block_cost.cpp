@@ -4,6 +4,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "tare/learner/fit_probe.h"
 #include "tare/memory/backend.h"
 #include "tare/model/block.h"
 #include "tare/model/generators.h"
@@ -35,9 +36,10 @@ class CostMeter final : public BlockObserver {
     const int64_t saved = tracked() - bytes_ - static_cast<int64_t>(output.nbytes());
     costs_[&block] = {saved, took.count()};
   }
-  [[nodiscard]] Cost of(const torch::nn::Module& block) const {
-    const auto found = costs_.find(&block);
-    return found == costs_.end() ? Cost{} : found->second;  // not reached by the forward
+  /// In the last forward; zeros for a block that none has reached.
+  [[nodiscard]] Cost of(const torch::nn::Module* block) const {
+    const auto found = costs_.find(block);
+    return found == costs_.end() ? Cost{} : found->second;
   }
 
  private:
@@ -47,26 +49,34 @@ class CostMeter final : public BlockObserver {
 };
 
 struct BlockCost {
-  std::string name;
-  CostMeter::Cost cost;
+  std::string name{};
+  const torch::nn::Module* module = nullptr;
+  CostMeter::Cost cost{};
 };
+
+/// Two steps of four samples, the first of which sets up what must not count.
+constexpr FitShape kTwoSteps{.train = {.batch = 4, .size = 8}, .valid = {}};
 
 }  // namespace
 
 std::vector<std::string> blocks_by_cost(const FitSubject& subject) {
-  constexpr int64_t kSamples = 4;
+  require_room(subject);
   const GeneratorScope keep(c10::kCPU);
-  Model model = subject.model();
-  model.train(true);
-  const Batch few = subject.train->read(kSamples);
-  CostMeter meter;
-  (void)model.forward(few.input);  // what it sets up must not count
-  (void)model.forward(few.input);
   std::vector<BlockCost> blocks;
-  for (auto& name : model.blocks()) {
-    const auto cost = meter.of(model.submodule(name));
-    if (cost.saved_bytes > 0) blocks.push_back({std::move(name), cost});
-  }
+  FitSubject watched = subject;
+  watched.options.recompute.clear();
+  watched.model = [&] {
+    Model model = subject.model();
+    for (auto& name : model.blocks()) {
+      const auto* module = &model.submodule(name);
+      blocks.push_back({std::move(name), module});
+    }
+    return model;
+  };
+  const CostMeter meter;
+  (void)trace_real_fit(watched, kTwoSteps);
+  for (auto& block : blocks) block.cost = meter.of(block.module);
+  std::erase_if(blocks, [](const BlockCost& block) { return block.cost.saved_bytes <= 0; });
   std::ranges::stable_sort(blocks, {}, [](const auto& b) { return b.cost.seconds_per_byte(); });
   std::vector<std::string> names;
   for (auto& block : blocks) names.push_back(std::move(block.name));

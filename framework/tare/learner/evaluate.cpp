@@ -45,16 +45,15 @@ struct Collected {
 
 Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
                                               const std::vector<MetricState>& fresh) {
-  const AutocastScope in_precision(autocast);
   Seen seen{.metrics = fresh};
   for (const auto& [batch, share] : parts_of(whole, size)) {
     at::Tensor output, loss_value;
     if (options.task) {
-      StepResult result = options.task.step(model, batch);
-      output = full_precision(result.output);
-      loss_value = full_precision(result.loss);
+      StepResult result = compute_task(batch);
+      output = std::move(result.output);
+      loss_value = std::move(result.loss);
     } else {
-      output = full_precision(model.forward(batch.input));
+      output = compute(batch.input);
       check_output(output, batch);
       loss_value = loss.mean(output, batch.target);
     }
@@ -145,10 +144,21 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
 }
 
 at::Tensor Learner::Parts::predict(const Batch& batch) {
+  if (!options.task) return compute(batch.input);
+  if (!options.task.predict) return compute_task(batch).output;
   const AutocastScope in_precision(autocast);
-  if (!options.task) return full_precision(model.forward(batch.input));
-  return full_precision(options.task.predict ? options.task.predict(model, batch.input)
-                                             : options.task.step(model, batch).output);
+  return full_precision(options.task.predict(model, batch.input));
+}
+
+at::Tensor Learner::Parts::compute(const at::Tensor& input) const {
+  const AutocastScope in_precision(autocast);
+  return full_precision(model.forward(input));
+}
+
+StepResult Learner::Parts::compute_task(const Batch& batch) {
+  const AutocastScope in_precision(autocast);
+  const StepResult result = options.task.step(model, batch);
+  return {.loss = full_precision(result.loss), .output = full_precision(result.output)};
 }
 
 }  // namespace tare

@@ -88,6 +88,7 @@ void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) con
                                 " samples; lower it");
   }
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
+  check_step_in_backward(options, call);
   if (!model.has_forward() && !options.task) {
     throw StateError(call, "without forward(Tensor) -> Tensor",
                      "give LearnerOptions::task for such a model");
@@ -298,15 +299,14 @@ void Learner::forward(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const Phase phase(PhaseKind::forward);
-  const AutocastScope autocast(p.autocast);
   p.check_devices(c.data);
   if (p.options.task) {
-    StepResult result = p.options.task.step(p.model, c.data);
-    c.output = full_precision(result.output);
-    c.loss = full_precision(result.loss);
+    StepResult result = p.compute_task(c.data);
+    c.output = std::move(result.output);
+    c.loss = std::move(result.loss);
     run.allows(&Callback::after_forward, Action::stop_epoch);
   } else {
-    c.output = full_precision(p.model.forward(c.data.input));
+    c.output = p.compute(c.data.input);
     run.allows(&Callback::after_forward, Action::stop_epoch);
     p.check_output(c.output, c.data);
     c.loss = p.loss.mean(c.output, c.data.target);
@@ -345,7 +345,7 @@ void Learner::step(Run& run) {
 
 void Learner::end_step(Run& run) {
   Parts& p = *parts_;
-  if (!p.optimizer->steps_atomically()) step(run);
+  if (!run.stepper && !p.optimizer->steps_atomically()) step(run);
   const Phase phase(PhaseKind::step);
   if (run.allows(&Callback::after_step, Action::skip)) p.optimizer->zero_grad();
 }

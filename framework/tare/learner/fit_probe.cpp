@@ -12,23 +12,6 @@ namespace {
 
 using Point = plan::AffineTrace::Point;
 
-/// Weights, gradients and two states of an optimizer.
-void require_room(const FitSubject& subject) {
-  int64_t bytes = 0;
-  {
-    const plan::MetaScope meta;
-    const Model model = subject.model();
-    for (const auto& p : model.parameters())
-      bytes += int64_t{4} * static_cast<int64_t>(p.tensor.nbytes());
-  }
-  const int64_t available = memory::backend(c10::kCPU).memory_info().available_bytes;
-  if (bytes > available / 2)
-    throw plan::CannotTell("a probe",
-                           "would take " + format_bytes(bytes) + " and more of " +
-                               format_bytes(available) + " that are free here",
-                           "plan where there is more memory");
-}
-
 int64_t rest_of(const SplitShape& shape) { return shape.size % shape.batch; }
 
 /// Samples in a whole batch and in the last one of the training split; in the only one of a
@@ -54,26 +37,48 @@ FitShape shape_at(FitShape shape, const Point& point) {
   return shape;
 }
 
+/// So few samples are probed as they are: kernels often change at a few, so that what was seen with
+/// more says nothing of them.
+constexpr int64_t kFew = 19;
+
 /// Numbers of samples to probe with: `whole` in whole batches, `rest` in the last. The rests are
 /// below the wholes at any two points that are probed.
 Point small(const FitShape& shape, int64_t whole, int64_t rest) {
-  const auto given = [](int64_t wanted, int64_t now) { return now > 0 ? wanted : 0; };
+  const auto given = [](int64_t wanted, int64_t now) { return now > kFew ? wanted : now; };
   const Point now = point_of(shape);
   return {given(whole, now[0]), given(rest, now[1]), given(rest + 1, now[2]), given(rest, now[3])};
 }
 
 bool same_parts(const SplitShape& a, const SplitShape& b) {
-  return a.size / a.batch == b.size / b.batch && a.ahead == b.ahead &&
-         (rest_of(a) > 0) == (rest_of(b) > 0);
+  return a.size / a.batch == b.size / b.batch && a.ahead == b.ahead;
 }
 
+/// Whether one's probe tells of the other.
 bool same_parts(const FitShape& a, const FitShape& b) {
-  const auto alone = [](const FitShape& shape) { return point_of(shape)[2] > 0; };
+  const auto told = [](int64_t x, int64_t y) { return x == y || (x > kFew && y > kFew); };
   return same_parts(a.train, b.train) && a.valid.has_value() == b.valid.has_value() &&
-         (!a.valid || (same_parts(*a.valid, *b.valid) && alone(a) == alone(b)));
+         (!a.valid || same_parts(*a.valid, *b.valid)) &&
+         std::ranges::equal(point_of(a), point_of(b), told);
 }
 
 }  // namespace
+
+// Weights, gradients and two states of an optimizer.
+void require_room(const FitSubject& subject) {
+  int64_t bytes = 0;
+  {
+    const plan::MetaScope meta;
+    const Model model = subject.model();
+    for (const auto& p : model.parameters())
+      bytes += int64_t{4} * static_cast<int64_t>(p.tensor.nbytes());
+  }
+  const int64_t available = memory::backend(c10::kCPU).memory_info().available_bytes;
+  if (bytes > available / 2)
+    throw plan::CannotTell("a probe",
+                           "would take " + format_bytes(bytes) + " and more of " +
+                               format_bytes(available) + " that are free here",
+                           "plan where there is more memory");
+}
 
 FitProbe::FitProbe(const FitSubject& subject) : subject_(subject) { require_room(subject); }
 
@@ -85,7 +90,7 @@ FitProbe::Known FitProbe::probe(const FitShape& shape) const {
     counted = real.counted;
     return std::move(real.trace);
   };
-  const Point few = small(shape, 9, 2), more = small(shape, 12, 5), third = small(shape, 17, 7);
+  const Point few = small(shape, 20, 12), more = small(shape, 24, 14), third = small(shape, 31, 17);
   (void)at(few);  // what the first one sets up must not count
   plan::AffineTrace trace(at, few, more, third);
   return {.shape = shape, .counted = counted, .trace = std::move(trace)};

@@ -8,6 +8,9 @@
 
 namespace tare {
 
+/// Throws CannotTell if a model of the subject's on this host may be too large for it.
+void require_room(const FitSubject& subject);
+
 /// For models that meta tensors cannot tell. The fits are done on this host, with a model of their
 /// own, some samples of the data and the loss and optimizer of the subject; the state of LibTorch's
 /// generator of the host is put back.

@@ -8,6 +8,19 @@
 #include "tare/memory/device.h"
 
 namespace tare {
+
+void check_step_in_backward(const LearnerOptions& options, const std::string& where) {
+  if (!options.step_in_backward) return;
+  if (options.micro_batch && *options.micro_batch < options.batch)
+    throw ConfigError(where,
+                      "step_in_backward steps at the first backward: leave micro_batch out, "
+                      "or lower batch");
+  if (options.precision == "fp16")
+    throw ConfigError(where,
+                      "step_in_backward leaves nothing to unscale: fp16 needs all gradients "
+                      "before the step; use bf16");
+}
+
 namespace {
 
 void check(const Model& model, const LearnerOptions& options) {
@@ -18,15 +31,7 @@ void check(const Model& model, const LearnerOptions& options) {
   }
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
   check_callbacks(options.callbacks, "learner");
-  if (!options.step_in_backward) return;
-  if (options.micro_batch && *options.micro_batch < options.batch)
-    throw ConfigError("learner",
-                      "step_in_backward steps at the first backward: leave micro_batch "
-                      "out, or lower batch");
-  if (options.precision == "fp16")
-    throw ConfigError("learner",
-                      "step_in_backward leaves nothing to unscale: fp16 needs all "
-                      "gradients before the step; use bf16");
+  check_step_in_backward(options, "learner");
 }
 
 }  // namespace

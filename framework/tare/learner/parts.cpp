@@ -92,8 +92,10 @@ void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
                         "name the blocks");
     model.set_recompute({"all"});  // throws without a block
     model.set_recompute({});
+    recomputing.clear();
   } else {
     model.set_recompute(modules);
+    recomputing = modules;
   }
   options.recompute = modules;
 }

@@ -45,6 +45,9 @@ class LossMeter {
 
 struct FitSubject;
 
+/// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
+void check_step_in_backward(const LearnerOptions& options, const std::string& where);
+
 /// Whether LearnerOptions::recompute is left to a plan.
 [[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
 
@@ -60,7 +63,7 @@ struct Learner::Parts {
   LearnerOptions options;
   c10::Device device = c10::kCPU;
   Precision precision = Precision::fp32;
-  std::optional<AutocastState> autocast{};  ///< of forward and loss
+  std::optional<AutocastState> autocast{};  ///< of the forward
   std::optional<GradScaler> scaler{};       ///< for fp16
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
@@ -93,8 +96,9 @@ struct Learner::Parts {
   /// ConfigError.
   void set_up(c10::Device to);
   void set_recompute(const std::vector<std::string>& modules);
-  /// For {"auto"}: chooses the blocks of a fit that starts now.
+  /// For {"auto"}: chooses the blocks of a fit that starts now. Without effect on generators.
   void choose_recompute();
+  std::vector<std::string> recomputing;  ///< the blocks in force, `auto` resolved
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call) const;
@@ -141,6 +145,9 @@ struct Learner::Parts {
   [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
                               const std::vector<MetricState>& fresh);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
+  /// The model's output, and a Task's step, computed in `precision`; the results are float32.
+  [[nodiscard]] at::Tensor compute(const at::Tensor& input) const;
+  [[nodiscard]] StepResult compute_task(const Batch& batch);
   /// Checks what the loss would fail on: shapes at the first batch, class labels at each. Throws as
   /// check_batch(). Waits for the device at the first batch only.
   void check_output(const at::Tensor& output, const Batch& batch);

@@ -53,8 +53,10 @@ std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
   const GeneratorScope generators(device);
   try {
     const auto target = plan::parse_target(device.str());
-    return tare::planned_micro_batch(fit_subject(start.with_state), target,
-                                     target.capacity_bytes - start.allocated_bytes, failed);
+    FitSubject subject = fit_subject(start.with_state);
+    subject.options.recompute = recomputing;
+    return tare::planned_micro_batch(subject, target, target.capacity_bytes - start.allocated_bytes,
+                                     failed);
   } catch (const Error& error) {  // then the size is found by trying
     log::debug("no plan of a micro-batch: " + printable(error.what()));
   } catch (const c10::Error& error) {  // out of memory for the samples that it reads
@@ -66,15 +68,18 @@ std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
 
 void Learner::Parts::choose_recompute() {
   if (!is_auto(options.recompute) || stand_in) return;
+  const GeneratorScope generators(device);
   FitSubject subject = fit_subject(!optimizer->state().empty());
   const auto target = plan::parse_target(device.str());
   tare::choose_recompute(subject, target,
                          target.capacity_bytes - memory::backend(device).usage().allocated_bytes);
-  const auto& chosen = subject.options.recompute;
+  auto& chosen = subject.options.recompute;
+  if (chosen == recomputing) return;
+  sizes.clear();  // more or less is kept for the backward
   model.set_recompute(chosen);
-  if (!chosen.empty())
-    log::info("recompute: auto takes " + std::to_string(chosen.size()) + " of " +
-              std::to_string(model.blocks().size()) + " blocks");
+  recomputing = std::move(chosen);
+  log::info("recompute: auto takes " + std::to_string(recomputing.size()) + " of " +
+            std::to_string(model.blocks().size()) + " blocks");
 }
 
 MemoryPlan Learner::plan(const PlanOptions& options) {

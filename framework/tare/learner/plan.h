@@ -44,7 +44,7 @@ struct MemoryPlan {
   bool in_micro_batches = false;  ///< does not fit, but is done in micro-batches that do
   int64_t micro_batch_peak_bytes = 0;  ///< the peak then
   int64_t largest_batch = 0;  ///< that fits, at most the training split; 0: not even one sample
-  int64_t largest_micro_batch = 0;       ///< of this batch, accumulated; 0: not even one sample
+  int64_t largest_micro_batch = 0;       ///< of this batch, accumulated; 0: none
   std::vector<std::string> recompute{};  ///< the blocks chosen for LearnerOptions::recompute auto
   std::vector<PlanSaving> savings{};
   /// "meta": traced on meta tensors. "probe": fits of few samples done for real on this host, told

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <new>
 #include <optional>
-#include <span>
 
 #include "tare/adapt/step_size.h"
 #include "tare/base/bytes.h"
@@ -290,32 +291,74 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
   return plan;
 }
 
+namespace {
+
+/// In the order of their cost; in that of the model if it cannot be measured.
+std::vector<std::string> candidates(const FitSubject& subject) {
+  std::string reason;
+  try {
+    return blocks_by_cost(subject);
+  } catch (const Error& error) {
+    reason = error.what();
+  } catch (const c10::Error& error) {
+    reason = error.what_without_backtrace();
+  } catch (const std::bad_alloc&) {
+    reason = "out of memory";
+  }
+  log::info("recompute: auto takes blocks from the first on, unmeasured: " + printable(reason));
+  const plan::MetaScope meta;
+  return subject.model().blocks();
+}
+
+/// As few of `order`, from the first on, as fit; all if even these do not.
+size_t enough_of(size_t all, const std::function<bool(size_t)>& fits) {
+  if (!fits(all)) return all;
+  size_t enough = all, few = 0;  // the first `few` do not fit
+  while (enough - few > 1) {
+    const size_t middle = few + (enough - few) / 2;
+    (fits(middle) ? enough : few) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
 void choose_recompute(FitSubject& subject, Target target, std::optional<int64_t> room_bytes) {
   if (!is_auto(subject.options.recompute)) return;
-  auto& chosen = subject.options.recompute;
-  chosen.clear();
+  subject.options.recompute.clear();
+  FitSubject bound = subject;  // 16-bit types take less than float32, which can be planned
+  bound.options.precision = "fp32";
   const int64_t batch = subject.options.micro_batch.value_or(subject.options.batch);
-  const auto fits = [&](std::span<const std::string> blocks) {
-    chosen.assign(blocks.begin(), blocks.end());
-    return Planner(subject, target).fits(batch);
-  };
+  const auto fits = [&] { return Planner(bound, target).fits(batch); };
+  std::string reason;
   try {
-    if (room_bytes)
-      target.capacity_bytes = Planner(subject, target).start_bytes(batch) + *room_bytes;
-    if (fits({})) return;
-    const auto order = blocks_by_cost(subject);
-    const std::span all(order);
-    if (!fits(all)) return;
-    size_t enough = all.size(), few = 0;  // the first `few` do not fit
-    while (enough - few > 1) {
-      const size_t middle = few + (enough - few) / 2;
-      (fits(all.first(middle)) ? enough : few) = middle;
-    }
-    chosen.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(enough));
+    if (room_bytes) target.capacity_bytes = Planner(bound, target).start_bytes(batch) + *room_bytes;
+    if (fits()) return;
+  } catch (const OutOfMemory&) {  // of one convolution of few images: then it does not fit
   } catch (const plan::CannotTell& error) {
-    log::info(std::string("recompute: auto keeps everything: ") + printable(error.what()));
-    chosen.clear();
+    reason = error.what();
+  } catch (const c10::Error& error) {
+    reason = error.what_without_backtrace();
   }
+  if (!reason.empty()) {
+    log::warning("recompute: auto keeps everything: " + printable(reason));
+    return;
+  }
+  const auto order = candidates(subject);
+  const auto first = [&](size_t blocks) {
+    return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
+  };
+  const size_t blocks = enough_of(order.size(), [&](size_t n) {
+    bound.options.recompute = first(n);
+    try {
+      return fits();
+    } catch (const c10::Error&) {  // out of memory, or what was told before without a block
+      return false;
+    } catch (const plan::CannotTell&) {
+      return false;
+    }
+  });
+  subject.options.recompute = first(blocks);
 }
 
 void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const Target& target) {

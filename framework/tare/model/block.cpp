@@ -63,12 +63,21 @@ std::optional<AutocastState> autocast_of(c10::Device device) {
   return AutocastState::of(device.type());
 }
 
+std::vector<uint32_t> versions_of(const torch::nn::Module& module) {
+  std::vector<uint32_t> versions;
+  for (const auto& parameter : module.parameters())
+    versions.push_back(parameter.defined() ? static_cast<uint32_t>(parameter._version()) : 0);
+  return versions;
+}
+
 /// What a backward needs to do a forward again.
 struct Repeat final : torch::CustomClassHolder {
   Repeat(torch::nn::Module& of, std::function<at::Tensor(const Tensors&)> work, c10::Device on)
       : module(of.shared_from_this()),
         body(std::move(work)),
         parameters(trainable(of.parameters())),
+        versions(versions_of(of)),
+        training(of.is_training()),
         device(on),
         autocast(autocast_of(on)),
         buffers(of.buffers()) {
@@ -77,7 +86,18 @@ struct Repeat final : torch::CustomClassHolder {
 
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const Tensors&)> body;
+  /// The graph does not hold the weights, so nobody else sees that they have changed.
+  void require_unchanged() const {
+    if (versions_of(*module) == versions && module->is_training() == training) return;
+    throw StateError("backward",
+                     "with a block that recomputes and whose weights or mode have "
+                     "changed since its forward",
+                     "do the backward before the next step");
+  }
+
   Tensors parameters;
+  std::vector<uint32_t> versions;
+  bool training;
   c10::Device device;
   std::optional<AutocastState> autocast;
   BufferSnapshot buffers;
@@ -119,6 +139,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
                        "let the block keep its activations");
     const auto repeat =
         c10::static_intrusive_pointer_cast<Repeat>(ctx->saved_data[kRepeat].toCapsule());
+    repeat->require_unchanged();
     Tensors inputs = ctx->get_saved_variables();
     std::ranges::transform(inputs, inputs.begin(), leaf);
     const at::Tensor output = forward_again(*repeat, inputs);

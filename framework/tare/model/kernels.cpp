@@ -2,70 +2,47 @@
 
 #include <ATen/Context.h>
 
+#include <functional>
+#include <utility>
+
 namespace tare {
 namespace {
 
-using at::Float32Backend;
-using at::Float32Op;
-using at::Float32Precision;
-
 at::Context& context() { return at::globalContext(); }
 
-Float32Precision precision_of(Float32Op op) {
-  return context().float32Precision(Float32Backend::CUDA, op);
+/// Sets a switch and returns what puts it back.
+template <class Get, class Set>
+std::function<void()> change(Get get, Set set, bool to) {
+  const bool before = std::invoke(get, context());
+  std::invoke(set, context(), to);
+  return [set, before] { std::invoke(set, context(), before); };
 }
 
 }  // namespace
 
-struct KernelScope::Switches {
-  Float32Precision matmul{}, conv{}, rnn{};
-  bool cudnn = true, benchmark = false, cudnn_deterministic = false;
-  bool deterministic = false, warn_only = false;
-
-  static Switches now() {
-    return {.matmul = precision_of(Float32Op::MATMUL),
-            .conv = precision_of(Float32Op::CONV),
-            .rnn = precision_of(Float32Op::RNN),
-            .cudnn = context().userEnabledCuDNN(),
-            .benchmark = context().benchmarkCuDNN(),
-            .cudnn_deterministic = context().deterministicCuDNN(),
-            .deterministic = context().deterministicAlgorithms(),
-            .warn_only = context().deterministicAlgorithmsWarnOnly()};
-  }
-
-  [[nodiscard]] Switches with(const KernelOptions& options) const {
-    Switches changed = *this;
-    if (options.tf32)
-      changed.matmul = changed.conv = changed.rnn =
-          *options.tf32 ? Float32Precision::TF32 : Float32Precision::IEEE;
-    if (!options.cudnn) changed.cudnn = false;
-    if (options.cudnn_benchmark) changed.benchmark = true;
-    if (options.deterministic) {
-      changed.cudnn_deterministic = changed.deterministic = true;
-      changed.warn_only = false;
-    }
-    return changed;
-  }
-
-  void set() const {
-    context().setFloat32Precision(Float32Backend::CUDA, Float32Op::MATMUL, matmul);
-    context().setFloat32Precision(Float32Backend::CUDA, Float32Op::CONV, conv);
-    context().setFloat32Precision(Float32Backend::CUDA, Float32Op::RNN, rnn);
-    context().setUserEnabledCuDNN(cudnn);
-    context().setBenchmarkCuDNN(benchmark);
-    context().setDeterministicCuDNN(cudnn_deterministic);
-    context().setDeterministicAlgorithms(deterministic, warn_only);
-  }
-};
-
 KernelScope::KernelScope(const KernelOptions& options) {
-  if (options == KernelOptions{.channels_last = options.channels_last}) return;
-  before_ = std::make_unique<Switches>(Switches::now());
-  before_->with(options).set();
+  using at::Context;
+  if (options.tf32) {
+    undo_.push_back(change([](Context& c) { return c.allowTF32CuBLAS(); },
+                           &Context::setAllowTF32CuBLAS, *options.tf32));
+    undo_.push_back(change([](Context& c) { return c.allowTF32CuDNN(); },
+                           &Context::setAllowTF32CuDNN, *options.tf32));
+  }
+  if (!options.cudnn)
+    undo_.push_back(change(&Context::userEnabledCuDNN, &Context::setUserEnabledCuDNN, false));
+  if (options.cudnn_benchmark)
+    undo_.push_back(change(&Context::benchmarkCuDNN, &Context::setBenchmarkCuDNN, true));
+  if (!options.deterministic) return;
+  undo_.push_back(change(&Context::deterministicCuDNN, &Context::setDeterministicCuDNN, true));
+  const bool warn_only = context().deterministicAlgorithmsWarnOnly();
+  undo_.push_back(change(
+      &Context::deterministicAlgorithms,
+      [warn_only](Context& c, bool on) { c.setDeterministicAlgorithms(on, !on && warn_only); },
+      true));
 }
 
 KernelScope::~KernelScope() {
-  if (before_) before_->set();
+  for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
 }
 
 }  // namespace tare

@@ -1,8 +1,9 @@
 // Which kernels operators take: LibTorch's switches, as options of a scope.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "tare/config/field.h"
 
@@ -45,8 +46,7 @@ class KernelScope {
   KernelScope& operator=(const KernelScope&) = delete;
 
  private:
-  struct Switches;
-  std::unique_ptr<Switches> before_;  // empty: nothing was set
+  std::vector<std::function<void()>> undo_;  // only of switches that the options change
 };
 
 }  // namespace tare

@@ -1,6 +1,7 @@
 #include "tare/model/model.h"
 
 #include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -17,7 +18,9 @@ bool is_norm(const torch::nn::Module& module) {
 }
 
 bool is_batch_norm(const torch::nn::Module& module) {
-  return module.name().find("BatchNorm") != std::string::npos;
+  return dynamic_cast<const torch::nn::BatchNorm1dImpl*>(&module) ||
+         dynamic_cast<const torch::nn::BatchNorm2dImpl*>(&module) ||
+         dynamic_cast<const torch::nn::BatchNorm3dImpl*>(&module);
 }
 
 bool covers(const std::string& member, const std::string& name) {

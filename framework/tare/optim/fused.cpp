@@ -189,7 +189,7 @@ void FusedOptimizer::step() {
 
 void FusedOptimizer::step_one(const Tensor& parameter) {
   const c10::NoGradGuard no_grad;
-  prepare();
+  if (places_.empty()) prepare();
   const auto [bucket, index] = places_.at(parameter.unsafeGetTensorImpl());
   const FusedLists& all = buckets_[bucket].lists;
   settle_gradient({.name = "a parameter", .tensor = parameter});
@@ -238,6 +238,7 @@ void FusedOptimizer::step_bucket(Bucket& bucket) {
 
 void FusedOptimizer::clear() {
   buckets_.clear();
+  places_.clear();
   slots_.assign(count(groups_), {});
 }
 
@@ -313,6 +314,7 @@ StateChange FusedOptimizer::set_groups(std::vector<ParameterGroup> groups) {
   groups_ = std::move(groups);
   slots_ = std::move(slots);
   buckets_.clear();
+  places_.clear();
   check_layout();
   return change;
 }

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 
+#include "tare/base/error.h"
+
 namespace tare {
 namespace {
 
 constexpr double kGrowth = 2, kBackoff = 0.5;
+constexpr double kLeast = 1.0 / 16384;
 constexpr int64_t kGrowthInterval = 2000;
 
 /// The gradients, in lists of one type on one device, as the kernel takes them.
@@ -48,6 +51,9 @@ bool GradScaler::unscale(const std::vector<ParameterGroup>& groups) const {
 
 void GradScaler::update(bool finite) {
   if (!finite) {
+    if (scale_ * kBackoff < kLeast)
+      throw StateError("grad_scaler", "with gradients that are not finite at any scale",
+                       "the training diverges: lower the learning rate, or use bf16");
     scale_ *= kBackoff;
     finite_steps_ = 0;
   } else if (++finite_steps_ == kGrowthInterval) {

@@ -57,7 +57,8 @@ class Optimizer {
   void zero_grad();
   /// Whether step_one() can be called.
   [[nodiscard]] virtual bool steps_singly() const { return false; }
-  /// One step of one of the groups' parameters, whose gradient is defined; the others stay. Equal
+  /// One step of one of the groups' parameters, whose gradient is defined; the others stay. After
+  /// prepare(). Equal
   /// to its part of step(), bit for bit. Throws StateError for an optimizer without.
   virtual void step_one(const at::Tensor& parameter);
 
@@ -73,7 +74,7 @@ class Optimizer {
   /// before the first byte is written. Entries of parameters that are not in the groups are
   /// ignored. Returns the names of parameters without an entry, whose state starts from zeros.
   /// Throws ConfigError for the state of another kind of optimizer or an incomplete one, ShapeError
-  /// for another shape or dtype.
+  /// for another shape or dtype; float32, bfloat16 and float16 convert.
   virtual std::vector<std::string> load_state(const std::vector<NamedTensor>& state) = 0;
   /// Replaces the groups, for freezing and unfreezing. Parameters that stay, by name, keep their
   /// state; the state of others is freed.

@@ -29,8 +29,12 @@ void throw_incomplete(const std::string& parameter) {
 }
 
 void require_like(const NamedTensor& entry, const at::Tensor& wanted, bool exact_type) {
-  const bool same_type = entry.tensor.scalar_type() == wanted.scalar_type();
-  if (entry.tensor.sizes() == wanted.sizes() && (same_type || !exact_type)) return;
+  const auto is_short = [](const at::Tensor& t) {
+    return t.scalar_type() == c10::kFloat || c10::isReducedFloatingType(t.scalar_type());
+  };
+  const bool fits = !exact_type || entry.tensor.scalar_type() == wanted.scalar_type() ||
+                    (is_short(entry.tensor) && is_short(wanted));
+  if (entry.tensor.sizes() == wanted.sizes() && fits) return;
   const auto text = [](const at::Tensor& t) {
     return std::string(c10::toString(t.scalar_type())) + " " + c10::str(t.sizes());
   };

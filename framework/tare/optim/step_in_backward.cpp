@@ -10,12 +10,24 @@
 
 namespace tare {
 
+namespace {
+
+using HookPtr = std::unique_ptr<torch::autograd::PostAccumulateGradHook>;
+
+HookPtr exchange_hook(const at::Tensor& parameter, HookPtr hook) {
+  HookPtr before = std::move(torch::autograd::impl::post_acc_grad_hooks(parameter));
+  torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::move(hook));
+  return before;
+}
+
+}  // namespace
+
 class StepInBackward::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
   explicit Hook(const StepInBackward& owner) : owner_(owner) {}
   void operator()(const at::Tensor& parameter) override {
     if (!owner_.active_) return;
-    const memory::Phase phase(memory::PhaseKind::step);
+    const memory::ThreadPhase phase(memory::PhaseKind::step);  // a device has a thread of its own
     owner_.optimizer_.step_one(parameter);
     parameter.mutable_grad().reset();
   }
@@ -31,14 +43,12 @@ StepInBackward::StepInBackward(Optimizer& optimizer) : optimizer_(optimizer) {
                                               "adam or adamw");
   for (const auto& group : optimizer.groups())
     for (const auto& parameter : group.parameters)
-      torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor,
-                                                     std::make_unique<Hook>(*this));
+      before_.push_back(
+          {parameter.tensor, exchange_hook(parameter.tensor, std::make_unique<Hook>(*this))});
 }
 
 StepInBackward::~StepInBackward() {
-  for (const auto& group : optimizer_.groups())
-    for (const auto& parameter : group.parameters)
-      torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+  for (auto& [parameter, hook] : before_) (void)exchange_hook(parameter, std::move(hook));
 }
 
 void StepInBackward::backward(const at::Tensor& loss) {
@@ -47,6 +57,7 @@ void StepInBackward::backward(const at::Tensor& loss) {
     ~Active() { on = false; }
   } active{active_};
   active_ = true;
+  optimizer_.prepare();
   loss.backward();
 }
 

@@ -3,7 +3,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+#include <vector>
+
 #include "tare/optim/optimizer.h"
+
+namespace torch::autograd {
+struct PostAccumulateGradHook;
+}
 
 namespace tare {
 
@@ -14,9 +21,9 @@ namespace tare {
 /// has stepped some parameters.
 class StepInBackward {
  public:
-  /// Puts a hook on every parameter of the groups, in place of one that is there. `optimizer` must
-  /// outlive it and keep its groups. Throws ConfigError for an optimizer that cannot step one
-  /// parameter.
+  /// Puts a hook on every parameter of the groups; one that is there is put back at the end.
+  /// `optimizer` must outlive it and keep its groups. Throws ConfigError for an optimizer that
+  /// cannot step one parameter.
   explicit StepInBackward(Optimizer& optimizer);
   ~StepInBackward();
   StepInBackward(const StepInBackward&) = delete;
@@ -29,7 +36,13 @@ class StepInBackward {
  private:
   class Hook;
 
+  struct Before {
+    at::Tensor parameter;
+    std::unique_ptr<torch::autograd::PostAccumulateGradHook> hook;
+  };
+
   Optimizer& optimizer_;
+  std::vector<Before> before_;
   bool active_ = false;
 };
 

@@ -42,8 +42,10 @@ void print_advice(std::ostream& out, const MemoryPlan& phase) {
         << format_count(phase.largest_micro_batch) << ", peak "
         << format_bytes(phase.micro_batch_peak_bytes) << '\n';
   } else if (!phase.fits) {
-    out << "  does not fit; largest micro-batch of this batch: "
-        << format_count(phase.largest_micro_batch) << '\n';
+    out << "  does not fit";
+    if (phase.largest_micro_batch > 0)
+      out << "; largest micro-batch of this batch: " << format_count(phase.largest_micro_batch);
+    out << '\n';
   }
   for (const auto& saving : phase.savings) {
     out << "  with " << saving.change << ": peak " << (saving.at_least ? "at least " : "")

@@ -40,6 +40,9 @@ class Checker {
     at({"model"}, "model", [&] { models::check(recipe_.model.name, recipe_.model.options); });
     check_data(recipe_.data, {"data"});
     if (!recipe_.export_to.empty()) plain_name(recipe_.export_to, {"export"});
+    if (recipe_.step_in_backward && recipe_.precision == "fp16")
+      fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
+           "true");
     check_phases();
   }
 
@@ -74,7 +77,13 @@ class Checker {
   void check_micro_batch(const PhaseOptions& phase, size_t index) const {
     const auto samples = micro_batch_of(recipe_, phase);
     const int64_t batch = batch_of(recipe_, phase);
-    if (!samples || *samples <= batch) return;
+    if (!samples) return;
+    if (recipe_.step_in_backward && *samples < batch)
+      fail({"step_in_backward"},
+           "steps at the first backward, but phase " + std::to_string(index) +
+               " works in micro-batches",
+           "false, or no micro_batch", "true");
+    if (*samples <= batch) return;
     const Keys keys = phase.micro_batch ? Keys{"phases", std::to_string(index), "micro_batch"}
                                         : Keys{"micro_batch"};
     fail(keys, "is larger than the batch of phase " + std::to_string(index),

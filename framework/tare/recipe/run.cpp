@@ -61,6 +61,7 @@ class Runner {
     const int64_t before = tracked(device_);
     at::manual_seed(recipe_.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
+    check_blocks(model);
     const auto lock = open_folder();
     run_learner(std::move(model));
     report_.residual_bytes = tracked(device_) - before;
@@ -106,6 +107,20 @@ class Runner {
   }
 
   // A sample shape that the recipe does not give is that of its data.
+  /// Throws ConfigError for a phase that names a block which the model does not have.
+  void check_blocks(Model& model) const {
+    for (size_t i = 0; i < recipe_.phases.size(); ++i) {
+      auto blocks = recompute_of(recipe_, recipe_.phases[i]);
+      if (blocks == std::vector<std::string>{"auto"}) blocks = {"all"};
+      try {
+        model.set_recompute(blocks);
+      } catch (const ConfigError& error) {
+        throw error.within("", recipe_.file.place(recompute_path(recipe_, i)));
+      }
+    }
+    model.set_recompute({});
+  }
+
   [[nodiscard]] Model make_model() {
     const auto data = datasets::make(recipe_.data);
     report_.data = data.description;
@@ -207,15 +222,10 @@ class Runner {
   }
 
   void set_recompute(Learner& learner, size_t index) const {
-    try {
-      const bool planned = index < planned_.phases.size() && planned_.phases[index].known();
-      auto blocks = recompute_of(recipe_, recipe_.phases[index]);
-      if (planned && blocks == std::vector<std::string>{"auto"})
-        blocks = planned_.phases[index].recompute;
-      learner.set_recompute(blocks);
-    } catch (const ConfigError& error) {
-      throw error.within("", recipe_.file.place(recompute_path(recipe_, index)));
-    }
+    const bool planned = index < planned_.phases.size() && planned_.phases[index].known();
+    const auto blocks = recompute_of(recipe_, recipe_.phases[index]);
+    const bool chosen = planned && blocks == std::vector<std::string>{"auto"};
+    learner.set_recompute(chosen ? planned_.phases[index].recompute : blocks);
   }
 
   void autosave(Learner& learner) {
