@@ -19,22 +19,31 @@ struct Way {
 };
 
 struct Measured {
-  double seconds = 0;
   int64_t peak_bytes = 0;
   std::string planned{};
 };
 
-Measured fit(const bench::Subject& subject, const DatasetPtr& set, const Way& way) {
+std::unique_ptr<Learner> learner(const bench::Subject& subject, const DatasetPtr& set,
+                                 const Way& way) {
   torch::manual_seed(1);
   LearnerOptions options = bench::same_training();
   options.batch = subject.batch;
   options.workers = 0;
   way.set(options);
-  Learner learner(models::make(subject.model, subject.options), {.train = set}, options);
-  const MemoryPlan plan = learner.plan({.advice = false});
+  return std::make_unique<Learner>(models::make(subject.model, subject.options),
+                                   Splits{.train = set}, std::move(options));
+}
+
+double fit(Learner& learner) {
+  return learner.fit(1, {.lr = 1e-3, .schedule = {.kind = "constant"}}).seconds;
+}
+
+Measured measure(const bench::Subject& subject, const DatasetPtr& set, const Way& way) {
+  const auto l = learner(subject, set, way);
+  const MemoryPlan plan = l->plan({.advice = false});
   Measured measured{.planned = plan.known() ? format_bytes(plan.peak_bytes) : "cannot tell"};
   const memory::PeakScope peak(c10::kCPU);
-  measured.seconds = learner.fit(1, {.lr = 1e-3, .schedule = {.kind = "constant"}}).seconds;
+  (void)fit(*l);
   measured.peak_bytes = peak.peak_above_start_bytes();
   return measured;
 }
@@ -42,15 +51,15 @@ Measured fit(const bench::Subject& subject, const DatasetPtr& set, const Way& wa
 void compare(const bench::Subject& subject, const std::vector<Way>& ways, int rounds) {
   const auto set = subject.data(kSteps);
   const Way plain{"", [](LearnerOptions&) {}};
-  const Measured before = fit(subject, set, plain);
+  const Measured before = measure(subject, set, plain);
   std::printf("\n%s, batch %lld: peak %s, planned %s\n", subject.model.c_str(),
               static_cast<long long>(subject.batch), format_bytes(before.peak_bytes).c_str(),
               before.planned.c_str());
   for (const Way& way : ways) {
-    const Measured after = fit(subject, set, way);
+    const Measured after = measure(subject, set, way);
     const auto time = bench::paired(
-        rounds, [&] { return fit(subject, set, plain).seconds; },
-        [&] { return fit(subject, set, way).seconds; });
+        rounds, [&] { return fit(*learner(subject, set, plain)); },
+        [&] { return fit(*learner(subject, set, way)); });
     std::printf(
         "%-30s %10s  planned %-12s saves %3.0f %%   time %.2f [%.2f, %.2f]\n", way.name,
         format_bytes(after.peak_bytes).c_str(), after.planned.c_str(),
@@ -97,7 +106,7 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
   init();
   const std::vector<bench::Subject> subjects{
-      {"resnet18", {.sample_shape = {3, 96, 96}}, 32},
+      {"resnet18", {.sample_shape = {3, 64, 64}}, 32},
       {"gpt", {.classes = 96, .sample_shape = {128}, .width = 256, .layers = 4, .heads = 4}, 16}};
   for (const auto& subject : subjects) compare(subject, ways(subject), rounds);
 }

@@ -73,7 +73,7 @@ void check_range(int64_t start, int64_t end);
 template <class F>
 class Batch {
  public:
-  /// `site` is what the size is remembered by.
+  /// `site` is what the size is remembered by: calls on one line share it.
   Batch(int64_t initial, F f, Options options = {}, CodeLine site = CodeLine::current())
       : initial_(initial), f_(std::move(f)), options_(std::move(options)), site_(site) {}
 
