@@ -48,7 +48,7 @@ struct LearnerOptions {
   std::optional<int64_t> micro_batch{};
   /// Blocks of the model, or modules above them, whose activations are not kept for the backward
   /// but computed again in it (model/block.h); {"all"}: every block; {"auto"}: as few as the
-  /// memory that there is asks for, by a plan. Saves memory, takes at most about a third more time;
+  /// memory that there is asks for, by a plan. Saves memory, takes about a third more time;
   /// the result is the same, bit for bit.
   std::vector<std::string> recompute{};
   /// fp32 | bf16 | fp16 | bf16-true, see Precision. fp16: with a GradScaler, and a step whose
