@@ -251,6 +251,8 @@ TEST(RunWithPlan, PeaksAsPlannedWithWhatSavesMemory) {
   expect_planned("recompute", [](auto& r) { r.recompute.modules = {"layer1", "layer3"}; });
   expect_planned("step_in_backward", [](auto& r) { r.step_in_backward = true; });
   expect_planned("channels_last", [](auto& r) { r.kernels.channels_last = true; });
+  for (const char* precision : {"bf16", "fp16", "bf16-true"})
+    expect_planned(precision, [&](auto& r) { r.precision = precision; });
 }
 
 }  // namespace

@@ -148,6 +148,8 @@ class StandInLearner {
     auto parts =
         std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
     parts->set_up(device);
+    // A scale that no step is left out for, and not 1, which takes no product.
+    if (parts->scaler) parts->scaler->restore(2, 0);
     parts->checked_batch = true;  // there may be no values to check
     parts->stand_in = true;
     parts->abridged = device.is_meta();
