@@ -236,6 +236,7 @@ bool Learner::update(Run& run) {
       [&] {
         undo_update(run, whole);
         run.action = before;
+        run.finite = true;
       });
   run.earlier_gradients.clear();
   if (p.scaler && (stepped || !run.finite)) p.scaler->update(run.finite);

@@ -7,6 +7,7 @@
 #include "tare/base/log.h"
 #include "tare/learner/parts.h"
 #include "tare/learner/plan_fit.h"
+#include "tare/learner/recompute.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 

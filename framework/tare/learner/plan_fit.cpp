@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <new>
 #include <optional>
 
 #include "tare/adapt/step_size.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/base/log.h"
-#include "tare/learner/block_cost.h"
 #include "tare/learner/fit_probe.h"
 #include "tare/learner/parts.h"
+#include "tare/learner/recompute.h"
 #include "tare/memory/oom.h"
 #include "tare/plan/measurements.h"
 
@@ -291,74 +288,12 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
   return plan;
 }
 
-namespace {
-
-/// In the order of their cost; in that of the model if it cannot be measured.
-std::vector<std::string> candidates(const FitSubject& subject) {
-  std::string reason;
-  try {
-    return blocks_by_cost(subject);
-  } catch (const Error& error) {
-    reason = error.what();
-  } catch (const c10::Error& error) {
-    reason = error.what_without_backtrace();
-  } catch (const std::bad_alloc&) {
-    reason = "out of memory";
-  }
-  log::info("recompute: auto takes blocks from the first on, unmeasured: " + printable(reason));
-  const plan::MetaScope meta;
-  return subject.model().blocks();
+bool fits(const FitSubject& subject, const Target& target, int64_t micro_batch) {
+  return Planner(subject, target).fits(micro_batch);
 }
 
-/// As few of `order`, from the first on, as fit; all if even these do not.
-size_t enough_of(size_t all, const std::function<bool(size_t)>& fits) {
-  if (!fits(all)) return all;
-  size_t enough = all, few = 0;  // the first `few` do not fit
-  while (enough - few > 1) {
-    const size_t middle = few + (enough - few) / 2;
-    (fits(middle) ? enough : few) = middle;
-  }
-  return enough;
-}
-
-}  // namespace
-
-void choose_recompute(FitSubject& subject, Target target, std::optional<int64_t> room_bytes) {
-  if (!is_auto(subject.options.recompute)) return;
-  subject.options.recompute.clear();
-  FitSubject bound = subject;  // 16-bit types take less than float32, which can be planned
-  bound.options.precision = "fp32";
-  const int64_t batch = subject.options.micro_batch.value_or(subject.options.batch);
-  const auto fits = [&] { return Planner(bound, target).fits(batch); };
-  std::string reason;
-  try {
-    if (room_bytes) target.capacity_bytes = Planner(bound, target).start_bytes(batch) + *room_bytes;
-    if (fits()) return;
-  } catch (const OutOfMemory&) {  // of one convolution of few images: then it does not fit
-  } catch (const plan::CannotTell& error) {
-    reason = error.what();
-  } catch (const c10::Error& error) {
-    reason = error.what_without_backtrace();
-  }
-  if (!reason.empty()) {
-    log::warning("recompute: auto keeps everything: " + printable(reason));
-    return;
-  }
-  const auto order = candidates(subject);
-  const auto first = [&](size_t blocks) {
-    return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
-  };
-  const size_t blocks = enough_of(order.size(), [&](size_t n) {
-    bound.options.recompute = first(n);
-    try {
-      return fits();
-    } catch (const c10::Error&) {  // out of memory, or what was told before without a block
-      return false;
-    } catch (const plan::CannotTell&) {
-      return false;
-    }
-  });
-  subject.options.recompute = first(blocks);
+int64_t start_bytes(const FitSubject& subject, const Target& target, int64_t micro_batch) {
+  return Planner(subject, target).start_bytes(micro_batch);
 }
 
 void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const Target& target) {

@@ -14,13 +14,11 @@ namespace tare {
 [[nodiscard]] MemoryPlan plan_fit(const FitSubject& subject, const plan::Target& target,
                                   bool advice);
 
-/// For a fit with LearnerOptions::recompute {"auto"}: sets it to the blocks that cost the least
-/// time for a byte saved, as few as it takes to fit with the micro-batch of the options or a whole
-/// batch; to none if it cannot be told, and to all if even these do not fit. With another precision
-/// than fp32 the plan is that of fp32, a bound. `room_bytes`: what the fit may take above its
-/// start; unset: all that the target has.
-void choose_recompute(FitSubject& subject, plan::Target target,
-                      std::optional<int64_t> room_bytes = {});
+/// Whether a fit with parts of `micro_batch` samples fits; what is allocated before it. Traced on
+/// meta tensors. Throw plan::CannotTell, c10::Error.
+[[nodiscard]] bool fits(const FitSubject& subject, const plan::Target& target, int64_t micro_batch);
+[[nodiscard]] int64_t start_bytes(const FitSubject& subject, const plan::Target& target,
+                                  int64_t micro_batch);
 
 /// Completes the plan of a fit whose batches do not fit, but may be done in micro-batches.
 void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const plan::Target& target);
