@@ -27,8 +27,7 @@ bool is_short(c10::ScalarType type) {
 }
 
 bool fits(const at::Tensor& a, const at::Tensor& b) {
-  const auto to = a.scalar_type(), from = b.scalar_type();
-  return a.sizes() == b.sizes() && (to == from || (is_short(to) && is_short(from)));
+  return a.sizes() == b.sizes() && converts(b.scalar_type(), a.scalar_type());
 }
 
 std::string kind_of(const at::Tensor& t) { return describe(t.scalar_type(), t.sizes()); }
@@ -63,6 +62,10 @@ std::string Match::str() const {
     return printable(d.name) + " needs " + d.expected + ", got " + d.got;
   });
   return out;
+}
+
+bool converts(c10::ScalarType from, c10::ScalarType to) {
+  return from == to || (is_short(from) && is_short(to));
 }
 
 Match compare(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& source) {

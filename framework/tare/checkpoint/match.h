@@ -33,8 +33,11 @@ struct Match {
   [[nodiscard]] std::string str() const;
 };
 
-/// Compares names, shapes and dtypes; float32, bfloat16 and float16 fit one another. Never throws
-/// for a mismatch.
+/// Whether values of one dtype may be loaded into a tensor of another: the same, or both among
+/// float32, bfloat16 and float16.
+[[nodiscard]] bool converts(c10::ScalarType from, c10::ScalarType to);
+
+/// Compares names, shapes and dtypes (see converts()). Never throws for a mismatch.
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
@@ -45,10 +48,10 @@ struct CopyReport {
 };
 
 /// Copies source into targets by name, in place, across devices, without autograd; float32 is
-/// rounded to a target of 16 bits. All names,
-/// shapes and dtypes are checked before the first byte is written. Strict: anything that does not
-/// fit throws FormatError(operation, path) naming the first such tensor and listing the others, and
-/// no target has changed. Not strict: what fits is copied.
+/// rounded to a target of 16 bits. All names, shapes and dtypes are checked before the first byte
+/// is written. Strict: anything that does not fit throws FormatError(operation, path) naming the
+/// first such tensor and listing the others, and no target has changed. Not strict: what fits is
+/// copied.
 CopyReport copy_into(const std::vector<NamedTensor>& targets,
                      const std::vector<NamedTensor>& source, bool strict,
                      std::string_view operation, const std::filesystem::path& path);

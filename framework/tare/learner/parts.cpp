@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/learner/recompute.h"
 #include "tare/memory/backend.h"
 
 namespace tare {
@@ -78,10 +79,6 @@ void Learner::Parts::set_up(c10::Device to) {
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
   if (!device.is_meta()) model.to(device);
-}
-
-bool is_auto(const std::vector<std::string>& recompute) {
-  return recompute.size() == 1 && recompute.front() == "auto";
 }
 
 void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {

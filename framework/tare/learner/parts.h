@@ -48,9 +48,6 @@ struct FitSubject;
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
 
-/// Whether LearnerOptions::recompute is left to a plan.
-[[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
-
 /// float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
 
@@ -65,6 +62,7 @@ struct Learner::Parts {
   Precision precision = Precision::fp32;
   std::optional<AutocastState> autocast{};  ///< of the forward
   std::optional<GradScaler> scaler{};       ///< for fp16
+  std::vector<std::string> recomputing{};   ///< the blocks in force, `auto` resolved
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
   std::unique_ptr<Optimizer> optimizer;
@@ -98,7 +96,6 @@ struct Learner::Parts {
   void set_recompute(const std::vector<std::string>& modules);
   /// For {"auto"}: chooses the blocks of a fit that starts now. Without effect on generators.
   void choose_recompute();
-  std::vector<std::string> recomputing;  ///< the blocks in force, `auto` resolved
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call) const;

@@ -10,7 +10,6 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/learner/fit_probe.h"
-#include "tare/learner/parts.h"
 #include "tare/learner/recompute.h"
 #include "tare/memory/oom.h"
 #include "tare/plan/measurements.h"

@@ -11,7 +11,6 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/learner/fit_probe.h"
-#include "tare/learner/parts.h"
 #include "tare/learner/plan_fit.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
@@ -123,6 +122,10 @@ size_t enough_of(size_t all, const std::function<bool(size_t)>& fit) {
 }
 
 }  // namespace
+
+bool is_auto(const std::vector<std::string>& recompute) {
+  return recompute.size() == 1 && recompute.front() == "auto";
+}
 
 void choose_recompute(FitSubject& subject, plan::Target target, std::optional<int64_t> room_bytes) {
   if (!is_auto(subject.options.recompute)) return;

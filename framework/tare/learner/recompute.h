@@ -2,10 +2,15 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tare/learner/fit_trace.h"
 
 namespace tare {
+
+/// Whether LearnerOptions::recompute is left to a plan.
+[[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
 
 /// For a fit with LearnerOptions::recompute {"auto"}: sets it to the blocks that cost the least
 /// time for a byte saved, as few as it takes to fit with the micro-batch of the options or a whole

@@ -72,10 +72,11 @@ std::vector<uint32_t> versions_of(const torch::nn::Module& module) {
 
 /// What a backward needs to do a forward again.
 struct Repeat final : torch::CustomClassHolder {
-  Repeat(torch::nn::Module& of, std::function<at::Tensor(const Tensors&)> work, c10::Device on)
+  Repeat(torch::nn::Module& of, std::function<at::Tensor(const Tensors&)> work, Tensors trained,
+         c10::Device on)
       : module(of.shared_from_this()),
         body(std::move(work)),
-        parameters(trainable(of.parameters())),
+        parameters(std::move(trained)),
         versions(versions_of(of)),
         training(of.is_training()),
         device(on),
@@ -84,8 +85,6 @@ struct Repeat final : torch::CustomClassHolder {
     generators.take(device);
   }
 
-  std::shared_ptr<torch::nn::Module> module;
-  std::function<at::Tensor(const Tensors&)> body;
   /// The graph does not hold the weights, so nobody else sees that they have changed.
   void require_unchanged() const {
     if (versions_of(*module) == versions && module->is_training() == training) return;
@@ -95,6 +94,8 @@ struct Repeat final : torch::CustomClassHolder {
                      "do the backward before the next step");
   }
 
+  std::shared_ptr<torch::nn::Module> module;
+  std::function<at::Tensor(const Tensors&)> body;
   Tensors parameters;
   std::vector<uint32_t> versions;
   bool training;
@@ -193,7 +194,8 @@ at::Tensor recomputed(torch::nn::Module& module, std::function<at::Tensor(const 
   const Tensors parameters = trainable(module.parameters());
   if (!c10::GradMode::is_enabled() || (parameters.empty() && trainable(inputs).empty()))
     return body(inputs);
-  const auto repeat = c10::make_intrusive<Repeat>(module, std::move(body), inputs.front().device());
+  const auto repeat =
+      c10::make_intrusive<Repeat>(module, std::move(body), parameters, inputs.front().device());
   return Recompute::apply(repeat, at::TensorList(inputs), at::TensorList(parameters));
 }
 

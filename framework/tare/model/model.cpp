@@ -56,6 +56,22 @@ int64_t find_group(const std::vector<LayerGroup>& groups, const std::string& nam
   return found;
 }
 
+struct NamedBlock {
+  std::string name{};
+  Block* block = nullptr;
+};
+
+/// Of blocks inside blocks only the outer.
+std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
+  std::vector<NamedBlock> blocks;
+  for (const auto& item : module.named_modules("", /*include_self=*/false)) {
+    const bool inside = !blocks.empty() && covers(blocks.back().name, item.key());
+    auto* block = inside ? nullptr : dynamic_cast<Block*>(item.value().get());
+    if (block) blocks.push_back({item.key(), block});
+  }
+  return blocks;
+}
+
 [[noreturn]] void throw_no_block(const std::string& module,
                                  const std::vector<std::string>& blocks) {
   if (blocks.empty())
@@ -155,10 +171,7 @@ std::vector<NamedTensor> Model::state() const {
 std::vector<std::string> Model::blocks() const {
   require("model.blocks");
   std::vector<std::string> names;
-  for (const auto& item : module_->named_modules("", /*include_self=*/false)) {
-    const bool inside = !names.empty() && covers(names.back(), item.key());
-    if (!inside && dynamic_cast<Block*>(item.value().get())) names.push_back(item.key());
-  }
+  for (const auto& [name, block] : blocks_of(*module_)) names.push_back(name);
   return names;
 }
 
@@ -171,19 +184,19 @@ torch::nn::Module& Model::submodule(const std::string& name) const {
 }
 
 void Model::set_recompute(const std::vector<std::string>& modules) {
-  const auto names = blocks();
+  require("model.set_recompute");
+  const auto blocks = blocks_of(*module_);
   const bool all = modules.size() == 1 && modules.front() == "all";
   for (const auto& module : modules) {
     const bool known =
-        std::ranges::any_of(names, [&](const auto& name) { return covers(module, name); });
-    if (!known && !(all && !names.empty())) throw_no_block(module, names);
+        std::ranges::any_of(blocks, [&](const auto& b) { return covers(module, b.name); });
+    if (!known && !(all && !blocks.empty())) throw_no_block(module, this->blocks());
   }
-  for (const auto& name : names) {
+  for (const NamedBlock& b : blocks) {
     const bool chosen = all || std::ranges::any_of(modules, [&](const auto& module) {
-                          return covers(module, name);
+                          return covers(module, b.name);
                         });
-    dynamic_cast<Block&>(submodule(name))
-        .set_activations(chosen ? Activations::recompute : Activations::keep);
+    b.block->set_activations(chosen ? Activations::recompute : Activations::keep);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "tare/base/error.h"
+#include "tare/checkpoint/match.h"
 
 namespace tare {
 
@@ -29,11 +30,8 @@ void throw_incomplete(const std::string& parameter) {
 }
 
 void require_like(const NamedTensor& entry, const at::Tensor& wanted, bool exact_type) {
-  const auto is_short = [](const at::Tensor& t) {
-    return t.scalar_type() == c10::kFloat || c10::isReducedFloatingType(t.scalar_type());
-  };
-  const bool fits = !exact_type || entry.tensor.scalar_type() == wanted.scalar_type() ||
-                    (is_short(entry.tensor) && is_short(wanted));
+  const bool fits =
+      !exact_type || checkpoint::converts(entry.tensor.scalar_type(), wanted.scalar_type());
   if (entry.tensor.sizes() == wanted.sizes() && fits) return;
   const auto text = [](const at::Tensor& t) {
     return std::string(c10::toString(t.scalar_type())) + " " + c10::str(t.sizes());

@@ -1,6 +1,7 @@
 #include "tare/recipe/phase_data.h"
 
 #include "tare/base/error.h"
+#include "tare/learner/recompute.h"
 
 namespace tare {
 namespace {
@@ -36,10 +37,6 @@ std::vector<std::string> recompute_of(const RecipeOptions& recipe, const PhaseOp
   return phase.recompute.value_or(recipe.recompute).modules;
 }
 
-std::string recompute_path(const RecipeOptions& recipe, size_t phase) {
-  return path_of("recompute", recipe.phases[phase].recompute.has_value(), phase);
-}
-
 std::string batch_path(const RecipeOptions& recipe, size_t phase) {
   return path_of("batch", recipe.phases[phase].batch > 0, phase);
 }
@@ -69,6 +66,20 @@ void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
            "is less than the " + std::to_string(labels) + " classes of the data",
            "at least " + std::to_string(labels), std::to_string(classes));
   }
+}
+
+void check_blocks(const RecipeOptions& recipe, Model& model) {
+  for (size_t i = 0; i < recipe.phases.size(); ++i) {
+    auto blocks = recompute_of(recipe, recipe.phases[i]);
+    if (is_auto(blocks)) blocks = {"all"};  // it needs at least one
+    try {
+      model.set_recompute(blocks);
+    } catch (const ConfigError& error) {
+      const bool own = recipe.phases[i].recompute.has_value();
+      throw error.within("", recipe.file.place(path_of("recompute", own, i)));
+    }
+  }
+  model.set_recompute({});
 }
 
 ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {

@@ -13,8 +13,6 @@ namespace tare {
 /// See LearnerOptions::recompute.
 [[nodiscard]] std::vector<std::string> recompute_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);
-/// Where the recipe says it: "recompute" or "phases.N.recompute".
-[[nodiscard]] std::string recompute_path(const RecipeOptions& recipe, size_t phase);
 /// Where the recipe says it: "batch" or "phases.N.batch".
 [[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
@@ -22,6 +20,10 @@ namespace tare {
 /// Throws ConfigError for splits that phase number `phase` cannot be trained on: without a training
 /// split, smaller than a batch, or with more classes than the model.
 void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data);
+
+/// Throws ConfigError for a phase that names a block which the model does not have. Leaves every
+/// block keeping its activations.
+void check_blocks(const RecipeOptions& recipe, Model& model);
 
 /// The model's options, with the sample shape of the recipe's data where it gives none.
 [[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const Splits& data);

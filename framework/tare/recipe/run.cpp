@@ -22,6 +22,7 @@
 #include "tare/experiment/experiment.h"
 #include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
+#include "tare/learner/recompute.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
@@ -61,7 +62,7 @@ class Runner {
     const int64_t before = tracked(device_);
     at::manual_seed(recipe_.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
-    check_blocks(model);
+    check_blocks(recipe_, model);
     const auto lock = open_folder();
     run_learner(std::move(model));
     report_.residual_bytes = tracked(device_) - before;
@@ -107,20 +108,6 @@ class Runner {
   }
 
   // A sample shape that the recipe does not give is that of its data.
-  /// Throws ConfigError for a phase that names a block which the model does not have.
-  void check_blocks(Model& model) const {
-    for (size_t i = 0; i < recipe_.phases.size(); ++i) {
-      auto blocks = recompute_of(recipe_, recipe_.phases[i]);
-      if (blocks == std::vector<std::string>{"auto"}) blocks = {"all"};
-      try {
-        model.set_recompute(blocks);
-      } catch (const ConfigError& error) {
-        throw error.within("", recipe_.file.place(recompute_path(recipe_, i)));
-      }
-    }
-    model.set_recompute({});
-  }
-
   [[nodiscard]] Model make_model() {
     const auto data = datasets::make(recipe_.data);
     report_.data = data.description;
@@ -224,7 +211,7 @@ class Runner {
   void set_recompute(Learner& learner, size_t index) const {
     const bool planned = index < planned_.phases.size() && planned_.phases[index].known();
     const auto blocks = recompute_of(recipe_, recipe_.phases[index]);
-    const bool chosen = planned && blocks == std::vector<std::string>{"auto"};
+    const bool chosen = planned && is_auto(blocks);
     learner.set_recompute(chosen ? planned_.phases[index].recompute : blocks);
   }
 
