@@ -1,5 +1,5 @@
 // What each way to need less memory saves and costs: peak bytes of three training steps, planned
-// and measured, and time against the same fit without it.
+// and measured, and time against the same fit without it; for a card the plan.
 //
 // Run: OMP_NUM_THREADS=1 build/bin/bench_saving [rounds]
 #include "bench/paired.h"
@@ -48,6 +48,27 @@ Measured measure(const bench::Subject& subject, const DatasetPtr& set, const Way
   return measured;
 }
 
+/// What moves to the host moves from a card. Without one there is the plan only.
+void plan_for_card(const bench::Subject& subject, const DatasetPtr& set) {
+  constexpr const char* kCard = "cuda:24GiB";
+  const auto peak = [&](const Way& way) {
+    return learner(subject, set, way)->plan({.device = kCard, .advice = false}).peak_bytes;
+  };
+  const int64_t before = peak({"", [](LearnerOptions&) {}});
+  std::printf("planned for %s: peak %s\n", kCard, format_bytes(before).c_str());
+  const auto all = [](std::vector<std::string> LearnerOptions::*blocks) {
+    return [=](LearnerOptions& o) { o.*blocks = {"all"}; };
+  };
+  for (const Way& way : std::vector<Way>{
+           {"recompute: all", all(&LearnerOptions::recompute)},
+           {"offload: all", all(&LearnerOptions::offload)},
+           {"recompute: all, offload: all", [](auto& o) { o.recompute = o.offload = {"all"}; }}}) {
+    const int64_t after = peak(way);
+    std::printf("%-30s %10s  saves %3.0f %%\n", way.name, format_bytes(after).c_str(),
+                100 - 100 * static_cast<double>(after) / static_cast<double>(before));
+  }
+}
+
 void compare(const bench::Subject& subject, const std::vector<Way>& ways, int rounds) {
   const auto set = subject.data(kSteps);
   const Way plain{"", [](LearnerOptions&) {}};
@@ -66,6 +87,7 @@ void compare(const bench::Subject& subject, const std::vector<Way>& ways, int ro
         100 - 100 * static_cast<double>(after.peak_bytes) / static_cast<double>(before.peak_bytes),
         time.median, time.low, time.high);
   }
+  plan_for_card(subject, set);
 }
 
 std::vector<Way> ways(const bench::Subject& subject) {

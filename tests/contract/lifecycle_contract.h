@@ -39,23 +39,48 @@ class LifecycleContract : public ::testing::Test {
     EXPECT_EQ(usage().blocks, start_.blocks);
   }
 
-  [[nodiscard]] std::unique_ptr<Learner> learner(int64_t width = 16) const {
+  [[nodiscard]] std::unique_ptr<Learner> learner(int64_t width = 16, LearnerOptions options = {},
+                                                 const char* model = "resnet9") const {
     torch::manual_seed(1);
-    LearnerOptions options;
     options.device = Traits::device().str();
     options.batch = 16;
     options.workers = 0;
     options.folder = folder_.path();
     options.progress = false;
     return std::make_unique<Learner>(
-        models::make("resnet9", {.sample_shape = {1, 16, 16}, .width = width, .dropout = 0.1}),
-        data_, std::move(options));
+        models::make(model, {.sample_shape = {1, 16, 16}, .width = width, .dropout = 0.1}), data_,
+        std::move(options));
   }
   void run_once() const {
     auto l = learner();
     l->fit(1);
     l->purge({.compact = true});
     l->destroy();
+  }
+
+  struct Trained {
+    double loss = 0;
+    std::vector<torch::Tensor> state{};  ///< on the host
+    int64_t peak_bytes = 0;              ///< of the fit, above its start
+  };
+  /// A fit of two epochs from the same weights and generators.
+  [[nodiscard]] Trained train(Learner& l) const {
+    torch::manual_seed(2);
+    memory::PeakScope peak(Traits::device());
+    Trained trained{.loss = l.fit(2).epochs.back().train_loss};
+    trained.peak_bytes = peak.peak_above_start_bytes();
+    for (const auto& [name, tensor] : l.model().state()) trained.state.push_back(tensor.cpu());
+    return trained;
+  }
+  /// Bit for bit on the host; sums on a GPU have any order.
+  static void expect_same(const Trained& a, const Trained& b) {
+    const bool exact = Traits::device().is_cpu();
+    EXPECT_NEAR(a.loss, b.loss, exact ? 0 : 1e-2);
+    ASSERT_EQ(a.state.size(), b.state.size());
+    for (size_t i = 0; i < a.state.size(); ++i)
+      EXPECT_TRUE(exact ? torch::equal(a.state[i], b.state[i])
+                        : torch::allclose(a.state[i], b.state[i], 1e-2, 1e-2))
+          << "tensor " << i;
   }
 
   [[nodiscard]] memory::Usage usage() const { return backend_->usage(); }
@@ -181,10 +206,54 @@ TYPED_TEST_P(LifecycleContract, ResumeEqualsTheStraightRun) {
   EXPECT_NEAR(stopped->resume().epochs.back().train_loss, expected, rounding);
 }
 
+TYPED_TEST_P(LifecycleContract, RecomputedAndOffloadedFitsAreTheSameInLess) {
+  const auto train = [this](LearnerOptions options) {
+    return this->train(*this->learner(8, std::move(options), "resnet18"));
+  };
+  const auto kept = train({}), recomputed = train({.recompute = {"all"}});
+  const auto offloaded = train({.offload = {"all"}});
+  const auto both = train({.recompute = {"all"}, .offload = {"all"}});
+  for (const auto* trained : {&recomputed, &offloaded, &both}) this->expect_same(kept, *trained);
+  EXPECT_LT(recomputed.peak_bytes, kept.peak_bytes);
+  if (TypeParam::device().is_cpu()) {
+    EXPECT_EQ(offloaded.peak_bytes, kept.peak_bytes) << "there is nowhere to go";
+  } else {
+    EXPECT_LT(offloaded.peak_bytes, kept.peak_bytes);
+    EXPECT_LE(both.peak_bytes, recomputed.peak_bytes);
+  }
+}
+
+TYPED_TEST_P(LifecycleContract, AFitThatDoesNotFitEqualsOneInMicroBatches) {
+  struct Size final : Callback {
+    [[nodiscard]] std::string name() const override { return "size"; }
+    Action on_micro_batch(FitContext& c) override {
+      samples = c.micro_batch_change->to;
+      ++changes;
+      return Action::proceed;
+    }
+    int64_t samples = 0, changes = 0;
+  };
+  const auto whole = this->train(*this->learner(4));
+  const auto half = this->train(*this->learner(4, {.micro_batch = 8}));
+  ASSERT_LT(half.peak_bytes, whole.peak_bytes);
+  const auto size = std::make_shared<Size>();
+  auto l = this->learner(4, {.callbacks = {size}});
+  this->backend_->reclaim();
+  const int64_t room = (half.peak_bytes + whole.peak_bytes) / 2;
+  this->backend_->set_budget(this->usage().reserved_bytes + room);
+  const auto adapted = this->train(*l);
+  this->backend_->set_budget({});
+  ASSERT_EQ(size->changes, 1);
+  ASSERT_LT(size->samples, 16);
+  EXPECT_LE(adapted.peak_bytes, room);
+  this->expect_same(adapted, this->train(*this->learner(4, {.micro_batch = size->samples})));
+}
+
 REGISTER_TYPED_TEST_SUITE_P(LifecycleContract, PurgeLeavesExactlyParametersAndBuffers,
                             ACompactingPurgeReturnsWhatItReserved,
                             AnExperimentGivesBackWhatItConsumed,
                             OutOfMemoryInAFitLeavesNothingAndTheFitGoesOn, CyclesEndAtTheSameBytes,
-                            ResumeEqualsTheStraightRun);
+                            ResumeEqualsTheStraightRun, RecomputedAndOffloadedFitsAreTheSameInLess,
+                            AFitThatDoesNotFitEqualsOneInMicroBatches);
 
 }  // namespace tare::testing

@@ -1,5 +1,6 @@
 // What needs less memory, or other kernels, without another result: recomputed blocks chosen by a
-// plan, the optimizer's step inside the backward, channels_last, LibTorch's switches.
+// plan, what waits in the host's memory, the optimizer's step inside the backward, channels_last,
+// LibTorch's switches.
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -184,10 +185,7 @@ TEST(RecomputeAuto, TakesAsFewBlocksAsTheBudgetAsksFor) {
     learner.fit(1);
     int64_t blocks = 0;
     for (const auto& name : learner.model().blocks())
-      blocks += dynamic_cast<Block&>(learner.model().submodule(name)).activations() ==
-                        Activations::recompute
-                    ? 1
-                    : 0;
+      blocks += dynamic_cast<Block&>(learner.model().submodule(name)).activations().recompute;
     return std::pair(peak.peak_above_start_bytes(), blocks);
   };
   const auto kept = fit({}, {}), all = fit({"all"}, {});
@@ -248,6 +246,52 @@ TEST(RecomputeAuto, NeedsAModelThatCanBePlanned) {
   options.recompute = {"body"};
   EXPECT_THAT(refusal([&] { const Learner learner(make_net(), split_points(), options); }),
               HasSubstr("no block"));
+}
+
+// ---- offload
+
+TEST(Offload, IsNothingOnTheCpu) {
+  const TempDir folder;
+  const auto run = [&](const std::vector<std::string>& blocks) {
+    auto options = quiet(folder);
+    options.batch = 16;
+    options.workers = 0;
+    options.offload = blocks;
+    return train(options, resnet(), images());
+  };
+  const Outcome kept = run({}), offloaded = run({"all"});
+  EXPECT_EQ(kept.state, offloaded.state);
+  EXPECT_EQ(kept.peak_bytes, offloaded.peak_bytes);
+  EXPECT_THAT(refusal([&] { (void)run({"layer9"}); }), HasSubstr("[offload] 'layer9' names no"));
+}
+
+TEST(Offload, IsInThePlanForACard) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.batch = 512;
+  Learner learner(
+      models::make("resnet18", {.classes = kClasses, .sample_shape = {1, 12, 12}, .width = 4}),
+      images(512), std::move(options));
+  const auto plan = [&](const std::vector<std::string>& recompute,
+                        const std::vector<std::string>& offload) {
+    learner.set_recompute(recompute);
+    learner.set_offload(offload);
+    return learner.plan({.device = "cuda:1GiB"});
+  };
+  const MemoryPlan kept = plan({}, {}), all = plan({}, {"all"}), some = plan({}, {"layer1"});
+  ASSERT_TRUE(kept.known() && all.known()) << kept.reason << all.reason;
+  EXPECT_LT(some.peak_bytes, kept.peak_bytes);
+  EXPECT_LT(all.peak_bytes, some.peak_bytes);
+  const auto recomputed = plan({"all"}, {}), both = plan({"all"}, {"all"});
+  EXPECT_LE(both.peak_bytes, recomputed.peak_bytes);
+  const auto advice = std::ranges::find(kept.savings, "offload=all", &PlanSaving::change);
+  ASSERT_NE(advice, kept.savings.end());
+  EXPECT_EQ(advice->peak_bytes, all.peak_bytes);
+  const auto on_host = [&](const std::vector<std::string>& offload) {
+    learner.set_offload(offload);
+    return learner.plan({.device = "host", .advice = false}).peak_bytes;
+  };
+  EXPECT_EQ(on_host({}), on_host({"all"}));
 }
 
 // ---- channels_last

@@ -1,5 +1,5 @@
-// Blocks that recompute: the same output, gradients, buffers and generators, bit for bit, with less
-// memory between forward and backward.
+// Blocks that recompute, offload or both: the same output, gradients, buffers and generators, bit
+// for bit; with recompute with less memory between forward and backward.
 #include "tare/model/block.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ struct Subject {
 };
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 
-class RecomputedModel : public ::testing::TestWithParam<Subject> {
+class BlocksOfModel : public ::testing::TestWithParam<Subject> {
  protected:
   struct Outcome {
     torch::Tensor output{};
@@ -35,23 +35,24 @@ class RecomputedModel : public ::testing::TestWithParam<Subject> {
     int64_t saved_bytes = 0, peak_bytes = 0;
   };
 
-  [[nodiscard]] static torch::Tensor input() {
+  [[nodiscard]] static torch::Tensor input(int64_t samples = 8) {
     auto generator = at::detail::createCPUGenerator(3);
-    if (std::string(GetParam().name) == "gpt") return torch::randint(16, {8, 12}, generator);
+    if (std::string(GetParam().name) == "gpt") return torch::randint(16, {samples, 12}, generator);
     auto shape = GetParam().options.sample_shape;
-    shape.insert(shape.begin(), 8);
+    shape.insert(shape.begin(), samples);
     return torch::empty(shape).normal_(0, 1, generator);
   }
 
   /// One forward and backward in training mode, after `set_up`.
   [[nodiscard]] static Outcome run(const std::vector<std::string>& recompute,
-                                   const std::function<void(Model&)>& set_up = {}) {
+                                   const std::function<void(Model&)>& set_up = {},
+                                   int64_t samples = 8) {
     torch::manual_seed(1);
     Model model = models::make(GetParam().name, GetParam().options);
     model.set_recompute(recompute);
     if (set_up) set_up(model);
     model.train(true);
-    const torch::Tensor x = input();
+    const torch::Tensor x = input(samples);
     torch::manual_seed(2);
     Outcome outcome;
     const memory::PeakScope peak(c10::kCPU);
@@ -82,7 +83,7 @@ class RecomputedModel : public ::testing::TestWithParam<Subject> {
   }
 };
 
-TEST_P(RecomputedModel, IsBitEqualWithLessMemory) {
+TEST_P(BlocksOfModel, IsBitEqualWithLessMemory) {
   const int64_t before = tracked();
   {
     const Outcome kept = run({}), recomputed = run({"all"});
@@ -95,7 +96,7 @@ TEST_P(RecomputedModel, IsBitEqualWithLessMemory) {
   EXPECT_EQ(tracked(), before) << "a graph was kept";
 }
 
-TEST_P(RecomputedModel, IsBitEqualWithFrozenLayers) {
+TEST_P(BlocksOfModel, IsBitEqualWithFrozenLayers) {
   const auto freeze = [](Model& model) {
     const auto groups = static_cast<int64_t>(model.layer_groups().size());
     for (const auto& parameter : model.parameters())
@@ -104,7 +105,21 @@ TEST_P(RecomputedModel, IsBitEqualWithFrozenLayers) {
   expect_equal(run({}, freeze), run({"all"}, freeze));
 }
 
-TEST_P(RecomputedModel, IsBitEqualInReducedPrecision) {
+// So many samples that tensors are large enough to move.
+TEST_P(BlocksOfModel, IsBitEqualOffloaded) {
+  const int64_t before = tracked(), samples = 96;
+  {
+    const auto move = [](Model& model) { model.set_offload({"all"}); };
+    const Outcome kept = run({}, {}, samples);
+    expect_equal(kept, run({}, move, samples));
+    expect_equal(kept, run({"all"}, move, samples));
+    const AutocastScope autocast(AutocastState{.enabled = true});
+    expect_equal(run({}, {}, samples), run({}, move, samples));
+  }
+  EXPECT_EQ(tracked(), before) << "a graph was kept";
+}
+
+TEST_P(BlocksOfModel, IsBitEqualInReducedPrecision) {
   const auto in_bf16 = [](const std::vector<std::string>& recompute) {
     const AutocastScope autocast(AutocastState{.enabled = true});
     return run(recompute);
@@ -114,7 +129,7 @@ TEST_P(RecomputedModel, IsBitEqualInReducedPrecision) {
   expect_equal(kept, in_bf16({"all"}));
 }
 
-TEST_P(RecomputedModel, KeepsNothingWithoutAGradient) {
+TEST_P(BlocksOfModel, KeepsNothingWithoutAGradient) {
   Model model = models::make(GetParam().name, GetParam().options);
   model.set_recompute({"all"});
   const torch::NoGradGuard no_grad;
@@ -122,7 +137,7 @@ TEST_P(RecomputedModel, KeepsNothingWithoutAGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Zoo, RecomputedModel,
+    Zoo, BlocksOfModel,
     ::testing::Values(
         Subject{"resnet18",
                 {.classes = 4, .sample_shape = {3, 32, 32}, .width = 4, .dropout = 0.2}},
@@ -188,13 +203,13 @@ HardOutcome run_hard(Activations activations, bool input_gradient) {
 
 TEST(Block, RepeatsTheForwardWithItsBuffersAndGenerators) {
   for (const bool input_gradient : {false, true})
-    EXPECT_EQ(run_hard(Activations::keep, input_gradient),
-              run_hard(Activations::recompute, input_gradient));
+    EXPECT_EQ(run_hard(Activations{}, input_gradient),
+              run_hard({.recompute = true}, input_gradient));
 }
 
 TEST(Block, LeavesBuffersAndGeneratorsAloneIfTheSecondForwardFails) {
   Hard hard;
-  hard->set_activations(Activations::recompute);
+  hard->set_activations({.recompute = true});
   auto y = hard(torch::rand({3, 4}), torch::rand({4}));
   hard->fail_at = 2;
   torch::manual_seed(4);
@@ -208,7 +223,7 @@ TEST(Block, LeavesBuffersAndGeneratorsAloneIfTheSecondForwardFails) {
 TEST(Block, RefusesABackwardWithOtherWeightsOrAnotherMode) {
   const auto message = [](auto change) {
     Hard hard;
-    hard->set_activations(Activations::recompute);
+    hard->set_activations({.recompute = true});
     auto y = hard(torch::rand({3, 4}), torch::rand({4})).sum();
     change(*hard);
     try {
@@ -229,7 +244,7 @@ TEST(Block, RefusesABackwardWithOtherWeightsOrAnotherMode) {
 
 TEST(Block, RefusesASecondDerivative) {
   Hard hard;
-  hard->set_activations(Activations::recompute);
+  hard->set_activations({.recompute = true});
   const auto x = torch::rand({3, 4}).set_requires_grad(true);
   auto y = hard(x, torch::rand({4})).sum();
   try {
@@ -246,7 +261,7 @@ TEST(Block, IsChosenByItsNameOrOneAbove) {
     std::vector<std::string> names;
     for (const auto& item : model.module()->named_modules("", false)) {
       const auto* block = dynamic_cast<Block*>(item.value().get());
-      if (block && block->activations() == Activations::recompute) names.push_back(item.key());
+      if (block && block->activations().recompute) names.push_back(item.key());
     }
     return names;
   };
@@ -260,9 +275,21 @@ TEST(Block, IsChosenByItsNameOrOneAbove) {
   EXPECT_THAT(recomputing(), ElementsAre());
 }
 
+TEST(Block, RecomputesAndOffloadsIndependently) {
+  Model model = models::make("convnet", {.sample_shape = {1, 16, 16}, .width = 4});
+  const auto first = model.blocks().front();
+  auto& block = dynamic_cast<Block&>(model.submodule(first));
+  model.set_recompute({first});
+  model.set_offload({"all"});
+  EXPECT_EQ(block.activations(), (Activations{.recompute = true, .offload = true}));
+  model.set_recompute({});
+  EXPECT_EQ(block.activations(), (Activations{.offload = true}));
+}
+
 TEST(Block, RefusesANameWithoutABlock) {
   const auto message = [](const char* family, const std::string& name) {
     Model model = models::make(family, {.sample_shape = {1, 16, 16}, .width = 0});
+    EXPECT_THROW(model.set_offload({name}), ConfigError);
     try {
       model.set_recompute({name});
     } catch (const ConfigError& error) {

@@ -204,7 +204,7 @@ TEST(Run, PrintsTablesAndReports) {
 TEST(RunRecipe, RefusesABlockThatTheModelLacksBeforeAnyWork) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
-  recipe.phases.back().recompute = Recompute{{"layer9"}};
+  recipe.phases.back().recompute = BlockNames{{"layer9"}};
   try {
     (void)run_recipe(recipe, {});
     ADD_FAILURE() << "accepted";

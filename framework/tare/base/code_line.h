@@ -3,8 +3,9 @@
 
 namespace tare {
 
-/// As a default argument, the place of the call: `void f(CodeLine line = CodeLine::current())`. What
-/// std::source_location is for, which clang 14 does not have with GCC's library; without the column.
+/// As a default argument, the place of the call: `void f(CodeLine line = CodeLine::current())`.
+/// What std::source_location is for, which clang 14 does not have with GCC's library; without the
+/// column.
 struct CodeLine {
   const char* file = "";  ///< as the compiler was given it; static
   int line = 0;

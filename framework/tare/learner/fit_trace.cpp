@@ -100,6 +100,7 @@ LearnerOptions options_for(const FitSubject& subject, const FitShape& shape, int
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
   options.progress = false;
+  if (subject.on_host) options.offload.clear();  // as a Learner on the CPU does
   return options;
 }
 

@@ -96,6 +96,12 @@ void Learner::set_recompute(const std::vector<std::string>& modules) {
   p.sizes.clear();  // more or less is kept for the backward
 }
 
+void Learner::set_offload(const std::vector<std::string>& modules) {
+  Parts& p = idle("learner.set_offload");
+  p.set_offload(modules);
+  p.sizes.clear();
+}
+
 FreezeReport Learner::freeze(const FreezeOptions& options) {
   Parts& p = idle("learner.freeze");
   if (p.model.layer_groups().size() < 2) {

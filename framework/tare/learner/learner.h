@@ -133,6 +133,9 @@ class Learner final : public Accountable, private Trainee {
   /// Sets LearnerOptions::recompute for the calls that follow. Throws ConfigError for a name
   /// without a block, and for {"auto"} and a model that is not from the registry.
   void set_recompute(const std::vector<std::string>& modules);
+  /// Sets LearnerOptions::offload for the calls that follow. Throws ConfigError for a name without
+  /// a block.
+  void set_offload(const std::vector<std::string>& modules);
   /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
   [[nodiscard]] bool destroyed() const;

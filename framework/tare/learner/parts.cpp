@@ -74,6 +74,7 @@ void Learner::Parts::set_up(c10::Device to) {
   loss = resolve(options.loss);
   for (const auto& metric : options.metrics) metrics.emplace_back(metric);
   device = to;
+  set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
@@ -95,6 +96,14 @@ void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
     recomputing = modules;
   }
   options.recompute = modules;
+}
+
+void Learner::Parts::set_offload(const std::vector<std::string>& modules) {
+  model.set_offload(modules);
+  options.offload = modules;
+  if (!device.is_cpu() || modules.empty()) return;
+  model.set_offload({});
+  log::info("offload: on the CPU activations are in the host's memory as they are");
 }
 
 const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {

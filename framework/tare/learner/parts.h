@@ -94,6 +94,7 @@ struct Learner::Parts {
   /// ConfigError.
   void set_up(c10::Device to);
   void set_recompute(const std::vector<std::string>& modules);
+  void set_offload(const std::vector<std::string>& modules);
   /// For {"auto"}: chooses the blocks of a fit that starts now. Without effect on generators.
   void choose_recompute();
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;

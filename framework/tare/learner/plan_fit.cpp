@@ -148,7 +148,11 @@ class Planner {
     }
     FitSubject changed = subject_;
     changed.options.recompute = {"all"};
-    if (!blocks().empty()) save_by("recompute=all", changed, micro_batch, plan);
+    const bool has_blocks = !blocks().empty();
+    if (has_blocks) save_by("recompute=all", changed, micro_batch, plan);
+    changed.options.recompute = subject_.options.recompute;
+    changed.options.offload = {"all"};
+    if (has_blocks && target_.cuda) save_by("offload=all", changed, micro_batch, plan);
     const int64_t activations = plan.categories[Category::activations];
     plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
     std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });

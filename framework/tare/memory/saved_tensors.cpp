@@ -1,15 +1,16 @@
 #include "tare/memory/saved_tensors.h"
 
-#include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
+#include "tare/memory/saved_hooks.h"
 
 namespace tare::memory {
 namespace {
@@ -18,6 +19,7 @@ using torch::autograd::Engine;
 using torch::autograd::SavedVariableHooks;
 
 constinit std::atomic<int> open_scopes{0};
+thread_local HookMaker* maker = nullptr;
 
 /// How many saved tensors lie on each storage.
 class SavedStorages {
@@ -46,40 +48,11 @@ SavedStorages& storages() {
   return *all;
 }
 
-/// Keeps the tensor detached: an output that its own node saves would be a cycle. LibTorch leaves
-/// it to hooks to notice a change in place.
-class Note final : public SavedVariableHooks {
- public:
-  ~Note() override {
-    if (data_) storages().remove(data_);
-  }
-  Note() = default;
-  Note(const Note&) = delete;
-  Note& operator=(const Note&) = delete;
-
-  void call_pack_hook(const at::Tensor& tensor) override {
-    tensor_ = tensor.detach();
-    version_ = tensor_._version();
-    if (!tensor_.has_storage()) return;
-    data_ = tensor_.storage().data();
-    if (data_) storages().add(data_);
-  }
-  at::Tensor call_unpack_hook() override {
-    if (tensor_._version() == version_) return tensor_;
-    throw StateError("backward", "with a tensor that was changed in place since the forward",
-                     "use the operator that returns a new tensor");
-  }
-
- private:
-  at::Tensor tensor_;
-  int64_t version_ = 0;
-  const void* data_ = nullptr;
-};
-
 class NotingEngine final : public Engine {
  public:
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
-    return SavedTensors::in_scope() ? std::make_unique<Note>() : nullptr;
+    if (maker) return maker->make();
+    return SavedTensors::in_scope() ? std::make_unique<KeptTensor>() : nullptr;
   }
 };
 
@@ -89,6 +62,42 @@ Engine& noting_engine() {
 }
 
 }  // namespace
+
+SavedMark::SavedMark(const c10::Storage& storage) : data_(storage.data()) {
+  if (data_) storages().add(data_);
+}
+
+void SavedMark::reset() {
+  if (const void* data = std::exchange(data_, nullptr)) storages().remove(data);
+}
+
+SavedMark& SavedMark::operator=(SavedMark&& other) noexcept {
+  std::swap(data_, other.data_);
+  return *this;
+}
+
+void throw_changed_in_place() {
+  throw StateError("backward", "with a tensor that was changed in place since the forward",
+                   "use the operator that returns a new tensor");
+}
+
+void KeptTensor::call_pack_hook(const at::Tensor& tensor) {
+  tensor_ = tensor.detach();
+  version_ = tensor_._version();
+  if (tensor_.has_storage()) mark_ = SavedMark(tensor_.storage());
+}
+
+at::Tensor KeptTensor::call_unpack_hook() {
+  if (tensor_._version() != version_) throw_changed_in_place();
+  return tensor_;
+}
+
+HookMaker::HookMaker() {
+  SavedTensors::install();
+  outer_ = std::exchange(maker, this);
+}
+
+HookMaker::~HookMaker() { maker = outer_; }
 
 void SavedTensors::install() {
   static std::mutex mutex;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/memory/offload.h"
 #include "tare/model/generators.h"
 #include "tare/model/precision.h"
 
@@ -199,6 +200,16 @@ at::Tensor recomputed(torch::nn::Module& module, std::function<at::Tensor(const 
   return Recompute::apply(repeat, at::TensorList(inputs), at::TensorList(parameters));
 }
 
+template <class Forward>
+at::Tensor offloaded(torch::nn::Module& module, c10::Device device, const Forward& forward) {
+  Tensors kept = module.parameters();
+  std::ranges::move(module.buffers(), std::back_inserter(kept));
+  memory::Offload offload(device, kept);
+  at::Tensor output = forward();
+  offload.finish();
+  return output;
+}
+
 }  // namespace
 
 BlockObserver::BlockObserver() : outer_(std::exchange(observer, this)) {}
@@ -209,9 +220,11 @@ bool Block::observed() noexcept { return observer != nullptr; }
 
 at::Tensor Block::run(torch::nn::Module& module, Body body, const Tensors& inputs) const {
   const Observed block(module);
-  at::Tensor output = activations_ == Activations::recompute
-                          ? recomputed(module, std::move(body), inputs)
-                          : body(inputs);
+  const auto forward = [&] {
+    return activations_.recompute ? recomputed(module, std::move(body), inputs) : body(inputs);
+  };
+  const bool moves = activations_.offload && c10::GradMode::is_enabled();
+  at::Tensor output = moves ? offloaded(module, inputs.front().device(), forward) : forward();
   block.leave(output);
   return output;
 }

@@ -14,10 +14,11 @@ class Module;
 
 namespace tare {
 
-/// What a block does with what its backward needs of its forward.
-enum class Activations {
-  keep,       ///< LibTorch's way
-  recompute,  ///< only the inputs are kept, and the backward does the forward again
+/// What a block does with what its backward needs of its forward; LibTorch keeps it.
+struct Activations {
+  bool recompute = false;  ///< only the inputs are kept, and the backward does the forward again
+  bool offload = false;    ///< what is kept waits in the host's memory, see memory/offload.h
+  bool operator==(const Activations&) const = default;
 };
 
 /// Told when a block of the thread's forwards begins and ends, while it is in scope; the innermost
@@ -44,7 +45,7 @@ class BlockObserver {
 ///       }
 ///     };
 ///
-/// can be named in LearnerOptions::recompute. Blocks may lie inside blocks; then the outer one's
+/// can be named in LearnerOptions::recompute and ::offload. Blocks may lie inside blocks; then the outer one's
 /// word counts. Not thread-safe, as modules are not.
 class Block {
  public:
@@ -59,7 +60,7 @@ class Block {
 
   /// body(inputs...), a tensor, where `module` is this block, in a torch::nn::ModuleHolder.
   ///
-  /// With Activations::recompute, and if a gradient is wanted, the body runs without a graph; the
+  /// With Activations::recompute, if a gradient is wanted, the body runs without a graph; the
   /// backward runs it again with the generators, the module's buffers and autocast as they were,
   /// and leaves generators and buffers as it found them, so running statistics move once. Output
   /// and gradients are bit-equal to keep's, if a body does the same each time and no parameter is
@@ -70,10 +71,13 @@ class Block {
   /// that it captures get no gradient: pass them as inputs. It must not change an input in place.
   /// A second derivative (`create_graph`) throws StateError. (Chen et al. 2016, "Training Deep Nets
   /// with Sublinear Memory Cost".)
+  ///
+  /// With Activations::offload the body runs in a memory::Offload that leaves the module's
+  /// parameters and buffers; with both, what moves are the inputs.
   template <class F, std::same_as<at::Tensor>... Inputs>
   requires(sizeof...(Inputs) > 0) at::Tensor
       in_block(torch::nn::Module& module, F body, const Inputs&... inputs) {
-    if (activations_ == Activations::keep && !observed()) return body(inputs...);
+    if (activations_ == Activations{} && !observed()) return body(inputs...);
     return run(module, spread<sizeof...(Inputs)>(std::move(body)), {inputs...});
   }
 
@@ -90,7 +94,7 @@ class Block {
   static bool observed() noexcept;
   at::Tensor run(torch::nn::Module& module, Body body, const std::vector<at::Tensor>& inputs) const;
 
-  Activations activations_ = Activations::keep;
+  Activations activations_{};
 };
 
 }  // namespace tare

@@ -72,14 +72,31 @@ std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
   return blocks;
 }
 
-[[noreturn]] void throw_no_block(const std::string& module,
-                                 const std::vector<std::string>& blocks) {
+[[noreturn]] void throw_no_block(const std::string& option, const std::string& module,
+                                 const std::vector<NamedBlock>& blocks) {
   if (blocks.empty())
-    throw ConfigError("recompute", "the model has no block that can; see tare/model/block.h");
+    throw ConfigError(option, "the model has no block that can; see tare/model/block.h");
   std::string allowed;
-  for (const auto& block : blocks) allowed += (allowed.empty() ? "" : ", ") + block;
-  throw ConfigError("recompute",
-                    "'" + module + "' names no block of the model; blocks: " + allowed);
+  for (const auto& block : blocks) allowed += (allowed.empty() ? "" : ", ") + block.name;
+  throw ConfigError(option, "'" + module + "' names no block of the model; blocks: " + allowed);
+}
+
+/// Makes `flag` true of the blocks that `modules` name, or that are below, and false of the others.
+void set_blocks(const torch::nn::Module& model, const std::vector<std::string>& modules,
+                bool Activations::*flag, const std::string& option) {
+  const auto blocks = blocks_of(model);
+  const bool all = modules.size() == 1 && modules.front() == "all";
+  for (const auto& module : modules) {
+    const bool known =
+        std::ranges::any_of(blocks, [&](const auto& b) { return covers(module, b.name); });
+    if (!known && !(all && !blocks.empty())) throw_no_block(option, module, blocks);
+  }
+  for (const NamedBlock& b : blocks) {
+    Activations now = b.block->activations();
+    now.*flag = all || std::ranges::any_of(
+                           modules, [&](const auto& module) { return covers(module, b.name); });
+    b.block->set_activations(now);
+  }
 }
 
 void check_members(const std::vector<LayerGroup>& groups,
@@ -185,19 +202,12 @@ torch::nn::Module& Model::submodule(const std::string& name) const {
 
 void Model::set_recompute(const std::vector<std::string>& modules) {
   require("model.set_recompute");
-  const auto blocks = blocks_of(*module_);
-  const bool all = modules.size() == 1 && modules.front() == "all";
-  for (const auto& module : modules) {
-    const bool known =
-        std::ranges::any_of(blocks, [&](const auto& b) { return covers(module, b.name); });
-    if (!known && !(all && !blocks.empty())) throw_no_block(module, this->blocks());
-  }
-  for (const NamedBlock& b : blocks) {
-    const bool chosen = all || std::ranges::any_of(modules, [&](const auto& module) {
-                          return covers(module, b.name);
-                        });
-    b.block->set_activations(chosen ? Activations::recompute : Activations::keep);
-  }
+  set_blocks(*module_, modules, &Activations::recompute, "recompute");
+}
+
+void Model::set_offload(const std::vector<std::string>& modules) {
+  require("model.set_offload");
+  set_blocks(*module_, modules, &Activations::offload, "offload");
 }
 
 void Model::train(bool on) {

@@ -95,9 +95,12 @@ class Model {
   [[nodiscard]] std::vector<std::string> blocks() const;
   /// Throws ConfigError for a name that is no submodule.
   [[nodiscard]] torch::nn::Module& submodule(const std::string& name) const;
-  /// The blocks that `modules` name, or that are below a module they name, recompute; the others
-  /// keep. {"all"}: every block. Throws ConfigError for a name without a block.
+  /// The blocks that `modules` name, or that are below a module they name, recompute; the others do
+  /// not. {"all"}: every block. Throws ConfigError for a name without a block.
   void set_recompute(const std::vector<std::string>& modules);
+  /// The same of the blocks that offload. A model on the CPU then copies within the host, which
+  /// saves nothing.
+  void set_offload(const std::vector<std::string>& modules);
 
   /// Training mode, or evaluation mode, for all submodules.
   void train(bool on);

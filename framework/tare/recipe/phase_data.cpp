@@ -17,6 +17,16 @@ std::string path_of(const std::string& value, bool own, size_t phase) {
   throw ConfigError("recipe.run", path, problem, allowed, got).within("", recipe.file.place(path));
 }
 
+/// Gives a ConfigError of `call` the place of a value.
+template <class Call>
+void at_value(const RecipeOptions& recipe, const std::string& path, const Call& call) {
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    throw error.within("", recipe.file.place(path));
+  }
+}
+
 }  // namespace
 
 DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -35,6 +45,10 @@ std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOp
 
 std::vector<std::string> recompute_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.recompute.value_or(recipe.recompute).modules;
+}
+
+std::vector<std::string> offload_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
+  return phase.offload.value_or(recipe.offload).modules;
 }
 
 std::string batch_path(const RecipeOptions& recipe, size_t phase) {
@@ -70,16 +84,16 @@ void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
 
 void check_blocks(const RecipeOptions& recipe, Model& model) {
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
-    auto blocks = recompute_of(recipe, recipe.phases[i]);
-    if (is_auto(blocks)) blocks = {"all"};  // it needs at least one
-    try {
-      model.set_recompute(blocks);
-    } catch (const ConfigError& error) {
-      const bool own = recipe.phases[i].recompute.has_value();
-      throw error.within("", recipe.file.place(path_of("recompute", own, i)));
-    }
+    const PhaseOptions& phase = recipe.phases[i];
+    auto recompute = recompute_of(recipe, phase);
+    if (is_auto(recompute)) recompute = {"all"};  // it needs at least one
+    at_value(recipe, path_of("recompute", phase.recompute.has_value(), i),
+             [&] { model.set_recompute(recompute); });
+    at_value(recipe, path_of("offload", phase.offload.has_value(), i),
+             [&] { model.set_offload(offload_of(recipe, phase)); });
   }
   model.set_recompute({});
+  model.set_offload({});
 }
 
 ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {

@@ -13,6 +13,9 @@ namespace tare {
 /// See LearnerOptions::recompute.
 [[nodiscard]] std::vector<std::string> recompute_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);
+/// See LearnerOptions::offload.
+[[nodiscard]] std::vector<std::string> offload_of(const RecipeOptions& recipe,
+                                                  const PhaseOptions& phase);
 /// Where the recipe says it: "batch" or "phases.N.batch".
 [[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);

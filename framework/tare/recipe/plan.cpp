@@ -80,6 +80,7 @@ class RecipePlanner {
     subject.options.batch = batch_of(recipe_, recipe_.phases[index]);
     subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
     subject.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
+    subject.options.offload = offload_of(recipe_, recipe_.phases[index]);
     subject.options.precision = recipe_.precision;
     subject.options.step_in_backward = recipe_.step_in_backward;
     subject.options.kernels = recipe_.kernels;

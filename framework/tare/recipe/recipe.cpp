@@ -195,10 +195,11 @@ config::Node to_node(const MicroBatch& value) {
   return value.samples ? config::to_node(*value.samples) : config::Node::string("auto");
 }
 
-void from_node(const config::Node& node, Recompute& value) {
+void from_node(const config::Node& node, BlockNames& value) {
   if (node.kind == config::Kind::scalar) {
     if (node.text != "all" && node.text != "auto" && node.text != "none")
-      throw ConfigError(node.source, "", "must be all, auto, none or a list of names", "",
+      throw ConfigError(node.source, "",
+                        "must be all, none or a list of names; for recompute also auto", "",
                         config::describe(node));
     value.modules.clear();
     if (node.text != "none") value.modules.push_back(node.text);
@@ -207,7 +208,7 @@ void from_node(const config::Node& node, Recompute& value) {
   value.modules = config::read<std::vector<std::string>>(node);
 }
 
-config::Node to_node(const Recompute& value) {
+config::Node to_node(const BlockNames& value) {
   if (value.modules.empty()) return config::Node::string("none");
   if (value.modules.size() == 1 &&
       (value.modules.front() == "all" || value.modules.front() == "auto"))

@@ -35,13 +35,13 @@ struct MicroBatch {
 void from_node(const config::Node& node, MicroBatch& value);
 [[nodiscard]] config::Node to_node(const MicroBatch& value);
 
-/// Which blocks of the model recompute: names, or `all`, `auto`, `none`.
-struct Recompute {
+/// Some blocks of the model: names, or `all`, `none`; for `recompute` also `auto`.
+struct BlockNames {
   std::vector<std::string> modules{};  ///< see LearnerOptions::recompute
-  bool operator==(const Recompute&) const = default;
+  bool operator==(const BlockNames&) const = default;
 };
-void from_node(const config::Node& node, Recompute& value);
-[[nodiscard]] config::Node to_node(const Recompute& value);
+void from_node(const config::Node& node, BlockNames& value);
+[[nodiscard]] config::Node to_node(const BlockNames& value);
 
 /// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
 /// Experiment and purged at its end.
@@ -51,7 +51,8 @@ struct PhaseOptions {
   int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
   int64_t batch = 0;                        ///< samples per step; 0: the recipe's
   std::optional<MicroBatch> micro_batch{};  ///< unset: the recipe's
-  std::optional<Recompute> recompute{};     ///< unset: the recipe's
+  std::optional<BlockNames> recompute{};    ///< unset: the recipe's
+  std::optional<BlockNames> offload{};      ///< unset: the recipe's
   std::string load{};       ///< checkpoint of an earlier phase to start from, weights only
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
@@ -69,6 +70,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("batch", o.batch, config::at_least(0));
   visit("micro_batch", o.micro_batch, config::at_least(1));
   visit("recompute", o.recompute);
+  visit("offload", o.offload);
   visit("load", o.load);
   visit("reset_head", o.reset_head);
   visit("freeze_to", o.freeze_to);
@@ -101,7 +103,8 @@ struct RecipeOptions {
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   int64_t batch = 128;                    ///< samples per optimizer step, >= 1
   MicroBatch micro_batch{};               ///< at most the batch of each phase
-  Recompute recompute{};                  ///< less memory for more time
+  BlockNames recompute{};                 ///< less memory for more time
+  BlockNames offload{};                   ///< of a GPU, to the host's memory
   std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
   bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
   KernelOptions kernels{};
@@ -126,6 +129,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("batch", o.batch, config::at_least(1));
   visit("micro_batch", o.micro_batch, config::at_least(1));
   visit("recompute", o.recompute);
+  visit("offload", o.offload);
   visit("precision", o.precision, config::one_of(precision_names()));
   visit("step_in_backward", o.step_in_backward);
   visit("kernels", o.kernels);

@@ -204,6 +204,7 @@ class Runner {
     if (options_.out) *options_.out << data.description << '\n';
     learner.set_micro_batch(micro_batch_of(recipe_, phase));
     set_recompute(learner, index);
+    learner.set_offload(offload_of(recipe_, phase));
     stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(recipe_, phase));
     return under_way ? resume(learner, name) : train(learner, index);
   }

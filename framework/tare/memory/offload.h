@@ -1,0 +1,49 @@
+// Saved tensors that wait for their backward in the host's memory.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+namespace tare::memory {
+
+/// While one is in scope, what the thread's forwards save for a backward is copied to the host's
+/// memory, pinned for a GPU; finish() frees the device's. The backward gets it back, bit for bit:
+/// the whole scope at the first tensor that it asks for, and at the same time the scope before,
+/// so that the copies run beside the computation. On a GPU they have a stream of their own, and
+/// nothing waits for it but the device.
+///
+///     Offload offload(x.device(), layer->parameters());
+///     auto y = layer->forward(x);
+///     offload.finish();
+///
+/// Left where they are: the storages of `kept`, tensors below 64 KiB, of other devices, or that are
+/// less than an eighth of their storage (a row of a data set). A storage that several saved tensors
+/// share, of this scope or the one before, moves once. On the CPU the copies are ordinary memory, which saves nothing; the meta
+/// device has none. With retain_graph what came back stays until the graph is freed.
+///
+/// A tensor that is changed in place inside the scope after it was saved makes the backward throw
+/// StateError, as LibTorch does; after finish() a change does no harm. Scopes may nest: the
+/// innermost one takes. A graph is walked by one thread at a time.
+/// (Rhu et al. 2016, "vDNN", with PyTorch's save_on_cpu hooks.)
+class Offload {
+ public:
+  /// `kept`: weights and buffers, which stay for the next step. Throws what
+  /// SavedTensors::install() throws.
+  Offload(c10::Device device, const std::vector<at::Tensor>& kept);
+  /// Without finish() what was saved stays on the device, with a copy on the host.
+  ~Offload();
+  Offload(const Offload&) = delete;
+  Offload& operator=(const Offload&) = delete;
+
+  /// The forward is done: what it saved leaves the device. What is saved in the rest of the scope
+  /// stays. To be called once.
+  void finish();
+
+ private:
+  class Maker;
+  std::unique_ptr<Maker> maker_;
+};
+
+}  // namespace tare::memory
