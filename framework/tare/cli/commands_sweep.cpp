@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/cli/command.h"
+#include "tare/learner/interrupt.h"
+#include "tare/memory/init.h"
+#include "tare/plan/measurements.h"
+#include "tare/recipe/plan.h"
+#include "tare/sweep/coordinator.h"
+
+namespace tare::cli {
+namespace {
+
+using sweep::SweepOptions;
+using sweep::TrialState;
+
+/// The highest bytes of tensors over the phases; unset if a phase cannot be told.
+std::optional<int64_t> planned_bytes(const SweepOptions& sweep,
+                                     const std::vector<std::string>& settings) {
+  const RecipeOptions recipe = read_recipe(sweep.recipe, settings);
+  int64_t bytes = 0;
+  for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
+    if (!phase.known()) return std::nullopt;
+    bytes = std::max(bytes, phase.reserved_bytes);
+  }
+  return bytes;
+}
+
+std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std::string>& settings,
+                                int64_t budget_bytes) {
+  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "run",
+                                   sweep.recipe.string()};
+  command.insert(command.end(), settings.begin(), settings.end());
+  command.insert(command.end(), {"--resume=auto", "--host-budget", std::to_string(budget_bytes)});
+  return command;
+}
+
+int run(const SweepOptions& sweep) {
+  const InterruptScope interrupts;
+  const auto report = sweep::run_sweep(
+      sweep, {.command = [&](const auto& settings,
+                             int64_t bytes) { return run_of(sweep, settings, bytes); },
+              .predict = [&](const auto& settings) { return planned_bytes(sweep, settings); },
+              .interrupted = [] { return interrupt_requested(); },
+              .out = &std::cout});
+  std::cout << sweep.name << ": " << report.complete << " complete, " << report.failed
+            << " failed, " << report.waiting << " waiting; " << report.started << " started; "
+            << (sweep.log_dir / "run_data.csv").string() << '\n';
+  if (report.interrupted) return 128 + interrupts.signal();
+  return report.failed == 0 ? kSuccess : kFailed;
+}
+
+std::string text_of(const sweep::Cell& cell) {
+  std::string text;
+  for (const auto& [key, value] : cell.values)
+    text += (text.empty() ? "" : " ") + key + '=' + sweep::python_text(value);
+  return text;
+}
+
+int plan(const SweepOptions& sweep) {
+  const auto cells = sweep::grid(sweep);
+  const auto room = sweep::host_room(sweep.resources);
+  std::cout << sweep.name << ": " << cells.size() << " runs, " << room.jobs << " at a time, in "
+            << format_bytes(room.total_bytes) << '\n';
+  std::vector<sweep::Placed> together;
+  int64_t round = 1, held = 0, number = 0;
+  for (const auto& cell : cells) {
+    if (sweep.trials > 0 && number == sweep.trials) break;
+    const auto name = sweep::run_name(sweep.name, number++, cell);
+    const auto planned = planned_bytes(sweep, sweep::settings_of(sweep, cell, name));
+    const int64_t asked = sweep::reservation(sweep, planned);
+    const int64_t bytes = std::min(asked > 0 ? asked : room.total_bytes, room.total_bytes);
+    if (static_cast<int64_t>(together.size()) == room.jobs || held + bytes > room.total_bytes) {
+      together.clear();
+      held = 0;
+      ++round;
+    }
+    together.push_back({0, bytes});
+    held += bytes;
+    std::cout << name << "  round " << round << "  planned "
+              << (planned ? format_bytes(*planned) : "cannot tell") << ", reserves "
+              << format_bytes(bytes) << "  " << text_of(cell) << '\n';
+  }
+  return kSuccess;
+}
+
+int status(const SweepOptions& sweep) {
+  const auto file = sweep.log_dir / (sweep.name + ".sqlite");
+  if (!std::filesystem::exists(file))
+    throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
+                                        " is not there; tare sweep run starts it");
+  const sweep::Store store(file, sweep);
+  for (const auto& trial : store.trials()) {
+    std::cout << trial.run_name << "  " << to_string(trial.state);
+    if (trial.state == TrialState::complete)
+      std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
+                << format_bytes(trial.peak_bytes) << ", " << format_seconds(trial.seconds);
+    if (!trial.reason.empty()) std::cout << "  " << printable(trial.reason);
+    std::cout << '\n';
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+int sweep_command(const Arguments& arguments) {
+  const auto& words = arguments.positional();
+  const std::string& verb = words.front();
+  if (verb != "run" && verb != "plan" && verb != "status")
+    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not run, plan or status" +
+                                        did_you_mean(verb, {"run", "plan", "status"}));
+  const SweepOptions sweep = sweep::read_sweep(words[1], {words.begin() + 2, words.end()});
+  if (verb == "status") return status(sweep);
+  init();
+  plan::measurements().keep_in(io::cache_home() / "plan");
+  return verb == "run" ? run(sweep) : plan(sweep);
+}
+
+}  // namespace tare::cli

@@ -1,0 +1,144 @@
+#include "tare/sweep/child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+
+extern char** environ;
+
+namespace tare::sweep {
+namespace {
+
+std::string boot_id() {
+  std::string text = io::read_text("/proc/sys/kernel/random/boot_id");
+  return text.substr(0, text.find('\n'));
+}
+
+/// Field 22 of /proc/PID/stat; 0 without such a process.
+int64_t started_ticks(int64_t pid) {
+  std::string text;
+  try {
+    text = io::read_text("/proc/" + std::to_string(pid) + "/stat");
+  } catch (const IoError&) {
+    return 0;
+  }
+  size_t at = text.rfind(')');  // the name may hold anything
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+  int64_t ticks = 0;
+  if (at != std::string::npos)
+    std::from_chars(text.data() + at + 1, text.data() + text.size(), ticks);
+  return ticks;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (auto& word : words) all.push_back(word.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string, std::string>>& added) {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : added) all.push_back(key + '=' + value);
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    bool replaced = false;
+    for (const auto& [key, value] : added) replaced = replaced || text.starts_with(key + '=');
+    if (!replaced) all.emplace_back(text);
+  }
+  return all;
+}
+
+/// Between fork and exec: nothing that allocates or locks. Returns only an errno.
+int become(pid_t parent, int in, int out, int err, char** command, char** environment) {
+  if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
+  if (getppid() != parent) return ECHILD;  // it ended before it could be followed
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) return errno;
+  execvpe(command[0], command, environment);
+  return errno;
+}
+
+}  // namespace
+
+Child::Child(const ChildStart& start) {
+  const io::File in("/dev/null", io::Mode::read), out(start.out, io::Mode::append),
+      err(start.err, io::Mode::append);
+  auto words = start.command;
+  auto variables = environment_with(start.environment);
+  const auto command = pointers(words), environment = pointers(variables);
+  int told[2];
+  if (pipe2(told, O_CLOEXEC) != 0) throw IoError("sweep.start", words.front(), errno);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int error =
+        become(parent, in.descriptor(), out.descriptor(), err.descriptor(),
+               const_cast<char**>(command.data()), const_cast<char**>(environment.data()));
+    [[maybe_unused]] const auto written = write(told[1], &error, sizeof error);
+    _exit(127);
+  }
+  const int fork_error = errno;
+  close(told[1]);
+  int error = pid < 0 ? fork_error : 0;
+  if (pid > 0 && read(told[0], &error, sizeof error) != sizeof error) error = 0;
+  close(told[0]);
+  if (error != 0) {
+    if (pid > 0) waitpid(pid, nullptr, 0);
+    throw IoError("sweep.start", words.front(), error);
+  }
+  mark_ = {pid, boot_id(), started_ticks(pid)};
+  descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+}
+
+Child::Child(Child&& other) noexcept
+    : mark_(std::exchange(other.mark_, {})), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Child& Child::operator=(Child&& other) noexcept {
+  std::swap(mark_, other.mark_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Child::~Child() {
+  if (mark_.pid > 0) {
+    send(SIGKILL);
+    (void)wait();
+  }
+}
+
+ChildEnd Child::wait() {
+  int status = 0;
+  while (waitpid(static_cast<pid_t>(mark_.pid), &status, 0) < 0 && errno == EINTR) {
+  }
+  // Its group may have members that outlive it.
+  kill(static_cast<pid_t>(-mark_.pid), SIGKILL);
+  mark_.pid = 0;
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+  if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+void Child::send(int signal) const {
+  if (mark_.pid > 0) kill(static_cast<pid_t>(-mark_.pid), signal);
+}
+
+bool is_alive(const ChildMark& mark) {
+  return mark.pid > 0 && mark.boot_id == boot_id() && mark.started_ticks > 0 &&
+         started_ticks(mark.pid) == mark.started_ticks;
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,335 @@
+#include "tare/sweep/coordinator.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <map>
+#include <ostream>
+#include <thread>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/folder_lock.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/memory/process.h"
+#include "tare/report/run_files.h"
+#include "tare/sweep/child.h"
+#include "tare/sweep/identity.h"
+#include "tare/sweep/run_data.h"
+
+namespace tare::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kOutOfMemoryExit = 3;
+constexpr int kBadInputExit = 2;
+constexpr int kPollMs = 100;
+
+int64_t cores() { return std::max(1, memory::usable_processors()); }
+
+/// The metric by epoch, over all phases.
+std::vector<double> values_of(const report::RunFiles& run, const std::string& metric) {
+  std::vector<double> values;
+  for (const auto& phase : run.phases) {
+    const auto named = std::ranges::find(phase.metrics, metric);
+    const auto index = static_cast<size_t>(named - phase.metrics.begin());
+    for (const auto& epoch : phase.epochs) {
+      if (metric == "valid_loss") {
+        values.push_back(epoch.valid_loss);
+      } else if (metric == "train_loss") {
+        values.push_back(epoch.train_loss);
+      } else if (index < epoch.metrics.size()) {
+        values.push_back(epoch.metrics[index]);
+      }
+    }
+  }
+  return values;
+}
+
+int64_t peak_of(const report::RunFiles& run) {
+  int64_t peak = 0;
+  for (const auto& phase : run.phases)
+    if (phase.figures) peak = std::max(peak, phase.figures->peak_bytes);
+  return peak;
+}
+
+std::string how_it_ended(const ChildEnd& end) {
+  if (end.signal != 0) return "signal " + std::to_string(end.signal);
+  if (end.exit_code == kOutOfMemoryExit) return "out of memory";
+  return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
+}
+
+/// What a run's folder says after its process has ended.
+Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::string& metric) {
+  Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};
+  if (!fs::exists(folder / "report.json")) {
+    if (outcome.reason.empty()) outcome.reason = "no report";
+    return outcome;
+  }
+  try {
+    const auto run = report::read_run(folder, folder);
+    outcome.peak_bytes = peak_of(run);
+    if (run.figures) outcome.seconds = run.figures->seconds;
+    if (!outcome.reason.empty()) return outcome;
+    outcome.values = values_of(run, metric);
+    if (!run.figures || run.figures->reason != "finished") {
+      outcome.reason = "not finished";
+    } else if (outcome.values.empty()) {
+      outcome.reason = "no metric '" + printable(metric) + "'";
+    } else if (std::isnan(outcome.values.back())) {
+      outcome.reason = printable(metric) + " is NaN";
+    } else {
+      outcome.state = TrialState::complete;
+    }
+  } catch (const Error& error) {
+    outcome.reason = error.what();
+  }
+  return outcome;
+}
+
+class Coordinator {
+ public:
+  Coordinator(const SweepOptions& sweep, const Surroundings& around)
+      : sweep_(sweep),
+        around_(around),
+        lock_((io::make_directories(sweep.log_dir), sweep.log_dir)),
+        store_(sweep.log_dir / (sweep.name + ".sqlite"), sweep),
+        room_(host_room(sweep.resources)) {}
+
+  SweepReport run() {
+    take_over();
+    fill();
+    load();
+    while (true) {
+      if (!report_.interrupted && around_.interrupted && around_.interrupted()) stop();
+      if (!report_.interrupted) start_what_fits();
+      if (running_.empty()) break;
+      wait_for_ends();
+    }
+    write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, store_.trials());
+    count();
+    return report_;
+  }
+
+ private:
+  struct Running {
+    Trial trial;
+    Child child;
+    int64_t bytes = 0;
+  };
+  struct Queued {
+    Trial trial;
+    std::optional<int64_t> bytes{};  ///< unset: not asked yet; 0: unknown
+    int64_t passed_over = 0;
+  };
+
+  [[nodiscard]] fs::path folder_of(const Trial& trial) const {
+    return sweep_.log_dir / trial.run_name;
+  }
+
+  /// What a coordinator that was killed has left: its children end with it.
+  void take_over() {
+    for (const Trial& trial : store_.trials()) {
+      if (trial.state != TrialState::running) continue;
+      while (is_alive(trial.child)) {
+        kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      Outcome outcome = outcome_of(folder_of(trial), {}, sweep_.metric.name);
+      if (outcome.state == TrialState::complete) {
+        store_.finish(trial, outcome);
+      } else {
+        store_.put_back(trial);
+      }
+    }
+  }
+
+  void fill() {
+    auto cells = grid(sweep_);
+    if (sweep_.trials > 0 && cells.size() > static_cast<size_t>(sweep_.trials))
+      cells.resize(static_cast<size_t>(sweep_.trials));
+    const Identity identity(sweep_);
+    std::vector<std::string> identities;
+    for (const Cell& cell : cells) identities.push_back(identity.of(cell));
+    store_.wait_for(cells, identities);
+  }
+
+  void load() {
+    for (Trial& trial : store_.trials()) {
+      if (trial.state == TrialState::complete) note_peak(trial.peak_bytes);
+      if (trial.state == TrialState::waiting) queue_.push_back({std::move(trial)});
+    }
+  }
+
+  void note_peak(int64_t bytes) { highest_peak_ = std::max(highest_peak_, bytes); }
+
+  /// Bytes of a waiting run; all of the room where nothing is known of it.
+  int64_t bytes_of(Queued& queued) {
+    if (!queued.bytes) {
+      queued.bytes = queued.trial.reserved_bytes;
+      if (*queued.bytes == 0 && !sweep_.resources.memory.bytes && around_.predict)
+        queued.bytes = reservation(sweep_, around_.predict(settings(queued.trial)));
+      else if (*queued.bytes == 0)
+        queued.bytes = reservation(sweep_, {});
+    }
+    if (*queued.bytes > 0) return *queued.bytes;
+    return highest_peak_ > 0 ? reservation(sweep_, highest_peak_) : room_.total_bytes;
+  }
+
+  [[nodiscard]] std::vector<std::string> settings(const Trial& trial) const {
+    return settings_of(sweep_, trial.cell, trial.run_name);
+  }
+
+  void start_what_fits() {
+    const auto& limits = sweep_.on_failure;
+    while (limits.max_failed == 0 || failed_ < limits.max_failed) {
+      std::vector<Placed> placed;
+      for (const auto& run : running_) placed.push_back({0, run.bytes});
+      if (static_cast<int64_t>(placed.size()) >= room_.jobs) return;
+      // Of a long queue the first ones are enough to fill the room.
+      const size_t ahead = std::min(queue_.size(), static_cast<size_t>(room_.jobs + kPatience));
+      std::vector<Waiting> waiting;
+      for (size_t i = 0; i < ahead; ++i)
+        waiting.push_back({bytes_of(queue_[i]), queue_[i].passed_over});
+      const auto choice = next_start({room_}, placed, waiting);
+      if (!choice) return;
+      for (size_t i = 0; i < choice->waiting; ++i) ++queue_[i].passed_over;
+      Trial trial = std::move(queue_[choice->waiting].trial);
+      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(choice->waiting));
+      start(std::move(trial), choice->bytes);
+    }
+  }
+
+  void start(Trial trial, int64_t bytes) {
+    const fs::path folder = folder_of(trial);
+    io::make_directories(folder);
+    const int64_t threads = std::max<int64_t>(1, cores() / room_.jobs);
+    Child child({.command = around_.command(settings(trial), bytes),
+                 .out = folder / (trial.run_name + ".log"),
+                 .err = folder / (trial.run_name + ".err"),
+                 .environment = {{"OMP_NUM_THREADS", std::to_string(threads)}}});
+    store_.start(trial, child.mark(), bytes);
+    running_.push_back({std::move(trial), std::move(child), bytes});
+    ++report_.started;
+  }
+
+  void stop() {
+    report_.interrupted = true;
+    for (const auto& run : running_) run.child.send(SIGTERM);
+  }
+
+  void wait_for_ends() {
+    std::vector<pollfd> ends;
+    for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
+    poll(ends.data(), ends.size(), kPollMs);
+    for (size_t i = ends.size(); i-- > 0;) {
+      if (ends[i].revents == 0) continue;
+      Running run = std::move(running_[i]);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+      end(run);
+    }
+  }
+
+  void end(Running& run) {
+    const ChildEnd how = run.child.wait();
+    const Outcome outcome = outcome_of(folder_of(run.trial), how, sweep_.metric.name);
+    if (report_.interrupted && outcome.state != TrialState::complete) {
+      store_.put_back(run.trial);
+      return;
+    }
+    store_.finish(run.trial, outcome);
+    note_peak(outcome.peak_bytes);
+    say(run.trial, outcome);
+    if (outcome.state == TrialState::complete) {
+      write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, store_.trials());
+      return;
+    }
+    if (again(run, outcome)) return;
+    ++failed_;
+  }
+
+  /// A run that was out of memory gets half as much again, at last all; one that was killed, the
+  /// same. Others would fail again.
+  bool again(const Running& run, const Outcome& outcome) {
+    const bool oom = outcome.exit_code == kOutOfMemoryExit;
+    const bool same = outcome.exit_code == kBadInputExit || outcome.exit_code == 0;
+    if (run.trial.attempt >= sweep_.on_failure.max_retries || (same && !lost(outcome)))
+      return false;
+    if (oom && run.bytes >= room_.total_bytes) return false;
+    const int64_t more = std::max(run.bytes + run.bytes / 2, outcome.peak_bytes * 6 / 5);
+    store_.retry(run.trial, oom ? std::min(more, room_.total_bytes) : run.bytes);
+    for (Trial& trial : store_.trials())
+      if (trial.state == TrialState::waiting && trial.identity == run.trial.identity)
+        queue_.push_back({std::move(trial)});
+    return true;
+  }
+  static bool lost(const Outcome& outcome) { return outcome.reason.starts_with("signal"); }
+
+  void say(const Trial& trial, const Outcome& outcome) const {
+    if (!around_.out) return;
+    *around_.out << trial.run_name << "  ";
+    if (outcome.state == TrialState::complete) {
+      *around_.out << sweep_.metric.name << ' ' << outcome.values.back() << ", peak "
+                   << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
+    } else {
+      *around_.out << "failed: " << outcome.reason << "; see "
+                   << (folder_of(trial) / (trial.run_name + ".err")).string();
+    }
+    *around_.out << std::endl;
+  }
+
+  void count() {
+    std::map<std::string, TrialState> latest;
+    for (const Trial& trial : store_.trials()) latest[trial.identity] = trial.state;
+    for (const auto& [identity, state] : latest) {
+      if (state == TrialState::complete) ++report_.complete;
+      if (state == TrialState::failed) ++report_.failed;
+      if (state == TrialState::waiting) ++report_.waiting;
+    }
+  }
+
+  const SweepOptions& sweep_;
+  const Surroundings& around_;
+  io::FolderLock lock_;
+  Store store_;
+  DeviceRoom room_;
+  std::vector<Queued> queue_;
+  std::vector<Running> running_;
+  int64_t highest_peak_ = 0, failed_ = 0;
+  SweepReport report_;
+};
+
+}  // namespace
+
+std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+                                     const std::string& run_name) {
+  std::vector<std::string> all;
+  for (const Settings* settings : {&sweep.set, &cell})
+    for (const auto& [key, value] : settings->values) all.push_back(override_text(key, value));
+  all.push_back(override_text("folder", config::Node::string(sweep.log_dir.string())));
+  all.push_back(override_text("name", config::Node::string(run_name)));
+  return all;
+}
+
+DeviceRoom host_room(const Resources& resources) {
+  const int64_t free = memory::machine_memory().available_bytes;
+  return {.name = "host",
+          .total_bytes = resources.total.bytes.value_or(free),
+          .jobs = resources.jobs > 0 ? resources.jobs : cores()};
+}
+
+int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted) {
+  constexpr int64_t kLeast = int64_t{16} << 20;
+  if (sweep.resources.memory.bytes) return *sweep.resources.memory.bytes;
+  return predicted ? std::max(kLeast, *predicted + *predicted / 10) : 0;
+}
+
+SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around) {
+  return Coordinator(sweep, around).run();
+}
+
+}  // namespace tare::sweep

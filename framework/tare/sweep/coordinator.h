@@ -1,0 +1,48 @@
+// Runs a sweep: starts children where there is room, and keeps the store.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+
+#include "tare/sweep/placement.h"
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+/// What a sweep needs from outside its room.
+struct Surroundings {
+  /// The command of one run: `settings` are key=value for its recipe, its folder is folder/name.
+  /// It writes report.json there, continues what it finds unfinished, and exits with 3 when it is
+  /// out of memory.
+  std::function<std::vector<std::string>(const std::vector<std::string>& settings,
+                                         int64_t budget_bytes)>
+      command{};
+  /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
+  std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
+  /// True: nothing else starts, and the runs are asked to save and end.
+  std::function<bool()> interrupted{};
+  std::ostream* out = nullptr;  ///< one line for each run that ends; null: silent
+};
+
+struct SweepReport {
+  int64_t complete = 0, failed = 0, waiting = 0;  ///< of the study
+  int64_t started = 0;                            ///< by this call
+  bool interrupted = false;
+};
+
+/// The settings of one cell for `tare run`: SweepOptions::set, the cell, folder and name.
+[[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+                                                   const std::string& run_name);
+
+/// What the runs of a sweep share: cores and memory of this machine.
+[[nodiscard]] DeviceRoom host_room(const Resources& resources);
+
+/// Bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0 without
+/// either.
+[[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
+
+/// Runs every cell that is not complete, each once, and returns when none can start any more.
+/// Throws StateError if another process sweeps in the folder; ConfigError, IoError.
+SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
+
+}  // namespace tare::sweep

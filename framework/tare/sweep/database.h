@@ -1,0 +1,56 @@
+// A thin layer over SQLite. Internal.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace tare::sweep {
+
+/// One statement, prepared once and run many times. Parameters count from 1, columns from 0. Every
+/// call throws IoError with SQLite's message.
+class Statement {
+ public:
+  Statement(sqlite3* database, std::string_view sql);
+  Statement& bind(int place, int64_t value);
+  Statement& bind(int place, double value);
+  Statement& bind(int place, std::string_view value);
+  Statement& bind_null(int place);
+  /// True while there is a row.
+  bool step();
+  /// For statements without rows; ready to be bound again.
+  void run();
+  void reset();
+  [[nodiscard]] int64_t integer(int column) const;
+  [[nodiscard]] double number(int column) const;
+  [[nodiscard]] std::string text(int column) const;
+  [[nodiscard]] bool is_null(int column) const;
+
+ private:
+  void check(int code) const;
+  sqlite3* database_;
+  std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement_;
+};
+
+/// An open file in WAL mode; waits up to ten seconds for other processes.
+class Database {
+ public:
+  explicit Database(const std::filesystem::path& path);
+  [[nodiscard]] Statement prepare(std::string_view sql) const { return {handle_.get(), sql}; }
+  void execute(const char* script) const;
+  /// All of `work` or nothing; what it throws is rethrown.
+  void transaction(const std::function<void()>& work) const;
+  [[nodiscard]] int64_t last_id() const;
+
+ private:
+  std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_;
+};
+
+}  // namespace tare::sweep

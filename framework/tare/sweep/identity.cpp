@@ -1,0 +1,79 @@
+#include "tare/sweep/identity.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tare/config/override.h"
+
+namespace tare::sweep {
+namespace {
+
+using config::Kind;
+using config::Node;
+
+void sort_keys(Node& node) {
+  for (auto& item : node.items) sort_keys(item);
+  for (auto& entry : node.entries) sort_keys(entry.value);
+  std::ranges::sort(node.entries, {}, &config::Entry::key);
+}
+
+std::string sha256_hex(const std::string& text) {
+  std::array<unsigned char, 32> digest{};
+  unsigned int size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1)
+    throw StateError("sweep.identity", "without SHA-256 in this OpenSSL");
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const unsigned char byte : digest) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+}  // namespace
+
+std::string flow_text(const Node& value) {
+  std::string text;
+  switch (value.kind) {
+    case Kind::null:
+      return "null";
+    case Kind::sequence:
+      for (const auto& item : value.items) text += (text.empty() ? "" : ", ") + flow_text(item);
+      return '[' + text + ']';
+    case Kind::map:
+      for (const auto& entry : value.entries)
+        text += (text.empty() ? "" : ", ") + flow_text(Node::string(entry.key)) + ": " +
+                flow_text(entry.value);
+      return '{' + text + '}';
+    case Kind::scalar:
+      break;
+  }
+  // One in a list is written so that it stands on one line, between commas and brackets.
+  text = config::to_yaml(Node::sequence({value}));
+  return text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1);
+}
+
+std::string override_text(const std::string& key, const Node& value) {
+  return key + '=' + flow_text(value);
+}
+
+Identity::Identity(const SweepOptions& sweep) : recipe_(config::parse_file(sweep.recipe)) {
+  for (const auto& [key, value] : sweep.set.values)
+    config::apply_override(recipe_, override_text(key, value));
+  std::erase_if(recipe_.entries, [](const config::Entry& entry) {
+    return entry.key == "name" || entry.key == "folder";
+  });
+}
+
+std::string Identity::of(const Cell& cell) const {
+  Node recipe = recipe_;
+  for (const auto& [key, value] : cell.values)
+    config::apply_override(recipe, override_text(key, value));
+  sort_keys(recipe);
+  return sha256_hex(config::to_yaml(recipe));
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,27 @@
+// What makes two runs the same run.
+#pragma once
+
+#include "tare/sweep/grid.h"
+
+namespace tare::sweep {
+
+/// SHA-256, in hexadecimal, of the recipe with its settings as canonical YAML, keys sorted; names
+/// and folders do not count. Reads the recipe once, then names cells.
+class Identity {
+ public:
+  /// Throws IoError and ConfigError for the recipe's file.
+  explicit Identity(const SweepOptions& sweep);
+  /// Throws ConfigError for a setting that the recipe has no place for.
+  [[nodiscard]] std::string of(const Cell& cell) const;
+
+ private:
+  config::Node recipe_;  // with SweepOptions::set
+};
+
+/// The value on one line, as YAML and, where it has no plain text, as JSON.
+[[nodiscard]] std::string flow_text(const config::Node& value);
+
+/// "optimizer.weight_decay=0.1", as `tare run` takes it.
+[[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
+
+}  // namespace tare::sweep

@@ -1,0 +1,45 @@
+// Which runs go where: admission by memory. A pure function of what is known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tare::sweep {
+
+struct DeviceRoom {
+  std::string name{};       ///< "host", or a GPU's UUID
+  int64_t total_bytes = 0;  ///< for all runs
+  int64_t jobs = 1;         ///< runs at a time
+};
+
+/// A run that is on a device now.
+struct Placed {
+  size_t device = 0;
+  int64_t bytes = 0;  ///< reserved
+};
+
+/// A run that waits, in the order of the queue.
+struct Waiting {
+  int64_t bytes = 0;        ///< to reserve; at most the largest device's, else it runs alone
+  int64_t passed_over = 0;  ///< runs behind it that were started before it
+};
+
+struct Choice {
+  size_t waiting = 0, device = 0;
+  int64_t bytes = 0;  ///< to reserve: as asked, or all of the device
+};
+
+/// A run that has been passed over so often is next, whatever else would fit.
+inline constexpr int64_t kPatience = 16;
+
+/// The next run to start, if any can: the first in the queue that fits somewhere, on the device
+/// where it leaves the least room; nothing else once one of the queue has run out of patience. A
+/// run that asks for more than any device has takes the largest one alone. Never above a device's
+/// total.
+[[nodiscard]] std::optional<Choice> next_start(const std::vector<DeviceRoom>& devices,
+                                               const std::vector<Placed>& running,
+                                               const std::vector<Waiting>& queue);
+
+}  // namespace tare::sweep

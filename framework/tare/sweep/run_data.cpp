@@ -1,0 +1,53 @@
+#include "tare/sweep/run_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tare/base/csv.h"
+#include "tare/base/io.h"
+#include "tare/config/scalar.h"
+
+namespace tare::sweep {
+namespace {
+
+/// A number as it is; text so that a spreadsheet takes it for text.
+std::string field(const std::string& text) {
+  return config::as_number(text) ? text : csv_field(text);
+}
+
+std::string line(const std::vector<std::string>& fields) {
+  std::string text;
+  for (const auto& f : fields) text += (&f == &fields.front() ? "" : ",") + field(f);
+  return text + '\n';
+}
+
+}  // namespace
+
+void write_run_data(const std::filesystem::path& path, const std::string& metric,
+                    const std::vector<Trial>& trials) {
+  std::vector<std::string> keys;
+  for (const Trial& trial : trials)
+    for (const auto& [key, value] : trial.cell.values)
+      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  std::vector<std::string> header{"trial", "name", "state"};
+  header.insert(header.end(), keys.begin(), keys.end());
+  for (const auto& column : {metric, std::string("peak_bytes"), std::string("seconds")})
+    header.push_back("run_" + column);
+  std::string text = line(header);
+  for (const Trial& trial : trials) {
+    if (trial.state == TrialState::waiting || trial.state == TrialState::running) continue;
+    std::vector<std::string> row{std::to_string(trial.number), trial.run_name,
+                                 to_string(trial.state)};
+    for (const auto& key : keys) {
+      const auto* value = trial.cell.find(key);
+      row.push_back(value ? python_text(*value) : "");
+    }
+    row.push_back(std::isnan(trial.value) ? "" : config::number_text(trial.value));
+    row.push_back(trial.peak_bytes > 0 ? std::to_string(trial.peak_bytes) : "");
+    row.push_back(config::number_text(trial.seconds));
+    text += line(row);
+  }
+  io::write_atomically(path, text);
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,82 @@
+// The store of a sweep: one SQLite file in Optuna's schema, so that Optuna and its dashboard open
+// it, with tables of our own beside.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tare/sweep/grid.h"
+
+namespace tare::sweep {
+
+/// Optuna's states.
+enum class TrialState { waiting, running, complete, pruned, failed };
+[[nodiscard]] const char* to_string(TrialState state);  ///< "WAITING", ..., "FAIL"
+
+/// A child that a run has, as the next coordinator recognises it.
+struct ChildMark {
+  int64_t pid = 0;
+  std::string boot_id{};      ///< of the machine's current boot
+  int64_t started_ticks = 0;  ///< of the process, since boot
+};
+
+/// One row: a run and how it went.
+struct Trial {
+  int64_t id = 0;
+  int64_t number = 0;  ///< from 0, never used again; in the run's name
+  TrialState state = TrialState::waiting;
+  std::string identity{};  ///< see Identity
+  std::string run_name{};  ///< of the folder
+  Cell cell{};
+  int64_t attempt = 0;         ///< earlier trials of the same run
+  int64_t reserved_bytes = 0;  ///< asked for the next start; 0: by the plan
+  std::string reason{};        ///< of a failure: "out of memory", "signal 9", "exit 2", "lost", ...
+  ChildMark child{};
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
+  int64_t peak_bytes = 0;                                   ///< measured; 0: not known
+  double seconds = 0;
+};
+
+/// What a run that has ended leaves.
+struct Outcome {
+  TrialState state = TrialState::failed;
+  std::string reason{};
+  std::vector<double> values{};  ///< of the metric, by epoch; the last one is the trial's
+  int64_t peak_bytes = 0;        ///< highest tracked bytes; 0: not known
+  int64_t exit_code = 0;
+  double seconds = 0;
+};
+
+/// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
+/// Every change is a transaction. Throws IoError; FormatError for a file of another kind;
+/// ConfigError for a study with another metric goal.
+class Store {
+ public:
+  /// Creates the file and the study if they are not there.
+  Store(const std::filesystem::path& path, const SweepOptions& sweep);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  /// Adds a waiting trial for each cell whose identity has no trial yet, and drops waiting ones
+  /// that are not among the cells.
+  void wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities);
+  /// In order of number.
+  [[nodiscard]] std::vector<Trial> trials() const;
+  void start(const Trial& trial, const ChildMark& child, int64_t reserved_bytes);
+  void finish(const Trial& trial, const Outcome& outcome);
+  /// A run that was stopped waits again, as if it had not started.
+  void put_back(const Trial& trial);
+  /// A failed trial's run again: a new waiting trial with the same settings and folder.
+  void retry(const Trial& failed, int64_t reserved_bytes);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace tare::sweep

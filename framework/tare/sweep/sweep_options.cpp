@@ -1,0 +1,211 @@
+#include "tare/sweep/sweep_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/config/override.h"
+#include "tare/config/scalar.h"
+
+namespace tare::sweep {
+namespace {
+
+using config::Kind;
+using config::Node;
+
+struct RangeFields {
+  std::optional<double> min{}, max{}, step{};
+  bool log = false;
+};
+void visit_fields(config::Visitor& visit, RangeFields& o) {
+  visit("min", o.min)("max", o.max)("step", o.step, config::above(0))("log", o.log);
+}
+
+bool is_whole(const Node* node) {
+  return !node || (node->kind == Kind::scalar && config::as_integer(node->text).has_value());
+}
+
+Range read_range(const Node& node) {
+  const auto fields = config::read<RangeFields>(node);
+  const auto refuse = [&](const char* problem, const char* allowed) {
+    throw ConfigError(node.source, "", problem, allowed, config::describe(node));
+  };
+  if (!fields.min || !fields.max) refuse("has no min or no max", "{min: A, max: B}, or a list");
+  if (!std::isfinite(*fields.min) || !std::isfinite(*fields.max) || *fields.min > *fields.max)
+    refuse("has a min above its max", "finite numbers, min <= max");
+  if (fields.log && (*fields.min <= 0 || fields.step))
+    refuse("cannot be logarithmic", "min above 0, and no step");
+  const bool whole =
+      is_whole(node.find("min")) && is_whole(node.find("max")) && is_whole(node.find("step"));
+  return {.low = *fields.min,
+          .high = *fields.max,
+          .step = fields.step,
+          .log = fields.log,
+          .integer = whole};
+}
+
+Parameter read_parameter(const config::Entry& entry) {
+  Parameter parameter{.name = entry.key};
+  const Node& node = entry.value;
+  const Node* values = node.kind == Kind::sequence ? &node : node.find("values");
+  if (values && (values->kind != Kind::sequence || (values != &node && node.entries.size() > 1)))
+    throw ConfigError(node.source, "", "must be {values: [...]} alone", "", config::describe(node));
+  if (values) {
+    if (values->items.empty())
+      throw ConfigError(values->source, "", "has no values", "at least one", "[]");
+    parameter.values = values->items;
+  } else if (node.kind == Kind::map) {
+    parameter.range = read_range(node);
+  } else {
+    throw ConfigError(node.source, "", "must be a list of values or {min: A, max: B}",
+                      "a value that is the same in all runs goes under set",
+                      config::describe(node));
+  }
+  return parameter;
+}
+
+/// What conditions and exclusions speak of.
+void check_known(const SweepOptions& sweep, const Settings& settings, const std::string& path) {
+  for (const auto& [name, value] : settings.values) {
+    if (sweep.parameters.find(name) || sweep.set.find(name)) continue;
+    std::vector<std::string> names;
+    for (const auto& parameter : sweep.parameters.parameters) names.push_back(parameter.name);
+    throw ConfigError(value.source, path + '.' + name,
+                      "is no parameter" + did_you_mean(name, names), config::joined(names), {});
+  }
+}
+
+void check(const SweepOptions& sweep) {
+  if (sweep.recipe.empty())
+    throw ConfigError("sweep", "recipe", "is missing", "the path of a recipe", "nothing");
+  for (const auto& [key, value] : sweep.set.values) {
+    if (sweep.parameters.find(key))
+      throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
+  }
+  for (size_t i = 0; i < sweep.exclude.size(); ++i)
+    check_known(sweep, sweep.exclude[i], "exclude." + std::to_string(i));
+  for (size_t i = 0; i < sweep.when.size(); ++i) {
+    const std::string path = "when." + std::to_string(i);
+    check_known(sweep, sweep.when[i].condition, path + ".if");
+    if (!sweep.parameters.find(sweep.when[i].param))
+      throw ConfigError("sweep", path + ".param", "is no parameter", "one of parameters",
+                        printable(sweep.when[i].param));
+  }
+}
+
+}  // namespace
+
+const Parameter* Space::find(std::string_view name) const {
+  const auto found = std::ranges::find(parameters, name, &Parameter::name);
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+void from_node(const Node& node, Space& value) {
+  if (node.kind != Kind::map)
+    throw ConfigError(node.source, "", "must be a mapping of the recipe's keys", "",
+                      config::describe(node));
+  value.parameters.clear();
+  for (const auto& entry : node.entries) {
+    try {
+      value.parameters.push_back(read_parameter(entry));
+    } catch (const ConfigError& error) {
+      throw error.within(entry.key, entry.key_source);
+    }
+  }
+}
+
+Node to_node(const Space& value) {
+  Node all = Node::map();
+  for (const auto& parameter : value.parameters) {
+    if (!parameter.range) {
+      all.set(parameter.name, Node::sequence(parameter.values));
+      continue;
+    }
+    const Range& range = *parameter.range;
+    Node& node = all.set(parameter.name, Node::map());
+    node.set("min", Node::scalar(config::number_text(range.low)));
+    node.set("max", Node::scalar(config::number_text(range.high)));
+    if (range.step) node.set("step", Node::scalar(config::number_text(*range.step)));
+    if (range.log) node.set("log", Node::scalar("true"));
+  }
+  return all;
+}
+
+const Node* Settings::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(values, [&](const auto& v) { return v.first == name; });
+  return found == values.end() ? nullptr : &found->second;
+}
+
+void from_node(const Node& node, Settings& value) {
+  if (node.kind != Kind::map)
+    throw ConfigError(node.source, "", "must be a mapping of keys to values", "",
+                      config::describe(node));
+  value.values.clear();
+  for (const auto& entry : node.entries) value.values.emplace_back(entry.key, entry.value);
+}
+
+Node to_node(const Settings& value) {
+  Node all = Node::map();
+  for (const auto& [key, setting] : value.values) all.set(key, setting);
+  return all;
+}
+
+void visit_fields(config::Visitor& visit, When& o) { visit("param", o.param)("if", o.condition); }
+
+void visit_fields(config::Visitor& visit, MetricGoal& o) {
+  visit("name", o.name)("goal", o.goal, config::one_of({"minimize", "maximize"}));
+}
+
+void from_node(const Node& node, ByteLimit& value) {
+  value.bytes.reset();
+  if (node.kind == Kind::scalar && node.text == "auto") return;
+  if (node.kind == Kind::scalar) value.bytes = parse_bytes(node.text);
+  if (!value.bytes || *value.bytes == 0)
+    throw ConfigError(node.source, "", "must be auto or a number of bytes such as 2GiB", "",
+                      config::describe(node));
+}
+
+Node to_node(const ByteLimit& value) {
+  return value.bytes ? config::to_node(*value.bytes) : Node::string("auto");
+}
+
+void visit_fields(config::Visitor& visit, Resources& o) {
+  visit("jobs", o.jobs, config::between(0, 4096))("total", o.total)("memory", o.memory);
+}
+
+void visit_fields(config::Visitor& visit, OnFailure& o) {
+  visit("max_retries", o.max_retries, config::between(0, 100));
+  visit("max_failed", o.max_failed, config::at_least(0));
+}
+
+void visit_fields(config::Visitor& visit, SweepOptions& o) {
+  visit("name", o.name);
+  visit("recipe", o.recipe);
+  visit("set", o.set);
+  visit("log_dir", o.log_dir);
+  visit("method", o.method, config::one_of({"grid"}));
+  visit("metric", o.metric);
+  visit("trials", o.trials, config::at_least(0));
+  visit("parameters", o.parameters);
+  visit("exclude", o.exclude);
+  visit("when", o.when);
+  visit("resources", o.resources);
+  visit("on_failure", o.on_failure);
+}
+
+SweepOptions read_sweep(const std::filesystem::path& file,
+                        const std::vector<std::string>& overrides) {
+  Node root = config::parse_file(file);
+  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  auto sweep = config::read<SweepOptions>(root);
+  check(sweep);
+  io::checked_name(sweep.name, "name");
+  if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
+  if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
+  return sweep;
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,104 @@
+// A sweep: which runs of a recipe, where their results go and what they may take.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/config/field.h"
+
+namespace tare::sweep {
+
+/// Numbers from low to high, both included.
+struct Range {
+  double low = 0, high = 0;
+  std::optional<double> step{};  ///< unset: any number between; above 0
+  bool log = false;              ///< drawn evenly over the logarithm; low above 0, without a step
+  bool integer = false;          ///< low, high and step are whole numbers
+  bool operator==(const Range&) const = default;
+};
+
+/// One key of the recipe that varies. In YAML: a list, {values: [...]} or
+/// {min: A, max: B, step: C, log: true}.
+struct Parameter {
+  std::string name{};                  ///< dotted, "optimizer.weight_decay"
+  std::vector<config::Node> values{};  ///< empty: a range
+  std::optional<Range> range{};
+};
+
+/// The parameters in the order of the file.
+struct Space {
+  std::vector<Parameter> parameters{};
+  [[nodiscard]] const Parameter* find(std::string_view name) const;
+};
+void from_node(const config::Node& node, Space& value);
+[[nodiscard]] config::Node to_node(const Space& value);
+
+/// Keys of the recipe and their values, in order.
+struct Settings {
+  std::vector<std::pair<std::string, config::Node>> values{};
+  [[nodiscard]] const config::Node* find(std::string_view name) const;
+};
+void from_node(const config::Node& node, Settings& value);
+[[nodiscard]] config::Node to_node(const Settings& value);
+
+/// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
+struct When {
+  std::string param{};
+  Settings condition{};
+};
+void visit_fields(config::Visitor& visit, When& o);
+
+/// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
+struct MetricGoal {
+  std::string name = "valid_loss";
+  std::string goal = "minimize";  ///< minimize | maximize
+};
+void visit_fields(config::Visitor& visit, MetricGoal& o);
+
+/// A number of bytes, or `auto`.
+struct ByteLimit {
+  std::optional<int64_t> bytes{};  ///< unset: auto
+};
+void from_node(const config::Node& node, ByteLimit& value);
+[[nodiscard]] config::Node to_node(const ByteLimit& value);
+
+struct Resources {
+  int64_t jobs = 0;    ///< runs at a time; 0: one for each core
+  ByteLimit total{};   ///< of the host for tensors of all runs; auto: what is free at the start
+  ByteLimit memory{};  ///< for each run; auto: by its plan
+};
+void visit_fields(config::Visitor& visit, Resources& o);
+
+struct OnFailure {
+  int64_t max_retries = 1;  ///< of a run that was lost or out of memory
+  int64_t max_failed = 0;   ///< failed runs after which no other starts; 0: any number
+};
+void visit_fields(config::Visitor& visit, OnFailure& o);
+
+/// A whole sweep; docs/sweeps.md explains every key.
+struct SweepOptions {
+  std::string name{};               ///< of the study and of the runs' folders; a path component
+  std::filesystem::path recipe{};   ///< beside the sweep's file, if not absolute
+  Settings set{};                   ///< keys of the recipe that are the same in all runs
+  std::filesystem::path log_dir{};  ///< holds the store and the runs' folders; empty: runs/NAME
+  std::string method = "grid";      ///< grid: every combination, the first parameter slowest
+  MetricGoal metric{};
+  int64_t trials = 0;  ///< runs at most; 0: all of the grid
+  Space parameters{};
+  std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
+  std::vector<When> when{};
+  Resources resources{};
+  OnFailure on_failure{};
+};
+void visit_fields(config::Visitor& visit, SweepOptions& o);
+
+/// Reads and checks a sweep's file with `key=value` overrides. The recipe itself is not read.
+/// Throws ConfigError with file, line and column; IoError.
+[[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,
+                                      const std::vector<std::string>& overrides);
+
+}  // namespace tare::sweep

@@ -1,0 +1,241 @@
+// The coordinator with runs that are shell scripts: they write the files of a run and end as told.
+#include "tare/sweep/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "sweep/support.h"
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+using sweep::Store;
+using sweep::Surroundings;
+using sweep::SweepReport;
+using sweep::Trial;
+using sweep::TrialState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// $folder, $budget and the settings as shell variables; `finish VALUE PEAK` writes what a run
+/// does.
+constexpr const char* kPrelude = R"sh(
+finish() {
+  mkdir -p "$folder"
+  echo "name: x" > "$folder/recipe.yaml"
+  printf 'epoch,train_loss,valid_loss,acc,seconds\n0,1,2,%s,0.1\n' "$1" > "$folder/all.csv"
+  printf '{"name":"x","data":"","device":"cpu","reason":"finished","residual_bytes":0,"process_bytes":0,
+    "seconds":0.5,"phases":[{"name":"all","seconds":1,"samples_per_s":1,"consumed_bytes":0,"peak_bytes":%s,
+    "reclaimed_bytes":0,"residual_bytes":0,"micro_batch":0,"overflows":0,"leaks":[]}]}' "$2" > "$folder/report.json"
+  exit 0
+}
+)sh";
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  sweep::SweepOptions read(const std::string& text) {
+    return files_.read("metric: {name: acc, goal: maximize}\n" + text);
+  }
+
+  /// Each run executes `script`.
+  [[nodiscard]] Surroundings around(const sweep::SweepOptions& sweep, const std::string& script) {
+    Surroundings around;
+    around.command = [&sweep, script](const std::vector<std::string>& settings, int64_t budget) {
+      std::string text = "budget=" + std::to_string(budget) + '\n';
+      std::map<std::string, std::string> values;
+      for (const auto& setting : settings) {
+        const size_t equals = setting.find('=');
+        values[setting.substr(0, equals)] = setting.substr(equals + 1);
+      }
+      text += "folder='" + (sweep.log_dir / values.at("name")).string() + "'\n";
+      for (const char* key : {"a", "c"}) text += key + ('=' + values[key]) + '\n';
+      return std::vector<std::string>{"/bin/sh", "-c", text + kPrelude + script};
+    };
+    around.out = &out_;
+    return around;
+  }
+  SweepReport run(const std::string& text, const std::string& script) {
+    const auto sweep = read(text);
+    return sweep::run_sweep(sweep, around(sweep, script));
+  }
+  [[nodiscard]] std::vector<Trial> trials(const std::string& text) {
+    const auto sweep = read(text);
+    return Store(files_.log_dir() / "s.sqlite", sweep).trials();
+  }
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return io::read_text(files_.log_dir() / name);
+  }
+
+  SweepFiles files_;
+  std::ostringstream out_;
+};
+
+constexpr const char* kTwoByTwo = "parameters: {a: [1, 2], c: [3, 4]}\nresources: {jobs: 2}\n";
+
+TEST_F(CoordinatorTest, RunsEveryCellOnce) {
+  const SweepReport first = run(kTwoByTwo, "echo said; echo wrong >&2; finish 0.$a$c 1000");
+  EXPECT_EQ(first.complete, 4);
+  EXPECT_EQ(first.started, 4);
+  EXPECT_THAT(out_.str(), HasSubstr("s3_a2_c4  acc 0.24, peak 1000 B, 500 ms"));
+  EXPECT_EQ(file("s0_a1_c3/s0_a1_c3.log"), "said\n");
+  EXPECT_EQ(file("s0_a1_c3/s0_a1_c3.err"), "wrong\n");
+  EXPECT_EQ(file("run_data.csv"),
+            "trial,name,state,a,c,run_acc,run_peak_bytes,run_seconds\n"
+            "0,s0_a1_c3,COMPLETE,1,3,0.13,1000,0.5\n1,s1_a1_c4,COMPLETE,1,4,0.14,1000,0.5\n"
+            "2,s2_a2_c3,COMPLETE,2,3,0.23,1000,0.5\n3,s3_a2_c4,COMPLETE,2,4,0.24,1000,0.5\n");
+  const SweepReport second = run(kTwoByTwo, "exit 1");
+  EXPECT_EQ(second.started, 0);
+  EXPECT_EQ(second.complete, 4);
+  const SweepReport more = run("parameters: {a: [1, 2, 5], c: [3]}\n", "finish 1 1");
+  EXPECT_EQ(more.started, 1) << "only what is new";
+}
+
+TEST_F(CoordinatorTest, TakesAtMostSoManyTrials) {
+  EXPECT_EQ(run(std::string(kTwoByTwo) + "trials: 3\n", "finish 1 1").complete, 3);
+  EXPECT_EQ(run(kTwoByTwo, "finish 1 1").started, 1);
+}
+
+TEST_F(CoordinatorTest, AFailureIsKeptAndTheOthersGoOn) {
+  const SweepReport report =
+      run(kTwoByTwo, "case $a$c in 13) exit 2;; 14) finish nan 1;; 23) exit 0;; esac; finish 1 1");
+  EXPECT_EQ(report.complete, 1);
+  EXPECT_EQ(report.failed, 3);
+  std::vector<std::string> reasons;
+  for (const Trial& trial : trials(kTwoByTwo)) reasons.push_back(trial.reason);
+  EXPECT_THAT(reasons, ElementsAre("exit 2", "acc is NaN", "no report", ""));
+  EXPECT_THAT(out_.str(), HasSubstr("s0_a1_c3  failed: exit 2; see "));
+}
+
+TEST_F(CoordinatorTest, StopsStartingAfterTooManyFailures) {
+  const char* text =
+      "parameters: {a: {min: 1, max: 20}}\nresources: {jobs: 1}\non_failure: {max_failed: 3}\n";
+  const SweepReport report = run(text, "exit 2");
+  EXPECT_EQ(report.failed, 3);
+  EXPECT_EQ(report.waiting, 17);
+}
+
+TEST_F(CoordinatorTest, ARunOutOfMemoryGetsMore) {
+  const char* text =
+      "parameters: {a: [1]}\nresources: {total: 1GiB, memory: 100MiB}\non_failure: {max_retries: "
+      "9}\n";
+  const SweepReport report = run(text, "test $budget -ge 300000000 && finish 1 $budget; exit 3");
+  EXPECT_EQ(report.complete, 1);
+  std::vector<int64_t> asked;
+  for (const Trial& trial : trials(text)) asked.push_back(trial.reserved_bytes);
+  EXPECT_THAT(asked, ElementsAre(100_MiB, 150_MiB, 225_MiB, 225_MiB * 3 / 2));
+}
+
+TEST_F(CoordinatorTest, OutOfMemoryWithAllThereIsIsTheEnd) {
+  const char* text =
+      "parameters: {a: [1]}\nresources: {total: 120MiB, memory: 100MiB}\non_failure: {max_retries: "
+      "9}\n";
+  const SweepReport report = run(text, "exit 3");
+  EXPECT_EQ(report.failed, 1);
+  EXPECT_EQ(report.started, 2) << "as asked, then alone";
+}
+
+TEST_F(CoordinatorTest, AKilledRunIsTriedAgainSoManyTimes) {
+  const char* text = "parameters: {a: [1]}\non_failure: {max_retries: 2}\n";
+  EXPECT_EQ(run(text,
+                "test -e $folder/third && finish 1 1; test -e $folder/second && touch "
+                "$folder/third; touch $folder/second; kill -9 $$")
+                .complete,
+            1);
+  EXPECT_EQ(trials(text).size(), 3U);
+}
+
+TEST_F(CoordinatorTest, NeverHoldsMoreThanThereIs) {
+  const auto sweep =
+      read("parameters: {a: {min: 1, max: 12}}\nresources: {jobs: 8, total: 1000MiB}\n");
+  auto surroundings = around(sweep,
+                             "echo + $budget >> $folder/../held; sleep 0.05; "
+                             "echo - $budget >> $folder/../held; finish 1 1");
+  surroundings.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
+    return std::stoll(settings.front().substr(2)) * 40_MiB;
+  };
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 12);
+  std::istringstream lines(file("held"));
+  int64_t held = 0, most = 0, bytes = 0;
+  for (char sign = 0; lines >> sign >> bytes;) {
+    held += sign == '+' ? bytes : -bytes;
+    most = std::max(most, held);
+  }
+  EXPECT_EQ(held, 0);
+  EXPECT_LE(most, 1000_MiB);
+  EXPECT_GT(most, 500_MiB) << "several at a time";
+}
+
+TEST_F(CoordinatorTest, ARunOfWhichNothingIsKnownRunsAloneUntilOneHasBeenMeasured) {
+  const auto sweep =
+      read("parameters: {a: {min: 1, max: 4}}\nresources: {jobs: 4, total: 1000MiB}\n");
+  const auto surroundings = around(sweep, "echo $budget >> $folder/../budgets; finish 1 104857600");
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 4);
+  EXPECT_EQ(file("budgets").substr(0, 11), "1048576000\n");
+  EXPECT_THAT(file("budgets"), HasSubstr("\n115343360\n")) << "100 MiB and a tenth";
+}
+
+TEST_F(CoordinatorTest, AnInterruptAsksRunsToEndAndLeavesThemWaiting) {
+  const auto sweep = read(kTwoByTwo);
+  auto surroundings =
+      around(sweep, "trap 'exit 143' TERM; touch $folder/../up$a$c; sleep 20 & wait");
+  surroundings.interrupted = [&] { return std::filesystem::exists(files_.log_dir() / "up13"); };
+  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_EQ(report.waiting, 4);
+  EXPECT_EQ(report.failed, 0);
+  EXPECT_EQ(run(kTwoByTwo, "finish 1 1").complete, 4);
+}
+
+TEST_F(CoordinatorTest, OnlyOneSweepsInAFolder) {
+  const auto sweep = read(kTwoByTwo);
+  auto surroundings = around(sweep, "finish 1 1");
+  surroundings.interrupted = [&] {
+    EXPECT_THROW((void)sweep::run_sweep(sweep, around(sweep, "finish 1 1")), StateError);
+    return false;
+  };
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 4);
+}
+
+TEST_F(CoordinatorTest, AProgramThatIsNotThereIsAnError) {
+  const auto sweep = read(kTwoByTwo);
+  Surroundings surroundings;
+  surroundings.command = [](const auto&, int64_t) { return std::vector<std::string>{"/no/such"}; };
+  EXPECT_THROW((void)sweep::run_sweep(sweep, surroundings), IoError);
+}
+
+// The coordinator is killed at different moments; another one goes on.
+TEST_F(CoordinatorTest, NothingIsLostOrRunTwiceWhenItIsKilled) {
+  const auto sweep = read("parameters: {a: {min: 1, max: 12}}\nresources: {jobs: 3}\n");
+  const auto surroundings = around(sweep, "sleep 0.03; echo $a >> $folder/../ended; finish 1 1");
+  for (int round = 0; round < 6; ++round) {
+    const pid_t coordinator = fork();
+    if (coordinator == 0) {
+      (void)sweep::run_sweep(sweep, surroundings);
+      _exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 15 * round));
+    kill(coordinator, SIGKILL);
+    waitpid(coordinator, nullptr, 0);
+  }
+  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  EXPECT_EQ(report.complete, 12);
+  std::map<std::string, int> complete;
+  for (const Trial& trial : trials("parameters: {a: {min: 1, max: 12}}\n")) {
+    EXPECT_EQ(trial.state, TrialState::complete);
+    ++complete[trial.identity];
+  }
+  EXPECT_EQ(complete.size(), 12U);
+  for (const auto& [identity, times] : complete) EXPECT_EQ(times, 1);
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,112 @@
+#include "tare/sweep/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace tare::sweep {
+namespace {
+
+TEST(Placement, TakesTheFirstThatFitsWhereItFitsBest) {
+  const std::vector<DeviceRoom> devices{{"a", 100, 4}, {"b", 50, 4}};
+  const auto choice = next_start(devices, {}, {{40, 0}});
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->device, 1U);
+  EXPECT_EQ(next_start(devices, {{1, 20}}, {{40, 0}})->device, 0U);
+  const auto behind = next_start(devices, {{0, 90}, {1, 20}}, {{40, 0}, {30, 0}});
+  ASSERT_TRUE(behind);
+  EXPECT_EQ(behind->waiting, 1U) << "the first does not fit now";
+  EXPECT_FALSE(next_start(devices, {{0, 90}, {1, 20}}, {{40, 0}, {31, 0}}));
+}
+
+TEST(Placement, RunsThatAskForTooMuchHaveADeviceAlone) {
+  const std::vector<DeviceRoom> devices{{"a", 100, 4}};
+  EXPECT_FALSE(next_start(devices, {{0, 1}}, {{500, 0}}));
+  const auto alone = next_start(devices, {}, {{500, 0}});
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->bytes, 100);
+}
+
+TEST(Placement, NobodyOvertakesARunOutOfPatience) {
+  const std::vector<DeviceRoom> devices{{"a", 100, 4}};
+  EXPECT_TRUE(next_start(devices, {{0, 50}}, {{80, kPatience - 1}, {10, 0}}));
+  EXPECT_FALSE(next_start(devices, {{0, 50}}, {{80, kPatience}, {10, 0}}));
+}
+
+TEST(Placement, KeepsToTheNumberOfJobs) {
+  const std::vector<DeviceRoom> devices{{"a", 100, 1}};
+  EXPECT_FALSE(next_start(devices, {{0, 1}}, {{1, 0}}));
+}
+
+struct Job {
+  int64_t bytes = 0, time = 0;
+};
+
+/// Plays a queue against devices of these sizes; returns its makespan.
+int64_t play(const std::vector<DeviceRoom>& devices, const std::vector<Job>& jobs) {
+  struct Run {
+    Placed placed;
+    int64_t ends = 0;
+  };
+  std::vector<Run> running;
+  std::vector<std::pair<size_t, Waiting>> queue;
+  for (size_t i = 0; i < jobs.size(); ++i) queue.push_back({i, {jobs[i].bytes, 0}});
+  int64_t now = 0;
+  while (!queue.empty() || !running.empty()) {
+    std::vector<Placed> placed;
+    std::vector<int64_t> used(devices.size());
+    for (const auto& run : running) {
+      placed.push_back(run.placed);
+      used[run.placed.device] += run.placed.bytes;
+    }
+    for (size_t d = 0; d < devices.size(); ++d) EXPECT_LE(used[d], devices[d].total_bytes);
+    std::vector<Waiting> waiting;
+    for (const auto& [job, entry] : queue) waiting.push_back(entry);
+    if (const auto choice = next_start(devices, placed, waiting)) {
+      for (size_t i = 0; i < choice->waiting; ++i) {
+        EXPECT_LT(queue[i].second.passed_over, kPatience) << "starved";
+        ++queue[i].second.passed_over;
+      }
+      const Job& job = jobs[queue[choice->waiting].first];
+      running.push_back({{choice->device, choice->bytes}, now + job.time});
+      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(choice->waiting));
+      continue;
+    }
+    if (running.empty()) {
+      ADD_FAILURE() << "nothing can start";
+      return now;
+    }
+    now = std::ranges::min(running, {}, &Run::ends).ends;
+    std::erase_if(running, [&](const Run& run) { return run.ends == now; });
+  }
+  return now;
+}
+
+/// No schedule is shorter: the work over all the room, and the longest job.
+int64_t bound(const std::vector<DeviceRoom>& devices, const std::vector<Job>& jobs) {
+  int64_t room = 0, work = 0, longest = 0;
+  for (const auto& device : devices) room += device.total_bytes;
+  for (const auto& job : jobs) {
+    work += job.bytes * job.time;
+    longest = std::max(longest, job.time);
+  }
+  return std::max(longest, (work + room - 1) / room);
+}
+
+TEST(Placement, FillsDevicesToWithinAThirdOfTheBest) {
+  std::mt19937 generator(7);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(generator);
+  };
+  const std::vector<DeviceRoom> devices{{"a", 24, 64}, {"b", 24, 64}, {"c", 80, 64}};
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Job> jobs;
+    for (int i = 0; i < 100; ++i) jobs.push_back({draw(1, 20), draw(1, 50)});
+    const auto best = static_cast<double>(bound(devices, jobs));
+    ASSERT_LE(static_cast<double>(play(devices, jobs)), 1.3 * best) << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace tare::sweep

@@ -1,0 +1,96 @@
+#include "tare/sweep/sweep_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sweep/support.h"
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(SweepOptions, ReadsEveryKey) {
+  const SweepFiles files;
+  const auto sweep = files.read(
+      "method: grid\n"
+      "metric: {name: accuracy, goal: maximize}\n"
+      "trials: 7\n"
+      "set: {b.c: 5}\n"
+      "parameters:\n"
+      "  a: [1, 2]\n"
+      "  x: {values: [sgd, adam]}\n"
+      "  lr: {min: 1e-5, max: 1e-1, log: true}\n"
+      "  layers: {min: 1, max: 9, step: 2}\n"
+      "exclude: [{a: 1, layers: 9}]\n"
+      "when: [{param: lr, if: {x: sgd}}]\n"
+      "resources: {jobs: 3, total: 2GiB, memory: 100MiB}\n"
+      "on_failure: {max_retries: 2, max_failed: 10}\n",
+      {"trials=6"});
+  EXPECT_EQ(sweep.name, "s");
+  EXPECT_TRUE(sweep.recipe.is_absolute());
+  EXPECT_EQ(sweep.metric.goal, "maximize");
+  EXPECT_EQ(sweep.trials, 6);
+  ASSERT_EQ(sweep.parameters.parameters.size(), 4U);
+  const auto& lr = *sweep.parameters.find("lr")->range;
+  EXPECT_EQ(lr, (sweep::Range{.low = 1e-5, .high = 1e-1, .log = true}));
+  const auto& layers = *sweep.parameters.find("layers")->range;
+  EXPECT_EQ(layers, (sweep::Range{.low = 1, .high = 9, .step = 2, .integer = true}));
+  EXPECT_EQ(sweep.resources.total.bytes, 2_GiB);
+  EXPECT_EQ(sweep.resources.memory.bytes, 100_MiB);
+  EXPECT_EQ(sweep.on_failure.max_failed, 10);
+  EXPECT_EQ(sweep.when.front().param, "lr");
+}
+
+TEST(SweepOptions, LogsBelowRunsUnlessToldOtherwise) {
+  const SweepFiles files;
+  EXPECT_EQ(files.read("", {"log_dir=''"}).log_dir, "runs/s");
+}
+
+TEST(SweepOptions, NamesPlaceAndRemedyOfEveryMistake) {
+  const SweepFiles files;
+  const auto message = [&](const std::string& text) -> std::string {
+    try {
+      (void)files.read(text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::pair<const char*, const char*> mistakes[]{
+      {"methd: grid\n", "sweep.yaml:4:1: methd is not a known key (did you mean \"method\"?)"},
+      {"method: hill\n", "sweep.yaml:4:9: method is not known, got hill; allowed: grid"},
+      {"metric: {goal: up}\n", "metric.goal is not known, got up"},
+      {"trials: -1\n", "trials must be >= 0, got -1"},
+      {"parameters: [a]\n", "parameters must be a mapping"},
+      {"parameters: {a: 3}\n", "sweep.yaml:4:17: parameters.a must be a list of values"},
+      {"parameters: {a: []}\n", "parameters.a has no values"},
+      {"parameters: {a: {values: 3}}\n", "parameters.a must be {values: [...]} alone"},
+      {"parameters: {a: {values: [1], max: 3}}\n", "parameters.a must be {values: [...]} alone"},
+      {"parameters: {a: {min: 3}}\n", "parameters.a has no min or no max"},
+      {"parameters: {a: {min: 3, max: 1}}\n", "parameters.a has a min above its max"},
+      {"parameters: {a: {min: 0, max: 1, log: true}}\n", "parameters.a cannot be logarithmic"},
+      {"parameters: {a: {min: 0, max: 1, stp: 1}}\n", "parameters.a.stp is not a known key"},
+      {"parameters: {a: {min: 0, max: 1, step: 0}}\n", "step must be > 0"},
+      {"parameters: {a: [1]}\nset: {a: 2}\n", "set.a is a parameter as well"},
+      {"parameters: {lr: [1]}\nexclude: [{lrr: 2}]\n", "exclude.0.lrr is no parameter"},
+      {"parameters: {lr: [1]}\nwhen: [{param: lr, if: {q: 2}}]\n", "when.0.if.q is no parameter"},
+      {"parameters: {lr: [1]}\nwhen: [{param: r, if: {lr: 2}}]\n", "when.0.param is no parameter"},
+      {"resources: {total: much}\n", "resources.total must be auto or a number of bytes"},
+      {"resources: {jobs: 1.5}\n", "resources.jobs"},
+      {"on_failure: {max_retries: -1}\n", "max_retries must be"},
+      {"name: t\n", "name"},
+  };
+  for (const auto& [text, expected] : mistakes)
+    EXPECT_THAT(message(text), HasSubstr(expected)) << text;
+  TempDir folder;
+  io::write_atomically(folder / "x.yaml", "name: a/b\nrecipe: r.yaml\n");
+  EXPECT_THROW((void)sweep::read_sweep(folder / "x.yaml", {}), ConfigError);
+  io::write_atomically(folder / "x.yaml", "name: a\n");
+  EXPECT_THROW((void)sweep::read_sweep(folder / "x.yaml", {}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare::testing
