@@ -6,12 +6,15 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "support/temp_dir.h"
 #include "tare/base/bytes.h"
 #include "tare/experiment/experiment.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/offload.h"
 #include "tare/memory/oom.h"
 #include "tare/model/registry.h"
 
@@ -207,8 +210,11 @@ TYPED_TEST_P(LifecycleContract, ResumeEqualsTheStraightRun) {
 }
 
 TYPED_TEST_P(LifecycleContract, RecomputedAndOffloadedFitsAreTheSameInLess) {
+  // Large enough that activations move.
+  const Splits small = std::exchange(
+      this->data_, {.train = tensor_dataset(torch::rand({32, 1, 64, 64}), torch::arange(32) % 10)});
   const auto train = [this](LearnerOptions options) {
-    return this->train(*this->learner(8, std::move(options), "resnet18"));
+    return this->train(*this->learner(16, std::move(options), "resnet18"));
   };
   const auto kept = train({}), recomputed = train({.recompute = {"all"}});
   const auto offloaded = train({.offload = {"all"}});
@@ -221,6 +227,27 @@ TYPED_TEST_P(LifecycleContract, RecomputedAndOffloadedFitsAreTheSameInLess) {
     EXPECT_LT(offloaded.peak_bytes, kept.peak_bytes);
     EXPECT_LE(both.peak_bytes, recomputed.peak_bytes);
   }
+  this->data_ = small;
+}
+
+// Copies beside the computation must neither come too late nor meet what gets their memory.
+TYPED_TEST_P(LifecycleContract, OffloadedTensorsComeBackBitForBit) {
+  const auto options = torch::TensorOptions(TypeParam::device());
+  const auto input = torch::rand({4, 1 << 20}, options);
+  const auto scale = torch::rand({4, 1 << 20}, options).requires_grad_();
+  const auto gradient = [&](bool moves) {
+    torch::Tensor x = input;
+    for (int layer = 0; layer < 6; ++layer) {
+      std::optional<memory::Offload> offload;
+      if (moves) offload.emplace(TypeParam::device(), std::vector<torch::Tensor>{scale});
+      x = (x * scale).sigmoid().square().add(x.tanh());
+      if (moves) offload->finish();
+      torch::full_like(input, layer).mul_(2);  // takes what has become free
+    }
+    return torch::autograd::grad({x.sum()}, {scale})[0];
+  };
+  const auto kept = gradient(false);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(torch::equal(kept, gradient(true))) << i;
 }
 
 TYPED_TEST_P(LifecycleContract, AFitThatDoesNotFitEqualsOneInMicroBatches) {
@@ -254,6 +281,7 @@ REGISTER_TYPED_TEST_SUITE_P(LifecycleContract, PurgeLeavesExactlyParametersAndBu
                             AnExperimentGivesBackWhatItConsumed,
                             OutOfMemoryInAFitLeavesNothingAndTheFitGoesOn, CyclesEndAtTheSameBytes,
                             ResumeEqualsTheStraightRun, RecomputedAndOffloadedFitsAreTheSameInLess,
+                            OffloadedTensorsComeBackBitForBit,
                             AFitThatDoesNotFitEqualsOneInMicroBatches);
 
 }  // namespace tare::testing

@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/generated/variable_factories.h>
 #include <torch/types.h>
 
-#include <new>
+#include <optional>
 
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
@@ -191,28 +191,128 @@ TEST(Offload, WithoutItsEndEverythingStays) {
   const Tensor x = torch::rand({kRows, kColumns}).requires_grad_();
   const Tensor plain = torch::autograd::grad({x.sigmoid().square().sum()}, {x})[0];
   Tensor loss;
+  const void* data = nullptr;
   {
     const Offload offload(c10::kCPU, {});
-    loss = x.sigmoid().square().sum();
+    const Tensor y = x.sigmoid();
+    data = y.const_data_ptr();
+    loss = y.square().sum();
   }
+  EXPECT_TRUE(SavedTensors::contains(data));
   EXPECT_TRUE(torch::equal(torch::autograd::grad({loss}, {x})[0], plain));
 }
 
 TEST(Offload, InsideAnotherTheInnerOneTakes) {
   const Tensor x = torch::rand({kRows, kColumns}).requires_grad_();
+  const auto bytes = static_cast<int64_t>(x.nbytes());
   const auto forward = [&] { return x.sigmoid().square().tanh().sum(); };
   const Tensor plain = torch::autograd::grad({forward()}, {x})[0];
-  Offload outer(c10::kCPU, {});
-  const Tensor first = x.sigmoid();
-  const Tensor second = [&] {
-    Offload inner(c10::kCPU, {});
-    const Tensor square = first.square();
-    inner.finish();
-    return square.tanh();
-  }();
-  const Tensor loss = second.sum();
-  outer.finish();
+  const int64_t start = tracked();
+  Tensor loss;
+  {
+    Offload outer(c10::kCPU, {});
+    Tensor square = [&] {
+      const Tensor first = x.sigmoid();  // for outer; then for inner, as its input
+      Offload inner(c10::kCPU, {});
+      Tensor result = first.square();
+      inner.finish();
+      return result;
+    }();
+    EXPECT_EQ(tracked(), start + 4 * bytes) << "outer still has its own on the device";
+    loss = square.tanh().sum();
+    square.reset();
+    outer.finish();
+  }
+  EXPECT_EQ(tracked(), start + 3 * bytes + 4) << "copies of sigmoid, twice, and of tanh";
   EXPECT_TRUE(torch::equal(torch::autograd::grad({loss}, {x})[0], plain));
+}
+
+// Parts of one storage that are changed in place apart, as in LibTorch's LSTM cell on the host.
+TEST(Offload, PartsThatCountTheirVersionsApartAreSavedApart) {
+  const Tensor x = torch::rand({kRows, kColumns}).requires_grad_();
+  const auto gradient = [&](bool moves) {
+    std::optional<Offload> offload;
+    if (moves) offload.emplace(c10::kCPU, std::vector<Tensor>{});
+    const auto parts = x.mul(2).unsafe_chunk(2, 1);
+    parts[0].sigmoid_();
+    parts[1].sigmoid_();
+    const Tensor loss = parts[0].mul(parts[1]).sum();
+    if (moves) offload->finish();
+    return torch::autograd::grad({loss}, {x})[0];
+  };
+  EXPECT_TRUE(torch::equal(gradient(false), gradient(true)));
+}
+
+TEST(Offload, WhatSomebodyElseHoldsIsNotBroughtBack) {
+  const Tensor x = torch::rand({kRows, kColumns}).requires_grad_();
+  const auto bytes = static_cast<int64_t>(x.nbytes());
+  const Tensor plain = torch::autograd::grad({x.sigmoid().sum()}, {x})[0];
+  const auto peak_of_backward = [&](bool changed) {
+    Offload offload(c10::kCPU, {});
+    const Tensor y = x.sigmoid();
+    const Tensor loss = y.sum();
+    offload.finish();
+    if (changed) y.detach().mul_(2);
+    const PeakScope peak(c10::kCPU);
+    EXPECT_TRUE(torch::equal(torch::autograd::grad({loss}, {x})[0], plain));
+    return peak.peak_above_start_bytes();
+  };
+  EXPECT_EQ(peak_of_backward(false) + bytes, peak_of_backward(true));
+}
+
+TEST(Offload, TwoLossesOnOneTrunkGetTheirOwn) {
+  const Tensor x = torch::rand({kRows, kColumns}).requires_grad_();
+  const auto gradients = [&](bool moves, uint64_t k) {
+    std::vector<Tensor> losses;
+    Tensor y;
+    for (int head = 0; head < 3; ++head) {
+      std::optional<Offload> offload;
+      if (moves) offload.emplace(c10::kCPU, std::vector<Tensor>{});
+      if (head == 0) {
+        y = x.sigmoid();
+      } else {
+        losses.push_back(y.mul(head).tanh().mul(y).sum());
+      }
+      if (moves) offload->finish();
+    }
+    y.reset();
+    std::vector<Tensor> found;
+    host_allocator::fail_at(k);
+    try {
+      (void)torch::autograd::grad({losses[1]}, {x}, {}, true);
+    } catch (const c10::Error&) {
+    }
+    host_allocator::fail_at(0);
+    flush_ready_queue();
+    for (const auto& loss : losses)
+      found.push_back(torch::autograd::grad({loss}, {x}, {}, true)[0]);
+    return found;
+  };
+  const auto plain = gradients(false, 0);
+  for (uint64_t k = 0; k < 12; ++k) expect_equal(plain, gradients(true, k));
+}
+
+TEST(Offload, TheChainGoesOnPastScopesThatSavedNothing) {
+  std::vector<int64_t> peaks;
+  for (const bool with_empty : {false, true}) {
+    Layers layers;
+    layers.moves = true;
+    Tensor x = layers.input;
+    for (const auto& weight : layers.weights) {
+      Offload offload(c10::kCPU, layers.weights);
+      x = layers.layer(x, weight);
+      offload.finish();
+      if (!with_empty) continue;
+      Offload nothing(c10::kCPU, {});
+      nothing.finish();
+    }
+    const Tensor loss = x.mean();
+    x.reset();
+    const PeakScope peak(c10::kCPU);
+    (void)layers.backward(loss);
+    peaks.push_back(peak.peak_above_start_bytes());
+  }
+  EXPECT_EQ(peaks[0], peaks[1]);
 }
 
 TEST(Offload, EveryFailedAllocationLeavesNothing) {

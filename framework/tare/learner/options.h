@@ -51,9 +51,9 @@ struct LearnerOptions {
   /// memory that there is asks for, by a plan. Saves memory, takes about a third more time;
   /// the result is the same, bit for bit.
   std::vector<std::string> recompute{};
-  /// Blocks, as for `recompute`, what they keep of which waits in the host's memory for the
-  /// backward (memory/offload.h); {"all"}: every block. The result is the same, bit for bit. Without
-  /// effect on the CPU. With `recompute` too, the block's inputs wait there.
+  /// Blocks whose activations wait for the backward in the host's memory (memory/offload.h);
+  /// {"all"}: every block. The result is the same, bit for bit. Without effect on the CPU. With
+  /// `recompute` too, the block's inputs wait there.
   std::vector<std::string> offload{};
   /// fp32 | bf16 | fp16 | bf16-true, see Precision. fp16: with a GradScaler, and a step whose
   /// gradients overflow is left out. Loss, metrics and what callbacks see stay float32.

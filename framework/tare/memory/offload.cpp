@@ -5,12 +5,16 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/core/UndefinedTensorImpl.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
+#include "tare/base/immortal.h"
 #include "tare/memory/saved_hooks.h"
 
 namespace tare::memory {
@@ -19,39 +23,60 @@ namespace {
 constexpr size_t kLeastBytes = 64 << 10;  // below, a copy takes longer to begin than to run
 constexpr size_t kLeastShare = 8;         // a tensor is at least 1/8 of its storage
 
-/// Work beside the computation of a device: on a stream of its own, or in order where there are
-/// no streams.
-class SideStream {
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+using c10::impl::VirtualGuardImpl;
+
+bool has_streams(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
+
+c10::Device with_index(c10::Device device) {
+  return has_streams(device) && !device.has_index() ? VirtualGuardImpl(device.type()).getDevice()
+                                                    : device;
+}
+
+/// The one for copies, of each device.
+c10::Stream side_stream(c10::Device device) {
+  static Immortal<std::mutex> mutex;
+  static Immortal<std::unordered_map<c10::Device, c10::Stream>> streams;
+  const std::lock_guard lock(*mutex);
+  const auto found = streams->find(device);
+  if (found != streams->end()) return found->second;
+  return streams->emplace(device, VirtualGuardImpl(device.type()).getNewStream(device))
+      .first->second;
+}
+
+/// Copies beside the computation, or in its order where there are no streams.
+class SideWork {
  public:
-  explicit SideStream(c10::Device device) : device_(device) {
-    if (device.is_cpu() || device.is_meta()) return;
-    guard_.emplace(device.type());
-    stream_ = guard_->getNewStream(device);
+  explicit SideWork(c10::Device device) : device_(device) {
+    if (!has_streams(device)) return;
+    given_.emplace(device.type());
+    done_ = std::make_shared<c10::Event>(device.type());
   }
 
   /// After what the computation has been given so far.
   template <class Copies>
   void run(const Copies& copies) {
-    if (!stream_) return copies();
-    c10::Event given(device_.type());
-    given.record(guard_->getStream(device_));
-    given.block(*stream_);
-    const c10::StreamGuard on(*stream_);
-    copies();
-    done_.emplace(device_.type());
-    done_->record(*stream_);
+    if (!done_) return copies();
+    const c10::Stream side = side_stream(device_);
+    given_->record(VirtualGuardImpl(device_.type()).getStream(device_));
+    given_->block(side);
+    const c10::StreamGuard on(side);
+    try {
+      copies();
+    } catch (...) {
+      done_->record(side);  // some may be under way
+      throw;
+    }
+    done_->record(side);
   }
-  /// What the computation is given from now on comes after the copies.
-  void join() {
-    if (done_) done_->block(guard_->getStream(device_));
-    done_.reset();
-  }
+  /// After the last copies; null where there are no streams.
+  [[nodiscard]] const std::shared_ptr<c10::Event>& done() const { return done_; }
 
  private:
   c10::Device device_;
-  std::optional<c10::impl::VirtualGuardImpl> guard_;
-  std::optional<c10::Stream> stream_;
-  std::optional<c10::Event> done_;
+  std::optional<c10::Event> given_;
+  std::shared_ptr<c10::Event> done_;
 };
 
 at::Tensor bytes_of(const c10::Storage& storage) {
@@ -60,13 +85,31 @@ at::Tensor bytes_of(const c10::Storage& storage) {
   return bytes.set_(storage, 0, {size}, {1});
 }
 
-class Group;
+/// Tensors of one storage may count their versions apart: those of unsafe_chunk, variable_data().
+at::Tensor counter_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
+}
 
 /// A storage that was saved: on the device, on the host, or both.
 class Slot {
  public:
-  explicit Slot(const at::Tensor& tensor);
-  ~Slot();
+  explicit Slot(const at::Tensor& tensor)
+      : source_(tensor.detach()),
+        storage_(source_.storage().getWeakStorageImpl()),
+        counted_by_(counter_of(tensor).getIntrusivePtr()),
+        counter_(source_.unsafeGetTensorImpl()->version_counter()),
+        version_(counter_.current_version()),
+        device_(source_.device()),
+        mark_(source_.storage()) {
+    if (has_streams(device_)) home_ = VirtualGuardImpl(device_.type()).getStream(device_);
+  }
+  /// Copies that nobody has waited for must not meet what gets the memory next.
+  ~Slot() {
+    try {
+      if (home_ && (source_.defined() || back_)) wait(*home_);
+    } catch (const c10::Error&) {  // the device has failed, and says so at its next call
+    }
+  }
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
@@ -74,43 +117,86 @@ class Slot {
   [[nodiscard]] bool holds(const at::Tensor& tensor) const {
     return !changed_ && !storage_.expired() &&
            storage_._unsafe_get_target() == tensor.storage().unsafeGetStorageImpl() &&
-           version_ == tensor._version();
+           counted_by_._unsafe_get_target() == counter_of(tensor).unsafeGetTensorImpl() &&
+           !counted_by_.expired() && version_ == counter_.current_version();
   }
-  void copy_to_host();
-  void leave_device();
-  /// Makes room on the device, if it is not there, for copies of `group`.
-  void make_room(const std::shared_ptr<Group>& group);
-  void copy_to_device(const Group& group);
-  /// What the computation is given from now on comes after the copies.
-  void settle();
-  [[nodiscard]] c10::Storage on_device() const { return back_ ? back_ : source_.storage(); }
+  /// `side` runs it. The meta device has no values to copy.
+  void copy_to_host(const SideWork& side) {
+    if (device_.is_meta()) return;
+    copies_ = side.done();
+    const c10::Storage& from = source_.storage();
+    const auto options = at::TensorOptions(c10::kByte).pinned_memory(!device_.is_cpu());
+    host_ = at::empty({static_cast<int64_t>(from.nbytes())}, options);
+    host_.copy_(bytes_of(from), /*non_blocking=*/true);
+  }
+  void leave_device() {
+    if (!source_.defined()) return;
+    if (home_) wait(VirtualGuardImpl(device_.type()).getStream(device_));
+    changed_ = counter_.current_version() != version_;
+    bytes_ = static_cast<int64_t>(source_.storage().nbytes());
+    mark_.reset();
+    source_.reset();
+  }
+  /// Memory to come back to; undefined if it is on the device, be it because somebody else has
+  /// kept it there as it was.
+  [[nodiscard]] c10::Storage room() {
+    if (source_.defined() || back_) return {};
+    auto alive = storage_.lock();
+    if (alive && counter_.current_version() == version_) {
+      come_back(c10::Storage(std::move(alive)));
+      return {};
+    }
+    return at::empty({bytes_}, at::TensorOptions(c10::kByte).device(device_)).storage();
+  }
+  void copy_to_device(const c10::Storage& room, const SideWork& side) {
+    copies_ = side.done();
+    if (host_.defined()) bytes_of(room).copy_(host_, /*non_blocking=*/true);
+  }
+  void come_back(c10::Storage storage) {
+    back_ = std::move(storage);
+    mark_ = SavedMark(back_);
+    if (home_) home_ = VirtualGuardImpl(device_.type()).getStream(device_);
+  }
+  /// For what the computation is given from now on.
+  [[nodiscard]] c10::Storage on_device() const {
+    if (!back_) return source_.storage();
+    if (home_) wait(VirtualGuardImpl(device_.type()).getStream(device_));
+    return back_;
+  }
   /// Throws StateError if it was changed in place before it left.
   void require_unchanged() const {
-    if (changed_ || (source_.defined() && changed())) throw_changed_in_place();
+    if (changed_ || (source_.defined() && counter_.current_version() != version_))
+      throw_changed_in_place();
   }
 
  private:
-  [[nodiscard]] bool changed() const { return source_._version() != version_; }
+  void wait(const c10::Stream& stream) const {
+    if (copies_) copies_->block(stream);
+  }
 
   at::Tensor source_;  // until it leaves
-  c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
-  int64_t version_;
+  WeakStorage storage_;
+  WeakTensor counted_by_;
+  c10::VariableVersion counter_;
+  uint32_t version_;
   bool changed_ = false;
-  size_t bytes_;
   c10::Device device_;
+  std::optional<c10::Stream> home_;  // whose memory it is in
+  int64_t bytes_ = 0;
   at::Tensor host_;
   c10::Storage back_;
-  std::shared_ptr<Group> fetched_by_;
-  SavedMark mark_;  // on the one on the device
+  std::shared_ptr<c10::Event> copies_;  // the last ones
+  SavedMark mark_;                      // on the one on the device
 };
 
 /// What one scope saved.
-class Group : public std::enable_shared_from_this<Group> {
+class Group {
  public:
   Group(c10::Device device, std::weak_ptr<Group> before)
-      : device_(device), side_(device), before_(std::move(before)) {}
+      : device_(device), out_(device), in_(device), before_(std::move(before)) {}
 
   [[nodiscard]] c10::Device device() const { return device_; }
+  [[nodiscard]] bool empty() const { return slots_.empty(); }
 
   /// One that there is, here or in the group before, whose output may be this one's input.
   std::shared_ptr<Slot> add(const at::Tensor& tensor) {
@@ -119,95 +205,58 @@ class Group : public std::enable_shared_from_this<Group> {
     auto slot = before ? before->find(tensor) : nullptr;
     if (!slot) {
       slot = std::make_shared<Slot>(tensor);
-      side_.run([&] { slot->copy_to_host(); });
+      out_.run([&] { slot->copy_to_host(out_); });
     }
     slots_.push_back(slot);
     return slot;
   }
   void leave_device() {
-    side_.join();
-    for_each([](Slot& slot) { slot.leave_device(); });
+    for (const auto& slot : alive()) slot->leave_device();
     fetched_ = false;
   }
-  /// For the computation, and then the group before, for what comes next.
+  /// For the computation; the first time also the group before, which comes next.
   void bring_back() {
     fetch();
-    for_each([](Slot& slot) { slot.settle(); });
-    if (const auto before = before_.lock()) before->fetch();
+    if (std::exchange(asked_, true)) return;
+    const auto before = before_.lock();
+    if (!before) return;
+    try {
+      before->fetch();
+    } catch (const c10::OutOfMemoryError&) {  // it comes when it is needed
+    }
   }
-  void settle() { side_.join(); }
 
  private:
-  [[nodiscard]] std::shared_ptr<Slot> find(const at::Tensor& tensor) const {
+  [[nodiscard]] std::vector<std::shared_ptr<Slot>> alive() const {
+    std::vector<std::shared_ptr<Slot>> all;
     for (const auto& known : slots_)
-      if (auto slot = known.lock(); slot && slot->holds(tensor)) return slot;
+      if (auto slot = known.lock()) all.push_back(std::move(slot));
+    return all;
+  }
+  [[nodiscard]] std::shared_ptr<Slot> find(const at::Tensor& tensor) const {
+    for (auto& slot : alive())
+      if (slot->holds(tensor)) return slot;
     return nullptr;
   }
+  /// All or none: out of memory changes nothing.
   void fetch() {
     if (fetched_) return;
-    for_each([&](Slot& slot) { slot.make_room(shared_from_this()); });
-    fetched_ = true;  // not where memory was out: it may be asked again
-    side_.run([&] { for_each([&](Slot& slot) { slot.copy_to_device(*this); }); });
-  }
-  template <class Work>
-  void for_each(const Work& work) {
-    for (const auto& known : slots_)
-      if (const auto slot = known.lock()) work(*slot);
+    std::vector<std::pair<std::shared_ptr<Slot>, c10::Storage>> coming;
+    for (auto& slot : alive())
+      if (auto room = slot->room()) coming.emplace_back(std::move(slot), std::move(room));
+    in_.run([&] {
+      for (const auto& [slot, room] : coming) slot->copy_to_device(room, in_);
+    });
+    for (auto& [slot, room] : coming) slot->come_back(std::move(room));
+    fetched_ = true;
   }
 
   c10::Device device_;
-  SideStream side_;
+  SideWork out_, in_;
   std::weak_ptr<Group> before_;
   std::vector<std::weak_ptr<Slot>> slots_;  // a slot is freed with the last node that saved it
-  bool fetched_ = false;
+  bool fetched_ = false, asked_ = false;
 };
-
-Slot::Slot(const at::Tensor& tensor)
-    : source_(tensor.detach()),
-      storage_(source_.storage().getWeakStorageImpl()),
-      version_(source_._version()),
-      bytes_(source_.storage().nbytes()),
-      device_(source_.device()),
-      mark_(source_.storage()) {}
-
-// Copies that nobody has waited for must not meet what gets the memory next.
-Slot::~Slot() {
-  try {
-    settle();
-  } catch (const c10::Error&) {  // the device has failed, and says so at its next call
-  }
-}
-
-void Slot::copy_to_host() {
-  if (device_.is_meta()) return;
-  const auto options = at::TensorOptions(c10::kByte).pinned_memory(!device_.is_cpu());
-  host_ = at::empty({static_cast<int64_t>(bytes_)}, options);
-  host_.copy_(bytes_of(source_.storage()), /*non_blocking=*/true);
-}
-
-void Slot::leave_device() {
-  if (!source_.defined()) return;
-  changed_ = changed();
-  mark_.reset();
-  source_.reset();
-}
-
-void Slot::make_room(const std::shared_ptr<Group>& group) {
-  if (source_.defined() || back_) return;
-  const auto options = at::TensorOptions(c10::kByte).device(device_);
-  back_ = at::empty({static_cast<int64_t>(bytes_)}, options).storage();
-  fetched_by_ = group;
-  mark_ = SavedMark(back_);
-}
-
-void Slot::copy_to_device(const Group& group) {
-  if (fetched_by_.get() == &group && host_.defined())
-    bytes_of(back_).copy_(host_, /*non_blocking=*/true);
-}
-
-void Slot::settle() {
-  if (fetched_by_) fetched_by_->settle();
-}
 
 /// A view on a slot, or the tensor itself.
 class OffloadedTensor final : public torch::autograd::SavedVariableHooks {
@@ -237,8 +286,9 @@ class OffloadedTensor final : public torch::autograd::SavedVariableHooks {
   /// Called in the scope, where keeps_ lives.
   [[nodiscard]] bool moves(const at::Tensor& tensor) const {
     if (tensor.device() != group_->device() || tensor.layout() != c10::kStrided) return false;
-    if (tensor.is_conj() || tensor.is_neg() || tensor.nbytes() < kLeastBytes) return false;
+    if (tensor.is_conj() || tensor.is_neg()) return false;
     const c10::Storage& storage = tensor.storage();
+    if (storage.nbytes() < kLeastBytes) return false;
     if (tensor.nbytes() * kLeastShare < storage.nbytes()) return false;
     return !std::ranges::binary_search(*keeps_, storage.unsafeGetStorageImpl());
   }
@@ -260,7 +310,7 @@ thread_local std::weak_ptr<Group> latest;
 class Offload::Maker final : public HookMaker {
  public:
   Maker(c10::Device device, const std::vector<at::Tensor>& kept)
-      : group_(std::make_shared<Group>(device, before(device))) {
+      : group_(std::make_shared<Group>(with_index(device), before(with_index(device)))) {
     for (const auto& tensor : kept) {
       if (tensor.defined() && tensor.has_storage())
         kept_.push_back(tensor.storage().unsafeGetStorageImpl());
@@ -274,7 +324,7 @@ class Offload::Maker final : public HookMaker {
   }
   void finish() {
     group_->leave_device();
-    latest = group_;
+    if (!group_->empty()) latest = group_;
     finished_ = true;
   }
 

@@ -10,22 +10,28 @@ namespace tare::memory {
 
 /// While one is in scope, what the thread's forwards save for a backward is copied to the host's
 /// memory, pinned for a GPU; finish() frees the device's. The backward gets it back, bit for bit:
-/// the whole scope at the first tensor that it asks for, and at the same time the scope before,
-/// so that the copies run beside the computation. On a GPU they have a stream of their own, and
-/// nothing waits for it but the device.
+/// the whole scope at the first tensor that it asks for, and at the same time, if there is room, the
+/// scope before, so that the copies run beside the computation. On a GPU they have a stream of
+/// their own, and nothing waits for it but the device.
 ///
 ///     Offload offload(x.device(), layer->parameters());
 ///     auto y = layer->forward(x);
 ///     offload.finish();
 ///
-/// Left where they are: the storages of `kept`, tensors below 64 KiB, of other devices, or that are
-/// less than an eighth of their storage (a row of a data set). A storage that several saved tensors
-/// share, of this scope or the one before, moves once. On the CPU the copies are ordinary memory, which saves nothing; the meta
-/// device has none. With retain_graph what came back stays until the graph is freed.
+/// Left where they are: the storages of `kept`, storages below 64 KiB or of other devices, and
+/// tensors that are less than an eighth of their storage. A storage that several saved tensors
+/// share, of this scope or the one before, moves once, as a whole. One that somebody else still
+/// holds when it is asked for is not copied back; its memory was never free. On the CPU the copies
+/// are ordinary memory, which saves nothing; the meta device has none.
+///
+/// What came back stays until its graph is freed: with retain_graph, and after a backward that ends
+/// before the scope it has fetched ahead. Scopes of a thread are one chain, whatever graphs they
+/// are of. Pinned memory is not in the host's budget; LibTorch rounds it up to powers of two and
+/// keeps it for the next step.
 ///
 /// A tensor that is changed in place inside the scope after it was saved makes the backward throw
 /// StateError, as LibTorch does; after finish() a change does no harm. Scopes may nest: the
-/// innermost one takes. A graph is walked by one thread at a time.
+/// innermost one takes. A forward is on one stream; a graph is walked by one thread at a time.
 /// (Rhu et al. 2016, "vDNN", with PyTorch's save_on_cpu hooks.)
 class Offload {
  public:

@@ -6,8 +6,10 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -201,9 +203,13 @@ at::Tensor recomputed(torch::nn::Module& module, std::function<at::Tensor(const 
 }
 
 template <class Forward>
-at::Tensor offloaded(torch::nn::Module& module, c10::Device device, const Forward& forward) {
+at::Tensor offloaded(torch::nn::Module& module, const Tensors& inputs, const Forward& forward) {
   Tensors kept = module.parameters();
+  const c10::Device device = kept.empty() ? inputs.front().device() : kept.front().device();
   std::ranges::move(module.buffers(), std::back_inserter(kept));
+  // No graph made them, so somebody else holds them: the batch.
+  std::ranges::copy_if(inputs, std::back_inserter(kept),
+                       [](const at::Tensor& t) { return t.defined() && !t.requires_grad(); });
   memory::Offload offload(device, kept);
   at::Tensor output = forward();
   offload.finish();
@@ -224,7 +230,7 @@ at::Tensor Block::run(torch::nn::Module& module, Body body, const Tensors& input
     return activations_.recompute ? recomputed(module, std::move(body), inputs) : body(inputs);
   };
   const bool moves = activations_.offload && c10::GradMode::is_enabled();
-  at::Tensor output = moves ? offloaded(module, inputs.front().device(), forward) : forward();
+  at::Tensor output = moves ? offloaded(module, inputs, forward) : forward();
   block.leave(output);
   return output;
 }

@@ -73,7 +73,7 @@ class Block {
   /// with Sublinear Memory Cost".)
   ///
   /// With Activations::offload the body runs in a memory::Offload that leaves the module's
-  /// parameters and buffers; with both, what moves are the inputs.
+  /// parameters and buffers, and inputs without a gradient; with both, what moves are the inputs.
   template <class F, std::same_as<at::Tensor>... Inputs>
   requires(sizeof...(Inputs) > 0) at::Tensor
       in_block(torch::nn::Module& module, F body, const Inputs&... inputs) {
