@@ -25,6 +25,8 @@ struct Command {
 const std::vector<Command>& commands() {
   static const std::string is_build = "it made the build that this test belongs to";
   static const std::string is_consumer = "tests/consumer does it";
+  static const std::vector<std::string> small_sweep{
+      "set={data: {name: generated_digits, count: 400}, phases.0.epochs: 1}"};
   static const std::vector<Command> table{
       {.text = "bash recipes/quickstart.sh", .excluded = is_build},
       {.text = "bash tests/run.sh", .excluded = is_build + ", and runs this test"},
@@ -41,6 +43,12 @@ const std::vector<Command>& commands() {
        .small = {"device=cpu", "model.width=4", "data.name=generated_digits", "data.count=400",
                  "phases.0.data.count=400", "phases.4.epochs=1"}},
       {.text = "tare report runs/digits-staged", .prints = "report.html"},
+      {.text = "tare sweep plan recipes/configs/digits/sweep.yaml",
+       .prints = "digits-sweep: 6 runs",
+       .small = small_sweep},
+      {.text = "tare sweep run recipes/configs/digits/sweep.yaml trials=2 log_dir=runs/sweep",
+       .prints = "digits-sweep: 2 complete, 0 failed",
+       .small = small_sweep},
       {.text = "tare predict runs/digits-staged/digits.tare image.png", .prints = "image.png: "},
       {.text = "tare inspect runs/digits-staged/digits.tare", .prints = "resnet9"},
       {.text = "tare top", .prints = "host "},

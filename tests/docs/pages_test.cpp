@@ -10,6 +10,7 @@
 #include "support/program.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/recipe.h"
+#include "tare/sweep/sweep_options.h"
 
 namespace tare::testing {
 namespace {
@@ -101,6 +102,8 @@ TEST(Pages, YamlIsReadByTheConfiguration) {
       const auto node = config::parse_text(block.text, page.name);
       if (node.find("phases") != nullptr)
         EXPECT_NO_THROW((void)config::read<RecipeOptions>(node)) << page.name;
+      else if (node.find("parameters") != nullptr)
+        EXPECT_NO_THROW((void)config::read<sweep::SweepOptions>(node)) << page.name;
       else
         EXPECT_NO_THROW((void)config::read<DataOptions>(node)) << page.name;
     }
@@ -113,6 +116,19 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
   for (auto& name : config::field_names<PhaseOptions>()) fields.push_back(name);
   const auto keys = read_page("docs/recipes.md").keys;
   EXPECT_EQ(std::set(keys.begin(), keys.end()), std::set(fields.begin(), fields.end()));
+}
+
+TEST(Pages, TheSweepPageHasEveryKeyAndNoOther) {
+  std::set<std::string> fields;
+  for (const auto& name : config::field_names<sweep::SweepOptions>()) fields.insert(name);
+  for (const auto& name : config::field_names<sweep::Resources>())
+    fields.insert("resources." + name);
+  for (const auto& name : config::field_names<sweep::OnFailure>())
+    fields.insert("on_failure." + name);
+  fields.erase("resources");
+  fields.erase("on_failure");
+  const auto keys = read_page("docs/sweeps.md").keys;
+  EXPECT_EQ(std::set(keys.begin(), keys.end()), fields);
 }
 
 TEST(Pages, TheModelPageHasEveryFamily) {

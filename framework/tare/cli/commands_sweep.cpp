@@ -116,7 +116,8 @@ int sweep_command(const Arguments& arguments) {
                                         did_you_mean(verb, {"run", "plan", "status"}));
   const SweepOptions sweep = sweep::read_sweep(words[1], {words.begin() + 2, words.end()});
   if (verb == "status") return status(sweep);
-  init();
+  // What an operator takes depends on its threads: plans have those of the runs.
+  init({.threads = static_cast<int>(sweep::threads_of_run(sweep::host_room(sweep.resources)))});
   plan::measurements().keep_in(io::cache_home() / "plan");
   return verb == "run" ? run(sweep) : plan(sweep);
 }

@@ -207,11 +207,10 @@ class Coordinator {
   void start(Trial trial, int64_t bytes) {
     const fs::path folder = folder_of(trial);
     io::make_directories(folder);
-    const int64_t threads = std::max<int64_t>(1, cores() / room_.jobs);
     Child child({.command = around_.command(settings(trial), bytes),
                  .out = folder / (trial.run_name + ".log"),
                  .err = folder / (trial.run_name + ".err"),
-                 .environment = {{"OMP_NUM_THREADS", std::to_string(threads)}}});
+                 .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(room_))}}});
     store_.start(trial, child.mark(), bytes);
     running_.push_back({std::move(trial), std::move(child), bytes});
     ++report_.started;
@@ -321,6 +320,8 @@ DeviceRoom host_room(const Resources& resources) {
           .total_bytes = resources.total.bytes.value_or(free),
           .jobs = resources.jobs > 0 ? resources.jobs : cores()};
 }
+
+int64_t threads_of_run(const DeviceRoom& room) { return std::max<int64_t>(1, cores() / room.jobs); }
 
 int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted) {
   constexpr int64_t kLeast = int64_t{16} << 20;

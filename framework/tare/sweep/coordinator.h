@@ -37,6 +37,9 @@ struct SweepReport {
 /// What the runs of a sweep share: cores and memory of this machine.
 [[nodiscard]] DeviceRoom host_room(const Resources& resources);
 
+/// Threads that each run gets of this machine's cores, at least 1.
+[[nodiscard]] int64_t threads_of_run(const DeviceRoom& room);
+
 /// Bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0 without
 /// either.
 [[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);

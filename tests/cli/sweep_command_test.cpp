@@ -1,0 +1,94 @@
+// `tare sweep` with real runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "support/files.h"
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Sweep {
+  Sweep() {
+    std::ofstream(folder / "recipe.yaml") << R"(name: tiny
+batch: 32
+workers: 0
+save_every: 2
+device: cpu
+data: {name: generated_digits, count: 200, size: 12}
+model: {name: resnet9, width: 4}
+phases: [{name: all, epochs: 2, lr: 1.0e-2}]
+)";
+    std::ofstream(folder / "sweep.yaml") << R"(name: tiny
+recipe: recipe.yaml
+metric: {name: accuracy, goal: maximize}
+parameters: {phases.0.lr: [1.0e-3, 1.0e-2], model.width: [4, 8]}
+)";
+  }
+  [[nodiscard]] ProgramResult tare(std::vector<std::string> words) const {
+    words.insert(words.begin(), "sweep");
+    return run_program("tare", words, folder.path());
+  }
+  [[nodiscard]] std::string data() const { return content_of(folder / "runs/tiny/run_data.csv"); }
+  TempDir folder;
+};
+
+TEST(SweepCommand, PlansRunsAndTells) {
+  const Sweep sweep;
+  const auto before = sweep.tare({"status", "sweep.yaml"});
+  EXPECT_EQ(before.status, 2);
+  EXPECT_THAT(before.err, HasSubstr("nothing of 'tiny' has run"));
+  const auto plan = sweep.tare({"plan", "sweep.yaml", "resources.jobs=2"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("tiny: 4 runs, 2 at a time"));
+  EXPECT_THAT(plan.out, HasSubstr("tiny3_p0l0-01_mw8  round 2  planned "));
+  EXPECT_FALSE(fs::exists(sweep.folder / "runs"));
+  const auto run = sweep.tare({"run", "sweep.yaml"});
+  EXPECT_EQ(run.status, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("tiny: 4 complete, 0 failed, 0 waiting; 4 started"));
+  EXPECT_THAT(sweep.data(), HasSubstr("\n3,tiny3_p0l0-01_mw8,COMPLETE,0.01,8,"));
+  EXPECT_TRUE(fs::exists(sweep.folder / "runs/tiny/tiny3_p0l0-01_mw8/report.json"));
+  EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).out, HasSubstr("; 0 started"));
+  EXPECT_THAT(sweep.tare({"status", "sweep.yaml"}).out,
+              HasSubstr("tiny0_p0l0-001_mw4  COMPLETE  accuracy "));
+}
+
+TEST(SweepCommand, RefusesWhatIsNotThere) {
+  const Sweep sweep;
+  EXPECT_THAT(sweep.tare({"rnu", "sweep.yaml"}).err, HasSubstr("did you mean \"run\""));
+  EXPECT_EQ(sweep.tare({"run", "none.yaml"}).status, 4);
+  const auto wrong = sweep.tare({"run", "sweep.yaml", "set={model.widht: 4}"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
+}
+
+TEST(SweepCommand, GoesOnAfterItWasKilledOrStopped) {
+  const Sweep sweep;
+  const std::vector<std::string> words{"sweep", "run", "sweep.yaml"};
+  for (const int signal : {SIGKILL, SIGTERM, SIGKILL, SIGINT}) {
+    Program program("tare", words, sweep.folder.path());
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ::kill(program.pid(), signal);
+    const int status = program.wait().status;
+    EXPECT_TRUE(status == 128 + signal || status == 0) << status;
+  }
+  const auto last = sweep.tare({"run", "sweep.yaml"});
+  EXPECT_EQ(last.status, 0) << last.err;
+  EXPECT_THAT(last.out, HasSubstr("tiny: 4 complete, 0 failed, 0 waiting"));
+  const std::string data = sweep.data();
+  EXPECT_EQ(std::ranges::count(data, '\n'), 5) << data;
+  EXPECT_THAT(data, Not(HasSubstr("FAIL")));
+}
+
+}  // namespace
+}  // namespace tare::testing
