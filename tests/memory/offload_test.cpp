@@ -112,7 +112,7 @@ TEST(Offload, MovesAStorageOnceAndFreesIt) {
 
 TEST(Offload, BringsAScopeBackAheadOfItsNeed) {
   std::vector<int64_t> peaks;
-  for (const size_t scopes : {1, 2, 3}) {
+  for (const size_t scopes : {1U, 2U, 3U}) {
     Layers layers;
     layers.moves = true;
     layers.weights.resize(scopes);
