@@ -26,20 +26,6 @@ using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// $folder, $budget and the settings as shell variables; `finish VALUE PEAK` writes what a run
-/// does.
-constexpr const char* kPrelude = R"sh(
-finish() {
-  mkdir -p "$folder"
-  echo "name: x" > "$folder/recipe.yaml"
-  printf 'epoch,train_loss,valid_loss,acc,seconds\n0,1,2,%s,0.1\n' "$1" > "$folder/all.csv"
-  printf '{"name":"x","data":"","device":"cpu","reason":"finished","residual_bytes":0,"process_bytes":0,
-    "seconds":0.5,"phases":[{"name":"all","seconds":1,"samples_per_s":1,"consumed_bytes":0,"peak_bytes":%s,
-    "reclaimed_bytes":0,"residual_bytes":0,"micro_batch":0,"overflows":0,"leaks":[]}]}' "$2" > "$folder/report.json"
-  exit 0
-}
-)sh";
-
 class CoordinatorTest : public ::testing::Test {
  protected:
   sweep::SweepOptions read(const std::string& text) {
@@ -50,15 +36,7 @@ class CoordinatorTest : public ::testing::Test {
   [[nodiscard]] Surroundings around(const sweep::SweepOptions& sweep, const std::string& script) {
     Surroundings around;
     around.command = [&sweep, script](const std::vector<std::string>& settings, int64_t budget) {
-      std::string text = "budget=" + std::to_string(budget) + '\n';
-      std::map<std::string, std::string> values;
-      for (const auto& setting : settings) {
-        const size_t equals = setting.find('=');
-        values[setting.substr(0, equals)] = setting.substr(equals + 1);
-      }
-      text += "folder='" + (sweep.log_dir / values.at("name")).string() + "'\n";
-      for (const char* key : {"a", "c"}) text += key + ('=' + values[key]) + '\n';
-      return std::vector<std::string>{"/bin/sh", "-c", text + kPrelude + script};
+      return shell_run(sweep, settings, budget, script);
     };
     around.out = &out_;
     return around;

@@ -1,6 +1,7 @@
 // A sweep's file in a folder of its own.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,33 @@ inline std::vector<std::string> texts(const std::vector<sweep::Cell>& cells) {
     all.push_back(text);
   }
   return all;
+}
+
+/// A run that is a shell script: $folder, $budget and the settings `a` and `c` are variables, and
+/// `finish VALUE PEAK` writes what a run does, with the metric `acc`.
+inline std::vector<std::string> shell_run(const sweep::SweepOptions& sweep,
+                                          const std::vector<std::string>& settings, int64_t budget,
+                                          const std::string& script) {
+  constexpr const char* kFinish = R"sh(
+finish() {
+  mkdir -p "$folder"
+  echo "name: x" > "$folder/recipe.yaml"
+  printf 'epoch,train_loss,valid_loss,acc,seconds\n0,1,2,%s,0.1\n' "$1" > "$folder/all.csv"
+  printf '{"name":"x","data":"","device":"cpu","reason":"finished","residual_bytes":0,"process_bytes":0,
+    "seconds":0.5,"phases":[{"name":"all","seconds":1,"samples_per_s":1,"consumed_bytes":0,"peak_bytes":%s,
+    "reclaimed_bytes":0,"residual_bytes":0,"micro_batch":0,"overflows":0,"leaks":[]}]}' "$2" > "$folder/report.json"
+  exit 0
+}
+)sh";
+  std::map<std::string, std::string> values{{"a", ""}, {"c", ""}};
+  for (const auto& setting : settings) {
+    const size_t equals = setting.find('=');
+    values[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  return {"/bin/sh", "-c",
+          "budget=" + std::to_string(budget) + "\nfolder='" +
+              (sweep.log_dir / values.at("name")).string() + "'\na=" + values["a"] +
+              "\nc=" + values["c"] + kFinish + script};
 }
 
 }  // namespace tare::testing

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <map>
@@ -28,6 +29,9 @@ namespace fs = std::filesystem;
 constexpr int kOutOfMemoryExit = 3;
 constexpr int kBadInputExit = 2;
 constexpr int kPollMs = 100;
+constexpr std::chrono::seconds kWriteEvery{1};
+
+using Clock = std::chrono::steady_clock;
 
 int64_t cores() { return std::max(1, memory::usable_processors()); }
 
@@ -110,7 +114,7 @@ class Coordinator {
       if (running_.empty()) break;
       wait_for_ends();
     }
-    write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, store_.trials());
+    write_data();
     count();
     return report_;
   }
@@ -160,8 +164,11 @@ class Coordinator {
 
   void load() {
     for (Trial& trial : store_.trials()) {
-      if (trial.state == TrialState::complete) note_peak(trial.peak_bytes);
-      if (trial.state == TrialState::waiting) queue_.push_back({std::move(trial)});
+      note_peak(trial.peak_bytes);
+      if (trial.state == TrialState::waiting)
+        queue_.push_back({std::move(trial)});
+      else
+        ended_.push_back(std::move(trial));
     }
   }
 
@@ -243,12 +250,23 @@ class Coordinator {
     store_.finish(run.trial, outcome);
     note_peak(outcome.peak_bytes);
     say(run.trial, outcome);
-    if (outcome.state == TrialState::complete) {
-      write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, store_.trials());
-      return;
-    }
-    if (again(run, outcome)) return;
-    ++failed_;
+    if (outcome.state != TrialState::complete && !again(run, outcome)) ++failed_;
+    ended_.push_back(ended(std::move(run.trial), outcome));
+    if (Clock::now() - written_ >= kWriteEvery) write_data();
+  }
+
+  static Trial ended(Trial trial, const Outcome& outcome) {
+    trial.state = outcome.state;
+    trial.reason = outcome.reason;
+    trial.peak_bytes = outcome.peak_bytes;
+    trial.seconds = outcome.seconds;
+    if (trial.state == TrialState::complete) trial.value = outcome.values.back();
+    return trial;
+  }
+
+  void write_data() {
+    write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, ended_);
+    written_ = Clock::now();
   }
 
   /// A run that was out of memory gets half as much again, at last all; one that was killed, the
@@ -260,10 +278,8 @@ class Coordinator {
       return false;
     if (oom && run.bytes >= room_.total_bytes) return false;
     const int64_t more = std::max(run.bytes + run.bytes / 2, outcome.peak_bytes * 6 / 5);
-    store_.retry(run.trial, oom ? std::min(more, room_.total_bytes) : run.bytes);
-    for (Trial& trial : store_.trials())
-      if (trial.state == TrialState::waiting && trial.identity == run.trial.identity)
-        queue_.push_back({std::move(trial)});
+    queue_.push_back(
+        {store_.retry(run.trial, oom ? std::min(more, room_.total_bytes) : run.bytes)});
     return true;
   }
   static bool lost(const Outcome& outcome) { return outcome.reason.starts_with("signal"); }
@@ -298,6 +314,8 @@ class Coordinator {
   DeviceRoom room_;
   std::vector<Queued> queue_;
   std::vector<Running> running_;
+  std::vector<Trial> ended_;  // by now, over all calls
+  Clock::time_point written_{};
   int64_t highest_peak_ = 0, failed_ = 0;
   SweepReport report_;
 };

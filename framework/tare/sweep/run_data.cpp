@@ -35,7 +35,6 @@ void write_run_data(const std::filesystem::path& path, const std::string& metric
     header.push_back("run_" + column);
   std::string text = line(header);
   for (const Trial& trial : trials) {
-    if (trial.state == TrialState::waiting || trial.state == TrialState::running) continue;
     std::vector<std::string> row{std::to_string(trial.number), trial.run_name,
                                  to_string(trial.state)};
     for (const auto& key : keys) {

@@ -424,16 +424,26 @@ void Store::put_back(const Trial& trial) {
       .run();
 }
 
-void Store::retry(const Trial& failed, int64_t reserved_bytes) {
+Trial Store::retry(const Trial& failed, int64_t reserved_bytes) {
+  Trial again{.identity = failed.identity,
+              .run_name = failed.run_name,
+              .cell = failed.cell,
+              .attempt = failed.attempt + 1,
+              .reserved_bytes = reserved_bytes};
   parts_->database.transaction([&] {
     ordered_json history = ordered_json::array();
-    for (const Trial& trial : trials())
-      if (trial.identity == failed.identity) history.push_back(trial.number);
-    const int64_t id = parts_->add(parts_->next_number(), failed.identity, failed.run_name,
-                                   failed.cell, failed.attempt + 1, reserved_bytes);
-    parts_->set_attribute(id, "trial_system_attributes", "failed_trial", history.front());
-    parts_->set_attribute(id, "trial_system_attributes", "retry_history", history);
+    auto earlier = parts_->database.prepare(
+        "SELECT t.number FROM trials t JOIN sweep_runs r USING (trial_id) "
+        "WHERE t.study_id = ? AND r.identity = ? ORDER BY t.number");
+    earlier.bind(1, parts_->study).bind(2, failed.identity);
+    while (earlier.step()) history.push_back(earlier.integer(0));
+    again.number = parts_->next_number();
+    again.id = parts_->add(again.number, again.identity, again.run_name, again.cell, again.attempt,
+                           reserved_bytes);
+    parts_->set_attribute(again.id, "trial_system_attributes", "failed_trial", history.front());
+    parts_->set_attribute(again.id, "trial_system_attributes", "retry_history", history);
   });
+  return again;
 }
 
 }  // namespace tare::sweep

@@ -72,7 +72,7 @@ class Store {
   /// A run that was stopped waits again, as if it had not started.
   void put_back(const Trial& trial);
   /// A failed trial's run again: a new waiting trial with the same settings and folder.
-  void retry(const Trial& failed, int64_t reserved_bytes);
+  Trial retry(const Trial& failed, int64_t reserved_bytes);
 
  private:
   struct Parts;
