@@ -90,7 +90,7 @@ TEST(Cli, ABudgetIsPlannedFor) {
   const auto run = recipe.run({"--host-budget", "1MiB", "micro_batch=32"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_NE(run.err.find("which has 1 MiB"), std::string::npos) << run.err;
-  EXPECT_NE(run.err.find("; batch stands at tiny.yaml:2:8; lower it"), std::string::npos)
+  EXPECT_NE(run.err.find("; micro_batch stands at command line; lower it"), std::string::npos)
       << run.err;
   EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "nothing was begun";
   EXPECT_EQ(recipe.run({"--host-budget", "much"}).status, 2);
@@ -106,12 +106,31 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   for (const std::string text :
        {"out of memory on cpu in phase forward: asked ", " of a budget of 1 MiB\n",
         " in 1 block: parameters, ", "instead of 32 would have fitted up to here, by a linear ",
-        "\nchange batch at tiny.yaml:2:8\n", "by the plan, phase 'only' fits with a batch of "})
+        "\nchange micro_batch at command line\n",
+        "by the plan, phase 'only' fits with a batch of "})
     EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;
-  const auto of_phase =
-      recipe.run({"--host-budget", "1MiB", "--no-plan", "phases.0.batch=64", "micro_batch=64"});
-  EXPECT_NE(of_phase.err.find("change phases.0.batch at command line"), std::string::npos)
+  const auto of_phase = recipe.run(
+      {"--host-budget", "1MiB", "--no-plan", "phases.0.batch=64", "phases.0.micro_batch=64"});
+  EXPECT_NE(of_phase.err.find("change phases.0.micro_batch at command line"), std::string::npos)
       << of_phase.err;
+  // Steps in the backward are of whole batches.
+  const auto of_batch = recipe.run({"--host-budget", "1MiB", "--no-plan", "step_in_backward=true"});
+  EXPECT_NE(of_batch.err.find("\nchange batch at tiny.yaml:2:8\n"), std::string::npos)
+      << of_batch.err;
+}
+
+TEST(Cli, ACheckpointThatCouldNotBeWrittenIsAFailure) {
+  const Recipe recipe;
+  // Room for tables and the report, not for weights.
+  const auto run = run_program("/bin/sh",
+                               {"-c", "trap '' XFSZ; ulimit -f 16; exec " +
+                                          std::filesystem::absolute(program_path("tare")).string() +
+                                          " run tiny.yaml save_every=1 \"export=''\""},
+                               recipe.folder.path());
+  EXPECT_EQ(run.status, 4) << run.out << run.err;
+  EXPECT_NE(run.out.find("after destroy: 0 B"), std::string::npos) << "training went on\n"
+                                                                   << run.out;
+  EXPECT_NE(run.err.find("the last checkpoint could not be written"), std::string::npos) << run.err;
 }
 
 TEST(Cli, ExitCodesTellTheCause) {

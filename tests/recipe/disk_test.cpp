@@ -1,9 +1,12 @@
 // A run on a disk that fails, fills up or loses its power at any call: nothing is half written, and
 // the run that goes on ends as an undisturbed one.
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -16,8 +19,10 @@
 #include "tare/base/io.h"
 #include "tare/callback/autosave.h"
 #include "tare/inference/predictor.h"
+#include "tare/learner/learner.h"
 #include "tare/learner/train_state.h"
 #include "tare/memory/init.h"
+#include "tare/model/registry.h"
 
 namespace tare::testing {
 namespace {
@@ -95,6 +100,27 @@ TEST_F(RunOnABadDisk, EveryErrorAtEveryCallIsReportedOrWithoutConsequence) {
   }
 }
 
+TEST_F(RunOnABadDisk, EndedAtAnyCallItGoesOn) {
+  const int64_t stride = reduced<int64_t>(41, 1);
+  int64_t k = 1;
+  for (bool ended = true; ended; k += stride) {
+    const TempDir folder;
+    const pid_t run = ::fork();
+    if (run == 0) {
+      const FaultFileSystem ending({.at = k, .kind = Fault::Kind::exit});
+      (void)run_recipe(shortest(folder.path()));
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(run, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    ended = WEXITSTATUS(status) == FaultFileSystem::kExitCode;
+    ASSERT_TRUE(ended || WEXITSTATUS(status) == 0) << "call " << k;
+    expect_goes_on(folder.path(), "ended at call " + std::to_string(k));
+  }
+  EXPECT_GT(k, calls_ / 2);
+}
+
 TEST_F(RunOnABadDisk, PowerLostAtAnyCallLosesNoCheckpoint) {
   for (const bool names_survive : {false, true}) {
     const int64_t stride = reduced<int64_t>(19, 1);
@@ -156,6 +182,53 @@ TEST_P(FullDisk, TrainingGoesOnAndALaterRunSaves) {
   }
   fs::remove(disk.path() / "ballast");
   expect_goes_on(disk.path(), "with room again");
+}
+
+/// Fills the disk after the first step and makes room after the sixth.
+struct FillsTheDisk final : Callback {
+  explicit FillsTheDisk(fs::path path) : ballast(std::move(path)) {}
+  [[nodiscard]] std::string name() const override { return "fills"; }
+  Action after_batch(FitContext&) override {
+    if (++steps == 1) fill(ballast);
+    if (steps == 6) fs::remove(ballast);
+    return Action::proceed;
+  }
+  fs::path ballast;
+  int steps = 0;
+};
+
+TEST_P(FullDisk, TrainingGoesOnAndALaterSaveOfTheSameFitWorks) {
+  const SmallDisk disk(GetParam());
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  const auto set = tensor_dataset(at::zeros({32, 1, 12, 12}), at::zeros({32}, at::kLong));
+  const auto autosave = std::make_shared<Autosave>(1);
+  struct Failures final : Callback {
+    [[nodiscard]] std::string name() const override { return "failures"; }
+    Action after_batch(FitContext&) override {
+      count += autosave->failed();
+      return Action::proceed;
+    }
+    std::shared_ptr<Autosave> autosave;
+    int count = 0;
+  };
+  const auto failures = std::make_shared<Failures>();
+  failures->autosave = autosave;
+  Learner learner(
+      models::make("resnet9", {.sample_shape = {1, 12, 12}, .width = 4}), {.train = set},
+      {.batch = 4,
+       .folder = disk.path(),
+       .callbacks = {std::make_shared<FillsTheDisk>(disk.path() / "ballast"), autosave, failures},
+       .progress = false});
+  EXPECT_EQ(learner.fit(1).steps, 8);
+  EXPECT_EQ(failures->count, 5) << "of the first five steps";
+  EXPECT_FALSE(autosave->failed());
+  int loaded = 0;
+  for (const auto& name : Autosave::names()) {
+    EXPECT_NO_THROW(learner.load(name)) << name;
+    ++loaded;
+  }
+  EXPECT_EQ(loaded, 2);
+  EXPECT_THAT(leftovers(disk.path()), ::testing::IsEmpty());
 }
 
 TEST_P(FullDisk, FilesThatMayNotGrowAreAWarningWhileTraining) {

@@ -60,7 +60,7 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
 /// The report's batch is an estimate; a plan knows what whole steps need.
 void advise_by_plan(const RecipeOptions& recipe) {
   for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases)
-    if (phase.known() && !phase.runs())
+    if (phase.known() && !phase.runs() && phase.largest_batch > 0)
       std::cerr << "by the plan, phase '" << printable(phase.name) << "' fits with a batch of "
                 << format_count(phase.largest_batch) << " at most\n";
 }

@@ -55,6 +55,12 @@ std::string batch_path(const RecipeOptions& recipe, size_t phase) {
   return path_of("batch", recipe.phases[phase].batch > 0, phase);
 }
 
+std::string samples_path(const RecipeOptions& recipe, size_t phase) {
+  const PhaseOptions& options = recipe.phases[phase];
+  if (!micro_batch_of(recipe, options)) return batch_path(recipe, phase);
+  return path_of("micro_batch", options.micro_batch.has_value(), phase);
+}
+
 std::string name_of(const RecipeOptions& recipe, size_t phase) {
   const std::string& name = recipe.phases[phase].name;
   return name.empty() ? "phase " + std::to_string(phase) : name;

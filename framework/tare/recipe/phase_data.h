@@ -18,6 +18,8 @@ namespace tare {
                                                   const PhaseOptions& phase);
 /// Where the recipe says it: "batch" or "phases.N.batch".
 [[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
+/// Where the recipe says how many samples a forward has: that of micro_batch, if it is a number.
+[[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
 
 /// Throws ConfigError for splits that phase number `phase` cannot be trained on: without a training

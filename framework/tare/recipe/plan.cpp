@@ -136,7 +136,7 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
     text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
   if (phase->largest_micro_batch > 0)
     text += "; micro_batch: auto would take parts of " + std::to_string(phase->largest_micro_batch);
-  const std::string batch = batch_path(recipe, static_cast<size_t>(phase - plan.phases.begin()));
+  const std::string batch = samples_path(recipe, static_cast<size_t>(phase - plan.phases.begin()));
   const std::string place = recipe.file.place(batch).str();
   if (!place.empty()) text += "; " + batch + " stands at " + printable(place);
   return text + "; lower it or the model, or run with --no-plan";

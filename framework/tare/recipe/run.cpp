@@ -160,7 +160,7 @@ class Runner {
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    const memory::OutOfMemoryWatch watch({.setting = batch_path(recipe_, index)});
+    const memory::OutOfMemoryWatch watch({.setting = samples_path(recipe_, index)});
     PhaseReport result{.name = name_of(recipe_, index)};
     if (index < planned_.phases.size() && planned_.phases[index].known())
       result.planned_peak_bytes = peak_of(planned_.phases[index]);
