@@ -70,6 +70,10 @@ std::vector<Mistake> mistakes_in_the_file() {
              {"bad.yaml:1:7: a character that cannot be shown", "\\x1b"}),
       recipe("NoPhases", changed("phases:\n  - {name: only, epochs: 1, lr: 1.0e-2}\n", ""),
              {"bad.yaml", "phases must have at least one phase"}),
+      recipe("NoModel", changed("model: {name: mlp, hidden: [8]}\n", ""),
+             {"bad.yaml:1:1: model.name is missing; allowed: ", "resnet9"}),
+      recipe("ModelWithoutAName", changed("model: {name: mlp, hidden: [8]}", "model: {}"),
+             {"model.name is missing; allowed: "}),
       recipe("EmptyFile", "", {"phases must have at least one phase"}),
       recipe("ListAsTheWholeFile", "- 1\n- 2\n", {"bad.yaml:1:1", "a mapping"}),
   };

@@ -170,6 +170,15 @@ TEST_P(OutOfMemoryAt, PurgeAndDestroyGiveBackOrLeaveAlone) {
   EXPECT_TRUE(l->destroyed());
 }
 
+TEST_P(OutOfMemoryAt, ACompactingPurgeChangesNothingOrAll) {
+  auto l = trained();
+  l->fit(1);
+  const State before = capture(*l);
+  at_every_k([&] { l->purge({.clear_opt = false, .compact = true}); },
+             [&](uint64_t) { EXPECT_EQ(capture(*l), before); });
+  EXPECT_EQ(capture(*l), before);
+}
+
 TEST_P(OutOfMemoryAt, LoadLearnerOpensABundleOrKeepsNothing) {
   trained()->export_to(folder_ / "net.tare", {.destroy = true});
   const auto test = data().test;

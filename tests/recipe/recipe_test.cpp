@@ -68,7 +68,9 @@ TEST(Recipe, ReadsWhatRecomputesAsAWordOrAListAndDumpsItBack) {
   EXPECT_EQ(read("auto"), Names{"auto"});
   EXPECT_EQ(read("[layer1, prep]"), (Names{"layer1", "prep"}));
   const std::string bad = refusal(kGood, {"recompute=some"});
-  EXPECT_NE(bad.find("must be all, none or a list of names; for recompute also auto"), std::string::npos) << bad;
+  EXPECT_NE(bad.find("must be all, none or a list of names; for recompute also auto"),
+            std::string::npos)
+      << bad;
   const std::string both = refusal(kGood, {"step_in_backward=true", "precision=fp16"});
   EXPECT_NE(both.find("nothing to unscale"), std::string::npos) << both;
   const std::string parts = refusal(kGood, {"step_in_backward=true", "micro_batch=8"});
@@ -104,6 +106,7 @@ TEST(Recipe, OfTheTreeAllRead) {
   int count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() != ".yaml") continue;
+    if (config::parse_file(entry.path()).find("recipe")) continue;  // a sweep of one
     EXPECT_NO_THROW((void)read_recipe(entry.path())) << entry.path();
     ++count;
   }

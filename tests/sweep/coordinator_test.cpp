@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <sstream>
@@ -93,6 +94,51 @@ TEST_F(CoordinatorTest, AFailureIsKeptAndTheOthersGoOn) {
   EXPECT_THAT(out_.str(), HasSubstr("s0_a1_c3  failed: exit 2; see "));
 }
 
+TEST_F(CoordinatorTest, AFailedRunStartsAgainOnlyIfAsked) {
+  EXPECT_EQ(run(kTwoByTwo, "test $a = 1 && exit 2; finish 1 1").failed, 2);
+  const SweepReport again = run(kTwoByTwo, "finish 1 1");
+  EXPECT_EQ(again.started, 0);
+  EXPECT_EQ(again.failed, 2);
+  EXPECT_EQ(run("parameters: {a: [2], c: [3, 4]}\n", "finish 1 1").failed, 0) << "not wanted now";
+  const auto sweep = read(kTwoByTwo);
+  auto surroundings = around(sweep, "finish 1 1");
+  surroundings.retry_failed = true;
+  const SweepReport retried = sweep::run_sweep(sweep, surroundings);
+  EXPECT_EQ(retried.started, 2);
+  EXPECT_EQ(retried.complete, 4);
+  EXPECT_EQ(trials(kTwoByTwo).back().run_name, "s1_a1_c4") << "in its folder";
+}
+
+TEST_F(CoordinatorTest, ACellThatCannotBePlannedHasFailedAndTheOthersGoOn) {
+  const auto sweep = read(kTwoByTwo);
+  auto surroundings = around(sweep, "finish 1 1");
+  surroundings.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
+    if (settings[0] == "a=2" && settings[1] == "c=3") throw ConfigError("recipe", "no such c");
+    return 1;
+  };
+  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  EXPECT_EQ(report.complete, 3);
+  EXPECT_EQ(report.failed, 1);
+  EXPECT_THAT(out_.str(), HasSubstr("s2_a2_c3  failed: [recipe] no such c\n"));
+}
+
+TEST_F(CoordinatorTest, NothingStartsOnceTheRecipeHasChanged) {
+  const auto sweep = read("parameters: {a: [1, 2, 3]}\nresources: {jobs: 1}\n");
+  const auto recipe = sweep.recipe.string();
+  const SweepReport report =
+      sweep::run_sweep(sweep, around(sweep, "echo 'b: {c: 7}' > " + recipe + "; finish 1 1"));
+  EXPECT_EQ(report.complete, 1);
+  EXPECT_EQ(report.waiting, 2);
+  EXPECT_EQ(run("parameters: {a: [1, 2, 3]}\n", "finish 1 1").started, 3) << "other runs now";
+}
+
+TEST_F(CoordinatorTest, AFolderIsOfOneSweep) {
+  (void)run(kTwoByTwo, "finish 1 1");
+  auto other = read(kTwoByTwo);
+  other.name = "t";
+  EXPECT_THROW((void)sweep::run_sweep(other, around(other, "finish 1 1")), ConfigError);
+}
+
 TEST_F(CoordinatorTest, StopsStartingAfterTooManyFailures) {
   const char* text =
       "parameters: {a: {min: 1, max: 20}}\nresources: {jobs: 1}\non_failure: {max_failed: 3}\n";
@@ -108,8 +154,8 @@ TEST_F(CoordinatorTest, ARunOutOfMemoryGetsMore) {
   const SweepReport report = run(text, "test $budget -ge 300000000 && finish 1 $budget; exit 3");
   EXPECT_EQ(report.complete, 1);
   std::vector<int64_t> asked;
-  for (const Trial& trial : trials(text)) asked.push_back(trial.reserved_bytes);
-  EXPECT_THAT(asked, ElementsAre(100_MiB, 150_MiB, 225_MiB, 225_MiB * 3 / 2));
+  for (const Trial& trial : trials(text)) asked.push_back(trial.asked_bytes);
+  EXPECT_THAT(asked, ElementsAre(0, 150_MiB, 225_MiB, 225_MiB * 3 / 2));
 }
 
 TEST_F(CoordinatorTest, OutOfMemoryWithAllThereIsIsTheEnd) {
@@ -206,6 +252,8 @@ TEST_F(CoordinatorTest, NothingIsLostOrRunTwiceWhenItIsKilled) {
   }
   const SweepReport report = sweep::run_sweep(sweep, surroundings);
   EXPECT_EQ(report.complete, 12);
+  const std::string ended = file("ended");
+  EXPECT_LE(std::ranges::count(ended, '\n'), 12 + 6 * 3) << "at most those under way, again";
   std::map<std::string, int> complete;
   for (const Trial& trial : trials("parameters: {a: {min: 1, max: 12}}\n")) {
     EXPECT_EQ(trial.state, TrialState::complete);

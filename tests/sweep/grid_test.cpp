@@ -29,7 +29,7 @@ TEST(Grid, CountsRanges) {
               ElementsAre("a=1", "a=3", "a=5"));
   EXPECT_THAT(cells("parameters: {a: {min: -1, max: 1}}\n"), ElementsAre("a=-1", "a=0", "a=1"));
   EXPECT_THAT(cells("parameters: {a: {min: 0.1, max: 0.3, step: 0.1}}\n"),
-              ElementsAre("a=0.1", "a=0.2", "a=0.30000000000000004"));
+              ElementsAre("a=0.1", "a=0.2", "a=0.3"));
   EXPECT_THROW(cells("parameters: {a: {min: 0.1, max: 0.3}}\n"), ConfigError);
   EXPECT_THROW(cells("parameters: {a: {min: 0, max: 2000, step: 0.001}}\n"), ConfigError);
   EXPECT_THROW(cells("parameters: {a: {min: 1, max: 2000}, d: {min: 1, max: 2000}}\n"),
@@ -43,6 +43,11 @@ TEST(Grid, LeavesOutWhatIsExcluded) {
       << "numbers are compared by value";
   EXPECT_THAT(cells("parameters: {a: [1, '1']}\nexclude: [{a: 1}]\n"), ElementsAre("a=1"))
       << "text is no number";
+}
+
+TEST(Grid, QuotedTextIsText) {
+  EXPECT_THAT(cells("parameters: {k: [adam, sgd]}\nexclude: [{k: \"sgd\"}]\n"),
+              ElementsAre("k=adam"));
 }
 
 TEST(Grid, AParameterVariesOnlyUnderItsCondition) {
@@ -109,6 +114,10 @@ TEST(Identity, IsThatOfTheWholeConfiguration) {
   EXPECT_EQ(one, of("parameters: {b.c: [3], a: [7]}\n")) << "in any order";
   EXPECT_EQ(one, of("set: {a: 7}\nparameters: {b.c: [3]}\n")) << "wherever it is said";
   EXPECT_EQ(of(""), of("parameters: {a: [1]}\n")) << "what the recipe says already";
+  EXPECT_EQ(of("parameters: {a: [1e-2]}\n"), of("parameters: {a: [0.01]}\n"));
+  EXPECT_EQ(of("parameters: {a: [x]}\n"), of("parameters: {a: ['x']}\n"));
+  EXPECT_NE(of("parameters: {a: [1]}\n"), of("parameters: {a: ['1']}\n"));
+  EXPECT_EQ(of("parameters: {workers: [1]}\n"), of("parameters: {workers: [2]}\n"));
   EXPECT_NE(one, of("parameters: {a: [8], b.c: [3]}\n"));
 }
 

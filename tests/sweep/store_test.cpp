@@ -135,28 +135,34 @@ TEST_F(StoreTest, AddsNewCellsAndDropsWaitingOnesThatHaveGone) {
   const auto fewer = read("parameters: {a: [2, 3], x: [sgd]}\n");
   fill(store, fewer);
   std::vector<std::string> left;
-  for (const Trial& trial : store.trials()) left.push_back(trial.run_name);
+  for (const Trial& trial : store.trials())
+    if (trial.reason != sweep::kDropped) left.push_back(trial.run_name);
   EXPECT_THAT(left, ElementsAre("s0_a1_xsgd", "s2_a2_xsgd", "s4_a3_xsgd")) << "no number again";
+  fill(store, sweep);
+  EXPECT_EQ(store.trials().back().run_name, "s6_a2_xadam") << "what was dropped comes back";
+  EXPECT_THAT(query("SELECT count(*) = max(number) + 1 FROM trials"), ElementsAre("1"))
+      << "Optuna counts rows";
 }
 
 TEST_F(StoreTest, ARetryIsANewTrialOfTheSameRun) {
   const auto sweep = read("parameters: {a: [1]}\n");
   Store store(path(), sweep);
   fill(store, sweep);
-  store.finish(store.trials()[0], {.reason = "out of memory"});
-  store.retry(store.trials()[0], 4096);
+  (void)store.finish_and_retry(store.trials()[0], {.reason = "out of memory"}, 4096);
   const auto trials = store.trials();
   ASSERT_EQ(trials.size(), 2U);
   EXPECT_EQ(trials[1].run_name, trials[0].run_name);
   EXPECT_EQ(trials[1].attempt, 1);
-  EXPECT_EQ(trials[1].reserved_bytes, 4096);
+  EXPECT_EQ(trials[0].reason, "out of memory");
+  EXPECT_EQ(trials[1].asked_bytes, 4096);
   EXPECT_THAT(query("SELECT \"key\", value_json FROM trial_system_attributes WHERE trial_id = 2 "
                     "ORDER BY \"key\""),
               ElementsAre("failed_trial 0", "fixed_params {\"a\":1}", "retry_history [0]"));
 }
 
 TEST_F(StoreTest, RefusesAnotherMetricAndAnotherFile) {
-  { const Store store(path(), read()); }
+  const auto first = read();
+  { const Store store(path(), first); }
   const auto other = read("metric: {name: valid_loss, goal: maximize}\n");
   EXPECT_THROW(Store(path(), other), ConfigError);
   const auto renamed = read("metric: {name: accuracy}\n");
@@ -165,6 +171,44 @@ TEST_F(StoreTest, RefusesAnotherMetricAndAnotherFile) {
   const auto sweep = read();
   EXPECT_THROW(Store(files_.log_dir() / "text", sweep), IoError);
   EXPECT_THROW(Store(files_.log_dir() / "nowhere" / "s.sqlite", sweep), IoError);
+}
+
+TEST_F(StoreTest, ACellWhoseRowWasDeletedRunsAgain) {
+  const auto sweep = read();
+  {
+    Store store(path(), sweep);
+    fill(store, sweep);
+    for (const Trial& trial : store.trials()) {
+      store.start(trial, {}, 0);
+      store.finish(trial, {.state = TrialState::complete, .values = {1}});
+    }
+  }
+  (void)query("DELETE FROM trials WHERE number = 3");
+  Store store(path(), sweep);
+  fill(store, sweep);
+  const auto trials = store.trials();
+  ASSERT_EQ(trials.size(), 4U);
+  EXPECT_EQ(trials[3].state, TrialState::waiting);
+  EXPECT_THAT(query("SELECT count(*) FROM trial_values"), ElementsAre("3"));
+}
+
+TEST_F(StoreTest, AStudyThatOptunaMadeHasNumbersToo) {
+  const auto sweep = read();
+  { const Store store(path(), sweep); }
+  (void)query("DELETE FROM sweep_numbers");
+  Store store(path(), sweep);
+  fill(store, sweep);
+  EXPECT_THAT(query("SELECT number FROM trials ORDER BY number"), ElementsAre("0", "1", "2", "3"));
+}
+
+TEST_F(StoreTest, AWaitingRunIsSaidAsTheFileSaysItNow) {
+  const auto sweep = read("parameters: {a: [1]}\n");
+  Store store(path(), sweep);
+  fill(store, sweep);
+  const auto cells = sweep::grid(read("parameters: {a: [1], x: [sgd]}\n"));
+  store.wait_for(cells, texts(sweep::grid(sweep)));
+  ASSERT_EQ(store.trials().size(), 1U);
+  EXPECT_TRUE(store.trials()[0].cell.find("x"));
 }
 
 TEST_F(StoreTest, NumbersGoOnAfterTrialsOfOptuna) {

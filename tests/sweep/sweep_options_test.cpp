@@ -44,6 +44,21 @@ TEST(SweepOptions, ReadsEveryKey) {
   EXPECT_EQ(sweep.when.front().param, "lr");
 }
 
+TEST(SweepOptions, OfTheTreeAllRead) {
+  const std::filesystem::path root =
+      std::filesystem::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs";
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".yaml") continue;
+    if (!config::parse_file(entry.path()).find("recipe")) continue;
+    const auto sweep = sweep::read_sweep(entry.path(), {});
+    EXPECT_FALSE(sweep::grid(sweep).empty()) << entry.path();
+    EXPECT_TRUE(std::filesystem::exists(sweep.recipe)) << entry.path();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
 TEST(SweepOptions, LogsBelowRunsUnlessToldOtherwise) {
   const SweepFiles files;
   EXPECT_EQ(files.read("", {"log_dir=''"}).log_dir, "runs/s");
@@ -82,11 +97,14 @@ TEST(SweepOptions, NamesPlaceAndRemedyOfEveryMistake) {
       {"resources: {jobs: 1.5}\n", "resources.jobs"},
       {"on_failure: {max_retries: -1}\n", "max_retries must be"},
       {"name: t\n", "name"},
+      {"parameters: {folder: [a]}\n", "parameters.folder cannot vary"},
   };
   for (const auto& [text, expected] : mistakes)
     EXPECT_THAT(message(text), HasSubstr(expected)) << text;
   TempDir folder;
   io::write_atomically(folder / "x.yaml", "name: a/b\nrecipe: r.yaml\n");
+  EXPECT_THROW((void)sweep::read_sweep(folder / "x.yaml", {}), ConfigError);
+  io::write_atomically(folder / "x.yaml", "name: " + std::string(65, 'a') + "\nrecipe: r\n");
   EXPECT_THROW((void)sweep::read_sweep(folder / "x.yaml", {}), ConfigError);
   io::write_atomically(folder / "x.yaml", "name: a\n");
   EXPECT_THROW((void)sweep::read_sweep(folder / "x.yaml", {}), ConfigError);

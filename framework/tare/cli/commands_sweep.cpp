@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 
@@ -12,6 +13,7 @@
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/sweep/coordinator.h"
+#include "tare/sweep/identity.h"
 
 namespace tare::cli {
 namespace {
@@ -33,20 +35,34 @@ std::optional<int64_t> planned_bytes(const SweepOptions& sweep,
 
 std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std::string>& settings,
                                 int64_t budget_bytes) {
-  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "run",
-                                   sweep.recipe.string()};
+  // This very program, also if its file has been replaced meanwhile.
+  std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
   command.insert(command.end(), {"--resume=auto", "--host-budget", std::to_string(budget_bytes)});
   return command;
 }
 
-int run(const SweepOptions& sweep) {
+/// Better before the first run than after the last.
+void check_metric(const SweepOptions& sweep) {
+  std::vector<std::string> overrides;
+  for (const auto& [key, value] : sweep.set.values)
+    overrides.push_back(sweep::override_text(key, value));
+  std::vector<std::string> names = read_recipe(sweep.recipe, overrides).metrics;
+  names.insert(names.end(), {"valid_loss", "train_loss"});
+  if (std::ranges::find(names, sweep.metric.name) == names.end())
+    throw ConfigError("tare sweep", "metric.name", "is none of the recipe's", config::joined(names),
+                      printable(sweep.metric.name));
+}
+
+int run(const SweepOptions& sweep, bool retry_failed) {
   const InterruptScope interrupts;
+  std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   const auto report = sweep::run_sweep(
       sweep, {.command = [&](const auto& settings,
                              int64_t bytes) { return run_of(sweep, settings, bytes); },
               .predict = [&](const auto& settings) { return planned_bytes(sweep, settings); },
               .interrupted = [] { return interrupt_requested(); },
+              .retry_failed = retry_failed,
               .out = &std::cout});
   std::cout << sweep.name << ": " << report.complete << " complete, " << report.failed
             << " failed, " << report.waiting << " waiting; " << report.started << " started; "
@@ -96,6 +112,7 @@ int status(const SweepOptions& sweep) {
                                         " is not there; tare sweep run starts it");
   const sweep::Store store(file, sweep);
   for (const auto& trial : store.trials()) {
+    if (trial.reason == sweep::kDropped) continue;
     std::cout << trial.run_name << "  " << to_string(trial.state);
     if (trial.state == TrialState::complete)
       std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
@@ -111,15 +128,16 @@ int status(const SweepOptions& sweep) {
 int sweep_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const std::string& verb = words.front();
-  if (verb != "run" && verb != "plan" && verb != "status")
-    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not run, plan or status" +
-                                        did_you_mean(verb, {"run", "plan", "status"}));
+  if (verb != "run" && verb != "plan" && verb != "status" && verb != "retry")
+    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not run, plan, status or retry" +
+                                        did_you_mean(verb, {"run", "plan", "status", "retry"}));
   const SweepOptions sweep = sweep::read_sweep(words[1], {words.begin() + 2, words.end()});
   if (verb == "status") return status(sweep);
   // What an operator takes depends on its threads: plans have those of the runs.
   init({.threads = static_cast<int>(sweep::threads_of_run(sweep::host_room(sweep.resources)))});
   plan::measurements().keep_in(io::cache_home() / "plan");
-  return verb == "run" ? run(sweep) : plan(sweep);
+  check_metric(sweep);
+  return verb == "plan" ? plan(sweep) : run(sweep, verb == "retry");
 }
 
 }  // namespace tare::cli

@@ -221,8 +221,13 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   config::Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
   auto recipe = config::read<RecipeOptions>(root);
+  const auto* model = root.find("model");
+  const bool has_model = model && model->find("name");
+  const Source place = model ? model->source : root.source;
   recipe.file = RecipeFile(std::move(root));
   Checker(recipe).check();
+  if (!has_model)
+    throw ConfigError(place, "model.name", "is missing", config::joined(models::names()), {});
   return recipe;
 }
 

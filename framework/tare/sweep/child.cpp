@@ -13,6 +13,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 
 extern char** environ;
 
@@ -24,7 +25,7 @@ std::string boot_id() {
   return text.substr(0, text.find('\n'));
 }
 
-/// Field 22 of /proc/PID/stat; 0 without such a process.
+/// Field 22 of /proc/PID/stat; 0 without such a process, or if it has ended and nobody has waited.
 int64_t started_ticks(int64_t pid) {
   std::string text;
   try {
@@ -33,6 +34,8 @@ int64_t started_ticks(int64_t pid) {
     return 0;
   }
   size_t at = text.rfind(')');  // the name may hold anything
+  if (at == std::string::npos || at + 2 >= text.size()) return 0;
+  if (text[at + 2] == 'Z' || text[at + 2] == 'X') return 0;
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
   int64_t ticks = 0;
   if (at != std::string::npos)
@@ -80,6 +83,7 @@ Child::Child(const ChildStart& start) {
   auto words = start.command;
   auto variables = environment_with(start.environment);
   const auto command = pointers(words), environment = pointers(variables);
+  const std::string boot = boot_id();
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) throw IoError("sweep.start", words.front(), errno);
   const pid_t parent = getpid();
@@ -100,8 +104,13 @@ Child::Child(const ChildStart& start) {
     if (pid > 0) waitpid(pid, nullptr, 0);
     throw IoError("sweep.start", words.front(), error);
   }
-  mark_ = {pid, boot_id(), started_ticks(pid)};
+  mark_ = {pid, boot, started_ticks(pid)};
   descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (descriptor_ >= 0) return;
+  error = errno;
+  send(SIGKILL);
+  waitpid(pid, nullptr, 0);
+  throw IoError("sweep.start", "a descriptor of the process", error);
 }
 
 Child::Child(Child&& other) noexcept
@@ -116,17 +125,24 @@ Child& Child::operator=(Child&& other) noexcept {
 Child::~Child() {
   if (mark_.pid > 0) {
     send(SIGKILL);
-    (void)wait();
+    try {
+      (void)wait();
+    } catch (const IoError& error) {
+      log::error(error.what());
+    }
   }
 }
 
 ChildEnd Child::wait() {
-  int status = 0;
-  while (waitpid(static_cast<pid_t>(mark_.pid), &status, 0) < 0 && errno == EINTR) {
+  const auto pid = static_cast<pid_t>(std::exchange(mark_.pid, 0));
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
-  // Its group may have members that outlive it.
-  kill(static_cast<pid_t>(-mark_.pid), SIGKILL);
-  mark_.pid = 0;
+  kill(-pid, SIGKILL);  // its group may outlive it; the number is its own until it is waited for
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) throw IoError("sweep.wait", "process " + std::to_string(pid), errno);
+  }
   if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
   if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
   return {WEXITSTATUS(status), 0};

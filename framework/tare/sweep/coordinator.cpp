@@ -9,6 +9,7 @@
 #include <map>
 #include <ostream>
 #include <thread>
+#include <unordered_set>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -16,9 +17,9 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/memory/process.h"
-#include "tare/report/run_files.h"
 #include "tare/sweep/child.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/outcome.h"
 #include "tare/sweep/run_data.h"
 
 namespace tare::sweep {
@@ -26,8 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOutOfMemoryExit = 3;
-constexpr int kBadInputExit = 2;
 constexpr int kPollMs = 100;
 constexpr std::chrono::seconds kWriteEvery{1};
 
@@ -35,72 +34,12 @@ using Clock = std::chrono::steady_clock;
 
 int64_t cores() { return std::max(1, memory::usable_processors()); }
 
-/// The metric by epoch, over all phases.
-std::vector<double> values_of(const report::RunFiles& run, const std::string& metric) {
-  std::vector<double> values;
-  for (const auto& phase : run.phases) {
-    const auto named = std::ranges::find(phase.metrics, metric);
-    const auto index = static_cast<size_t>(named - phase.metrics.begin());
-    for (const auto& epoch : phase.epochs) {
-      if (metric == "valid_loss") {
-        values.push_back(epoch.valid_loss);
-      } else if (metric == "train_loss") {
-        values.push_back(epoch.train_loss);
-      } else if (index < epoch.metrics.size()) {
-        values.push_back(epoch.metrics[index]);
-      }
-    }
-  }
-  return values;
-}
-
-int64_t peak_of(const report::RunFiles& run) {
-  int64_t peak = 0;
-  for (const auto& phase : run.phases)
-    if (phase.figures) peak = std::max(peak, phase.figures->peak_bytes);
-  return peak;
-}
-
-std::string how_it_ended(const ChildEnd& end) {
-  if (end.signal != 0) return "signal " + std::to_string(end.signal);
-  if (end.exit_code == kOutOfMemoryExit) return "out of memory";
-  return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
-}
-
-/// What a run's folder says after its process has ended.
-Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::string& metric) {
-  Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};
-  if (!fs::exists(folder / "report.json")) {
-    if (outcome.reason.empty()) outcome.reason = "no report";
-    return outcome;
-  }
-  try {
-    const auto run = report::read_run(folder, folder);
-    outcome.peak_bytes = peak_of(run);
-    if (run.figures) outcome.seconds = run.figures->seconds;
-    if (!outcome.reason.empty()) return outcome;
-    outcome.values = values_of(run, metric);
-    if (!run.figures || run.figures->reason != "finished") {
-      outcome.reason = "not finished";
-    } else if (outcome.values.empty()) {
-      outcome.reason = "no metric '" + printable(metric) + "'";
-    } else if (std::isnan(outcome.values.back())) {
-      outcome.reason = printable(metric) + " is NaN";
-    } else {
-      outcome.state = TrialState::complete;
-    }
-  } catch (const Error& error) {
-    outcome.reason = error.what();
-  }
-  return outcome;
-}
-
 class Coordinator {
  public:
   Coordinator(const SweepOptions& sweep, const Surroundings& around)
       : sweep_(sweep),
         around_(around),
-        lock_((io::make_directories(sweep.log_dir), sweep.log_dir)),
+        lock_(opened(sweep)),
         store_(sweep.log_dir / (sweep.name + ".sqlite"), sweep),
         room_(host_room(sweep.resources)) {}
 
@@ -109,7 +48,7 @@ class Coordinator {
     fill();
     load();
     while (true) {
-      if (!report_.interrupted && around_.interrupted && around_.interrupted()) stop();
+      if (!report_.interrupted && interrupted()) stop();
       if (!report_.interrupted) start_what_fits();
       if (running_.empty()) break;
       wait_for_ends();
@@ -131,6 +70,19 @@ class Coordinator {
     int64_t passed_over = 0;
   };
 
+  /// The folder, which is of one sweep.
+  static fs::path opened(const SweepOptions& sweep) {
+    io::make_directories(sweep.log_dir);
+    for (const auto& entry : fs::directory_iterator(sweep.log_dir)) {
+      const fs::path& file = entry.path();
+      if (file.extension() == ".sqlite" && file.stem() != sweep.name)
+        throw ConfigError("sweep", "log_dir",
+                          "holds the sweep '" + printable(file.stem().string()) + "'",
+                          "a folder of its own", printable(sweep.log_dir.string()));
+    }
+    return sweep.log_dir;
+  }
+
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
     return sweep_.log_dir / trial.run_name;
   }
@@ -139,7 +91,7 @@ class Coordinator {
   void take_over() {
     for (const Trial& trial : store_.trials()) {
       if (trial.state != TrialState::running) continue;
-      while (is_alive(trial.child)) {
+      while (is_alive(trial.child) && !interrupted()) {
         kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
@@ -159,12 +111,14 @@ class Coordinator {
     const Identity identity(sweep_);
     std::vector<std::string> identities;
     for (const Cell& cell : cells) identities.push_back(identity.of(cell));
-    store_.wait_for(cells, identities);
+    store_.wait_for(cells, identities, around_.retry_failed);
+    wanted_.insert(identities.begin(), identities.end());
   }
 
   void load() {
     for (Trial& trial : store_.trials()) {
       note_peak(trial.peak_bytes);
+      if (trial.reason == kDropped) continue;
       if (trial.state == TrialState::waiting)
         queue_.push_back({std::move(trial)});
       else
@@ -174,10 +128,13 @@ class Coordinator {
 
   void note_peak(int64_t bytes) { highest_peak_ = std::max(highest_peak_, bytes); }
 
-  /// Bytes of a waiting run; all of the room where nothing is known of it.
+  [[nodiscard]] bool interrupted() const { return around_.interrupted && around_.interrupted(); }
+
+  /// Bytes of a waiting run; all of the room where nothing is known of it. Throws Error for
+  /// settings that the recipe does not take.
   int64_t bytes_of(Queued& queued) {
     if (!queued.bytes) {
-      queued.bytes = queued.trial.reserved_bytes;
+      queued.bytes = queued.trial.asked_bytes;
       if (*queued.bytes == 0 && !sweep_.resources.memory.bytes && around_.predict)
         queued.bytes = reservation(sweep_, around_.predict(settings(queued.trial)));
       else if (*queued.bytes == 0)
@@ -194,21 +151,55 @@ class Coordinator {
   void start_what_fits() {
     const auto& limits = sweep_.on_failure;
     while (limits.max_failed == 0 || failed_ < limits.max_failed) {
-      std::vector<Placed> placed;
-      for (const auto& run : running_) placed.push_back({0, run.bytes});
-      if (static_cast<int64_t>(placed.size()) >= room_.jobs) return;
-      // Of a long queue the first ones are enough to fill the room.
-      const size_t ahead = std::min(queue_.size(), static_cast<size_t>(room_.jobs + kPatience));
-      std::vector<Waiting> waiting;
-      for (size_t i = 0; i < ahead; ++i)
-        waiting.push_back({bytes_of(queue_[i]), queue_[i].passed_over});
-      const auto choice = next_start({room_}, placed, waiting);
+      if (static_cast<int64_t>(running_.size()) >= room_.jobs || interrupted()) return;
+      const auto choice = next();
       if (!choice) return;
-      for (size_t i = 0; i < choice->waiting; ++i) ++queue_[i].passed_over;
       Trial trial = std::move(queue_[choice->waiting].trial);
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(choice->waiting));
+      if (!is_as_asked(trial)) return;
       start(std::move(trial), choice->bytes);
     }
+  }
+
+  /// Asks for the bytes of no more waiting runs than it takes to find one that fits.
+  std::optional<Choice> next() {
+    std::vector<Placed> placed;
+    for (const auto& run : running_) placed.push_back({0, run.bytes});
+    const auto far = static_cast<size_t>(room_.jobs + kPatience);
+    std::vector<Waiting> waiting;
+    while (waiting.size() < std::min(queue_.size(), far)) {
+      Queued& queued = queue_[waiting.size()];
+      try {
+        waiting.push_back({bytes_of(queued), queued.passed_over});
+      } catch (const Error& error) {
+        refuse(waiting.size(), error.what());
+        continue;
+      }
+      const auto choice = next_start({room_}, placed, waiting);
+      if (choice) {
+        for (size_t i = 0; i < choice->waiting; ++i) ++queue_[i].passed_over;
+        return choice;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void refuse(size_t index, const std::string& why) {
+    Trial trial = std::move(queue_[index].trial);
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(index));
+    const Outcome outcome{.reason = why};
+    store_.finish(trial, outcome);
+    say(trial, outcome);
+    ended_.push_back(ended(std::move(trial), outcome));
+    ++failed_;
+  }
+
+  /// Children read the recipe themselves, and it may have been edited.
+  bool is_as_asked(const Trial& trial) {
+    if (Identity(sweep_).of(trial.cell) == trial.identity) return true;
+    log::error("the recipe has changed: no other run starts; run the sweep again");
+    queue_.clear();
+    return false;
   }
 
   void start(Trial trial, int64_t bytes) {
@@ -247,10 +238,14 @@ class Coordinator {
       store_.put_back(run.trial);
       return;
     }
-    store_.finish(run.trial, outcome);
     note_peak(outcome.peak_bytes);
     say(run.trial, outcome);
-    if (outcome.state != TrialState::complete && !again(run, outcome)) ++failed_;
+    if (const auto asked = again(run, outcome)) {
+      queue_.push_back({store_.finish_and_retry(run.trial, outcome, *asked)});
+    } else {
+      store_.finish(run.trial, outcome);
+      if (outcome.state != TrialState::complete) ++failed_;
+    }
     ended_.push_back(ended(std::move(run.trial), outcome));
     if (Clock::now() - written_ >= kWriteEvery) write_data();
   }
@@ -269,20 +264,17 @@ class Coordinator {
     written_ = Clock::now();
   }
 
-  /// A run that was out of memory gets half as much again, at last all; one that was killed, the
-  /// same. Others would fail again.
-  bool again(const Running& run, const Outcome& outcome) {
+  /// What a run that was out of memory asks for when it is tried again: half as much more, at last
+  /// all; and one that was killed, the same. Unset: others would fail again.
+  [[nodiscard]] std::optional<int64_t> again(const Running& run, const Outcome& outcome) const {
     const bool oom = outcome.exit_code == kOutOfMemoryExit;
-    const bool same = outcome.exit_code == kBadInputExit || outcome.exit_code == 0;
-    if (run.trial.attempt >= sweep_.on_failure.max_retries || (same && !lost(outcome)))
-      return false;
-    if (oom && run.bytes >= room_.total_bytes) return false;
+    const bool killed = outcome.reason.starts_with("signal");
+    if (run.trial.attempt >= sweep_.on_failure.max_retries || !(oom || killed)) return std::nullopt;
+    if (killed) return run.trial.asked_bytes;
+    if (run.bytes >= room_.total_bytes) return std::nullopt;
     const int64_t more = std::max(run.bytes + run.bytes / 2, outcome.peak_bytes * 6 / 5);
-    queue_.push_back(
-        {store_.retry(run.trial, oom ? std::min(more, room_.total_bytes) : run.bytes)});
-    return true;
+    return std::min(more, room_.total_bytes);
   }
-  static bool lost(const Outcome& outcome) { return outcome.reason.starts_with("signal"); }
 
   void say(const Trial& trial, const Outcome& outcome) const {
     if (!around_.out) return;
@@ -291,15 +283,17 @@ class Coordinator {
       *around_.out << sweep_.metric.name << ' ' << outcome.values.back() << ", peak "
                    << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
     } else {
-      *around_.out << "failed: " << outcome.reason << "; see "
-                   << (folder_of(trial) / (trial.run_name + ".err")).string();
+      *around_.out << "failed: " << printable(outcome.reason);
+      const fs::path errors = folder_of(trial) / (trial.run_name + ".err");
+      if (fs::exists(errors)) *around_.out << "; see " << errors.string();
     }
     *around_.out << std::endl;
   }
 
   void count() {
     std::map<std::string, TrialState> latest;
-    for (const Trial& trial : store_.trials()) latest[trial.identity] = trial.state;
+    for (const Trial& trial : store_.trials())
+      if (wanted_.contains(trial.identity)) latest[trial.identity] = trial.state;
     for (const auto& [identity, state] : latest) {
       if (state == TrialState::complete) ++report_.complete;
       if (state == TrialState::failed) ++report_.failed;
@@ -314,7 +308,8 @@ class Coordinator {
   DeviceRoom room_;
   std::vector<Queued> queue_;
   std::vector<Running> running_;
-  std::vector<Trial> ended_;  // by now, over all calls
+  std::unordered_set<std::string> wanted_;  // identities
+  std::vector<Trial> ended_;                // by now, over all calls
   Clock::time_point written_{};
   int64_t highest_peak_ = 0, failed_ = 0;
   SweepReport report_;

@@ -21,11 +21,12 @@ struct Surroundings {
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
   /// True: nothing else starts, and the runs are asked to save and end.
   std::function<bool()> interrupted{};
+  bool retry_failed = false;    ///< runs that have failed earlier start again
   std::ostream* out = nullptr;  ///< one line for each run that ends; null: silent
 };
 
 struct SweepReport {
-  int64_t complete = 0, failed = 0, waiting = 0;  ///< of the study
+  int64_t complete = 0, failed = 0, waiting = 0;  ///< of the runs that are wanted now
   int64_t started = 0;                            ///< by this call
   bool interrupted = false;
 };
@@ -44,8 +45,10 @@ struct SweepReport {
 /// either.
 [[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
 
-/// Runs every cell that is not complete, each once, and returns when none can start any more.
-/// Throws StateError if another process sweeps in the folder; ConfigError, IoError.
+/// Runs every cell that has not run yet, each once, and returns when none can start any more. A run
+/// that cannot be planned, because its settings are wrong, has failed; the others go on. If the
+/// recipe changes meanwhile, no other run starts. Throws StateError if another process sweeps in
+/// the folder; ConfigError, also for a folder of another sweep; IoError.
 SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
 
 }  // namespace tare::sweep

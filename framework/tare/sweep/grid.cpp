@@ -27,7 +27,8 @@ std::optional<double> number_of(const Node& node) {
 /// Numbers by value: 1 is 1.0.
 bool equal(const Node& a, const Node& b) {
   const auto x = number_of(a), y = number_of(b);
-  if (x && y) return *x == *y;
+  if (x || y) return x == y;
+  if (a.kind == Kind::scalar && b.kind == Kind::scalar) return a.text == b.text;
   return a.kind == b.kind && flow_text(a) == flow_text(b);
 }
 
@@ -52,7 +53,7 @@ std::vector<Node> values_of(const Parameter& parameter) {
                       "at most " + std::to_string(kMaxCells), config::number_text(count));
   std::vector<Node> values;
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
-    const double value = range.low + static_cast<double>(i) * step;
+    const double value = std::min(range.low + static_cast<double>(i) * step, range.high);
     values.push_back(Node::scalar(range.integer ? std::to_string(std::llround(value))
                                                 : config::number_text(value)));
   }

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
+#include "tare/base/error.h"
 #include "tare/config/override.h"
+#include "tare/config/scalar.h"
 
 namespace tare::sweep {
 namespace {
@@ -13,11 +17,20 @@ namespace {
 using config::Kind;
 using config::Node;
 
-void sort_keys(Node& node) {
-  for (auto& item : node.items) sort_keys(item);
-  for (auto& entry : node.entries) sort_keys(entry.value);
+/// Keys sorted, and one spelling of a value: 1e-2 and 0.01, adam and "adam".
+void make_canonical(Node& node) {
+  for (auto& item : node.items) make_canonical(item);
+  for (auto& entry : node.entries) make_canonical(entry.value);
   std::ranges::sort(node.entries, {}, &config::Entry::key);
+  if (node.kind != Kind::scalar) return;
+  const auto number = node.quoted ? std::nullopt : config::as_number(node.text);
+  node = number        ? Node::scalar(config::number_text(*number))
+         : node.quoted ? Node::string(node.text)
+                       : std::move(node);
 }
+
+/// What changes where a run goes or how it is done, not what comes out.
+constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
 
 std::string sha256_hex(const std::string& text) {
   std::array<unsigned char, 32> digest{};
@@ -63,16 +76,16 @@ std::string override_text(const std::string& key, const Node& value) {
 Identity::Identity(const SweepOptions& sweep) : recipe_(config::parse_file(sweep.recipe)) {
   for (const auto& [key, value] : sweep.set.values)
     config::apply_override(recipe_, override_text(key, value));
-  std::erase_if(recipe_.entries, [](const config::Entry& entry) {
-    return entry.key == "name" || entry.key == "folder";
-  });
 }
 
 std::string Identity::of(const Cell& cell) const {
   Node recipe = recipe_;
   for (const auto& [key, value] : cell.values)
     config::apply_override(recipe, override_text(key, value));
-  sort_keys(recipe);
+  std::erase_if(recipe.entries, [](const config::Entry& entry) {
+    return std::ranges::find(kWithout, entry.key) != kWithout.end();
+  });
+  make_canonical(recipe);
   return sha256_hex(config::to_yaml(recipe));
 }
 

@@ -5,8 +5,9 @@
 
 namespace tare::sweep {
 
-/// SHA-256, in hexadecimal, of the recipe with its settings as canonical YAML, keys sorted; names
-/// and folders do not count. Reads the recipe once, then names cells.
+/// SHA-256, in hexadecimal, of the recipe with its settings as canonical YAML: keys sorted, values
+/// in one spelling; without name, folder, device, workers and save_every. Reads the recipe once,
+/// then names cells.
 class Identity {
  public:
   /// Throws IoError and ConfigError for the recipe's file.

@@ -7,8 +7,9 @@
 
 namespace tare::sweep {
 
-/// Writes `path` anew, atomically, from trials that have ended: trial, name, state, every setting, the metric, peak and seconds;
-/// a header and one row per finished run, settings that a run does not have empty.
+/// Writes `path` anew, atomically, from trials that have ended: trial, name, state, every setting,
+/// the metric, peak and seconds; a header and one row per finished run, settings that a run does
+/// not have empty.
 void write_run_data(const std::filesystem::path& path, const std::string& metric,
                     const std::vector<Trial>& trials);
 

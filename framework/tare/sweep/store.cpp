@@ -10,80 +10,16 @@
 #include <unordered_set>
 
 #include "tare/base/error.h"
-#include "tare/config/scalar.h"
 #include "tare/sweep/database.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/optuna_json.h"
+#include "tare/sweep/store_schema.h"
 
 namespace tare::sweep {
 namespace {
 
-using config::Kind;
-using config::Node;
 using nlohmann::ordered_json;
 
-/// Optuna's tables at its schema 12 (Alembic head v3.2.0.a), then ours.
-constexpr const char* kSchema = R"(
-CREATE TABLE IF NOT EXISTS studies (
-  study_id INTEGER NOT NULL, study_name VARCHAR(512) NOT NULL, PRIMARY KEY (study_id));
-CREATE UNIQUE INDEX IF NOT EXISTS ix_studies_study_name ON studies (study_name);
-CREATE TABLE IF NOT EXISTS version_info (
-  version_info_id INTEGER NOT NULL, schema_version INTEGER, library_version VARCHAR(256),
-  PRIMARY KEY (version_info_id), CHECK (version_info_id = 1));
-CREATE TABLE IF NOT EXISTS alembic_version (
-  version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num));
-CREATE TABLE IF NOT EXISTS study_directions (
-  study_direction_id INTEGER NOT NULL, direction VARCHAR(8) NOT NULL, study_id INTEGER NOT NULL,
-  objective INTEGER NOT NULL, PRIMARY KEY (study_direction_id), UNIQUE (study_id, objective),
-  FOREIGN KEY(study_id) REFERENCES studies (study_id));
-CREATE TABLE IF NOT EXISTS study_user_attributes (
-  study_user_attribute_id INTEGER NOT NULL, study_id INTEGER, "key" VARCHAR(512), value_json TEXT,
-  PRIMARY KEY (study_user_attribute_id), UNIQUE (study_id, "key"),
-  FOREIGN KEY(study_id) REFERENCES studies (study_id));
-CREATE TABLE IF NOT EXISTS study_system_attributes (
-  study_system_attribute_id INTEGER NOT NULL, study_id INTEGER, "key" VARCHAR(512),
-  value_json TEXT, PRIMARY KEY (study_system_attribute_id), UNIQUE (study_id, "key"),
-  FOREIGN KEY(study_id) REFERENCES studies (study_id));
-CREATE TABLE IF NOT EXISTS trials (
-  trial_id INTEGER NOT NULL, number INTEGER, study_id INTEGER, state VARCHAR(8) NOT NULL,
-  datetime_start DATETIME, datetime_complete DATETIME, PRIMARY KEY (trial_id),
-  FOREIGN KEY(study_id) REFERENCES studies (study_id));
-CREATE INDEX IF NOT EXISTS ix_trials_study_id ON trials (study_id);
-CREATE TABLE IF NOT EXISTS trial_user_attributes (
-  trial_user_attribute_id INTEGER NOT NULL, trial_id INTEGER, "key" VARCHAR(512), value_json TEXT,
-  PRIMARY KEY (trial_user_attribute_id), UNIQUE (trial_id, "key"),
-  FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE TABLE IF NOT EXISTS trial_system_attributes (
-  trial_system_attribute_id INTEGER NOT NULL, trial_id INTEGER, "key" VARCHAR(512),
-  value_json TEXT, PRIMARY KEY (trial_system_attribute_id), UNIQUE (trial_id, "key"),
-  FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE TABLE IF NOT EXISTS trial_params (
-  param_id INTEGER NOT NULL, trial_id INTEGER, param_name VARCHAR(512), param_value FLOAT,
-  distribution_json TEXT, PRIMARY KEY (param_id), UNIQUE (trial_id, param_name),
-  FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE TABLE IF NOT EXISTS trial_values (
-  trial_value_id INTEGER NOT NULL, trial_id INTEGER NOT NULL, objective INTEGER NOT NULL,
-  value FLOAT, value_type VARCHAR(7) NOT NULL, PRIMARY KEY (trial_value_id),
-  UNIQUE (trial_id, objective), FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE TABLE IF NOT EXISTS trial_intermediate_values (
-  trial_intermediate_value_id INTEGER NOT NULL, trial_id INTEGER NOT NULL, step INTEGER NOT NULL,
-  intermediate_value FLOAT, intermediate_value_type VARCHAR(7) NOT NULL,
-  PRIMARY KEY (trial_intermediate_value_id), UNIQUE (trial_id, step),
-  FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE TABLE IF NOT EXISTS trial_heartbeats (
-  trial_heartbeat_id INTEGER NOT NULL, trial_id INTEGER NOT NULL,
-  heartbeat DATETIME DEFAULT CURRENT_TIMESTAMP NOT NULL, PRIMARY KEY (trial_heartbeat_id),
-  UNIQUE (trial_id), FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE TABLE IF NOT EXISTS sweep_numbers (
-  study_id INTEGER NOT NULL PRIMARY KEY, next INTEGER NOT NULL,
-  FOREIGN KEY(study_id) REFERENCES studies (study_id));
-CREATE TABLE IF NOT EXISTS sweep_runs (
-  trial_id INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL, run_name TEXT NOT NULL,
-  settings TEXT NOT NULL, attempt INTEGER NOT NULL DEFAULT 0, host TEXT, boot_id TEXT,
-  pid INTEGER, pid_start INTEGER, reserved_bytes INTEGER NOT NULL DEFAULT 0, peak_bytes INTEGER,
-  exit_code INTEGER, reason TEXT, seconds REAL,
-  FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
-CREATE INDEX IF NOT EXISTS ix_sweep_runs_identity ON sweep_runs (identity);
-)";
 constexpr int64_t kSchemaVersion = 12;
 constexpr const char* kAlembicHead = "v3.2.0.a";
 
@@ -107,45 +43,6 @@ std::string now_text() {
   char text[64];
   const size_t size = std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &utc);
   return std::string(text, size) + '.' + std::to_string(1'000'000 + now % 1'000'000).substr(1);
-}
-
-/// As Optuna's choices and attributes: null, a bool, a number or text; lists and mappings as text.
-ordered_json scalar_json(const Node& node) {
-  if (node.kind == Kind::null) return nullptr;
-  if (node.kind != Kind::scalar) return flow_text(node);
-  if (node.quoted) return node.text;
-  if (const auto flag = config::as_bool(node.text)) return *flag;
-  if (const auto whole = config::as_integer(node.text)) return *whole;
-  if (const auto number = config::as_number(node.text); number && std::isfinite(*number))
-    return *number;
-  return node.text;
-}
-
-ordered_json distribution_json(const Parameter& parameter) {
-  if (!parameter.range) {
-    ordered_json choices = ordered_json::array();
-    for (const auto& value : parameter.values) choices.push_back(scalar_json(value));
-    return {{"name", "CategoricalDistribution"}, {"attributes", {{"choices", choices}}}};
-  }
-  const Range& range = *parameter.range;
-  if (range.integer)
-    return {{"name", "IntDistribution"},
-            {"attributes",
-             {{"log", range.log},
-              {"step", std::llround(range.step.value_or(1))},
-              {"low", std::llround(range.low)},
-              {"high", std::llround(range.high)}}}};
-  const ordered_json step = range.step ? ordered_json(*range.step) : ordered_json(nullptr);
-  return {{"name", "FloatDistribution"},
-          {"attributes",
-           {{"step", step}, {"low", range.low}, {"high", range.high}, {"log", range.log}}}};
-}
-
-/// The index of a choice, or the number itself.
-double param_value(const Parameter& parameter, const Node& value) {
-  for (size_t i = 0; i < parameter.values.size(); ++i)
-    if (flow_text(parameter.values[i]) == flow_text(value)) return static_cast<double>(i);
-  return config::as_number(value.text).value_or(std::nan(""));
 }
 
 /// FINITE, INF_POS, INF_NEG or NAN, and the value at a place, null unless finite.
@@ -208,11 +105,17 @@ struct Store::Parts {
         .bind(1, study)
         .bind(2, ordered_json(sweep.metric.name).dump())
         .run();
-    database.prepare("INSERT INTO sweep_numbers VALUES (?, 0)").bind(1, study).run();
   }
 
-  /// Optuna may have added trials of its own.
-  void skip_numbers() {
+  /// Optuna may have made the study, and added or deleted trials.
+  void follow_optuna() {
+    database.prepare("INSERT OR IGNORE INTO sweep_numbers VALUES (?, 0)").bind(1, study).run();
+    for (const char* table :
+         {"trial_user_attributes", "trial_system_attributes", "trial_params", "trial_values",
+          "trial_intermediate_values", "trial_heartbeats", "sweep_runs"})
+      database.execute((std::string("DELETE FROM ") + table +
+                        " WHERE trial_id NOT IN (SELECT trial_id FROM trials)")
+                           .c_str());
     database
         .prepare(
             "UPDATE sweep_numbers SET next = max(next, 1 + coalesce((SELECT max(number) FROM "
@@ -242,7 +145,7 @@ struct Store::Parts {
 
   /// A waiting trial; returns its id. The statements are those of many.
   int64_t add(int64_t number, const std::string& identity, const std::string& run_name,
-              const Cell& cell, int64_t attempt, int64_t reserved_bytes) {
+              const Cell& cell, int64_t attempt, int64_t asked_bytes) {
     if (!add_trial_) {
       add_trial_ =
           database.prepare("INSERT INTO trials (number, study_id, state) VALUES (?, ?, 'WAITING')");
@@ -251,30 +154,30 @@ struct Store::Parts {
           "VALUES (?, 'fixed_params', ?)");
       add_run_ = database.prepare(
           "INSERT INTO sweep_runs (trial_id, identity, run_name, settings, attempt, "
-          "reserved_bytes) VALUES (?, ?, ?, ?, ?, ?)");
+          "asked_bytes) VALUES (?, ?, ?, ?, ?, ?)");
     }
     add_trial_->bind(1, number).bind(2, study).run();
     const int64_t id = database.last_id();
-    ordered_json fixed = ordered_json::object();
-    for (const auto& [key, value] : cell.values) fixed[key] = scalar_json(value);
     add_fixed_->bind(1, id)
-        .bind(2, fixed.dump(-1, ' ', false, ordered_json::error_handler_t::replace))
+        .bind(2, fixed_params(cell).dump(-1, ' ', false, ordered_json::error_handler_t::replace))
         .run();
     add_run_->bind(1, id)
         .bind(2, identity)
         .bind(3, run_name)
         .bind(4, flow_text(to_node(cell)))
         .bind(5, attempt)
-        .bind(6, reserved_bytes)
+        .bind(6, asked_bytes)
         .run();
     return id;
   }
 
-  void remove(int64_t trial) {
-    for (const char* table : {"trial_system_attributes", "sweep_runs", "trials"})
-      database.prepare(std::string("DELETE FROM ") + table + " WHERE trial_id = ?")
-          .bind(1, trial)
-          .run();
+  /// The same run may be said with other settings.
+  void set_cell(int64_t trial, const Cell& cell) {
+    database.prepare("UPDATE sweep_runs SET settings = ? WHERE trial_id = ?")
+        .bind(1, flow_text(to_node(cell)))
+        .bind(2, trial)
+        .run();
+    set_attribute(trial, "trial_system_attributes", "fixed_params", fixed_params(cell));
   }
 
   Database database;
@@ -289,28 +192,39 @@ Store::Store(const std::filesystem::path& path, const SweepOptions& sweep)
     : parts_(std::make_unique<Parts>(path, sweep)) {
   parts_->database.transaction([&] {
     parts_->create();
-    parts_->skip_numbers();
+    parts_->follow_optuna();
   });
 }
 
 Store::~Store() = default;
 
-void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities) {
-  const std::unordered_set<std::string> wanted(identities.begin(), identities.end());
+void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities,
+                     bool failed_too) {
+  std::unordered_map<std::string, size_t> wanted;
+  for (size_t i = 0; i < cells.size(); ++i) wanted.try_emplace(identities[i], i);
   parts_->database.transaction([&] {
-    std::unordered_set<std::string> known;
-    for (const Trial& trial : trials()) {
-      if (trial.state == TrialState::waiting && !wanted.contains(trial.identity)) {
-        parts_->remove(trial.id);
-      } else {
-        known.insert(trial.identity);
+    std::unordered_map<std::string, Trial> latest;
+    for (Trial& trial : trials()) {
+      const auto cell = wanted.find(trial.identity);
+      if (trial.state == TrialState::waiting && cell == wanted.end()) {
+        finish_in_transaction(trial, {.reason = kDropped});
+        continue;
       }
+      if (trial.state == TrialState::waiting) parts_->set_cell(trial.id, cells[cell->second]);
+      if (trial.reason != kDropped) latest[trial.identity] = std::move(trial);
     }
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (!known.insert(identities[i]).second) continue;
+    for (const auto& identity : identities) {
+      const auto index = wanted.find(identity);
+      if (index == wanted.end()) continue;  // the same run a second time
+      const auto known = latest.find(identity);
+      const bool failed = known != latest.end() && known->second.state == TrialState::failed;
+      const Cell& cell = cells[index->second];
+      wanted.erase(index);
+      if (known != latest.end() && !(failed && failed_too)) continue;
       const int64_t number = parts_->next_number();
-      parts_->add(number, identities[i], run_name(parts_->sweep.name, number, cells[i]), cells[i],
-                  0, 0);
+      const auto name =
+          failed ? known->second.run_name : run_name(parts_->sweep.name, number, cell);
+      parts_->add(number, identity, name, cell, 0, 0);
     }
   });
 }
@@ -318,7 +232,7 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
 std::vector<Trial> Store::trials() const {
   auto row = parts_->database.prepare(
       "SELECT t.trial_id, t.number, t.state, r.identity, r.run_name, r.settings, r.attempt, "
-      "r.reserved_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, r.peak_bytes, "
+      "r.asked_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, r.peak_bytes, "
       "r.seconds FROM trials t JOIN sweep_runs r USING (trial_id) "
       "LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 "
       "WHERE t.study_id = ? ORDER BY t.number");
@@ -332,7 +246,7 @@ std::vector<Trial> Store::trials() const {
                 .run_name = row.text(4)};
     from_node(config::parse_text(row.text(5), "the sweep's store"), trial.cell);
     trial.attempt = row.integer(6);
-    trial.reserved_bytes = row.integer(7);
+    trial.asked_bytes = row.integer(7);
     trial.reason = row.text(8);
     trial.child = {row.integer(9), row.text(10), row.integer(11)};
     if (!row.is_null(12)) trial.value = row.number(12);
@@ -378,44 +292,46 @@ void Store::start(const Trial& trial, const ChildMark& child, int64_t reserved_b
 }
 
 void Store::finish(const Trial& trial, const Outcome& outcome) {
-  parts_->database.transaction([&] {
-    const Database& database = parts_->database;
-    database.prepare("UPDATE trials SET state = ?, datetime_complete = ? WHERE trial_id = ?")
-        .bind(1, to_string(outcome.state))
-        .bind(2, now_text())
-        .bind(3, trial.id)
-        .run();
-    database
-        .prepare(
-            "UPDATE sweep_runs SET peak_bytes = ?, exit_code = ?, reason = ?, seconds = ? "
-            "WHERE trial_id = ?")
-        .bind(1, outcome.peak_bytes)
-        .bind(2, outcome.exit_code)
-        .bind(3, outcome.reason)
-        .bind(4, outcome.seconds)
-        .bind(5, trial.id)
-        .run();
-    for (size_t step = 0; step < outcome.values.size(); ++step) {
-      auto statement = database.prepare(
-          "INSERT OR REPLACE INTO trial_intermediate_values (trial_id, step, intermediate_value, "
-          "intermediate_value_type) VALUES (?, ?, ?, ?)");
-      statement.bind(1, trial.id).bind(2, static_cast<int64_t>(step));
-      const char* type = bind_value(statement, 3, outcome.values[step]);
-      statement.bind(4, type).run();
-    }
-    if (outcome.state == TrialState::complete) {
-      auto statement = database.prepare(
-          "INSERT OR REPLACE INTO trial_values (trial_id, objective, value, value_type) "
-          "VALUES (?, 0, ?, ?)");
-      statement.bind(1, trial.id);
-      const char* type = bind_value(statement, 2, outcome.values.back());
-      statement.bind(3, type).run();
-    } else {
-      parts_->set_attribute(trial.id, "trial_user_attributes", "reason", outcome.reason);
-    }
-    if (outcome.peak_bytes > 0)
-      parts_->set_attribute(trial.id, "trial_user_attributes", "peak_bytes", outcome.peak_bytes);
-  });
+  parts_->database.transaction([&] { finish_in_transaction(trial, outcome); });
+}
+
+void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
+  const Database& database = parts_->database;
+  database.prepare("UPDATE trials SET state = ?, datetime_complete = ? WHERE trial_id = ?")
+      .bind(1, to_string(outcome.state))
+      .bind(2, now_text())
+      .bind(3, trial.id)
+      .run();
+  database
+      .prepare(
+          "UPDATE sweep_runs SET peak_bytes = ?, exit_code = ?, reason = ?, seconds = ? "
+          "WHERE trial_id = ?")
+      .bind(1, outcome.peak_bytes)
+      .bind(2, outcome.exit_code)
+      .bind(3, outcome.reason)
+      .bind(4, outcome.seconds)
+      .bind(5, trial.id)
+      .run();
+  for (size_t step = 0; step < outcome.values.size(); ++step) {
+    auto statement = database.prepare(
+        "INSERT OR REPLACE INTO trial_intermediate_values (trial_id, step, intermediate_value, "
+        "intermediate_value_type) VALUES (?, ?, ?, ?)");
+    statement.bind(1, trial.id).bind(2, static_cast<int64_t>(step));
+    const char* type = bind_value(statement, 3, outcome.values[step]);
+    statement.bind(4, type).run();
+  }
+  if (outcome.state == TrialState::complete) {
+    auto statement = database.prepare(
+        "INSERT OR REPLACE INTO trial_values (trial_id, objective, value, value_type) "
+        "VALUES (?, 0, ?, ?)");
+    statement.bind(1, trial.id);
+    const char* type = bind_value(statement, 2, outcome.values.back());
+    statement.bind(3, type).run();
+  } else {
+    parts_->set_attribute(trial.id, "trial_user_attributes", "reason", outcome.reason);
+  }
+  if (outcome.peak_bytes > 0)
+    parts_->set_attribute(trial.id, "trial_user_attributes", "peak_bytes", outcome.peak_bytes);
 }
 
 void Store::put_back(const Trial& trial) {
@@ -424,22 +340,23 @@ void Store::put_back(const Trial& trial) {
       .run();
 }
 
-Trial Store::retry(const Trial& failed, int64_t reserved_bytes) {
-  Trial again{.identity = failed.identity,
-              .run_name = failed.run_name,
-              .cell = failed.cell,
-              .attempt = failed.attempt + 1,
-              .reserved_bytes = reserved_bytes};
+Trial Store::finish_and_retry(const Trial& trial, const Outcome& outcome, int64_t asked_bytes) {
+  Trial again{.identity = trial.identity,
+              .run_name = trial.run_name,
+              .cell = trial.cell,
+              .attempt = trial.attempt + 1,
+              .asked_bytes = asked_bytes};
   parts_->database.transaction([&] {
+    finish_in_transaction(trial, outcome);
     ordered_json history = ordered_json::array();
     auto earlier = parts_->database.prepare(
         "SELECT t.number FROM trials t JOIN sweep_runs r USING (trial_id) "
         "WHERE t.study_id = ? AND r.identity = ? ORDER BY t.number");
-    earlier.bind(1, parts_->study).bind(2, failed.identity);
+    earlier.bind(1, parts_->study).bind(2, trial.identity);
     while (earlier.step()) history.push_back(earlier.integer(0));
     again.number = parts_->next_number();
     again.id = parts_->add(again.number, again.identity, again.run_name, again.cell, again.attempt,
-                           reserved_bytes);
+                           asked_bytes);
     parts_->set_attribute(again.id, "trial_system_attributes", "failed_trial", history.front());
     parts_->set_attribute(again.id, "trial_system_attributes", "retry_history", history);
   });

@@ -32,9 +32,9 @@ struct Trial {
   std::string identity{};  ///< see Identity
   std::string run_name{};  ///< of the folder
   Cell cell{};
-  int64_t attempt = 0;         ///< earlier trials of the same run
-  int64_t reserved_bytes = 0;  ///< asked for the next start; 0: by the plan
-  std::string reason{};        ///< of a failure: "out of memory", "signal 9", "exit 2", "lost", ...
+  int64_t attempt = 0;      ///< earlier trials of the same run
+  int64_t asked_bytes = 0;  ///< to reserve, after an out-of-memory; 0: by the plan
+  std::string reason{};     ///< of a failure: "out of memory", "signal 9", "exit 2", "lost", ...
   ChildMark child{};
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   int64_t peak_bytes = 0;                                   ///< measured; 0: not known
@@ -51,30 +51,38 @@ struct Outcome {
   double seconds = 0;
 };
 
+/// The reason of a trial that waited and is no longer wanted.
+inline constexpr const char* kDropped = "dropped";
+
 /// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
 /// Every change is a transaction. Throws IoError; FormatError for a file of another kind;
 /// ConfigError for a study with another metric goal.
 class Store {
  public:
-  /// Creates the file and the study if they are not there.
+  /// Creates the file and the study if they are not there. `sweep` must outlive it.
   Store(const std::filesystem::path& path, const SweepOptions& sweep);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// Adds a waiting trial for each cell whose identity has no trial yet, and drops waiting ones
-  /// that are not among the cells.
-  void wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities);
+  /// Adds a waiting trial for each cell whose identity has no trial yet, or (`failed_too`) has
+  /// failed, and drops waiting ones that are not among the cells. A dropped trial has failed with
+  /// the reason kDropped, as Optuna counts rows to number them.
+  void wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities,
+                bool failed_too = false);
   /// In order of number.
   [[nodiscard]] std::vector<Trial> trials() const;
   void start(const Trial& trial, const ChildMark& child, int64_t reserved_bytes);
   void finish(const Trial& trial, const Outcome& outcome);
+  /// The same, and in one transaction a waiting trial of the same run, with the same settings and
+  /// folder, that asks for so many bytes.
+  Trial finish_and_retry(const Trial& trial, const Outcome& outcome, int64_t asked_bytes);
   /// A run that was stopped waits again, as if it had not started.
   void put_back(const Trial& trial);
-  /// A failed trial's run again: a new waiting trial with the same settings and folder.
-  Trial retry(const Trial& failed, int64_t reserved_bytes);
 
  private:
+  void finish_in_transaction(const Trial& trial, const Outcome& outcome);
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

@@ -24,6 +24,8 @@ void visit_fields(config::Visitor& visit, RangeFields& o) {
   visit("min", o.min)("max", o.max)("step", o.step, config::above(0))("log", o.log);
 }
 
+constexpr size_t kMaxName = 64;  // numbers and values follow it
+
 bool is_whole(const Node* node) {
   return !node || (node->kind == Kind::scalar && config::as_integer(node->text).has_value());
 }
@@ -84,6 +86,12 @@ void check(const SweepOptions& sweep) {
   for (const auto& [key, value] : sweep.set.values) {
     if (sweep.parameters.find(key))
       throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
+  }
+  for (const auto& parameter : sweep.parameters.parameters) {
+    const std::string& name = parameter.name;
+    if (name == "name" || name == "folder" || name.find('=') != std::string::npos)
+      throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
+                        "keys of the recipe; each run has a name and a folder of its own", {});
   }
   for (size_t i = 0; i < sweep.exclude.size(); ++i)
     check_known(sweep, sweep.exclude[i], "exclude." + std::to_string(i));
@@ -203,6 +211,10 @@ SweepOptions read_sweep(const std::filesystem::path& file,
   auto sweep = config::read<SweepOptions>(root);
   check(sweep);
   io::checked_name(sweep.name, "name");
+  if (sweep.name.size() > kMaxName)
+    throw ConfigError("sweep", "name", "is too long for the folders of runs",
+                      "at most " + std::to_string(kMaxName) + " bytes",
+                      std::to_string(sweep.name.size()));
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
   return sweep;

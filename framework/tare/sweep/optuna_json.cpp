@@ -1,0 +1,57 @@
+#include "tare/sweep/optuna_json.h"
+
+#include <cmath>
+
+#include "tare/config/scalar.h"
+#include "tare/sweep/identity.h"
+
+namespace tare::sweep {
+
+using config::Kind;
+using config::Node;
+using nlohmann::ordered_json;
+
+ordered_json scalar_json(const Node& node) {
+  if (node.kind == Kind::null) return nullptr;
+  if (node.kind != Kind::scalar) return flow_text(node);
+  if (node.quoted) return node.text;
+  if (const auto flag = config::as_bool(node.text)) return *flag;
+  if (const auto whole = config::as_integer(node.text)) return *whole;
+  if (const auto number = config::as_number(node.text); number && std::isfinite(*number))
+    return *number;
+  return node.text;
+}
+
+ordered_json distribution_json(const Parameter& parameter) {
+  if (!parameter.range) {
+    ordered_json choices = ordered_json::array();
+    for (const auto& value : parameter.values) choices.push_back(scalar_json(value));
+    return {{"name", "CategoricalDistribution"}, {"attributes", {{"choices", choices}}}};
+  }
+  const Range& range = *parameter.range;
+  if (range.integer)
+    return {{"name", "IntDistribution"},
+            {"attributes",
+             {{"log", range.log},
+              {"step", std::llround(range.step.value_or(1))},
+              {"low", std::llround(range.low)},
+              {"high", std::llround(range.high)}}}};
+  const ordered_json step = range.step ? ordered_json(*range.step) : ordered_json(nullptr);
+  return {{"name", "FloatDistribution"},
+          {"attributes",
+           {{"step", step}, {"low", range.low}, {"high", range.high}, {"log", range.log}}}};
+}
+
+ordered_json fixed_params(const Cell& cell) {
+  ordered_json fixed = ordered_json::object();
+  for (const auto& [key, value] : cell.values) fixed[key] = scalar_json(value);
+  return fixed;
+}
+
+double param_value(const Parameter& parameter, const Node& value) {
+  for (size_t i = 0; i < parameter.values.size(); ++i)
+    if (flow_text(parameter.values[i]) == flow_text(value)) return static_cast<double>(i);
+  return config::as_number(value.text).value_or(std::nan(""));
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,75 @@
+#include "tare/sweep/outcome.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tare/base/error.h"
+#include "tare/report/run_files.h"
+
+namespace tare::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The metric by epoch, over all phases.
+std::vector<double> values_of(const report::RunFiles& run, const std::string& metric) {
+  std::vector<double> values;
+  for (const auto& phase : run.phases) {
+    const auto named = std::ranges::find(phase.metrics, metric);
+    const auto index = static_cast<size_t>(named - phase.metrics.begin());
+    for (const auto& epoch : phase.epochs) {
+      if (metric == "valid_loss") {
+        values.push_back(epoch.valid_loss);
+      } else if (metric == "train_loss") {
+        values.push_back(epoch.train_loss);
+      } else if (index < epoch.metrics.size()) {
+        values.push_back(epoch.metrics[index]);
+      }
+    }
+  }
+  return values;
+}
+
+int64_t peak_of(const report::RunFiles& run) {
+  int64_t peak = 0;
+  for (const auto& phase : run.phases)
+    if (phase.figures) peak = std::max(peak, phase.figures->peak_bytes);
+  return peak;
+}
+
+std::string how_it_ended(const ChildEnd& end) {
+  if (end.signal != 0) return "signal " + std::to_string(end.signal);
+  if (end.exit_code == kOutOfMemoryExit) return "out of memory";
+  return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
+}
+
+}  // namespace
+
+Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::string& metric) {
+  Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};
+  if (!fs::exists(folder / "report.json")) {
+    if (outcome.reason.empty()) outcome.reason = "no report";
+    return outcome;
+  }
+  try {
+    const auto run = report::read_run(folder, folder);
+    outcome.peak_bytes = peak_of(run);
+    if (run.figures) outcome.seconds = run.figures->seconds;
+    if (!outcome.reason.empty()) return outcome;
+    outcome.values = values_of(run, metric);
+    if (!run.figures || run.figures->reason != "finished") {
+      outcome.reason = "not finished";
+    } else if (outcome.values.empty()) {
+      outcome.reason = "no metric '" + printable(metric) + "'";
+    } else if (std::isnan(outcome.values.back())) {
+      outcome.reason = printable(metric) + " is NaN";
+    } else {
+      outcome.state = TrialState::complete;
+    }
+  } catch (const Error& error) {
+    outcome.reason = error.what();
+  }
+  return outcome;
+}
+
+}  // namespace tare::sweep
