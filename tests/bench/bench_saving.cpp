@@ -99,6 +99,7 @@ std::vector<Way> ways(const bench::Subject& subject) {
       {"recompute: all", [](auto& o) { o.recompute = {"all"}; }},
       {"step_in_backward: true", [](auto& o) { o.step_in_backward = true; }},
       {"precision: bf16", [](auto& o) { o.precision = "bf16"; }},
+      {"precision: fp16", [](auto& o) { o.precision = "fp16"; }},
       {"precision: bf16-true", [](auto& o) { o.precision = "bf16-true"; }},
       {"recompute, step_in_backward, bf16",
        [](auto& o) {

@@ -99,6 +99,46 @@ TEST(Cli, ABudgetIsPlannedFor) {
   EXPECT_NE(on_host.err.find("give --host-budget"), std::string::npos) << on_host.err;
 }
 
+TEST(Cli, ABudgetBelowTheWeightsSaysSo) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--host-budget", "1MiB", "model.width=32"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find("its weights and what is kept with them take "), std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find(" alone, so no batch fits"), std::string::npos) << run.err;
+}
+
+/// The digits recipes that need little memory, on few generated digits.
+TEST(Cli, TheTightAndTheLeanRecipeFinish) {
+  const TempDir folder;
+  const auto tare = [&](const std::string& verb, const std::string& name,
+                        std::vector<std::string> more) {
+    std::vector<std::string> words{
+        verb,
+        std::string(std::getenv("TARE_SOURCE_DIR")) + "/recipes/configs/digits/" + name,
+        "data.name=generated_digits",
+        "data.count=600",
+        "data.size=28",
+        "phases.0.epochs=1",
+        "test=false"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("tare", words, folder.path());
+  };
+  const auto lean = tare("run", "lean.yaml", {"model.width=4"});
+  EXPECT_EQ(lean.status, 0) << lean.err;
+  EXPECT_NE(lean.out.find("exported "), std::string::npos) << lean.out;
+  const auto plan = tare("plan", "tight.yaml", {"--json", "plan.json"});
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  const std::string json = io::read_text(folder / "plan.json");
+  const auto figure = [&](const std::string& key) {
+    return std::stoll(json.substr(json.find("\"" + key + "\": ") + key.size() + 4));
+  };
+  const int64_t budget = figure("start_bytes") + figure("peak_bytes") / 3;
+  const auto tight = tare("run", "tight.yaml", {"--host-budget", std::to_string(budget)});
+  EXPECT_EQ(tight.status, 0) << tight.err << tight.out;
+  EXPECT_NE(tight.out.find("in micro-batches of "), std::string::npos) << tight.out;
+}
+
 TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   const Recipe recipe;
   const auto run = recipe.run({"--host-budget", "1MiB", "--no-plan", "micro_batch=32"});

@@ -132,6 +132,9 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   const int64_t needed = phase->start_bytes + phase->peak_bytes;
   text += needed > plan.capacity_bytes ? format_bytes(needed) + ", in " + phase->at
                                        : "more than that in " + phase->at;
+  if (phase->start_bytes >= plan.capacity_bytes)
+    text += "; its weights and what is kept with them take " + format_bytes(phase->start_bytes) +
+            " alone, so no batch fits";
   if (phase->largest_batch > 0)
     text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
   if (phase->largest_micro_batch > 0)
