@@ -101,7 +101,7 @@ TEST(Cli, ABudgetIsPlannedFor) {
 
 TEST(Cli, ABudgetBelowTheWeightsSaysSo) {
   const Recipe recipe;
-  const auto run = recipe.run({"--host-budget", "4MiB", "model.width=32"});
+  const auto run = recipe.run({"--host-budget", "1MiB", "model={name: mlp, hidden: [2000]}"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_NE(run.err.find("its weights and what is kept with them take "), std::string::npos)
       << run.err;
