@@ -10,8 +10,8 @@ namespace tare::memory {
 
 /// While one is in scope, what the thread's forwards save for a backward is copied to the host's
 /// memory, pinned for a GPU; finish() frees the device's. The backward gets it back, bit for bit:
-/// the whole scope at the first tensor that it asks for, and at the same time, if there is room, the
-/// scope before, so that the copies run beside the computation. On a GPU they have a stream of
+/// the whole scope at the first tensor that it asks for, and at the same time, if there is room,
+/// the scope before, so that the copies run beside the computation. On a GPU they have a stream of
 /// their own, and nothing waits for it but the device.
 ///
 ///     Offload offload(x.device(), layer->parameters());

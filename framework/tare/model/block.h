@@ -45,8 +45,8 @@ class BlockObserver {
 ///       }
 ///     };
 ///
-/// can be named in LearnerOptions::recompute and ::offload. Blocks may lie inside blocks; then the outer one's
-/// word counts. Not thread-safe, as modules are not.
+/// can be named in LearnerOptions::recompute and ::offload. Blocks may lie inside blocks; then the
+/// outer one's word counts. Not thread-safe, as modules are not.
 class Block {
  public:
   virtual ~Block() = default;
