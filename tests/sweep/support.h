@@ -31,12 +31,7 @@ class SweepFiles {
 /// "a=1 b=x" for each cell.
 inline std::vector<std::string> texts(const std::vector<sweep::Cell>& cells) {
   std::vector<std::string> all;
-  for (const auto& cell : cells) {
-    std::string text;
-    for (const auto& [key, value] : cell.values)
-      text += (text.empty() ? "" : " ") + key + '=' + sweep::python_text(value);
-    all.push_back(text);
-  }
+  for (const auto& cell : cells) all.push_back(sweep::python_text(cell));
   return all;
 }
 

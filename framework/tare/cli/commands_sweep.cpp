@@ -44,10 +44,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
 
 /// Better before the first run than after the last.
 void check_metric(const SweepOptions& sweep) {
-  std::vector<std::string> overrides;
-  for (const auto& [key, value] : sweep.set.values)
-    overrides.push_back(sweep::override_text(key, value));
-  std::vector<std::string> names = read_recipe(sweep.recipe, overrides).metrics;
+  auto names = read_recipe(sweep.recipe, sweep::override_texts(sweep.set)).metrics;
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) == names.end())
     throw ConfigError("tare sweep", "metric.name", "is none of the recipe's", config::joined(names),
@@ -71,36 +68,27 @@ int run(const SweepOptions& sweep, bool retry_failed) {
   return report.failed == 0 ? kSuccess : kFailed;
 }
 
-std::string text_of(const sweep::Cell& cell) {
-  std::string text;
-  for (const auto& [key, value] : cell.values)
-    text += (text.empty() ? "" : " ") + key + '=' + sweep::python_text(value);
-  return text;
-}
-
 int plan(const SweepOptions& sweep) {
   const auto cells = sweep::grid(sweep);
   const auto room = sweep::host_room(sweep.resources);
   std::cout << sweep.name << ": " << cells.size() << " runs, " << room.jobs << " at a time, in "
             << format_bytes(room.total_bytes) << '\n';
-  std::vector<sweep::Placed> together;
-  int64_t round = 1, held = 0, number = 0;
+  int64_t round = 1, together = 0, held = 0, number = 0;
   for (const auto& cell : cells) {
     if (sweep.trials > 0 && number == sweep.trials) break;
     const auto name = sweep::run_name(sweep.name, number++, cell);
     const auto planned = planned_bytes(sweep, sweep::settings_of(sweep, cell, name));
     const int64_t asked = sweep::reservation(sweep, planned);
     const int64_t bytes = std::min(asked > 0 ? asked : room.total_bytes, room.total_bytes);
-    if (static_cast<int64_t>(together.size()) == room.jobs || held + bytes > room.total_bytes) {
-      together.clear();
-      held = 0;
+    if (together == room.jobs || held + bytes > room.total_bytes) {
+      together = held = 0;
       ++round;
     }
-    together.push_back({0, bytes});
+    ++together;
     held += bytes;
     std::cout << name << "  round " << round << "  planned "
               << (planned ? format_bytes(*planned) : "cannot tell") << ", reserves "
-              << format_bytes(bytes) << "  " << text_of(cell) << '\n';
+              << format_bytes(bytes) << "  " << sweep::python_text(cell) << '\n';
   }
   return kSuccess;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <iterator>
 #include <map>
 #include <ostream>
 #include <thread>
@@ -319,9 +320,8 @@ class Coordinator {
 
 std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
                                      const std::string& run_name) {
-  std::vector<std::string> all;
-  for (const Settings* settings : {&sweep.set, &cell})
-    for (const auto& [key, value] : settings->values) all.push_back(override_text(key, value));
+  std::vector<std::string> all = override_texts(sweep.set);
+  std::ranges::copy(override_texts(cell), std::back_inserter(all));
   all.push_back(override_text("folder", config::Node::string(sweep.log_dir.string())));
   all.push_back(override_text("name", config::Node::string(run_name)));
   return all;

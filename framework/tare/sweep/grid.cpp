@@ -164,6 +164,13 @@ std::string python_text(const Node& value) {
   return value.text;
 }
 
+std::string python_text(const Cell& cell) {
+  std::string text;
+  for (const auto& [key, value] : cell.values)
+    text += (text.empty() ? "" : " ") + key + '=' + python_text(value);
+  return text;
+}
+
 std::string run_name(const std::string& name, int64_t id, const Cell& cell) {
   std::string text = name + std::to_string(id);
   for (const auto& [key, value] : cell.values) text += '_' + initials(key) + python_text(value);

@@ -16,6 +16,9 @@ using Cell = Settings;
 /// As Python's str() writes it: 1.0, 1e-05, 0.0001, True, None. Furcate's folders are named so.
 [[nodiscard]] std::string python_text(const config::Node& value);
 
+/// "lr=0.01 batch=32".
+[[nodiscard]] std::string python_text(const Cell& cell);
+
 /// "NAME7_lr0-01_bs32": for each setting the first letters of the key's words and the value with
 /// '-' for '.' and for what a folder's name may not have. At most 128 bytes.
 [[nodiscard]] std::string run_name(const std::string& name, int64_t id, const Cell& cell);

@@ -73,15 +73,19 @@ std::string override_text(const std::string& key, const Node& value) {
   return key + '=' + flow_text(value);
 }
 
+std::vector<std::string> override_texts(const Settings& settings) {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : settings.values) all.push_back(override_text(key, value));
+  return all;
+}
+
 Identity::Identity(const SweepOptions& sweep) : recipe_(config::parse_file(sweep.recipe)) {
-  for (const auto& [key, value] : sweep.set.values)
-    config::apply_override(recipe_, override_text(key, value));
+  for (const auto& setting : override_texts(sweep.set)) config::apply_override(recipe_, setting);
 }
 
 std::string Identity::of(const Cell& cell) const {
   Node recipe = recipe_;
-  for (const auto& [key, value] : cell.values)
-    config::apply_override(recipe, override_text(key, value));
+  for (const auto& setting : override_texts(cell)) config::apply_override(recipe, setting);
   std::erase_if(recipe.entries, [](const config::Entry& entry) {
     return std::ranges::find(kWithout, entry.key) != kWithout.end();
   });

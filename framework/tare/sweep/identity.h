@@ -25,4 +25,7 @@ class Identity {
 /// "optimizer.weight_decay=0.1", as `tare run` takes it.
 [[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
 
+/// The same of all settings, in order.
+[[nodiscard]] std::vector<std::string> override_texts(const Settings& settings);
+
 }  // namespace tare::sweep

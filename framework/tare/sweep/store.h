@@ -34,7 +34,7 @@ struct Trial {
   Cell cell{};
   int64_t attempt = 0;      ///< earlier trials of the same run
   int64_t asked_bytes = 0;  ///< to reserve, after an out-of-memory; 0: by the plan
-  std::string reason{};     ///< of a failure: "out of memory", "signal 9", "exit 2", "lost", ...
+  std::string reason{};     ///< of a failure: "out of memory", "signal 9", "exit 2", ...
   ChildMark child{};
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   int64_t peak_bytes = 0;                                   ///< measured; 0: not known
@@ -55,7 +55,7 @@ struct Outcome {
 inline constexpr const char* kDropped = "dropped";
 
 /// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
-/// Every change is a transaction. Throws IoError; FormatError for a file of another kind;
+/// Every change is a transaction. Throws IoError, also for a file of another kind;
 /// ConfigError for a study with another metric goal.
 class Store {
  public:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
