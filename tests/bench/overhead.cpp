@@ -1,15 +1,19 @@
 // What the Learner adds to a step, counted in instructions: an MLP 64-128-10, batch 32, SGD with
 // momentum on the fused kernel, against a hand-written loop with the same kernel and loader. Counts
-// repeat to 1e-8, on busy machines too. Then what the event log and call stacks add to a step of
-// three models.
+// repeat to 1e-8, on busy machines too. Then what counting a block costs, and what the event log
+// and call stacks add to a step of three models.
 //
 // Run under callgrind (tests/bench/overhead_test.cpp does, and holds the ratios); each mode's
 // counts are dumped under its name. Every mode runs kWarm + kFew and kWarm + kMany steps; the
 // difference is kMany - kFew steps without start and end.
+#include <c10/core/CPUAllocator.h>
 #include <valgrind/callgrind.h>
+
+#include <cstdio>
 
 #include "bench/hand_loop.h"
 #include "bench/subjects.h"
+#include "tare/memory/host_allocator.h"
 
 namespace {
 
@@ -62,8 +66,36 @@ void count(const std::string& name, Run run) {
   count(name, data(kFew), data(kMany), run);
 }
 
+/// A block from an allocator and its free, so many times.
+void count_blocks(const std::string& name, c10::Allocator& allocator) {
+  const auto run = [&](int64_t blocks) {
+    for (int64_t i = 0; i < blocks; ++i) const auto block = allocator.allocate(256);
+  };
+  run(kFew);  // warm
+  for (const bool more : {false, true}) {
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_ZERO_STATS;
+    run(more ? kMany : kFew);
+    CALLGRIND_DUMP_STATS_AT((name + (more ? "-many" : "-few")).c_str());
+    CALLGRIND_STOP_INSTRUMENTATION;
+  }
+}
+
+/// "blocks mlp 41": those of one step.
+void print_blocks(const bench::Subject& subject, const DatasetPtr& few, const DatasetPtr& many) {
+  const auto births = [&](const DatasetPtr& set) {
+    const auto before = memory::host_allocator::counters().births;
+    subject.fit(set);
+    return memory::host_allocator::counters().births - before;
+  };
+  const auto of_few = births(few), of_many = births(many);
+  std::printf("blocks %s %g\n", subject.model.c_str(),
+              static_cast<double>(of_many - of_few) / (kManyOfModel - kFewOfModel));
+}
+
 void count_recording(const bench::Subject& subject) {
   const auto few = subject.data(kFewOfModel), many = subject.data(kManyOfModel);
+  print_blocks(subject, few, many);
   const auto count_mode = [&](const char* mode, auto fit) {
     count(subject.model + '-' + mode, few, many, fit);
   };
@@ -93,5 +125,7 @@ int main() {
     by_learner(set, ten, "constant");
   });
   count("again", by_hand);  // the same as the first: the control
+  count_blocks("counted", *c10::GetCPUAllocator());
+  count_blocks("uncounted", *c10::GetDefaultCPUAllocator());  // LibTorch's own
   for (const auto& subject : bench::small_subjects()) count_recording(subject);
 }

@@ -13,6 +13,7 @@
 #include "support/deep.h"
 #include "support/files.h"
 #include "support/program.h"
+#include "support/seed.h"
 
 namespace tare::testing {
 namespace {
@@ -48,10 +49,7 @@ TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
   const double whole_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  const char* given = std::getenv("TARE_TEST_SEED");  // to repeat one
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test_seed());
   const int wanted = reduced(20, 200);
   int kills = 0, runs = 0;
   while (kills < wanted) {

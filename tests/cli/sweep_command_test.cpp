@@ -66,7 +66,7 @@ TEST(SweepCommand, PlansRunsAndTells) {
 TEST(SweepCommand, RefusesWhatIsNotThere) {
   const Sweep sweep;
   EXPECT_THAT(sweep.tare({"rnu", "sweep.yaml"}).err, HasSubstr("did you mean \"run\""));
-  EXPECT_EQ(sweep.tare({"run", "none.yaml"}).status, 4);
+  EXPECT_EQ(sweep.tare({"run", "none.yaml"}).status, 2);
   const auto wrong = sweep.tare({"run", "sweep.yaml", "set={model.widht: 4}"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));

@@ -85,14 +85,14 @@ TEST_F(PredictProgram, BadInputIsOneLineAndExitCode2) {
   EXPECT_EQ(predict("m.tare a.png --top " + std::string(5000, '1')).code, 2);
 }
 
-TEST_F(PredictProgram, FilesThatAreNotThereAreExitCode4) {
-  EXPECT_EQ(predict("none.tare a.png").code, 4);
-  EXPECT_EQ(predict("m.tare none.png").code, 4);
+TEST_F(PredictProgram, FilesThatAreNotThereAreExitCode2) {
+  EXPECT_EQ(predict("none.tare a.png").code, 2);
+  EXPECT_EQ(predict("m.tare none.png").code, 2);
 }
 
 TEST_F(PredictProgram, GoesOnBehindAnImageThatFails) {
   const Outcome outcome = predict("m.tare none.png b.png");
-  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.output, HasSubstr("b.png: "));
 }
 

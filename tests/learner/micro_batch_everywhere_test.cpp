@@ -9,11 +9,11 @@
 #include <random>
 
 #include "learner/micro_batch_watch.h"
+#include "learner/zoo.h"
 #include "support/budget.h"
 #include "tare/adapt/search.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
-#include "tare/model/registry.h"
 
 namespace tare::testing {
 namespace {
@@ -25,48 +25,17 @@ class MicroBatch : public ::testing::TestWithParam<const char*> {
  protected:
   static constexpr int64_t kBatch = 16, kSteps = 3;
 
-  [[nodiscard]] static bool is(const char* name) {
-    return std::string_view(GetParam()).find(name) != std::string_view::npos;
-  }
-
-  [[nodiscard]] static Model model() {
-    torch::manual_seed(1);
-    if (is("resnet9"))
-      return models::make(
-          "resnet9", {.classes = kClasses, .sample_shape = {1, 8, 8}, .width = 2, .dropout = 0.2});
-    if (is("gpt"))
-      return models::make("gpt", {.classes = 16,
-                                  .sample_shape = {8},
-                                  .width = 8,
-                                  .layers = 2,
-                                  .heads = 2,
-                                  .dropout = 0.1});
-    return models::make(
-        "mlp", {.classes = kClasses, .sample_shape = {8}, .hidden = {32, 16}, .dropout = 0.2});
-  }
-
-  [[nodiscard]] static DatasetPtr set(int64_t n, uint64_t seed) {
-    auto generator = at::detail::createCPUGenerator(seed);
-    const auto classes = torch::arange(n) % kClasses;
-    if (is("resnet9"))
-      return tensor_dataset(torch::empty({n, 1, 8, 8}).normal_(0, 1, generator), classes);
-    if (is("gpt")) {
-      const auto tokens = torch::randint(16, {n, 8}, generator);
-      return tensor_dataset(tokens, tokens.roll(-1, 1));
-    }
-    return tensor_dataset(torch::empty({n, 8}).normal_(0, 1, generator), classes);
-  }
+  [[nodiscard]] static Zoo zoo() { return Zoo(GetParam()); }
+  [[nodiscard]] static bool is(const char* name) { return zoo().is(name); }
 
   [[nodiscard]] std::unique_ptr<Learner> learner(std::optional<int64_t> micro_batch) const {
-    LearnerOptions options = quiet(folder_);
+    LearnerOptions options = zoo().options(folder_);
     options.batch = kBatch;
     options.micro_batch = micro_batch;
     options.workers = 0;
-    if (is("recomputed")) options.recompute = {"all"};
-    for (const char* precision : {"fp16", "bf16"})
-      if (is(precision)) options.precision = precision;
     return std::make_unique<Learner>(
-        model(), Splits{.train = set(kSteps * kBatch, 1), .valid = set(kBatch, 2)},
+        zoo().model(),
+        Splits{.train = zoo().set(kSteps * kBatch, 1), .valid = zoo().set(kBatch, 2)},
         std::move(options));
   }
 

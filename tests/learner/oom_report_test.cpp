@@ -40,7 +40,7 @@ TEST(OutOfMemoryReport, NamesTheLearnersTensors) {
 TEST(OutOfMemoryReport, IsMadeForTheOptimizersStateToo) {
   const auto report = report_with(100, 0);
   ASSERT_TRUE(report);
-  EXPECT_EQ(report->phase, "none");
+  EXPECT_EQ(report->phase, "step");
   EXPECT_FALSE(report->fitting_batch);
 }
 

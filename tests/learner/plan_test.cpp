@@ -5,10 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "learner/fixture.h"
+#include "learner/zoo.h"
 #include "support/outcome.h"
 #include "tare/learner/fit_probe.h"
-#include "tare/model/registry.h"
 
 namespace tare::testing {
 namespace {
@@ -222,27 +221,59 @@ TEST(LearnerPlan, OfAModelOfOnesOwnIsTracedIfItsOperatorsAreKnown) {
   }
 }
 
-TEST(FitProbe, SaysTheSameAsMetaTensorsWhereTheseKnow) {
+class PlanOf : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  [[nodiscard]] static Zoo zoo() { return Zoo(std::get<0>(GetParam())); }
+  static void change(LearnerOptions& options) {
+    options.optimizer.kind = std::get<1>(GetParam());
+    options.workers = 0;
+  }
+};
+
+TEST_P(PlanOf, AFitIsWhatItAllocates) {
   at::set_num_threads(1);
-  for (const char* optimizer : {"sgd", "adamw"}) {
-    FitSubject subject{.model = [] { return mlp(); }};
-    subject.options.optimizer.kind = optimizer;
-    const Splits data = split_points();
-    subject.train = std::make_shared<BatchWork>(data.train, true);
-    subject.valid = std::make_shared<BatchWork>(data.valid, false);
-    subject.options.workers = 0;
-    FitProbe probe(subject);
-    for (const int64_t batch : {7, 16, 45, 90}) {
-      const FitTrace probed = probe.of(batch), meta = trace_fit(subject, batch, batch);
-      const auto target = plan::parse_target("host:1GiB");
-      const auto by_probe = plan::estimate(probed.trace, probed.counted, target);
-      const auto by_meta = plan::estimate(meta.trace, meta.counted, target);
-      EXPECT_EQ(by_probe.start_bytes, by_meta.start_bytes) << optimizer << batch;
-      EXPECT_EQ(by_probe.peak_bytes, by_meta.peak_bytes) << optimizer << batch;
-      EXPECT_EQ(by_probe.categories.bytes, by_meta.categories.bytes) << optimizer << batch;
-    }
+  const TempDir folder;
+  LearnerOptions options = zoo().options(folder);
+  change(options);
+  Learner learner(zoo().model(), {.train = zoo().set(90, 1), .valid = zoo().set(30, 2)}, options);
+  expect_as_planned(learner, "new");
+  expect_as_planned(learner, "with optimizer state");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, PlanOf,
+    ::testing::Combine(::testing::Values("mlp", "resnet9", "gpt", "resnet9_recomputed",
+                                         "gpt_recomputed", "mlp_step_in_backward",
+                                         "gpt_step_in_backward", "resnet9_bf16", "gpt_bf16",
+                                         "gpt_bf16-true", "mlp_fp16", "gpt_recomputed_bf16"),
+                       ::testing::Values("sgd", "adamw")));
+
+using ProbeOf = PlanOf;
+
+TEST_P(ProbeOf, AFitSaysTheSameAsMetaTensors) {
+  at::set_num_threads(1);
+  const TempDir folder;
+  FitSubject subject{.model = [] { return zoo().model(); }, .options = zoo().options(folder)};
+  change(subject.options);
+  subject.train = std::make_shared<BatchWork>(zoo().set(90, 1), true);
+  subject.valid = std::make_shared<BatchWork>(zoo().set(30, 2), false);
+  FitProbe probe(subject);
+  for (const int64_t batch : {7, 16, 45, 90}) {
+    const FitTrace probed = probe.of(batch), meta = trace_fit(subject, batch, batch);
+    const auto target = plan::parse_target("host:1GiB");
+    const auto by_probe = plan::estimate(probed.trace, probed.counted, target);
+    const auto by_meta = plan::estimate(meta.trace, meta.counted, target);
+    EXPECT_EQ(by_probe.start_bytes, by_meta.start_bytes) << batch;
+    EXPECT_EQ(by_probe.peak_bytes, by_meta.peak_bytes) << batch;
+    EXPECT_EQ(by_probe.categories.bytes, by_meta.categories.bytes) << batch;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, ProbeOf,
+    ::testing::Combine(::testing::Values("mlp", "resnet9", "gpt", "resnet9_recomputed",
+                                         "gpt_recomputed", "mlp_step_in_backward"),
+                       ::testing::Values("sgd", "adamw")));
 
 TEST(LearnerPlan, RefusesWhatCannotBeFitted) {
   const TempDir folder;

@@ -5,11 +5,13 @@
 
 #include <map>
 
-#include "learner/fixture.h"
+#include "learner/zoo.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/memory_log.h"
 #include "tare/callback/memory_peak.h"
-#include "tare/model/registry.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/oom_report.h"
 
 namespace tare::testing {
 namespace {
@@ -48,49 +50,77 @@ class Weigher final : public Callback {
 
 int64_t unexplained() { return memory::take_snapshot(c10::kCPU).unexplained_bytes; }
 
-DatasetPtr images(int64_t n) {
-  return tensor_dataset(torch::rand({n, 1, 16, 16}), torch::arange(n) % 3);
-}
+struct Case {
+  const char* name;
+  int64_t workers;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name << ", workers " << c.workers; }
 
-class EveryByte : public ::testing::TestWithParam<int64_t> {
+class EveryByte : public ::testing::TestWithParam<Case> {
  protected:
-  void explain(Model model) const {
-    const TempDir folder;
-    LearnerOptions options = quiet(folder);
-    options.workers = GetParam();
-    auto weigher = std::make_shared<Weigher>(unexplained_);
-    Learner learner(std::move(model), {.train = images(40), .valid = images(20)}, options);
-    weigher->weigh(Event::before_fit);
-    learner.fit(2, {.callbacks = {weigher, std::make_shared<Autosave>(1), weigher}});
-    auto newest = weigher->newest;
-    EXPECT_GT(newest[Event::after_loss][Category::activations], 0);
-    EXPECT_GT(newest[Event::after_backward][Category::gradients], 0);
-    EXPECT_GT(newest[Event::after_batch][Category::optimizer], 0);
-    EXPECT_GT(newest[Event::before_batch][Category::batch], 0);
-    EXPECT_GT(newest[Event::after_fit][Category::other], 0) << "the data set";
-    learner.validate();
-    learner.purge(false);
-    weigher->weigh(Event::after_fit);
-    learner.fit(1, {.callbacks = {weigher}});
-    learner.purge();
-    weigher->weigh(Event::after_fit);
-    EXPECT_EQ(weigher->newest[Event::after_fit][Category::optimizer], 0);
+  [[nodiscard]] static Zoo zoo() { return Zoo(GetParam().name); }
+  [[nodiscard]] Learner learner(int64_t train = 40, int64_t valid = 20) const {
+    LearnerOptions options = zoo().options(folder_);
+    options.workers = GetParam().workers;
+    return {zoo().model(),
+            {.train = zoo().set(train, 1), .valid = zoo().set(valid, 2)},
+            std::move(options)};
   }
+  [[nodiscard]] int64_t before() const { return unexplained_; }
 
  private:
+  TempDir folder_;
   int64_t unexplained_ = unexplained();
 };
 
-TEST_P(EveryByte, OfAnMlpIsExplained) {
-  explain(models::make("mlp", {.classes = 3, .sample_shape = {1, 16, 16}, .dropout = 0.2}));
+TEST_P(EveryByte, IsExplained) {
+  auto weigher = std::make_shared<Weigher>(before());
+  Learner l = learner();
+  weigher->weigh(Event::before_fit);
+  l.fit(2, {.callbacks = {weigher, std::make_shared<Autosave>(1), weigher}});
+  auto newest = weigher->newest;
+  EXPECT_GT(newest[Event::after_loss][Category::activations], 0);
+  const bool freed = zoo().is("step_in_backward");
+  EXPECT_EQ(newest[Event::after_backward][Category::gradients] == 0, freed);
+  EXPECT_GT(newest[Event::after_batch][Category::optimizer], 0);
+  EXPECT_GT(newest[Event::before_batch][Category::batch], 0);
+  EXPECT_GT(newest[Event::after_fit][Category::other], 0) << "the data set";
+  l.validate();
+  l.purge(false);
+  weigher->weigh(Event::after_fit);
+  l.fit(1, {.callbacks = {weigher}});
+  l.purge();
+  weigher->weigh(Event::after_fit);
+  EXPECT_EQ(weigher->newest[Event::after_fit][Category::optimizer], 0);
 }
 
-TEST_P(EveryByte, OfAResnetIsExplained) {
-  explain(models::make("resnet9",
-                       {.classes = 3, .sample_shape = {1, 16, 16}, .width = 8, .dropout = 0.2}));
+TEST_P(EveryByte, IsExplainedWhereverMemoryRunsOut) {
+  if (GetParam().workers > 0) GTEST_SKIP() << "other threads allocate in any order";
+  uint64_t k = 1;
+  for (;; ++k) {
+    Learner l = learner(16, 8);
+    memory::host_allocator::fail_at(k);
+    try {
+      l.fit(1);
+    } catch (const OutOfMemory&) {
+    }
+    memory::host_allocator::fail_at(0);
+    const auto report = memory::last_out_of_memory();
+    if (!report) break;
+    EXPECT_EQ(report->snapshot.unexplained_bytes, before()) << k << ": " << report->str();
+  }
+  EXPECT_GT(k, 50U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, EveryByte, ::testing::Values(0, 1, 3));
+INSTANTIATE_TEST_SUITE_P(All, EveryByte,
+                         ::testing::Values(Case{"mlp", 0}, Case{"mlp", 1}, Case{"mlp", 3},
+                                           Case{"resnet9", 0}, Case{"resnet9", 1},
+                                           Case{"resnet9", 3}, Case{"gpt", 1},
+                                           Case{"gpt_recomputed", 0}, Case{"resnet9_recomputed", 0},
+                                           Case{"mlp_step_in_backward", 0},
+                                           Case{"gpt_step_in_backward", 0}, Case{"resnet9_fp16", 0},
+                                           Case{"gpt_bf16", 1}, Case{"gpt_bf16-true", 0},
+                                           Case{"gpt_recomputed_bf16", 0}));
 
 TEST(Unexplained, GrowsWithOutputsThatACallbackKeeps) {
   const TempDir folder;

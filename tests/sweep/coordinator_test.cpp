@@ -9,9 +9,13 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <random>
 #include <sstream>
 #include <thread>
 
+#include "support/deep.h"
+#include "support/seed.h"
+#include "sweep/query.h"
 #include "sweep/support.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -236,31 +240,131 @@ TEST_F(CoordinatorTest, AProgramThatIsNotThereIsAnError) {
   EXPECT_THROW((void)sweep::run_sweep(sweep, surroundings), IoError);
 }
 
-// The coordinator is killed at different moments; another one goes on.
-TEST_F(CoordinatorTest, NothingIsLostOrRunTwiceWhenItIsKilled) {
-  const auto sweep = read("parameters: {a: {min: 1, max: 12}}\nresources: {jobs: 3}\n");
+TEST_F(CoordinatorTest, AnEditIsInForceAtOnce) {
+  auto sweep = read("parameters: {a: [1, 2, 3, 4]}\nresources: {jobs: 1}\n");
+  auto surroundings = around(
+      sweep, "test $a = 2 && while ! test -e $folder/../edited; do sleep 0.01; done; finish 1 1");
+  surroundings.edited = [&]() -> std::optional<sweep::SweepOptions> {
+    const auto now = sweep::read_store(files_.log_dir() / "s.sqlite", "s").trials;
+    const auto mark = files_.log_dir() / "edited";
+    if (std::filesystem::exists(mark) || now[1].state != TrialState::running) return {};
+    io::write_atomically(mark, "");
+    return read("parameters: {a: [1, 4, 5]}\nresources: {jobs: 2}\n");
+  };
+  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  EXPECT_EQ(report.complete, 3) << "of those that are wanted now";
+  EXPECT_EQ(report.started, 4) << "the one that was running ended by itself";
+  std::map<std::string, std::string> ends;
+  for (const Trial& trial : trials("parameters: {a: [1]}\n"))
+    ends[trial.run_name] = to_string(trial.state) + trial.reason;
+  EXPECT_EQ(ends["s1_a2"], "COMPLETE");
+  EXPECT_EQ(ends["s2_a3"], "FAILdropped");
+  EXPECT_EQ(ends["s4_a5"], "COMPLETE");
+}
+
+TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
+  const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
+  const std::vector<std::string> edits{
+      "metric: {name: loss}", "metric: {name: acc, goal: minimize}",
+      "parameters: {a: {min: 1, max: 9000000}}", "parameters: {no.such.key: [1]}"};
+  size_t next = 0;
+  auto surroundings = around(sweep, "sleep 0.02; finish 1 1");
+  surroundings.edited = [&]() -> std::optional<sweep::SweepOptions> {
+    if (next == edits.size()) return {};
+    const bool metric = edits[next].starts_with("metric");
+    const std::string text = edits[next++] + '\n';
+    return files_.read(metric ? text + "parameters: {a: [7]}\n"
+                              : "metric: {name: acc, goal: maximize}\n" + text);
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 2);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("metric cannot change while the sweep runs"));
+  EXPECT_THAT(said, HasSubstr("has too many values"));
+  EXPECT_EQ(trials("parameters: {a: [1]}\n").size(), 2U);
+}
+
+TEST_F(CoordinatorTest, TellsHowItStands) {
+  const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1, memory: 1MiB}\n");
+  auto surroundings =
+      around(sweep,
+             "mkdir -p $folder; echo 'phases: [{name: all}]' > $folder/recipe.yaml; "
+             "printf 'epoch,train_loss,valid_loss,acc,seconds\\n"
+             "0,1,2,0.5,0.1\\n1,1,2,0.75,0.1\\n' > $folder/all.csv; "
+             "while ! test -e $folder/../seen$a; do sleep 0.01; done; "
+             "finish 0.$a 1");
+  sweep::SweepProgress last;
+  surroundings.progress = [&](const sweep::SweepProgress& now) {
+    last = now;
+    if (now.running.at(0).epochs == 2)
+      io::write_atomically(files_.log_dir() / ("seen" + std::to_string(now.complete + 1)), "");
+  };
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 2);
+  EXPECT_EQ(last.complete, 1);
+  EXPECT_EQ(last.best, "s0_a1");
+  EXPECT_EQ(last.best_value, 0.1);
+  ASSERT_EQ(last.running.size(), 1U);
+  EXPECT_EQ(last.running[0].name, "s1_a2");
+  EXPECT_EQ(last.running[0].value, 0.75);
+  EXPECT_EQ(last.running[0].bytes, 1_MiB);
+}
+
+/// run_data.csv is whole at any moment: as many fields in each row as in the first.
+void expect_whole_table(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return;
+  std::istringstream rows(io::read_text(path));
+  std::string row;
+  std::getline(rows, row);
+  const auto commas = std::ranges::count(row, ',');
+  EXPECT_GT(commas, 3);
+  while (std::getline(rows, row)) EXPECT_EQ(std::ranges::count(row, ','), commas) << row;
+}
+
+// Children and the coordinator are killed at random moments; another coordinator goes on.
+TEST_F(CoordinatorTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
+  const int rounds = reduced(6, 50), cells = 4 * rounds;
+  const std::string text = "parameters: {a: {min: 1, max: " + std::to_string(cells) +
+                           "}}\nresources: {jobs: 3}\non_failure: {max_retries: 100}\n";
+  const auto sweep = read(text);
   const auto surroundings = around(sweep, "sleep 0.03; echo $a >> $folder/../ended; finish 1 1");
-  for (int round = 0; round < 6; ++round) {
+  const auto store = files_.log_dir() / "s.sqlite";
+  std::mt19937_64 random(test_seed());
+  const auto up_to = [&](int most) { return std::uniform_int_distribution(0, most)(random); };
+  int killed = 0;
+  for (int round = 0; round < rounds; ++round) {
     const pid_t coordinator = fork();
     if (coordinator == 0) {
       (void)sweep::run_sweep(sweep, surroundings);
       _exit(0);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 15 * round));
+    for (int child = up_to(2); child > 0; --child) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(up_to(60)));
+      if (!std::filesystem::exists(store)) continue;
+      try {
+        for (const Trial& trial : sweep::read_store(store, "s").trials)
+          if (trial.state == TrialState::running && sweep::is_alive(trial.child) && up_to(2) == 0)
+            killed += kill(static_cast<pid_t>(trial.child.pid), SIGKILL) == 0;
+      } catch (const Error&) {  // the first coordinator is making the tables
+      }
+      expect_whole_table(files_.log_dir() / "run_data.csv");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(up_to(60)));
     kill(coordinator, SIGKILL);
     waitpid(coordinator, nullptr, 0);
+    expect_whole_table(files_.log_dir() / "run_data.csv");
   }
   const SweepReport report = sweep::run_sweep(sweep, surroundings);
-  EXPECT_EQ(report.complete, 12);
+  EXPECT_EQ(report.complete, cells);
+  EXPECT_EQ(report.failed, 0);
   const std::string ended = file("ended");
-  EXPECT_LE(std::ranges::count(ended, '\n'), 12 + 6 * 3) << "at most those under way, again";
+  EXPECT_LE(std::ranges::count(ended, '\n'), cells + rounds * 3 + killed)
+      << "those under way, again";
   std::map<std::string, int> complete;
-  for (const Trial& trial : trials("parameters: {a: {min: 1, max: 12}}\n")) {
-    EXPECT_EQ(trial.state, TrialState::complete);
-    ++complete[trial.identity];
-  }
-  EXPECT_EQ(complete.size(), 12U);
+  for (const Trial& trial : trials(text))
+    if (trial.state == TrialState::complete) ++complete[trial.identity];
+  EXPECT_EQ(complete.size(), static_cast<size_t>(cells));
   for (const auto& [identity, times] : complete) EXPECT_EQ(times, 1);
+  EXPECT_THAT(rows(store, "PRAGMA integrity_check"), ElementsAre("ok"));
 }
 
 }  // namespace

@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
+
+#include <unistd.h>
 
 #include <cmath>
 #include <set>
 
+#include "sweep/query.h"
 #include "sweep/support.h"
 #include "tare/base/error.h"
+#include "tare/sweep/child.h"
 
 namespace tare::testing {
 namespace {
@@ -18,23 +21,6 @@ using sweep::Store;
 using sweep::Trial;
 using sweep::TrialState;
 using ::testing::ElementsAre;
-
-/// One column of each row of a query.
-std::vector<std::string> rows(const std::filesystem::path& path, const std::string& query) {
-  std::vector<std::string> all;
-  sqlite3* database = nullptr;
-  EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
-  const auto take = [](void* to, int columns, char** values, char**) {
-    std::string row;
-    for (int i = 0; i < columns; ++i)
-      row += (i ? " " : "") + std::string(values[i] ? values[i] : "-");
-    static_cast<std::vector<std::string>*>(to)->push_back(row);
-    return 0;
-  };
-  EXPECT_EQ(sqlite3_exec(database, query.c_str(), take, &all, nullptr), SQLITE_OK) << query;
-  sqlite3_close(database);
-  return all;
-}
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -113,7 +99,7 @@ TEST_F(StoreTest, KeepsATrialFromWaitingToItsEnd) {
   EXPECT_EQ(trials[0].reason, "exit 2");
   EXPECT_THAT(query("SELECT step, intermediate_value, intermediate_value_type FROM "
                     "trial_intermediate_values ORDER BY step"),
-              ElementsAre("0 0.5 FINITE", "1 - NAN", "2 - INF_POS", "3 0.75 FINITE"));
+              ElementsAre("1 0.5 FINITE", "2 - NAN", "3 - INF_POS", "4 0.75 FINITE"));
   EXPECT_THAT(query("SELECT param_name, param_value, distribution_json FROM trial_params p JOIN "
                     "trials t USING (trial_id) WHERE t.number = 3 ORDER BY param_name"),
               ElementsAre("a 1.0 {\"name\":\"CategoricalDistribution\",\"attributes\":{\"choices\":"
@@ -142,6 +128,41 @@ TEST_F(StoreTest, AddsNewCellsAndDropsWaitingOnesThatHaveGone) {
   EXPECT_EQ(store.trials().back().run_name, "s6_a2_xadam") << "what was dropped comes back";
   EXPECT_THAT(query("SELECT count(*) = max(number) + 1 FROM trials"), ElementsAre("1"))
       << "Optuna counts rows";
+}
+
+// Optuna refuses a study whose trials have other choices.
+TEST_F(StoreTest, ChoicesAreOnlyAddedAndAlikeInAllTrials) {
+  const auto run_all = [&](const sweep::SweepOptions& sweep) {
+    Store store(path(), sweep);
+    fill(store, sweep);
+    for (const Trial& trial : store.trials()) {
+      if (trial.state != TrialState::waiting) continue;
+      store.start(trial, {}, 0);
+      store.finish(trial, {.state = TrialState::complete, .values = {1}});
+    }
+  };
+  run_all(read("parameters: {a: [1, 2], r: {min: 0, max: 1}}\n"));
+  run_all(read("parameters: {a: [5, 2.0], r: {min: 0, max: 1}}\n"));
+  EXPECT_THAT(query("SELECT DISTINCT distribution_json FROM trial_params WHERE param_name = 'a'"),
+              ElementsAre("{\"name\":\"CategoricalDistribution\",\"attributes\":{\"choices\":"
+                          "[1,2,5]}}"));
+  EXPECT_THAT(query("SELECT group_concat(param_value) FROM trial_params WHERE param_name = 'a'"),
+              ElementsAre("0.0,0.0,1.0,1.0,2.0,2.0,1.0,1.0"))
+      << "2.0 is another run here, but the same choice";
+}
+
+TEST_F(StoreTest, IsReadWithoutBeingWritten) {
+  const auto sweep = read();
+  EXPECT_THROW((void)sweep::read_store(path(), "s"), IoError);
+  {
+    Store store(path(), sweep);
+    fill(store, sweep);
+  }
+  const auto contents = sweep::read_store(path(), "s");
+  EXPECT_EQ(contents.trials.size(), 4U);
+  EXPECT_EQ(contents.coordinator.pid, getpid());
+  EXPECT_TRUE(is_alive(contents.coordinator));
+  EXPECT_THROW((void)sweep::read_store(path(), "other"), FormatError);
 }
 
 TEST_F(StoreTest, ARetryIsANewTrialOfTheSameRun) {

@@ -1,19 +1,30 @@
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <optional>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
+#include "tare/cli/sweep_table.h"
 #include "tare/learner/interrupt.h"
+#include "tare/memory/backend.h"
 #include "tare/memory/init.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/sweep/coordinator.h"
+#include "tare/sweep/fork_server.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/sweep_file.h"
 
 namespace tare::cli {
 namespace {
@@ -21,17 +32,33 @@ namespace {
 using sweep::SweepOptions;
 using sweep::TrialState;
 
-/// The highest bytes of tensors over the phases; unset if a phase cannot be told.
-std::optional<int64_t> planned_bytes(const SweepOptions& sweep,
-                                     const std::vector<std::string>& settings) {
-  const RecipeOptions recipe = read_recipe(sweep.recipe, settings);
-  int64_t bytes = 0;
-  for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
-    if (!phase.known()) return std::nullopt;
-    bytes = std::max(bytes, phase.reserved_bytes);
+/// What runs will need, each plan made once.
+class Plans {
+ public:
+  explicit Plans(std::filesystem::path recipe) : recipe_(std::move(recipe)) {}
+
+  /// The highest bytes of tensors over the phases; unset if a phase cannot be told.
+  std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
+    const auto recipe = without_what_no_plan_needs(read_recipe(recipe_, settings));
+    const std::string key = config::to_yaml(config::to_node(recipe));
+    const auto known = known_.find(key);
+    return known != known_.end() ? known->second
+                                 : known_.emplace(key, planned(recipe)).first->second;
   }
-  return bytes;
-}
+
+ private:
+  [[nodiscard]] static std::optional<int64_t> planned(const RecipeOptions& recipe) {
+    int64_t bytes = 0;
+    for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
+      if (!phase.known()) return std::nullopt;
+      bytes = std::max(bytes, phase.reserved_bytes);
+    }
+    return bytes;
+  }
+
+  std::filesystem::path recipe_;
+  std::map<std::string, std::optional<int64_t>> known_;  // by recipe
+};
 
 std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std::string>& settings,
                                 int64_t budget_bytes) {
@@ -51,16 +78,54 @@ void check_metric(const SweepOptions& sweep) {
                       printable(sweep.metric.name));
 }
 
-int run(const SweepOptions& sweep, bool retry_failed) {
-  const InterruptScope interrupts;
+int threads_of(const SweepOptions& sweep) {
+  return static_cast<int>(sweep::threads_of_run(sweep::host_room(sweep.resources)));
+}
+
+/// What an operator takes depends on its threads: plans have those of the runs.
+void prepare(const SweepOptions& sweep) {
+  init({.threads = threads_of(sweep)});
+  plan::measurements().keep_in(io::cache_home() / "plan");
+  check_metric(sweep);
+}
+
+/// What a run does in a process that the fork server has made.
+int main_of_run(const std::vector<std::string>& command) {
+  try {
+    at::set_num_threads(std::stoi(std::getenv("OMP_NUM_THREADS")));
+    std::vector<char*> words;
+    for (const auto& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    const int count = static_cast<int>(words.size()) - 1;  // without the program
+    return run_command(parse(find_command("run"), count, words.data() + 1));
+  } catch (...) {
+    return report(std::current_exception());
+  }
+}
+
+int run(sweep::SweepFile& file, bool retry_failed) {
+  const SweepOptions sweep = file.options();
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
-  const auto report = sweep::run_sweep(
-      sweep, {.command = [&](const auto& settings,
-                             int64_t bytes) { return run_of(sweep, settings, bytes); },
-              .predict = [&](const auto& settings) { return planned_bytes(sweep, settings); },
-              .interrupted = [] { return interrupt_requested(); },
-              .retry_failed = retry_failed,
-              .out = &std::cout});
+  // Before anything begins a thread, also in this process's children.
+  sweep::ForkServer server([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
+  prepare(sweep);
+  const InterruptScope interrupts;
+  Plans plans(sweep.recipe);
+  std::optional<LiveTable> live;
+  if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
+  sweep::Surroundings around{
+      .command = [&](const auto& settings,
+                     int64_t bytes) { return run_of(sweep, settings, bytes); },
+      .predict = [&](const auto& settings) { return plans.bytes(settings); },
+      .edited = [&] { return file.changed(); },
+      .interrupted = [] { return interrupt_requested(); },
+      .retry_failed = retry_failed,
+      .out = live ? &live->lines() : &std::cout};
+  if (live) around.progress = [&](const auto& progress) { live->draw(progress); };
+  // A GPU's driver does not survive a fork.
+  if (memory::devices().size() == 1)
+    around.start = [&](const sweep::ChildStart& start) { return server.start(start); };
+  const auto report = sweep::run_sweep(sweep, around);
+  live.reset();
   std::cout << sweep.name << ": " << report.complete << " complete, " << report.failed
             << " failed, " << report.waiting << " waiting; " << report.started << " started; "
             << (sweep.log_dir / "run_data.csv").string() << '\n';
@@ -69,6 +134,8 @@ int run(const SweepOptions& sweep, bool retry_failed) {
 }
 
 int plan(const SweepOptions& sweep) {
+  prepare(sweep);
+  Plans plans(sweep.recipe);
   const auto cells = sweep::grid(sweep);
   const auto room = sweep::host_room(sweep.resources);
   std::cout << sweep.name << ": " << cells.size() << " runs, " << room.jobs << " at a time, in "
@@ -77,7 +144,7 @@ int plan(const SweepOptions& sweep) {
   for (const auto& cell : cells) {
     if (sweep.trials > 0 && number == sweep.trials) break;
     const auto name = sweep::run_name(sweep.name, number++, cell);
-    const auto planned = planned_bytes(sweep, sweep::settings_of(sweep, cell, name));
+    const auto planned = plans.bytes(sweep::settings_of(sweep, cell, name));
     const int64_t asked = sweep::reservation(sweep, planned);
     const int64_t bytes = std::min(asked > 0 ? asked : room.total_bytes, room.total_bytes);
     if (together == room.jobs || held + bytes > room.total_bytes) {
@@ -93,13 +160,32 @@ int plan(const SweepOptions& sweep) {
   return kSuccess;
 }
 
-int status(const SweepOptions& sweep) {
+sweep::StoreContents contents_of(const SweepOptions& sweep) {
   const auto file = sweep.log_dir / (sweep.name + ".sqlite");
   if (!std::filesystem::exists(file))
     throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
                                         " is not there; tare sweep run starts it");
-  const sweep::Store store(file, sweep);
-  for (const auto& trial : store.trials()) {
+  return sweep::read_store(file, sweep.name);
+}
+
+/// As Ctrl-C where it runs.
+int stop(const SweepOptions& sweep) {
+  const auto mark = contents_of(sweep).coordinator;
+  if (!sweep::is_alive(mark)) {
+    std::cout << sweep.name << ": does not run on this machine\n";
+    return kSuccess;
+  }
+  if (kill(static_cast<pid_t>(mark.pid), SIGINT) != 0)
+    throw IoError("tare sweep stop", "process " + std::to_string(mark.pid), errno);
+  std::cout << sweep.name << ": its runs save and end; tare sweep run goes on\n";
+  return kSuccess;
+}
+
+int status(const SweepOptions& sweep) {
+  const auto contents = contents_of(sweep);
+  std::cout << sweep.name
+            << (sweep::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n");
+  for (const auto& trial : contents.trials) {
     if (trial.reason == sweep::kDropped) continue;
     std::cout << trial.run_name << "  " << to_string(trial.state);
     if (trial.state == TrialState::complete)
@@ -116,16 +202,14 @@ int status(const SweepOptions& sweep) {
 int sweep_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const std::string& verb = words.front();
-  if (verb != "run" && verb != "plan" && verb != "status" && verb != "retry")
-    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not run, plan, status or retry" +
-                                        did_you_mean(verb, {"run", "plan", "status", "retry"}));
-  const SweepOptions sweep = sweep::read_sweep(words[1], {words.begin() + 2, words.end()});
-  if (verb == "status") return status(sweep);
-  // What an operator takes depends on its threads: plans have those of the runs.
-  init({.threads = static_cast<int>(sweep::threads_of_run(sweep::host_room(sweep.resources)))});
-  plan::measurements().keep_in(io::cache_home() / "plan");
-  check_metric(sweep);
-  return verb == "plan" ? plan(sweep) : run(sweep, verb == "retry");
+  const std::vector<std::string> verbs{"run", "plan", "status", "stop", "retry"};
+  if (std::ranges::find(verbs, verb) == verbs.end())
+    throw ConfigError("tare sweep", "'" + printable(verb) + "' is none of " +
+                                        config::joined(verbs) + did_you_mean(verb, verbs));
+  sweep::SweepFile file(words[1], {words.begin() + 2, words.end()});
+  if (verb == "status") return status(file.options());
+  if (verb == "stop") return stop(file.options());
+  return verb == "plan" ? plan(file.options()) : run(file, verb == "retry");
 }
 
 }  // namespace tare::cli

@@ -1,5 +1,7 @@
 #include "tare/cli/exit_code.h"
 
+#include <cerrno>
+
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/memory/does_not_fit.h"
@@ -16,7 +18,9 @@ int report(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const IoError& e) {
     log::error(e.what());
-    return kIo;
+    const int cause = e.error_number();
+    const bool wrong_path = cause == ENOENT || cause == ENOTDIR || cause == EISDIR;
+    return wrong_path ? kBadInput : kIo;
   } catch (const DoesNotFit& e) {
     log::error(e.what());
     return kOutOfMemory;

@@ -6,6 +6,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/cli/table.h"
 #include "tare/cuda/nvml.h"
 #include "tare/memory/cgroup.h"
 #include "tare/memory/process.h"
@@ -49,34 +50,6 @@ TopDevice card(const cuda::NvmlDevice& nvml, size_t index) {
     device.processes.push_back(described(process.id, process.bytes));
   std::ranges::stable_sort(device.processes, std::ranges::greater{}, &TopProcess::bytes);
   return device;
-}
-
-struct Column {
-  std::string head;
-  bool figure = false;  // flush right
-};
-using Row = std::vector<std::string>;
-
-std::string table(const std::vector<Column>& columns, const std::vector<Row>& rows) {
-  std::vector<size_t> widths;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    widths.push_back(columns[i].head.size());
-    for (const auto& row : rows) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  const auto add = [&](size_t i, const std::string& cell) {
-    const std::string gap(widths[i] - cell.size(), ' ');
-    text += columns[i].figure ? gap + cell : cell;
-    if (i + 1 == columns.size()) {
-      text += '\n';
-    } else {
-      text += (columns[i].figure ? "" : gap) + "  ";
-    }
-  };
-  for (size_t i = 0; i < columns.size(); ++i) add(i, columns[i].head);
-  for (const auto& row : rows)
-    for (size_t i = 0; i < columns.size(); ++i) add(i, row[i]);
-  return text;
 }
 
 std::string percent(double share) {

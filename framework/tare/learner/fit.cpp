@@ -106,17 +106,20 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   p.ensure_optimizer();
   p.choose_recompute();
   auto micro_batches = p.training_micro_batches(first_micro_batch);
-  p.optimizer->prepare();
 
   Run run{.plan = std::move(work.plan),
           .callbacks = p.options.callbacks,
           .context = {.learner = *this}};
+  {
+    const memory::Phase phase(memory::PhaseKind::step);  // what every step works with
+    p.optimizer->prepare();
+    run.snapshot.prepare(p.model, p.device);
+    run.meter.prepare(p.device);
+  }
   run.callbacks.insert(run.callbacks.end(), callbacks.begin(), callbacks.end());
   if (p.progress) run.callbacks.push_back(p.progress);
   run.loader = std::make_unique<Loader>(p.data.train, training_loader(p.options));
   restore(work.callbacks, run.callbacks);
-  run.snapshot.prepare(p.model, p.device);
-  run.meter.prepare(p.device);
   if (p.options.step_in_backward) run.stepper.emplace(*p.optimizer);
   run.micro_batches.emplace(std::move(micro_batches), p.sizes);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);

@@ -43,7 +43,8 @@ MaybeCategory category_of(const LiveBlock& block, const Moment& now) {
       return category_of_forward(block, now);
     case PhaseKind::backward:
     case PhaseKind::step:
-      return now.in_step ? MaybeCategory(Category::workspace) : std::nullopt;
+      if (now.in_step) return Category::workspace;
+      break;
     default:
       break;
   }

@@ -175,4 +175,27 @@ RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& opt
   return RecipePlanner(recipe, options).run();
 }
 
+RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
+  const RecipeOptions plain;
+  recipe.name = plain.name;
+  recipe.folder = plain.folder;
+  recipe.seed = plain.seed;
+  recipe.save_every = plain.save_every;
+  recipe.export_to.clear();
+  const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
+  auto& optimizer = recipe.optimizer;
+  settle(optimizer.momentum, plain.optimizer.momentum);
+  settle(optimizer.weight_decay, plain.optimizer.weight_decay);
+  optimizer.lr = plain.optimizer.lr;
+  optimizer.beta2 = plain.optimizer.beta2;
+  optimizer.eps = plain.optimizer.eps;
+  for (auto& phase : recipe.phases) {
+    const PhaseOptions as_made;
+    phase.lr = as_made.lr;
+    phase.epochs = as_made.epochs;
+    phase.schedule = as_made.schedule;
+  }
+  return recipe;
+}
+
 }  // namespace tare

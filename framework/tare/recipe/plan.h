@@ -49,4 +49,9 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// {change, peak_bytes, at_least}, method, reason}}. Figures that cannot be told are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
+/// The recipe with all that changes no plan at its default: names, seed, rates, numbers of epochs
+/// and how much the optimizer does, though not whether it does it at all. Two recipes that are then
+/// equal have the same plan.
+[[nodiscard]] RecipeOptions without_what_no_plan_needs(RecipeOptions recipe);
+
 }  // namespace tare

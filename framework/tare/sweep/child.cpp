@@ -83,7 +83,6 @@ Child::Child(const ChildStart& start) {
   auto words = start.command;
   auto variables = environment_with(start.environment);
   const auto command = pointers(words), environment = pointers(variables);
-  const std::string boot = boot_id();
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) throw IoError("sweep.start", words.front(), errno);
   const pid_t parent = getpid();
@@ -104,26 +103,29 @@ Child::Child(const ChildStart& start) {
     if (pid > 0) waitpid(pid, nullptr, 0);
     throw IoError("sweep.start", words.front(), error);
   }
-  mark_ = {pid, boot, started_ticks(pid)};
+  *this = Child(pid);
+}
+
+Child::Child(pid_t pid) : pid_(pid) {
   descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (descriptor_ >= 0) return;
-  error = errno;
+  const int error = errno;
   send(SIGKILL);
   waitpid(pid, nullptr, 0);
   throw IoError("sweep.start", "a descriptor of the process", error);
 }
 
 Child::Child(Child&& other) noexcept
-    : mark_(std::exchange(other.mark_, {})), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : pid_(std::exchange(other.pid_, 0)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 Child& Child::operator=(Child&& other) noexcept {
-  std::swap(mark_, other.mark_);
+  std::swap(pid_, other.pid_);
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
 Child::~Child() {
-  if (mark_.pid > 0) {
+  if (pid_ > 0) {
     send(SIGKILL);
     try {
       (void)wait();
@@ -134,7 +136,7 @@ Child::~Child() {
 }
 
 ChildEnd Child::wait() {
-  const auto pid = static_cast<pid_t>(std::exchange(mark_.pid, 0));
+  const pid_t pid = std::exchange(pid_, 0);
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
@@ -149,8 +151,10 @@ ChildEnd Child::wait() {
 }
 
 void Child::send(int signal) const {
-  if (mark_.pid > 0) kill(static_cast<pid_t>(-mark_.pid), signal);
+  if (pid_ > 0) kill(-pid_, signal);
 }
+
+ChildMark mark_of(int64_t pid) { return {pid, boot_id(), started_ticks(pid)}; }
 
 bool is_alive(const ChildMark& mark) {
   return mark.pid > 0 && mark.boot_id == boot_id() && mark.started_ticks > 0 &&

@@ -1,6 +1,8 @@
 // A run as a process of its own. Internal.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,17 +23,25 @@ struct ChildEnd {
   int signal = 0;     ///< 0: it exited
 };
 
+/// Of a process of this machine. Throws IoError.
+[[nodiscard]] ChildMark mark_of(int64_t pid);
+/// Whether that very process is still there.
+[[nodiscard]] bool is_alive(const ChildMark& mark);
+
 /// A running child in a session of its own, which the system kills when this process ends. The
 /// destructor kills and waits.
 class Child {
  public:
   /// Throws IoError if the process cannot be made, or the program not executed.
   explicit Child(const ChildStart& start);
+  /// Takes over a child of this process that leads a session of its own. Throws IoError, then
+  /// without it.
+  explicit Child(pid_t pid);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
 
-  [[nodiscard]] ChildMark mark() const { return mark_; }
+  [[nodiscard]] ChildMark mark() const { return mark_of(pid_); }
   /// Readable once it has ended; for poll().
   [[nodiscard]] int descriptor() const { return descriptor_; }
   /// Waits for the end.
@@ -40,11 +50,8 @@ class Child {
   void send(int signal) const;
 
  private:
-  ChildMark mark_;
+  pid_t pid_ = 0;  // 0: it has been waited for
   int descriptor_ = -1;
 };
-
-/// Whether that very process is still there.
-[[nodiscard]] bool is_alive(const ChildMark& mark);
 
 }  // namespace tare::sweep

@@ -21,6 +21,7 @@
 #include "tare/sweep/child.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
+#include "tare/sweep/queue.h"
 #include "tare/sweep/run_data.h"
 
 namespace tare::sweep {
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr int kPollMs = 100;
 constexpr std::chrono::seconds kWriteEvery{1};
+constexpr std::chrono::milliseconds kShowEvery{200};
 
 using Clock = std::chrono::steady_clock;
 
@@ -40,18 +42,20 @@ class Coordinator {
   Coordinator(const SweepOptions& sweep, const Surroundings& around)
       : sweep_(sweep),
         around_(around),
-        lock_(opened(sweep)),
-        store_(sweep.log_dir / (sweep.name + ".sqlite"), sweep),
-        room_(host_room(sweep.resources)) {}
+        lock_(opened(sweep_)),
+        store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
+        room_(host_room(sweep_.resources)) {}
 
   SweepReport run() {
     take_over();
-    fill();
+    fill(wanted(sweep_), around_.retry_failed);
     load();
     while (true) {
       if (!report_.interrupted && interrupted()) stop();
+      if (!report_.interrupted) follow_edits();
       if (!report_.interrupted) start_what_fits();
       if (running_.empty()) break;
+      show();
       wait_for_ends();
     }
     write_data();
@@ -64,11 +68,13 @@ class Coordinator {
     Trial trial;
     Child child;
     int64_t bytes = 0;
+    Clock::time_point started = Clock::now();
+    Reports reports{};
   };
-  struct Queued {
-    Trial trial;
-    std::optional<int64_t> bytes{};  ///< unset: not asked yet; 0: unknown
-    int64_t passed_over = 0;
+  /// What a sweep's options ask for.
+  struct Wanted {
+    std::vector<Cell> cells{};
+    std::vector<std::string> identities{};
   };
 
   /// The folder, which is of one sweep.
@@ -105,44 +111,76 @@ class Coordinator {
     }
   }
 
-  void fill() {
-    auto cells = grid(sweep_);
-    if (sweep_.trials > 0 && cells.size() > static_cast<size_t>(sweep_.trials))
-      cells.resize(static_cast<size_t>(sweep_.trials));
-    const Identity identity(sweep_);
-    std::vector<std::string> identities;
-    for (const Cell& cell : cells) identities.push_back(identity.of(cell));
-    store_.wait_for(cells, identities, around_.retry_failed);
-    wanted_.insert(identities.begin(), identities.end());
+  [[nodiscard]] static Wanted wanted(const SweepOptions& sweep) {
+    Wanted all{.cells = grid(sweep)};
+    if (sweep.trials > 0 && all.cells.size() > static_cast<size_t>(sweep.trials))
+      all.cells.resize(static_cast<size_t>(sweep.trials));
+    const Identity identity(sweep);
+    for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
+    return all;
+  }
+
+  void fill(const Wanted& wanted, bool failed_too) {
+    store_.wait_for(wanted.cells, wanted.identities, failed_too);
+    wanted_ = {wanted.identities.begin(), wanted.identities.end()};
   }
 
   void load() {
+    std::vector<Trial> waiting;
+    ended_.clear();
     for (Trial& trial : store_.trials()) {
       note_peak(trial.peak_bytes);
-      if (trial.reason == kDropped) continue;
-      if (trial.state == TrialState::waiting)
-        queue_.push_back({std::move(trial)});
-      else
-        ended_.push_back(std::move(trial));
+      if (trial.reason == kDropped || trial.state == TrialState::running) continue;
+      (trial.state == TrialState::waiting ? waiting : ended_).push_back(std::move(trial));
     }
+    queue_.become(std::move(waiting));
+  }
+
+  /// All of an edit or nothing.
+  void follow_edits() {
+    if (!around_.edited) return;
+    auto edited = around_.edited();
+    if (!edited) return;
+    try {
+      if (const char* key = fixed_key(*edited))
+        throw ConfigError("sweep", key, "cannot change while the sweep runs",
+                          "stop it, and sweep in another log_dir", {});
+      const Wanted now = wanted(*edited);
+      const SweepOptions before = std::exchange(sweep_, std::move(*edited));
+      try {
+        fill(now, false);
+      } catch (...) {
+        sweep_ = before;
+        throw;
+      }
+      room_ = host_room(sweep_.resources);
+      load();
+      log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
+                " runs wait");
+    } catch (const ConfigError& error) {
+      log::warning(std::string(error.what()) + "; the sweep goes on as before");
+    }
+  }
+
+  [[nodiscard]] const char* fixed_key(const SweepOptions& edited) const {
+    if (edited.name != sweep_.name) return "name";
+    if (edited.recipe != sweep_.recipe) return "recipe";
+    if (edited.log_dir != sweep_.log_dir) return "log_dir";
+    if (edited.method != sweep_.method) return "method";
+    const bool same_metric =
+        edited.metric.name == sweep_.metric.name && edited.metric.goal == sweep_.metric.goal;
+    return same_metric ? nullptr : "metric";
   }
 
   void note_peak(int64_t bytes) { highest_peak_ = std::max(highest_peak_, bytes); }
 
   [[nodiscard]] bool interrupted() const { return around_.interrupted && around_.interrupted(); }
 
-  /// Bytes of a waiting run; all of the room where nothing is known of it. Throws Error for
-  /// settings that the recipe does not take.
-  int64_t bytes_of(Queued& queued) {
-    if (!queued.bytes) {
-      queued.bytes = queued.trial.asked_bytes;
-      if (*queued.bytes == 0 && !sweep_.resources.memory.bytes && around_.predict)
-        queued.bytes = reservation(sweep_, around_.predict(settings(queued.trial)));
-      else if (*queued.bytes == 0)
-        queued.bytes = reservation(sweep_, {});
-    }
-    if (*queued.bytes > 0) return *queued.bytes;
-    return highest_peak_ > 0 ? reservation(sweep_, highest_peak_) : room_.total_bytes;
+  /// Bytes that a waiting run will take; 0: nothing is known.
+  [[nodiscard]] int64_t bytes_of(const Trial& trial) const {
+    if (trial.asked_bytes > 0) return trial.asked_bytes;
+    if (sweep_.resources.memory.bytes || !around_.predict) return reservation(sweep_, {});
+    return reservation(sweep_, around_.predict(settings(trial)));
   }
 
   [[nodiscard]] std::vector<std::string> settings(const Trial& trial) const {
@@ -153,45 +191,27 @@ class Coordinator {
     const auto& limits = sweep_.on_failure;
     while (limits.max_failed == 0 || failed_ < limits.max_failed) {
       if (static_cast<int64_t>(running_.size()) >= room_.jobs || interrupted()) return;
-      const auto choice = next();
-      if (!choice) return;
-      Trial trial = std::move(queue_[choice->waiting].trial);
-      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(choice->waiting));
-      if (!is_as_asked(trial)) return;
-      start(std::move(trial), choice->bytes);
+      auto next = next_run();
+      if (!next || !is_as_asked(next->trial)) return;
+      start(std::move(next->trial), next->bytes);
     }
   }
 
-  /// Asks for the bytes of no more waiting runs than it takes to find one that fits.
-  std::optional<Choice> next() {
+  std::optional<Queue::Start> next_run() {
     std::vector<Placed> placed;
     for (const auto& run : running_) placed.push_back({0, run.bytes});
-    const auto far = static_cast<size_t>(room_.jobs + kPatience);
-    std::vector<Waiting> waiting;
-    while (waiting.size() < std::min(queue_.size(), far)) {
-      Queued& queued = queue_[waiting.size()];
-      try {
-        waiting.push_back({bytes_of(queued), queued.passed_over});
-      } catch (const Error& error) {
-        refuse(waiting.size(), error.what());
-        continue;
-      }
-      const auto choice = next_start({room_}, placed, waiting);
-      if (choice) {
-        for (size_t i = 0; i < choice->waiting; ++i) ++queue_[i].passed_over;
-        return choice;
-      }
-    }
-    return std::nullopt;
+    const int64_t unknown =
+        highest_peak_ > 0 ? reservation(sweep_, highest_peak_) : room_.total_bytes;
+    return queue_.next(
+        {room_}, placed, unknown, [this](const Trial& trial) { return bytes_of(trial); },
+        [this](const Trial& trial, const std::string& why) { refuse(trial, why); });
   }
 
-  void refuse(size_t index, const std::string& why) {
-    Trial trial = std::move(queue_[index].trial);
-    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(index));
+  void refuse(const Trial& trial, const std::string& why) {
     const Outcome outcome{.reason = why};
     store_.finish(trial, outcome);
     say(trial, outcome);
-    ended_.push_back(ended(std::move(trial), outcome));
+    ended_.push_back(ended(trial, outcome));
     ++failed_;
   }
 
@@ -206,10 +226,12 @@ class Coordinator {
   void start(Trial trial, int64_t bytes) {
     const fs::path folder = folder_of(trial);
     io::make_directories(folder);
-    Child child({.command = around_.command(settings(trial), bytes),
-                 .out = folder / (trial.run_name + ".log"),
-                 .err = folder / (trial.run_name + ".err"),
-                 .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(room_))}}});
+    const ChildStart how{
+        .command = around_.command(settings(trial), bytes),
+        .out = folder / (trial.run_name + ".log"),
+        .err = folder / (trial.run_name + ".err"),
+        .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(room_))}}};
+    Child child = around_.start ? around_.start(how) : Child(how);
     store_.start(trial, child.mark(), bytes);
     running_.push_back({std::move(trial), std::move(child), bytes});
     ++report_.started;
@@ -218,6 +240,30 @@ class Coordinator {
   void stop() {
     report_.interrupted = true;
     for (const auto& run : running_) run.child.send(SIGTERM);
+  }
+
+  void show() {
+    if (!around_.progress || Clock::now() - shown_ < kShowEvery) return;
+    shown_ = Clock::now();
+    SweepProgress now{.waiting = static_cast<int64_t>(queue_.size())};
+    const bool most = sweep_.metric.goal == "maximize";
+    for (const Trial& trial : ended_) {
+      if (trial.state == TrialState::failed) ++now.failed;
+      if (trial.state != TrialState::complete) continue;
+      ++now.complete;
+      if (now.best.empty() || (most ? trial.value > now.best_value : trial.value < now.best_value))
+        now.best = trial.run_name, now.best_value = trial.value;
+    }
+    for (auto& run : running_) {
+      const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
+      const std::chrono::duration<double> time = Clock::now() - run.started;
+      now.running.push_back({.name = run.trial.run_name,
+                             .epochs = static_cast<int64_t>(values.size()),
+                             .bytes = run.bytes,
+                             .seconds = time.count()});
+      if (!values.empty()) now.running.back().value = values.back();
+    }
+    around_.progress(now);
   }
 
   void wait_for_ends() {
@@ -242,7 +288,7 @@ class Coordinator {
     note_peak(outcome.peak_bytes);
     say(run.trial, outcome);
     if (const auto asked = again(run, outcome)) {
-      queue_.push_back({store_.finish_and_retry(run.trial, outcome, *asked)});
+      queue_.add(store_.finish_and_retry(run.trial, outcome, *asked));
     } else {
       store_.finish(run.trial, outcome);
       if (outcome.state != TrialState::complete) ++failed_;
@@ -302,16 +348,16 @@ class Coordinator {
     }
   }
 
-  const SweepOptions& sweep_;
+  SweepOptions sweep_;
   const Surroundings& around_;
   io::FolderLock lock_;
   Store store_;
   DeviceRoom room_;
-  std::vector<Queued> queue_;
+  Queue queue_;
   std::vector<Running> running_;
   std::unordered_set<std::string> wanted_;  // identities
   std::vector<Trial> ended_;                // by now, over all calls
-  Clock::time_point written_{};
+  Clock::time_point written_{}, shown_{};
   int64_t highest_peak_ = 0, failed_ = 0;
   SweepReport report_;
 };

@@ -3,11 +3,30 @@
 
 #include <functional>
 #include <iosfwd>
+#include <limits>
 
+#include "tare/sweep/child.h"
 #include "tare/sweep/placement.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
+
+/// A run that is on now.
+struct RunNow {
+  std::string name{};
+  int64_t epochs = 0;                                       ///< done
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric by then
+  int64_t bytes = 0;                                        ///< reserved
+  double seconds = 0;                                       ///< since it started
+};
+
+/// How a sweep stands.
+struct SweepProgress {
+  int64_t complete = 0, failed = 0, waiting = 0;
+  std::vector<RunNow> running{};  ///< oldest first
+  std::string best{};             ///< name of the best complete run; empty: none
+  double best_value = std::numeric_limits<double>::quiet_NaN();
+};
 
 /// What a sweep needs from outside its room.
 struct Surroundings {
@@ -19,8 +38,14 @@ struct Surroundings {
       command{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
+  /// Makes the process of a run; empty: its command is executed.
+  std::function<Child(const ChildStart&)> start{};
+  /// The sweep's options once more, if somebody has edited them; asked a few times a second.
+  std::function<std::optional<SweepOptions>()> edited{};
   /// True: nothing else starts, and the runs are asked to save and end.
   std::function<bool()> interrupted{};
+  /// Called a few times a second while runs are on.
+  std::function<void(const SweepProgress&)> progress{};
   bool retry_failed = false;    ///< runs that have failed earlier start again
   std::ostream* out = nullptr;  ///< one line for each run that ends; null: silent
 };
@@ -46,9 +71,11 @@ struct SweepReport {
 [[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
 
 /// Runs every cell that has not run yet, each once, and returns when none can start any more. A run
-/// that cannot be planned, because its settings are wrong, has failed; the others go on. If the
-/// recipe changes meanwhile, no other run starts. Throws StateError if another process sweeps in
-/// the folder; ConfigError, also for a folder of another sweep; IoError.
+/// that cannot be planned, because its settings are wrong, has failed; the others go on. Edited
+/// options are in force at once: new cells join, waiting ones that have gone leave, running ones
+/// are not disturbed; other names, recipes, folders, methods and metrics are refused with a
+/// warning. If the recipe itself changes meanwhile, no other run starts. Throws StateError if
+/// another process sweeps in the folder; ConfigError, also for a folder of another sweep; IoError.
 SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
 
 }  // namespace tare::sweep

@@ -82,16 +82,18 @@ bool Statement::is_null(int column) const {
   return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
-Database::Database(const std::filesystem::path& path) : handle_(nullptr, sqlite3_close) {
+Database::Database(const std::filesystem::path& path, Access access)
+    : handle_(nullptr, sqlite3_close) {
   constexpr int kWaitMs = 10'000;
   sqlite3* made = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const int flags =
+      access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int code = sqlite3_open_v2(path.c_str(), &made, flags, nullptr);
   handle_.reset(made);
   if (code != SQLITE_OK)
     throw IoError("sweep.store", path.string(), made ? sqlite3_errmsg(made) : "out of memory");
   sqlite3_busy_timeout(made, kWaitMs);
-  execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;");
+  if (access == Access::write) execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;");
 }
 
 void Database::execute(const char* script) const {

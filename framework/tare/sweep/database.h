@@ -39,10 +39,15 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement_;
 };
 
+enum class Access {
+  write,  ///< creates the file if it is not there
+  read
+};
+
 /// An open file in WAL mode; waits up to ten seconds for other processes.
 class Database {
  public:
-  explicit Database(const std::filesystem::path& path);
+  explicit Database(const std::filesystem::path& path, Access access = Access::write);
   [[nodiscard]] Statement prepare(std::string_view sql) const { return {handle_.get(), sql}; }
   void execute(const char* script) const;
   /// All of `work` or nothing; what it throws is rethrown.

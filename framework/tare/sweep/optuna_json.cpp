@@ -22,13 +22,7 @@ ordered_json scalar_json(const Node& node) {
   return node.text;
 }
 
-ordered_json distribution_json(const Parameter& parameter) {
-  if (!parameter.range) {
-    ordered_json choices = ordered_json::array();
-    for (const auto& value : parameter.values) choices.push_back(scalar_json(value));
-    return {{"name", "CategoricalDistribution"}, {"attributes", {{"choices", choices}}}};
-  }
-  const Range& range = *parameter.range;
+ordered_json range_json(const Range& range) {
   if (range.integer)
     return {{"name", "IntDistribution"},
             {"attributes",
@@ -48,10 +42,8 @@ ordered_json fixed_params(const Cell& cell) {
   return fixed;
 }
 
-double param_value(const Parameter& parameter, const Node& value) {
-  for (size_t i = 0; i < parameter.values.size(); ++i)
-    if (flow_text(parameter.values[i]) == flow_text(value)) return static_cast<double>(i);
-  return config::as_number(value.text).value_or(std::nan(""));
+std::string text_of(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace tare::sweep

@@ -9,11 +9,11 @@ namespace tare::sweep {
 
 /// As choices and attributes: null, a bool, a number or text; lists and mappings as text.
 [[nodiscard]] nlohmann::ordered_json scalar_json(const config::Node& node);
-/// {"name": "CategoricalDistribution", "attributes": {...}}; Int or Float for ranges.
-[[nodiscard]] nlohmann::ordered_json distribution_json(const Parameter& parameter);
+/// {"name": "FloatDistribution", "attributes": {...}}, or Int.
+[[nodiscard]] nlohmann::ordered_json range_json(const Range& range);
 /// The system attribute of a trial that waits: {key: value}.
 [[nodiscard]] nlohmann::ordered_json fixed_params(const Settings& cell);
-/// The index of a choice, or the number itself.
-[[nodiscard]] double param_value(const Parameter& parameter, const config::Node& value);
+/// One line of UTF-8; other bytes become U+FFFD.
+[[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 
 }  // namespace tare::sweep

@@ -37,6 +37,18 @@ int64_t peak_of(const report::RunFiles& run) {
   return peak;
 }
 
+/// Of the phases' tables of epochs.
+uintmax_t table_bytes(const fs::path& folder) {
+  std::error_code ignored;
+  uintmax_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const fs::path& file = entry.path();
+    if (file.extension() == ".csv" && file.stem().extension() != ".steps")
+      bytes += entry.file_size(ignored);
+  }
+  return bytes;
+}
+
 std::string how_it_ended(const ChildEnd& end) {
   if (end.signal != 0) return "signal " + std::to_string(end.signal);
   if (end.exit_code == kOutOfMemoryExit) return "out of memory";
@@ -70,6 +82,17 @@ Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::strin
     outcome.reason = error.what();
   }
   return outcome;
+}
+
+const std::vector<double>& Reports::read(const fs::path& folder, const std::string& metric) {
+  const uintmax_t bytes = table_bytes(folder);
+  if (bytes == bytes_) return values_;
+  try {
+    values_ = values_of(report::read_run(folder, folder), metric);
+    bytes_ = bytes;
+  } catch (const Error&) {  // it has just begun, or a row is half written
+  }
+  return values_;
 }
 
 }  // namespace tare::sweep

@@ -1,8 +1,10 @@
 // How a run went. Internal.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tare/sweep/child.h"
 
@@ -14,5 +16,17 @@ inline constexpr int kOutOfMemoryExit = 3;
 /// What a run's folder says after its process has ended so.
 [[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const ChildEnd& end,
                                  const std::string& metric);
+
+/// The metric of a run that is on, by epoch.
+class Reports {
+ public:
+  /// What the run's tables say by now; reads them only if they have grown. Nothing where they
+  /// cannot be read yet.
+  const std::vector<double>& read(const std::filesystem::path& folder, const std::string& metric);
+
+ private:
+  uintmax_t bytes_ = 0;
+  std::vector<double> values_;
+};
 
 }  // namespace tare::sweep

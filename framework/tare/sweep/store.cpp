@@ -10,9 +10,11 @@
 #include <unordered_set>
 
 #include "tare/base/error.h"
-#include "tare/sweep/database.h"
+#include "tare/sweep/child.h"
+#include "tare/sweep/choices.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/optuna_json.h"
+#include "tare/sweep/store_read.h"
 #include "tare/sweep/store_schema.h"
 
 namespace tare::sweep {
@@ -22,14 +24,6 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kSchemaVersion = 12;
 constexpr const char* kAlembicHead = "v3.2.0.a";
-
-constexpr std::array kStates{"WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAIL"};
-
-TrialState state_of(const std::string& text) {
-  for (size_t i = 0; i < kStates.size(); ++i)
-    if (text == kStates[i]) return static_cast<TrialState>(i);
-  throw FormatError("sweep.store", "", "trials.state", "is '" + printable(text) + "'");
-}
 
 /// UTC, with microseconds, as Optuna writes it.
 std::string now_text() {
@@ -62,8 +56,6 @@ std::string host_name() {
 }
 
 }  // namespace
-
-const char* to_string(TrialState state) { return kStates[static_cast<size_t>(state)]; }
 
 struct Store::Parts {
   Parts(const std::filesystem::path& path, const SweepOptions& options)
@@ -124,6 +116,17 @@ struct Store::Parts {
         .run();
   }
 
+  /// As the one who writes from now on.
+  void sign() {
+    const ChildMark self = mark_of(getpid());
+    database.prepare("INSERT OR REPLACE INTO sweep_coordinators VALUES (?, ?, ?, ?)")
+        .bind(1, study)
+        .bind(2, self.boot_id)
+        .bind(3, self.pid)
+        .bind(4, self.started_ticks)
+        .run();
+  }
+
   int64_t next_number() {
     auto statement = database.prepare(
         "UPDATE sweep_numbers SET next = next + 1 WHERE study_id = ? RETURNING next - 1");
@@ -139,7 +142,7 @@ struct Store::Parts {
                  " (trial_id, \"key\", value_json) VALUES (?, ?, ?)")
         .bind(1, trial)
         .bind(2, key)
-        .bind(3, value.dump(-1, ' ', false, ordered_json::error_handler_t::replace))
+        .bind(3, text_of(value))
         .run();
   }
 
@@ -158,9 +161,7 @@ struct Store::Parts {
     }
     add_trial_->bind(1, number).bind(2, study).run();
     const int64_t id = database.last_id();
-    add_fixed_->bind(1, id)
-        .bind(2, fixed_params(cell).dump(-1, ' ', false, ordered_json::error_handler_t::replace))
-        .run();
+    add_fixed_->bind(1, id).bind(2, text_of(fixed_params(cell))).run();
     add_run_->bind(1, id)
         .bind(2, identity)
         .bind(3, run_name)
@@ -183,6 +184,7 @@ struct Store::Parts {
   Database database;
   const SweepOptions& sweep;
   int64_t study = 0;
+  Choices choices;
 
  private:
   std::optional<Statement> add_trial_, add_fixed_, add_run_;
@@ -193,6 +195,8 @@ Store::Store(const std::filesystem::path& path, const SweepOptions& sweep)
   parts_->database.transaction([&] {
     parts_->create();
     parts_->follow_optuna();
+    parts_->sign();
+    parts_->choices.merge(parts_->database, parts_->study, sweep.parameters);
   });
 }
 
@@ -203,6 +207,7 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
   std::unordered_map<std::string, size_t> wanted;
   for (size_t i = 0; i < cells.size(); ++i) wanted.try_emplace(identities[i], i);
   parts_->database.transaction([&] {
+    parts_->choices.merge(parts_->database, parts_->study, parts_->sweep.parameters);
     std::unordered_map<std::string, Trial> latest;
     for (Trial& trial : trials()) {
       const auto cell = wanted.find(trial.identity);
@@ -229,33 +234,7 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
   });
 }
 
-std::vector<Trial> Store::trials() const {
-  auto row = parts_->database.prepare(
-      "SELECT t.trial_id, t.number, t.state, r.identity, r.run_name, r.settings, r.attempt, "
-      "r.asked_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, r.peak_bytes, "
-      "r.seconds FROM trials t JOIN sweep_runs r USING (trial_id) "
-      "LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 "
-      "WHERE t.study_id = ? ORDER BY t.number");
-  row.bind(1, parts_->study);
-  std::vector<Trial> all;
-  while (row.step()) {
-    Trial trial{.id = row.integer(0),
-                .number = row.integer(1),
-                .state = state_of(row.text(2)),
-                .identity = row.text(3),
-                .run_name = row.text(4)};
-    from_node(config::parse_text(row.text(5), "the sweep's store"), trial.cell);
-    trial.attempt = row.integer(6);
-    trial.asked_bytes = row.integer(7);
-    trial.reason = row.text(8);
-    trial.child = {row.integer(9), row.text(10), row.integer(11)};
-    if (!row.is_null(12)) trial.value = row.number(12);
-    trial.peak_bytes = row.integer(13);
-    trial.seconds = row.number(14);
-    all.push_back(std::move(trial));
-  }
-  return all;
-}
+std::vector<Trial> Store::trials() const { return trials_of(parts_->database, parts_->study); }
 
 void Store::start(const Trial& trial, const ChildMark& child, int64_t reserved_bytes) {
   parts_->database.transaction([&] {
@@ -284,8 +263,8 @@ void Store::start(const Trial& trial, const ChildMark& child, int64_t reserved_b
               "distribution_json) VALUES (?, ?, ?, ?)")
           .bind(1, trial.id)
           .bind(2, key)
-          .bind(3, param_value(*parameter, value))
-          .bind(4, distribution_json(*parameter).dump())
+          .bind(3, parts_->choices.value(*parameter, value))
+          .bind(4, text_of(parts_->choices.distribution(*parameter)))
           .run();
     }
   });
@@ -316,7 +295,7 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
     auto statement = database.prepare(
         "INSERT OR REPLACE INTO trial_intermediate_values (trial_id, step, intermediate_value, "
         "intermediate_value_type) VALUES (?, ?, ?, ?)");
-    statement.bind(1, trial.id).bind(2, static_cast<int64_t>(step));
+    statement.bind(1, trial.id).bind(2, static_cast<int64_t>(step + 1));
     const char* type = bind_value(statement, 3, outcome.values[step]);
     statement.bind(4, type).run();
   }

@@ -54,6 +54,15 @@ struct Outcome {
 /// The reason of a trial that waited and is no longer wanted.
 inline constexpr const char* kDropped = "dropped";
 
+/// What a store holds.
+struct StoreContents {
+  std::vector<Trial> trials{};  ///< in order of number
+  ChildMark coordinator{};      ///< the latest process that has written it
+};
+
+/// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study.
+[[nodiscard]] StoreContents read_store(const std::filesystem::path& path, const std::string& study);
+
 /// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
 /// Every change is a transaction. Throws IoError, also for a file of another kind;
 /// ConfigError for a study with another metric goal.

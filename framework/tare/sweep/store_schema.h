@@ -58,6 +58,9 @@ CREATE TABLE IF NOT EXISTS trial_heartbeats (
 CREATE TABLE IF NOT EXISTS sweep_numbers (
   study_id INTEGER NOT NULL PRIMARY KEY, next INTEGER NOT NULL,
   FOREIGN KEY(study_id) REFERENCES studies (study_id));
+CREATE TABLE IF NOT EXISTS sweep_coordinators (
+  study_id INTEGER NOT NULL PRIMARY KEY, boot_id TEXT NOT NULL, pid INTEGER NOT NULL,
+  pid_start INTEGER NOT NULL, FOREIGN KEY(study_id) REFERENCES studies (study_id));
 CREATE TABLE IF NOT EXISTS sweep_runs (
   trial_id INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL, run_name TEXT NOT NULL,
   settings TEXT NOT NULL, attempt INTEGER NOT NULL DEFAULT 0, host TEXT, boot_id TEXT,

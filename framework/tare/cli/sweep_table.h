@@ -1,0 +1,36 @@
+// What a sweep on a terminal shows of its runs.
+#pragma once
+
+#include <iosfwd>
+#include <sstream>
+#include <string>
+
+#include "tare/sweep/coordinator.h"
+
+namespace tare::cli {
+
+/// A line of counts and the best run, then a row for each run that is on.
+[[nodiscard]] std::string text(const sweep::SweepProgress& progress, const std::string& metric);
+
+/// Keeps that text at the foot of a terminal, below the lines that it is given.
+class LiveTable {
+ public:
+  LiveTable(std::ostream& terminal, std::string metric);
+  ~LiveTable();  ///< removes the text and leaves the lines
+  LiveTable(const LiveTable&) = delete;
+  LiveTable& operator=(const LiveTable&) = delete;
+
+  /// For lines that stay.
+  [[nodiscard]] std::ostream& lines() { return lines_; }
+  void draw(const sweep::SweepProgress& progress);
+
+ private:
+  void clear();
+
+  std::ostream& terminal_;
+  std::string metric_;
+  std::ostringstream lines_;
+  long drawn_lines_ = 0;
+};
+
+}  // namespace tare::cli

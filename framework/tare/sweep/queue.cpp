@@ -1,0 +1,53 @@
+#include "tare/sweep/queue.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tare/base/error.h"
+
+namespace tare::sweep {
+
+void Queue::become(std::vector<Trial> waiting) {
+  std::map<int64_t, Queued> old;
+  for (auto& queued : waiting_) old.emplace(queued.trial.id, std::move(queued));
+  waiting_.clear();
+  for (auto& trial : waiting) {
+    const auto known = old.find(trial.id);
+    Queued queued = known == old.end() ? Queued{} : std::move(known->second);
+    queued.trial = std::move(trial);
+    waiting_.push_back(std::move(queued));
+  }
+}
+
+std::optional<Queue::Start> Queue::next(const std::vector<DeviceRoom>& devices,
+                                        const std::vector<Placed>& running, int64_t unknown_bytes,
+                                        const Ask& ask, const Refuse& refuse) {
+  size_t far = static_cast<size_t>(kPatience);
+  for (const auto& device : devices) far += static_cast<size_t>(device.jobs);
+  std::vector<Waiting> asked;
+  while (asked.size() < std::min(waiting_.size(), far)) {
+    const size_t i = asked.size();
+    Queued& queued = waiting_[i];
+    const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(i);
+    try {
+      if (!queued.bytes) queued.bytes = ask(queued.trial);
+    } catch (const Error& error) {
+      const Trial trial = std::move(queued.trial);
+      waiting_.erase(place);
+      refuse(trial, error.what());
+      continue;
+    }
+    asked.push_back({*queued.bytes > 0 ? *queued.bytes : unknown_bytes, queued.passed_over});
+    const auto choice = next_start(devices, running, asked);
+    if (!choice) continue;
+    for (size_t before = 0; before < choice->waiting; ++before) ++waiting_[before].passed_over;
+    const auto chosen = waiting_.begin() + static_cast<std::ptrdiff_t>(choice->waiting);
+    Start start{std::move(chosen->trial), choice->device, choice->bytes};
+    waiting_.erase(chosen);
+    return start;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tare::sweep

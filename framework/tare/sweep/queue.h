@@ -1,0 +1,50 @@
+// The runs that wait, and which of them is next. Internal.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/sweep/placement.h"
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+class Queue {
+ public:
+  /// Bytes that a run will take, 0: nothing is known of it. Throws Error for settings that the
+  /// recipe does not take.
+  using Ask = std::function<int64_t(const Trial&)>;
+  using Refuse = std::function<void(const Trial&, const std::string& why)>;
+
+  struct Start {
+    Trial trial{};
+    size_t device = 0;
+    int64_t bytes = 0;  ///< to reserve
+  };
+
+  void add(Trial trial) { waiting_.push_back({std::move(trial)}); }
+  void clear() { waiting_.clear(); }
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  [[nodiscard]] size_t size() const { return waiting_.size(); }
+  /// Holds exactly these runs, in their order; what was asked of those it had stays.
+  void become(std::vector<Trial> waiting);
+
+  /// Takes out the next run that can start, by next_start(). `unknown_bytes` is for runs of which
+  /// nothing is known. Asks for no more runs than it takes, each once; those that cannot be asked
+  /// are taken out and given to `refuse`.
+  [[nodiscard]] std::optional<Start> next(const std::vector<DeviceRoom>& devices,
+                                          const std::vector<Placed>& running, int64_t unknown_bytes,
+                                          const Ask& ask, const Refuse& refuse);
+
+ private:
+  struct Queued {
+    Trial trial;
+    std::optional<int64_t> bytes{};  // unset: not asked yet; 0: unknown
+    int64_t passed_over = 0;
+  };
+  std::vector<Queued> waiting_;
+};
+
+}  // namespace tare::sweep

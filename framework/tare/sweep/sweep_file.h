@@ -1,0 +1,40 @@
+// SweepFile: a sweep's file that may be edited while the sweep runs.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/sweep/sweep_options.h"
+
+namespace tare::sweep {
+
+class SweepFile {
+ public:
+  /// Reads the file as read_sweep() does, and throws as it does.
+  SweepFile(std::filesystem::path path, std::vector<std::string> overrides);
+
+  [[nodiscard]] const SweepOptions& options() const { return options_; }
+  /// The new options, if the text has changed since the last call. One that cannot be read is said
+  /// once as a warning, and nothing has changed. Costs one stat; editors that write the file in
+  /// place, and those that replace it, are both noticed.
+  [[nodiscard]] std::optional<SweepOptions> changed();
+
+ private:
+  /// What a write changes.
+  struct Mark {
+    int64_t seconds = 0, nanoseconds = 0, size = -1;
+    uint64_t inode = 0;
+    bool operator==(const Mark&) const = default;
+  };
+  [[nodiscard]] Mark mark() const;
+
+  std::filesystem::path path_;
+  std::vector<std::string> overrides_;
+  Mark mark_;
+  std::string text_;
+  SweepOptions options_;
+};
+
+}  // namespace tare::sweep
