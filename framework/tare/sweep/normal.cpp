@@ -38,12 +38,12 @@ double log_normal_mass(double a, double b) {
 double truncated_normal_quantile(double q, double a, double b) {
   if (a > 0) return -truncated_normal_quantile(1 - q, -b, -a);  // the left tail is the exact one
   const double below = log_sum(log_normal_cdf(a), std::log(q) + log_normal_mass(a, b));
-  double low = a, high = b;
-  for (;;) {
-    const double middle = low + (high - low) / 2;
-    if (middle <= low || middle >= high) return middle;
+  double low = a, high = b, middle = low + (high - low) / 2;
+  while (low < middle && middle < high) {
     (log_normal_cdf(middle) < below ? low : high) = middle;
+    middle = low + (high - low) / 2;
   }
+  return middle;
 }
 
 }  // namespace tare::sweep
