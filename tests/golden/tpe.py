@@ -97,8 +97,8 @@ def studies():
     yield study_case("int", {"x": INT}, [done] * 14)
     yield study_case("int, step", {"x": INT_STEP}, [done] * 11)
     yield study_case("int, log", {"x": INT_LOG}, [done] * 21, "maximize")
-    yield study_case("choice", {"x": CHOICE}, [done] * 17)
-    yield study_case("many", {"x": LOG}, [done] * 70)  # 0.1 * 70 > 7; weights by age
+    yield study_case("choice", {"x": CHOICE}, [done] * 29)  # 26 above: one of them weighs less
+    yield study_case("many", {"x": INT}, [done] * 260)
     mixed = {"lr": LOG, "wd": FLOAT, "layers": INT_LOG, "width": INT_STEP, "drop": STEP, "depth": INT, "kind": CHOICE}
     yield study_case("joint", mixed, [done] * 40)
     yield study_case("pruned", {"lr": LOG, "layers": INT}, [pruned, pruned, done, failed, runs, pruned, waits] * 5,

@@ -135,6 +135,7 @@ Parzen::Parzen(std::vector<Domain> domains, const std::vector<Coordinates>& obse
     : weights_(weights_of(observations.size())) {
   for (size_t d = 0; d < domains.size(); ++d) {
     std::vector<double> values;
+    values.reserve(observations.size());
     for (const auto& observation : observations) values.push_back(observation[d]);
     kernels_.push_back(kernels_of(domains[d], values));
   }

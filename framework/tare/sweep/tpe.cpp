@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 namespace tare::sweep {
 namespace {
@@ -25,22 +25,19 @@ double cost(double value, bool maximize) {
 
 /// By which finished trials are sorted, the best first.
 struct Rank {
-  bool pruned = false, silent = false;  // silent: nothing was reported
-  int64_t left = 0;                     // falls with the last step
+  bool pruned = false;
+  int64_t left = 0;  // falls with the last step
   double cost = 0;
-  auto operator<=>(const Rank&) const = default;
+  bool operator<(const Rank& o) const {
+    return std::tie(pruned, left, cost) < std::tie(o.pruned, o.left, o.cost);
+  }
 };
 
 Rank rank_of(const SeenTrial& trial, bool maximize) {
   if (trial.state == TrialState::complete) return {.cost = cost(trial.value, maximize)};
-  if (trial.reports.empty()) return {.pruned = true, .silent = true};
+  if (trial.reports.empty()) return {.pruned = true, .left = 1};  // after all others
   const double last = trial.reports.rbegin()->second;
   return {.pruned = true, .left = -trial.last_step(), .cost = cost(last, maximize)};
-}
-
-/// In doubles, as Optuna: 0.1 * 70 is above 7.
-size_t good_of(size_t finished) {
-  return std::min(static_cast<size_t>(std::ceil(0.1 * static_cast<double>(finished))), kMostGood);
 }
 
 struct Split {
@@ -55,10 +52,12 @@ Split split(const std::vector<SeenTrial>& history, bool maximize) {
     if (trial.state == TrialState::running) parts.rest.push_back(&trial);
   }
   std::ranges::sort(sorted, {}, &SeenTrial::number);
-  std::ranges::stable_sort(sorted, {},
-                           [&](const SeenTrial* trial) { return rank_of(*trial, maximize); });
+  std::ranges::stable_sort(sorted, [&](const SeenTrial* a, const SeenTrial* b) {
+    return rank_of(*a, maximize) < rank_of(*b, maximize);
+  });
+  const size_t good = std::min((sorted.size() + 9) / 10, kMostGood);
   for (size_t i = 0; i < sorted.size(); ++i)
-    (i < good_of(sorted.size()) ? parts.good : parts.rest).push_back(sorted[i]);
+    (i < good ? parts.good : parts.rest).push_back(sorted[i]);
   // A kernel's weight depends on its age.
   std::ranges::sort(parts.good, {}, &SeenTrial::number);
   std::ranges::sort(parts.rest, {}, &SeenTrial::number);
@@ -87,6 +86,7 @@ std::vector<Coordinates> observations(const Trials& trials,
 
 TpePart part_of(std::vector<const Parameter*> parameters, const Split& trials) {
   std::vector<Domain> domains;
+  domains.reserve(parameters.size());
   for (const Parameter* parameter : parameters) domains.push_back(domain_of(*parameter));
   Parzen good(domains, observations(trials.good, parameters));
   Parzen rest(std::move(domains), observations(trials.rest, parameters));
