@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 
 #include "tare/base/error.h"
@@ -16,7 +17,6 @@ namespace {
 using config::Kind;
 using config::Node;
 
-constexpr size_t kMaxCells = 1'000'000;
 constexpr size_t kMaxName = 128;  // as io::checked_name
 
 std::optional<double> number_of(const Node& node) {
@@ -46,33 +46,16 @@ std::vector<Node> values_of(const Parameter& parameter) {
   if (!range.step && !range.integer)
     throw ConfigError("sweep", "parameters." + parameter.name, "cannot be counted for a grid",
                       "a list, a step, or whole numbers", "a range");
-  const double step = range.step.value_or(1);
-  const double count = std::floor((range.high - range.low) / step * (1 + 1e-12)) + 1;
+  const double count = count_of(parameter);
   if (count > static_cast<double>(kMaxCells))
     throw ConfigError("sweep", "parameters." + parameter.name, "has too many values",
                       "at most " + std::to_string(kMaxCells), config::number_text(count));
   std::vector<Node> values;
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
-    const double value = std::min(range.low + static_cast<double>(i) * step, range.high);
-    values.push_back(Node::scalar(range.integer ? std::to_string(std::llround(value))
-                                                : config::number_text(value)));
+    const double value = range.low + static_cast<double>(i) * range.step.value_or(1);
+    values.push_back(number_node(range, std::min(value, range.high)));
   }
   return values;
-}
-
-/// Without the parameters whose conditions do not hold. A parameter may depend on an earlier one
-/// that is left out itself.
-Cell reduced(Cell cell, const SweepOptions& sweep) {
-  for (bool again = true; std::exchange(again, false);) {
-    for (const When& when : sweep.when) {
-      const auto found = std::ranges::find_if(
-          cell.values, [&](const auto& value) { return value.first == when.param; });
-      if (found == cell.values.end() || matches(when.condition, cell, sweep.set)) continue;
-      cell.values.erase(found);
-      again = true;
-    }
-  }
-  return cell;
 }
 
 std::string python_number(double value) {
@@ -116,6 +99,37 @@ std::string initials(std::string_view key) {
 
 }  // namespace
 
+double count_of(const Parameter& parameter) {
+  if (!parameter.range) return static_cast<double>(parameter.values.size());
+  const Range& range = *parameter.range;
+  if (!range.step && !range.integer) return std::numeric_limits<double>::infinity();
+  return std::floor((range.high - range.low) / range.step.value_or(1) * (1 + 1e-12)) + 1;
+}
+
+Node number_node(const Range& range, double value) {
+  return Node::scalar(range.integer ? std::to_string(std::llround(value))
+                                    : config::number_text(value));
+}
+
+Cell reduced(Cell cell, const SweepOptions& sweep) {
+  // A parameter may depend on one that is left out itself.
+  for (bool again = true; std::exchange(again, false);) {
+    for (const When& when : sweep.when) {
+      const auto found = std::ranges::find_if(
+          cell.values, [&](const auto& value) { return value.first == when.param; });
+      if (found == cell.values.end() || matches(when.condition, cell, sweep.set)) continue;
+      cell.values.erase(found);
+      again = true;
+    }
+  }
+  return cell;
+}
+
+bool excluded(const Cell& cell, const SweepOptions& sweep) {
+  return std::ranges::any_of(
+      sweep.exclude, [&](const Settings& pairs) { return matches(pairs, cell, sweep.set); });
+}
+
 std::vector<Cell> grid(const SweepOptions& sweep) {
   std::vector<Cell> cells(1);
   for (const auto& parameter : sweep.parameters.parameters) {
@@ -138,9 +152,7 @@ std::vector<Cell> grid(const SweepOptions& sweep) {
   std::unordered_set<std::string> seen;
   for (Cell& cell : cells) {
     Cell one = sweep.when.empty() ? std::move(cell) : reduced(std::move(cell), sweep);
-    const bool excluded = std::ranges::any_of(
-        sweep.exclude, [&](const auto& pairs) { return matches(pairs, one, sweep.set); });
-    if (excluded) continue;
+    if (excluded(one, sweep)) continue;
     if (seen.insert(flow_text(to_node(one))).second) kept.push_back(std::move(one));
   }
   return kept;

@@ -8,9 +8,23 @@ namespace tare::sweep {
 /// What one run sets in its recipe beside SweepOptions::set. A value.
 using Cell = Settings;
 
+inline constexpr size_t kMaxCells = 1'000'000;  ///< of a grid
+
+/// Values of the parameter; infinity for a range without steps.
+[[nodiscard]] double count_of(const Parameter& parameter);
+
+/// A number of the range as its text: without a point where it is whole.
+[[nodiscard]] config::Node number_node(const Range& range, double value);
+
+/// `cell` without the parameters whose conditions do not hold.
+[[nodiscard]] Cell reduced(Cell cell, const SweepOptions& sweep);
+
+/// Whether SweepOptions::exclude names it.
+[[nodiscard]] bool excluded(const Cell& cell, const SweepOptions& sweep);
+
 /// Every combination of the parameters, the first one slowest, without those that are excluded, and
 /// each once where a condition leaves a parameter out. Throws ConfigError for a range that cannot
-/// be counted, a space above 1,000,000 combinations, and conditions on what is no parameter.
+/// be counted, a space above kMaxCells combinations, and conditions on what is no parameter.
 [[nodiscard]] std::vector<Cell> grid(const SweepOptions& sweep);
 
 /// As Python's str() writes it: 1.0, 1e-05, 0.0001, True, None. Furcate's folders are named so.

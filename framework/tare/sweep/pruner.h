@@ -1,0 +1,88 @@
+// Which runs of a sweep end early: rungs of steps, at each of which only the best go on.
+#pragma once
+
+#include <optional>
+
+#include "tare/sweep/history.h"
+
+namespace tare::sweep {
+
+/// A number of steps, at least 1, or `auto`.
+struct StepCount {
+  std::optional<int64_t> steps{};  ///< unset: auto
+};
+void from_node(const config::Node& node, StepCount& value);
+[[nodiscard]] config::Node to_node(const StepCount& value);
+
+/// Successive halving. A step is one report of the metric, an epoch, and counts from 1: a trial's
+/// report of step k was made after k epochs.
+struct PrunerOptions {
+  std::string type = "none";  ///< none | asha | asha_promotion | hyperband
+  StepCount min_resource{};   ///< steps to the first rung; auto: a hundredth of the longest
+                              ///< complete trial, which has to come first; hyperband: 1
+  StepCount max_resource{};   ///< hyperband: steps of a whole run; auto: of a complete trial
+  std::optional<int64_t> reduction_factor{};  ///< one of so many goes on; unset: 4, hyperband 3
+  int64_t min_early_stopping_rate = 0;  ///< asha: the first rung is at min_resource * factor^rate
+  int64_t bootstrap_count = 0;          ///< the first trials at each rung end there; not with auto
+};
+void visit_fields(config::Visitor& visit, PrunerOptions& o);
+
+/// Throws ConfigError for fields that contradict each other: a bootstrap_count with an `auto` that
+/// the type uses, a max_resource below min_resource.
+void check(const PrunerOptions& options);
+
+/// What `auto` came to when it could first be told. Kept with the study, for a resumed sweep to
+/// decide the same.
+struct ResolvedSteps {
+  std::optional<int64_t> min_resource{}, max_resource{};
+  bool operator==(const ResolvedSteps&) const = default;
+};
+
+enum class Verdict {
+  go_on,
+  prune,  ///< it ends
+  pause   ///< asha_promotion: it waits until next_promotion() names it
+};
+
+struct Decision {
+  Verdict verdict = Verdict::go_on;
+  std::vector<double> rungs{};  ///< all of the trial's now; new ones are to be stored
+  ResolvedSteps resolved{};     ///< to be kept
+};
+
+/// A study as a pruner knows it.
+struct Study {
+  std::string name{};  ///< hyperband tells a trial's bracket by it
+  bool maximize = false;
+  ResolvedSteps resolved{};
+};
+
+/// Decides after a report of trial `number`, which is in `history` with all its reports so far.
+/// `asha` and `hyperband` decide as SuccessiveHalvingPruner and HyperbandPruner of Optuna 5.0.0 do:
+/// Li et al. 2020, A System for Massively Parallel Hyperparameter Tuning, and Li et al. 2018,
+/// Hyperband, with asynchronous brackets. At a rung a trial goes on if its value is among the best
+/// 1 / reduction_factor (at least one; equal ones too) of all values stored for that rung. A value
+/// that is not a number ends it. The caller stores Decision::rungs before the next decision.
+[[nodiscard]] Decision decide(const PrunerOptions& options, const Study& study,
+                              const std::vector<SeenTrial>& history, int64_t number);
+
+/// A paused trial that may go on.
+struct Promotion {
+  int64_t number = 0;
+  int64_t rung = 0;  ///< where it waited
+  bool operator==(const Promotion&) const = default;
+};
+
+/// Li et al. 2020, Algorithm 2: from the highest rung down, the best trial that waits there and is
+/// in the first floor(n / reduction_factor) of its n values; nothing if none is: then a new trial
+/// starts. A trial that waits (TrialState::waiting) and has a value of its rung is paused.
+[[nodiscard]] std::optional<Promotion> next_promotion(const PrunerOptions& options, bool maximize,
+                                                      const std::vector<SeenTrial>& history);
+
+/// The trials that are compared with trial `number`: for hyperband those of its bracket, else all.
+/// TPE with hyperband samples from them, as Optuna does.
+[[nodiscard]] std::vector<SeenTrial> competitors(const PrunerOptions& options, const Study& study,
+                                                 const std::vector<SeenTrial>& history,
+                                                 int64_t number);
+
+}  // namespace tare::sweep
