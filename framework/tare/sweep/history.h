@@ -12,7 +12,7 @@
 namespace tare::sweep {
 
 /// Values of parameters by name, in Optuna's internal representation: the index of a choice, or the
-/// number itself. See param_value().
+/// number itself.
 using Point = std::map<std::string, double>;
 
 /// One trial. A value.

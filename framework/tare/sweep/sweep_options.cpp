@@ -193,12 +193,14 @@ void visit_fields(config::Visitor& visit, SweepOptions& o) {
   visit("recipe", o.recipe);
   visit("set", o.set);
   visit("log_dir", o.log_dir);
-  visit("method", o.method, config::one_of({"grid"}));
+  visit("method", o.method, config::one_of({"grid", "random", "tpe"}));
   visit("metric", o.metric);
   visit("trials", o.trials, config::at_least(0));
+  visit("seed", o.seed);
   visit("parameters", o.parameters);
   visit("exclude", o.exclude);
   visit("when", o.when);
+  visit("pruner", o.pruner);
   visit("resources", o.resources);
   visit("on_failure", o.on_failure);
 }
@@ -209,6 +211,7 @@ SweepOptions read_sweep(const std::filesystem::path& file,
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
   auto sweep = config::read<SweepOptions>(root);
   check(sweep);
+  check(sweep.pruner);
   io::checked_name(sweep.name, "name");
   if (sweep.name.size() > kMaxName)
     throw ConfigError("sweep", "name", "is too long for the folders of runs",

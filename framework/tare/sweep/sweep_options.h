@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/sweep/pruner_options.h"
 
 namespace tare::sweep {
 
@@ -85,12 +86,15 @@ struct SweepOptions {
   std::filesystem::path recipe{};   ///< beside the sweep's file, if not absolute
   Settings set{};                   ///< keys of the recipe that are the same in all runs
   std::filesystem::path log_dir{};  ///< holds the store and the runs' folders; empty: runs/NAME
-  std::string method = "grid";      ///< grid: every combination, the first parameter slowest
+  /// grid: every combination, the first parameter slowest; random, tpe: drawn, see sampler.h
+  std::string method = "grid";
   MetricGoal metric{};
-  int64_t trials = 0;  ///< runs at most; 0: all of the grid
+  int64_t trials = 0;  ///< runs at most; 0: all combinations
+  uint64_t seed = 42;  ///< of what is drawn
   Space parameters{};
   std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
   std::vector<When> when{};
+  PrunerOptions pruner{};
   Resources resources{};
   OnFailure on_failure{};
 };
