@@ -41,11 +41,11 @@ std::string x_labels(const Axis& axis, const Frame& frame) {
   return text;
 }
 
-Axis value_axis(const Range& range, Unit unit) {
+Axis value_axis(const Range& range, Unit unit, int count) {
   constexpr double kLogRatio = 50;
   if (unit == Unit::number && range.low > 0 && range.high > kLogRatio * range.low)
     return log_axis(range.low, range.high);
-  return round_axis(range.low, range.high, unit);
+  return round_axis(range.low, range.high, unit, count);
 }
 
 }  // namespace tare::report

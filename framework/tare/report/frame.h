@@ -32,7 +32,7 @@ struct Frame {
 [[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame);
 
 /// The axis of a range, which must not be empty: logarithmic for numbers above zero of which the
-/// highest is more than 50 times the lowest.
-[[nodiscard]] Axis value_axis(const Range& range, Unit unit);
+/// highest is more than 50 times the lowest, else with about `count` ticks.
+[[nodiscard]] Axis value_axis(const Range& range, Unit unit, int count = 4);
 
 }  // namespace tare::report

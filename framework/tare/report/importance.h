@@ -20,7 +20,7 @@ struct Importance {
   bool differs = false;          ///< false: no parameter tells the best from the others, all equal
 };
 
-/// PED-ANOVA over the complete runs with a finite value: the Pearson divergence of a parameter's
+/// PED-ANOVA over the complete runs with a drawable value: the Pearson divergence of a parameter's
 /// density among the best tenth from that among all, each estimated on a grid of at most 50 values
 /// with Gaussian kernels and Scott's bandwidth. From Watanabe, Bansal and Hutter, "PED-ANOVA:
 /// Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces", IJCAI 2023, algorithm

@@ -22,7 +22,8 @@ std::vector<Point> points_of(const SweepRun& run) {
   constexpr std::ptrdiff_t kGaps = 10;
   std::vector<Point> points;
   for (size_t i = 0; i < run.metric.size(); ++i)
-    points.push_back({static_cast<double>(i + 1), run.metric[i]});
+    points.push_back(
+        {static_cast<double>(i + 1), is_drawable(run.metric[i]) ? run.metric[i] : NAN});
   points = thinned(points);
   if (std::ranges::count_if(points, std::not_fn(finite)) > kGaps)
     std::erase_if(points, std::not_fn(finite));
@@ -58,7 +59,7 @@ std::vector<Strand> strands_of(const std::vector<Curve>& curves, const Shading& 
     const bool ended = is_complete(run) || is_pruned(run);
     strands.push_back({.name = run.name + ": " + figure(run.value),
                        .path = relative_path(straightened(curve.points, tolerance)),
-                       .shade = ended ? shading.shade(run.value) : NAN,
+                       .shade = ended && is_drawable(run.value) ? shading.shade(run.value) : NAN,
                        .dashed = is_pruned(run),
                        .best = shading.is_best(run)});
   }
@@ -82,7 +83,7 @@ std::string learning_curves(const SweepSummary& sweep, const std::vector<const S
   Curves curves = curves_of(runs);
   if (curves.all.empty()) return {};
   const Axis x_axis = exact_axis(curves.x.low, curves.x.high, Unit::count);
-  const Axis y_axis = value_axis(curves.y, Unit::number);
+  const Axis y_axis = value_axis(curves.y, Unit::number, 6);
   for (auto& curve : curves.all)
     for (auto& point : curve.points)
       point = {kUnits * x_axis.place(point.x), kPlot.height * (1 - y_axis.place(point.y))};

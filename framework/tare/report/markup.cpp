@@ -78,6 +78,7 @@ std::string tail(std::string_view text, size_t limit) {
   text.remove_prefix(text.size() - limit);
   const auto within = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
   while (!text.empty() && within(text.front())) text.remove_prefix(1);  // not amid a letter
+  if (const size_t dot = text.find('.'); dot < text.size() / 2) text.remove_prefix(dot + 1);
   return "..." + std::string(text);
 }
 

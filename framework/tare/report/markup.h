@@ -19,7 +19,8 @@ namespace tare::report {
 /// Four significant digits; "-" for NaN, which the files hold where there is no value.
 [[nodiscard]] std::string figure(double value);
 
-/// At most `limit` bytes from the end, where dotted names differ most, with "..." in front if cut.
+/// At most `limit` bytes from the end, where dotted names differ most: "...weight_decay". A name
+/// that is cut begins at one of its parts where that costs no more than half.
 [[nodiscard]] std::string tail(std::string_view text, size_t limit);
 
 /// Rows of a table as a rule; names are cut at kNameBytes.

@@ -14,9 +14,9 @@ namespace {
 
 using Runs = std::vector<const SweepRun*>;
 
-constexpr double kFirst = 22, kPitch = 58, kBelow = 24;  // of the axes, in pixels
-constexpr double kNarrow = 340;                          // a chart in a window of 400 pixels
-constexpr size_t kAxisName = 40;                         // bytes
+// In pixels: from axis to axis, of the band above each that holds its name and labels, below the
+// last, and of a chart in a window of 400 pixels.
+constexpr double kPitch = 100, kBand = 38, kBelow = 8, kNarrow = 340;
 
 /// One axis: where each run crosses it, and its labels, from 0 to 1.
 struct Rail {
@@ -89,7 +89,7 @@ Axis axis_of(const SweepParameter& p, const std::vector<double>& values) {
   if (!p.choices.empty()) return choice_axis(p.choices);
   Range range;
   for (const double value : {p.low, p.high})
-    if (std::isfinite(value)) range.add(value);
+    if (is_drawable(value)) range.add(value);
   for (const double value : values)
     if (!std::isnan(value)) range.add(value);
   if (range.low > range.high) range = {.low = 0, .high = 1};
@@ -102,7 +102,7 @@ Rail rail_of(const std::string& name, const Axis& axis, std::vector<double> valu
   const double gap = unset ? kGap : 0;
   for (double& value : values)
     value = std::isnan(value) ? 0 : gap + (1 - gap) * std::clamp(axis.place(value), 0.0, 1.0);
-  return {tail(name, kAxisName), placed(axis, gap), std::move(values)};
+  return {tail(name, kNameBytes), placed(axis, gap), std::move(values)};
 }
 
 std::vector<Rail> rails_of(const SweepSummary& sweep, const Runs& runs) {
@@ -122,18 +122,20 @@ std::vector<Rail> rails_of(const SweepSummary& sweep, const Runs& runs) {
   return rails;
 }
 
-double y_of(size_t rail) { return kFirst + kPitch * static_cast<double>(rail); }
+double y_of(size_t rail) { return kBand + kPitch * static_cast<double>(rail); }
 
-std::string lines_and_labels(const std::vector<Rail>& rails) {
+/// Over the strands, which can be seen through the bands.
+std::string bands(const std::vector<Rail>& rails) {
   std::string text;
   for (size_t i = 0; i < rails.size(); ++i) {
-    const Frame frame{.top = y_of(i), .height = 0};
-    const std::string y = coordinate(frame.top);
-    text += "<line class=\"rail\" x2=\"100%\" y1=\"" + y + "\" y2=\"" + y +
-            "\"/><g class=\"over\"><text class=\"name\" y=\"" + coordinate(frame.top - 9) + "\">" +
-            escaped(rails[i].name) + "</text>" + x_labels(rails[i].axis, frame) + "</g>";
+    const std::string y = coordinate(y_of(i)), top = coordinate(y_of(i) - kBand);
+    text += "<rect class=\"band\" width=\"100%\" y=\"" + top + "\" height=\"" + coordinate(kBand) +
+            "\"/><line class=\"rail\" x2=\"100%\" y1=\"" + y + "\" y2=\"" + y +
+            "\"/><svg width=\"100%\" height=\"18\" y=\"" + top +
+            "\"><text class=\"name\" y=\"14\">" + escaped(rails[i].name, kNameBytes + 3) +
+            "</text></svg>" + x_labels(rails[i].axis, {.top = y_of(i) - 21, .height = 0});
   }
-  return text;
+  return "<g class=\"bands\">" + text + "</g>";
 }
 
 std::vector<Strand> strands_of(const std::vector<Rail>& rails, const Runs& runs,
@@ -141,8 +143,11 @@ std::vector<Strand> strands_of(const std::vector<Rail>& rails, const Runs& runs,
   std::vector<Strand> strands;
   for (size_t i = 0; i < runs.size(); ++i) {
     std::vector<Point> points;
-    for (size_t r = 0; r < rails.size(); ++r)
-      points.push_back({kUnits * rails[r].places[i], y_of(r)});
+    for (size_t r = 0; r < rails.size(); ++r) {
+      const double x = kUnits * rails[r].places[i], y = y_of(r);
+      if (r > 0) points.push_back({x, y - kBand});  // and straight down behind the labels
+      points.push_back({x, y});
+    }
     strands.push_back({.name = runs[i]->name + ": " + figure(runs[i]->value),
                        .path = relative_path(points),
                        .shade = shading.shade(runs[i]->value),
@@ -164,8 +169,8 @@ std::string parallel_chart(const SweepSummary& sweep, const Runs& runs, const Sh
       tail(sweep.metric, kNameBytes) + " from " + figure(shading.worst()) + ", the worst, to " +
       figure(shading.best()) + '.';
   return head("Parameters and " + tail(sweep.metric, kNameBytes), description, height, false) +
-         plot({.top = 0, .height = height}, drawn(strands), height) + lines_and_labels(rails) +
-         "</svg>" + strand_legend(strands, shading);
+         plot({.top = 0, .height = height}, drawn(strands), height) + bands(rails) + "</svg>" +
+         strand_legend(strands, shading);
 }
 
 }  // namespace tare::report

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tare/report/chart.h"
-#include "tare/report/frame.h"
 #include "tare/report/markup.h"
 
 namespace tare::report {
@@ -49,23 +48,24 @@ std::string line_item(const std::string& classes, const std::string& name) {
 
 }  // namespace
 
-Shading::Shading(const std::vector<const SweepRun*>& runs, bool maximize) {
-  Range range;
-  for (const auto* run : runs) range.add(run->value);
-  if (runs.empty()) range.low = range.high = NAN;
-  worst_ = maximize ? range.low : range.high;
-  best_ = maximize ? range.high : range.low;
-  logarithmic_ = range.low < range.high && value_axis(range, Unit::number).logarithmic;
+Shading::Shading(const std::vector<const SweepRun*>& runs, bool maximize)
+    : sign_(maximize ? -1 : 1) {
+  for (const auto* run : runs) costs_.push_back(sign_ * run->value);
+  std::ranges::sort(costs_);
+  if (costs_.empty()) costs_.push_back(NAN);
   const auto complete =
       std::ranges::find_if(runs, [](const auto* run) { return is_complete(*run); });
   if (complete != runs.end()) best_run_ = *complete;
 }
 
+double Shading::worse_than(double cost) const {
+  return static_cast<double>(costs_.end() - std::ranges::upper_bound(costs_, cost));
+}
+
 double Shading::shade(double value) const {
   if (!std::isfinite(value)) return NAN;
-  if (worst_ == best_) return 1;
-  const auto scaled = [this](double x) { return logarithmic_ ? std::log(x) : x; };
-  return (scaled(value) - scaled(worst_)) / (scaled(best_) - scaled(worst_));
+  const double most = worse_than(costs_.front());
+  return most > 0 ? worse_than(sign_ * value) / most : 1;
 }
 
 std::string drawn(std::vector<Strand> strands) {
@@ -117,7 +117,7 @@ std::string strand_style() {
          "}}.strands .line{stroke-width:1.6;stroke-linecap:round;"
          "stroke-opacity:.85}"
          ".strands path{vector-effect:non-scaling-stroke}"
-         ".many .line{stroke-width:1;stroke-opacity:.5}"
+         ".many .line{stroke-width:1;stroke-opacity:.4}"
          ".strands path:hover{stroke:var(--ink);stroke-width:3;stroke-opacity:1}"
          ".grey{stroke:var(--c9)}" +
          classes +

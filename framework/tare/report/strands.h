@@ -15,23 +15,25 @@ namespace tare::report {
 /// viridis, by Smith and van der Walt, 2015, without the end that the page's colour would swallow.
 inline constexpr size_t kShades = 9;
 
-/// Where runs are between the worst and the best, over the logarithm where their axis is
-/// logarithmic.
+/// Which shade a run has: by its rank, so that a few runs that went astray do not take the scale.
 class Shading {
  public:
   /// `runs`: with finite values; must outlive it.
   Shading(const std::vector<const SweepRun*>& runs, bool maximize);
-  /// 0: the worst, 1: the best; NaN for a value that is not finite.
+  /// The share of the runs that are worse: 0 for the worst, 1 for the best; NaN for a value that is
+  /// not finite.
   [[nodiscard]] double shade(double value) const;
   /// Values; NaN without runs.
-  [[nodiscard]] double worst() const { return worst_; }
-  [[nodiscard]] double best() const { return best_; }
+  [[nodiscard]] double worst() const { return sign_ * costs_.back(); }
+  [[nodiscard]] double best() const { return sign_ * costs_.front(); }
   /// Whether this is the first complete one of the runs.
   [[nodiscard]] bool is_best(const SweepRun& run) const { return &run == best_run_; }
 
  private:
-  double worst_, best_;
-  bool logarithmic_ = false;
+  [[nodiscard]] double worse_than(double cost) const;
+
+  double sign_;
+  std::vector<double> costs_;  // values, negative if the highest is the best; ascending, not empty
   const SweepRun* best_run_ = nullptr;
 };
 
@@ -47,7 +49,7 @@ struct Strand {
 [[nodiscard]] std::string drawn(std::vector<Strand> strands);
 
 /// An HTML list: the scale with its ends, the best run, and what dashed and grey mean, where `all`
-/// has such.
+/// has such. Each shade has about as many runs.
 [[nodiscard]] std::string strand_legend(const std::vector<Strand>& all, const Shading& shading);
 
 /// The style sheet of strands, light and dark.

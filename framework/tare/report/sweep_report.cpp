@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/report/chart.h"
 #include "tare/report/importance.h"
 #include "tare/report/learning_curves.h"
@@ -26,11 +27,11 @@ std::string counted(size_t count, const std::string& what) {
 
 std::string metric_name(const SweepSummary& sweep) { return tail(sweep.metric, kNameBytes); }
 
-/// Complete and pruned runs with a finite value: the best complete one, then all by value.
+/// Complete and pruned runs with a drawable value: the best complete one, then all by value.
 Runs with_value(const SweepSummary& sweep) {
   Runs runs = best_first(sweep);
   std::erase_if(runs, [](const SweepRun* run) {
-    return !std::isfinite(run->value) || !(is_complete(*run) || is_pruned(*run));
+    return !is_drawable(run->value) || !(is_complete(*run) || is_pruned(*run));
   });
   const auto value = [&](const SweepRun* run) { return sweep.maximize ? -run->value : run->value; };
   if (!runs.empty())
@@ -59,7 +60,7 @@ std::string summary(const SweepSummary& sweep, const Runs& best) {
   if (const std::string running = count_of(sweep, "RUNNING"); running != "0")
     all.back().value += " and " + running + " running";
   all.push_back({"best " + metric_name(sweep), best.empty() ? "-" : figure(best[0]->value)});
-  all.push_back({"best run", best.empty() ? "-" : best[0]->name});
+  all.push_back({"best run", best.empty() ? "-" : printable(best[0]->name, kNameBytes)});
   all.push_back({"time of all runs", format_seconds(seconds)});
   all.push_back({"highest peak of a run", peak > 0 ? format_bytes(peak) : "-"});
   return tiles(all);
@@ -124,7 +125,8 @@ std::string left_out(const SweepSummary& sweep, size_t drawn) {
   const auto ended = static_cast<size_t>(std::ranges::count_if(
       sweep.runs, [](const SweepRun& run) { return is_complete(run) || is_pruned(run); }));
   if (ended == drawn) return {};
-  return note(counted(ended - drawn, "run") + " ended without a finite value: only in the table.");
+  return note(counted(ended - drawn, "run") +
+              " ended without a value that can be drawn: only in the table.");
 }
 
 // ---- parameters
@@ -136,11 +138,10 @@ std::string some_of(size_t drawn, size_t all) {
 }
 
 std::string parallel(const SweepSummary& sweep, const Runs& runs, const Shading& shading) {
-  if (runs.empty()) return {};
-  if (sweep.parameters.empty()) return note("The sweep varies no parameter.");
-  const size_t line_bytes = 10 * sweep.parameters.size() + 40;
+  const size_t line_bytes = 14 * sweep.parameters.size() + 40;
   const Runs some = spread(runs, std::clamp<size_t>(kParallelBytes / line_bytes, 2, kSweepLines));
-  return parallel_chart(sweep, some, shading) + some_of(some.size(), runs.size());
+  return chart_with("Values of each run", parallel_chart(sweep, some, shading)) +
+         some_of(some.size(), runs.size());
 }
 
 std::string importance_note(const Importance& importance) {
@@ -155,7 +156,6 @@ std::string importance_note(const Importance& importance) {
 }
 
 std::string importances(const SweepSummary& sweep) {
-  if (sweep.parameters.empty()) return {};
   const Importance importance = importance_of(sweep);
   if (importance.best < kTooFewBest)
     return note("Too few runs to tell: the best tenth of " +
@@ -165,12 +165,19 @@ std::string importances(const SweepSummary& sweep) {
   BarChart chart{.title = "Importance of the parameters",
                  .description = "Shares of the parameters, the most important first."};
   for (size_t i = 0; i < sweep.parameters.size(); ++i) {
-    constexpr size_t kBarName = 36;
+    constexpr size_t kBarName = 24;
     const double share = importance.shares[i];
     chart.bars.push_back({tail(sweep.parameters[i].name, kBarName), percent(share), share, 0});
   }
   std::ranges::stable_sort(chart.bars, std::ranges::greater{}, &Bar::value);
-  return bar_chart(chart) + importance_note(importance);
+  return chart_with("Importance", bar_chart(chart)) + importance_note(importance);
+}
+
+std::string parameters(const SweepSummary& sweep, const Runs& runs, const Shading& shading) {
+  if (runs.empty()) return {};
+  if (sweep.parameters.empty()) return note("The sweep varies no parameter.");
+  return "<div class=\"parameters\"><div>" + parallel(sweep, runs, shading) + "</div><div>" +
+         importances(sweep) + "</div></div>";
 }
 
 // ---- runs
@@ -195,15 +202,24 @@ std::string cell_of(const SweepSummary& sweep, const SweepRun& run, size_t param
 }
 
 std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run) {
-  std::vector<std::string> row{run.name, figure(run.value)};
+  std::vector<std::string> row{run.name, figure(run.value), state_of(run)};
   for (size_t i = 0; i < sweep.parameters.size(); ++i) row.push_back(cell_of(sweep, run, i));
   row.push_back(run.peak_bytes > 0 ? format_bytes(run.peak_bytes) : "-");
   row.push_back(run.seconds > 0 ? format_seconds(run.seconds) : "-");
-  row.push_back(state_of(run));
   return row;
 }
 
-/// "12 failed: 9 out of memory, 3 signal 9."
+/// A name that a narrow column can break after its dots and underscores, by blanks of no width.
+std::string breakable(const std::string& name) {
+  std::string text;
+  for (const char c : tail(name, kNameBytes)) {
+    text += c;
+    if (c == '.' || c == '_') text += "\u200b";
+  }
+  return text;
+}
+
+/// "Failed: 9 out of memory, 3 signal 9."
 std::string reasons(const SweepSummary& sweep) {
   constexpr size_t kReasons = 10;
   std::map<std::string, int64_t> counts;
@@ -213,7 +229,7 @@ std::string reasons(const SweepSummary& sweep) {
   size_t shown = 0;
   for (const auto& [reason, count] : counts) {
     if (shown++ == kReasons) break;
-    text += (text.empty() ? "" : ", ") + format_count(count) + " by " + tail(reason, kNameBytes);
+    text += (text.empty() ? "" : ", ") + format_count(count) + ' ' + tail(reason, kNameBytes);
   }
   if (counts.size() > kReasons) text += " ...";
   return text.empty() ? "" : note("Failed: " + text + '.');
@@ -221,9 +237,9 @@ std::string reasons(const SweepSummary& sweep) {
 
 std::string run_table(const SweepSummary& sweep) {
   if (sweep.runs.empty()) return {};
-  std::vector<std::string> head{"run", metric_name(sweep)};
-  for (const auto& parameter : sweep.parameters) head.push_back(tail(parameter.name, kNameBytes));
-  for (const char* name : {"peak", "time", "state"}) head.emplace_back(name);
+  std::vector<std::string> head{"run", metric_name(sweep), "state"};
+  for (const auto& parameter : sweep.parameters) head.push_back(breakable(parameter.name));
+  for (const char* name : {"peak", "time"}) head.emplace_back(name);
   std::vector<std::vector<std::string>> rows;
   for (const auto* run : best_first(sweep)) rows.push_back(row_of(sweep, *run));
   const auto cut = [&](size_t limit) { return table("runs, the best first", head, rows, limit); };
@@ -242,13 +258,18 @@ constexpr const char* kStyle =
     ".tiles{grid-template-columns:repeat(4,1fr)}"
     "@media(max-width:520px){.tiles{grid-template-columns:1fr 1fr}}"
     ".dot{stroke-width:7}.dot.s2{stroke-width:12}"
-    ".rail{stroke:var(--soft);stroke-width:1}"
-    ".over text{paint-order:stroke;stroke:var(--card);stroke-width:4px;stroke-linejoin:round}"
-    ".chart .over .name{fill:var(--ink)}"
+    ".tiles div:nth-child(6) dd{font-size:14px}"
+    ".parameters{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,1fr);gap:24px 36px}"
+    "@media(max-width:800px){.parameters{grid-template-columns:minmax(0,1fr)}}"
+    ".tiles dt,figcaption,.note{overflow-wrap:anywhere}"
+    ".rail{stroke:var(--soft)}"
+    ".band{fill:var(--card);opacity:.84;x:-4px;width:calc(100% + 8px)}"
+    ".bands{pointer-events:none}.chart .bands .name{fill:var(--ink)}"
     ".runs .wide{max-height:36em;overflow:auto}"
-    ".runs thead th{position:sticky;top:0;background:var(--card);z-index:1}"
+    ".runs thead th{position:sticky;top:0;background:var(--card);z-index:1;white-space:normal;"
+    "vertical-align:bottom}"
     ".runs thead th:first-child{z-index:2}"
-    ".runs tbody th{max-width:min(40vw,340px);overflow:hidden;text-overflow:ellipsis}"
+    ".runs tbody th,.runs td{max-width:min(40vw,260px);overflow:hidden;text-overflow:ellipsis}"
     "@media print{.runs .wide{max-height:none}}";
 
 std::string subtitle(const SweepSummary& sweep) {
@@ -260,9 +281,8 @@ std::string subtitle(const SweepSummary& sweep) {
 /// Runs of which a learning curve can be drawn, the best first.
 Runs with_curve(const SweepSummary& sweep) {
   Runs runs = best_first(sweep);
-  std::erase_if(runs, [](const SweepRun* run) {
-    return std::ranges::none_of(run->metric, [](double value) { return std::isfinite(value); });
-  });
+  std::erase_if(runs,
+                [](const SweepRun* run) { return std::ranges::none_of(run->metric, is_drawable); });
   return runs;
 }
 
@@ -270,7 +290,8 @@ std::string curves(const SweepSummary& sweep, const Shading& shading, size_t use
   constexpr size_t kRoom = kMaxPageBytes - (size_t{24} << 10);  // without head, style and legends
   const Runs all = with_curve(sweep), some = spread(all, kSweepLines);
   if (all.empty()) return {};
-  return learning_curves(sweep, some, shading, used < kRoom ? kRoom - used : 0) +
+  return chart_with(metric_name(sweep) + " by epoch",
+                    learning_curves(sweep, some, shading, used < kRoom ? kRoom - used : 0)) +
          some_of(some.size(), all.size());
 }
 
@@ -283,8 +304,7 @@ std::string page_of(const SweepSummary& sweep, const std::string& remark) {
       (missing.empty() ? "" : "<section class=\"missing\">" + missing + "</section>\n") +
       section("Progress",
               history(sweep, spread(valued, 4 * kSweepLines)) + left_out(sweep, valued.size())) +
-      section("Parameters", parallel(sweep, valued, shading)) +
-      section("Importance", importances(sweep));
+      section("Parameters", parameters(sweep, valued, shading));
   const std::string bottom = section("Runs", run_table(sweep));
   const std::string middle =
       section("Learning curves", curves(sweep, shading, top.size() + bottom.size()));

@@ -8,9 +8,8 @@ namespace tare::report {
 namespace {
 
 int place_of(const SweepRun& run) {
-  const bool finite = std::isfinite(run.value);
-  if (is_complete(run)) return finite ? 0 : 2;
-  if (is_pruned(run)) return finite ? 1 : 2;
+  if (is_complete(run)) return is_drawable(run.value) ? 0 : 2;
+  if (is_pruned(run)) return is_drawable(run.value) ? 1 : 2;
   return run.state == "RUNNING" || run.state == "WAITING" ? 3 : 4;
 }
 
@@ -19,20 +18,23 @@ int place_of(const SweepRun& run) {
 bool is_complete(const SweepRun& run) { return run.state == "COMPLETE"; }
 bool is_pruned(const SweepRun& run) { return run.state == "PRUNED"; }
 
+bool is_drawable(double value) {
+  return value == 0 || (std::abs(value) >= 1e-100 && std::abs(value) <= 1e100);
+}
+
 double value_of(const SweepSummary& sweep, const SweepRun& run, size_t parameter) {
   const double value = parameter < run.values.size() ? run.values[parameter] : NAN;
   const auto choices = static_cast<double>(sweep.parameters[parameter].choices.size());
   if (choices > 0) return value >= 0 && value < choices ? std::floor(value) : NAN;
-  const bool placed =
-      std::isfinite(value) && (value > 0 || !sweep.parameters[parameter].logarithmic);
-  return placed ? value : NAN;
+  const bool too_low = sweep.parameters[parameter].logarithmic && !(value > 0);
+  return is_drawable(value) && !too_low ? value : NAN;
 }
 
 std::vector<const SweepRun*> best_first(const SweepSummary& sweep) {
   std::vector<const SweepRun*> runs;
   for (const auto& run : sweep.runs) runs.push_back(&run);
   std::ranges::stable_sort(runs, {}, [&](const SweepRun* run) {
-    const double value = std::isfinite(run->value) ? run->value : 0;
+    const double value = is_drawable(run->value) ? run->value : 0;
     return std::tuple(place_of(*run), sweep.maximize ? -value : value, run->number);
   });
   return runs;

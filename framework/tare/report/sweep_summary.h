@@ -45,7 +45,11 @@ struct SweepSummary {
 [[nodiscard]] bool is_complete(const SweepRun& run);
 [[nodiscard]] bool is_pruned(const SweepRun& run);
 
-/// The value of a parameter, NaN where the run has none that the parameter can have.
+/// Zero, or of a size from 1e-100 to 1e100, so that no axis overflows. Others are listed, not drawn
+/// or compared.
+[[nodiscard]] bool is_drawable(double value);
+
+/// The value of a parameter, NaN where the run has none that can be drawn.
 [[nodiscard]] double value_of(const SweepSummary& sweep, const SweepRun& run, size_t parameter);
 
 /// Complete runs with a finite value, then pruned ones with a finite value, then complete and
@@ -53,7 +57,7 @@ struct SweepSummary {
 /// ones by number. Pointers into `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> best_first(const SweepSummary& sweep);
 
-/// The complete runs with a finite value, the best first. Pointers into `sweep`.
+/// The complete runs with a drawable value, the best first. Pointers into `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> ranked(const SweepSummary& sweep);
 
 /// At most `limit` of `ranked` runs, evenly, with the best and the worst; `limit` >= 2.
