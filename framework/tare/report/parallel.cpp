@@ -97,7 +97,7 @@ Axis axis_of(const SweepParameter& p, const std::vector<double>& values) {
 }
 
 Rail rail_of(const std::string& name, const Axis& axis, std::vector<double> values) {
-  constexpr double kGap = 0.22;
+  constexpr double kGap = 0.28;
   const bool unset = std::ranges::any_of(values, [](double value) { return std::isnan(value); });
   const double gap = unset ? kGap : 0;
   for (double& value : values)

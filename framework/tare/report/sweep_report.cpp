@@ -19,6 +19,7 @@ namespace {
 
 using Runs = std::vector<const SweepRun*>;
 
+constexpr size_t kDots = 4 * kSweepLines;
 constexpr size_t kParallelBytes = size_t{200} << 10, kTableBytes = size_t{360} << 10;
 
 std::string counted(size_t count, const std::string& what) {
@@ -26,6 +27,12 @@ std::string counted(size_t count, const std::string& what) {
 }
 
 std::string metric_name(const SweepSummary& sweep) { return tail(sweep.metric, kNameBytes); }
+
+std::string some_of(size_t drawn, size_t all) {
+  if (drawn == all) return {};
+  return note("Drawn are " + format_count(static_cast<int64_t>(drawn)) + " of " +
+              counted(all, "run") + ": the best, the worst, and others evenly by rank.");
+}
 
 /// Complete and pruned runs with a drawable value: the best complete one, then all by value.
 Runs with_value(const SweepSummary& sweep) {
@@ -77,7 +84,7 @@ Series dots(const char* name, size_t colour) {
   return {.name = name, .points = {}, .colour = colour, .mark = Mark::dots};
 }
 
-/// Level between the runs that improved it.
+/// Level between the runs that improved it; from the last of these to the last run.
 Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
   Series line{.name = "best so far", .points = {}, .colour = 0, .mark = Mark::line};
   double best = NAN;
@@ -94,31 +101,36 @@ Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
   return line;
 }
 
-std::string history(const SweepSummary& sweep, Runs runs) {
-  if (runs.empty()) return {};
-  std::ranges::stable_sort(runs, {}, &SweepRun::number);
+/// The best run's dot last, so that it lies on top.
+std::vector<Series> history_series(const SweepSummary& sweep, const Runs& runs) {
   Series complete = dots("complete run", 1), pruned = dots("pruned run", 3),
          best = dots("best run", 2);
-  for (const auto* run : runs) {
+  for (const auto* run : spread(runs, kDots)) {
     const Point point{static_cast<double>(run->number), run->value};
     (is_complete(*run) ? complete : pruned).points.push_back(point);
   }
-  Series line = best_so_far(sweep, runs);
-  const size_t steps = line.points.size();
-  if (steps > 1) best.points.push_back(line.points[steps - 2]);
+  Runs by_number = runs;
+  std::ranges::stable_sort(by_number, {}, &SweepRun::number);
+  Series line = best_so_far(sweep, by_number);
+  if (!line.points.empty()) best.points.push_back(*(line.points.end() - 2));
   std::vector<Series> all{std::move(complete), std::move(pruned), std::move(line), std::move(best)};
   std::erase_if(all, [](const Series& series) { return series.points.empty(); });
+  return all;
+}
+
+std::string history(const SweepSummary& sweep, const Runs& runs) {
+  if (runs.empty()) return {};
+  const std::vector<Series> series = history_series(sweep, runs);
   std::vector<LegendItem> items;
-  for (const auto& series : all)
-    items.push_back({series.name, series.colour, series.mark == Mark::line});
+  for (const auto& one : series) items.push_back({one.name, one.colour, one.mark == Mark::line});
   const std::string caption = metric_name(sweep) + " by number of the run";
-  const std::string chart = line_chart(
-      {.title = caption,
-       .description = "A dot for each of " + counted(runs.size(), "run") +
-                      ", and a line for the best value so far" +
-                      (steps > 0 ? ", " + figure(all.back().points[0].y) + " at the end." : "."),
-       .series = std::move(all)});
-  return chart_with(caption, chart, legend(items));
+  const std::string chart =
+      line_chart({.title = caption,
+                  .description = "A dot for each of " + counted(runs.size(), "run") +
+                                 ", and a line for the best value so far.",
+                  .series = series});
+  return chart_with(caption, chart, legend(items)) +
+         some_of(std::min(runs.size(), kDots), runs.size());
 }
 
 std::string left_out(const SweepSummary& sweep, size_t drawn) {
@@ -130,12 +142,6 @@ std::string left_out(const SweepSummary& sweep, size_t drawn) {
 }
 
 // ---- parameters
-
-std::string some_of(size_t drawn, size_t all) {
-  if (drawn == all) return {};
-  return note("Drawn are " + format_count(static_cast<int64_t>(drawn)) + " of " +
-              counted(all, "run") + ": the best, the worst, and others evenly by rank.");
-}
 
 std::string parallel(const SweepSummary& sweep, const Runs& runs, const Shading& shading) {
   const size_t line_bytes = 14 * sweep.parameters.size() + 40;
@@ -302,8 +308,7 @@ std::string page_of(const SweepSummary& sweep, const std::string& remark) {
   const std::string top =
       summary(sweep, best) +
       (missing.empty() ? "" : "<section class=\"missing\">" + missing + "</section>\n") +
-      section("Progress",
-              history(sweep, spread(valued, 4 * kSweepLines)) + left_out(sweep, valued.size())) +
+      section("Progress", history(sweep, valued) + left_out(sweep, valued.size())) +
       section("Parameters", parameters(sweep, valued, shading));
   const std::string bottom = section("Runs", run_table(sweep));
   const std::string middle =
