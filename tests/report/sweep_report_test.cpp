@@ -116,6 +116,16 @@ TEST(SweepPage, HoldsAThousandRunsInAMegabyte) {
   RecordProperty("bytes", std::to_string(html.size()));
 }
 
+TEST(SweepPage, HoldsAThousandRunsOfNoiseInAMegabyte) {
+  SweepSummary sweep = example_sweep(1000, 100);
+  std::mt19937 generator(1);
+  for (auto& run : sweep.runs)
+    for (double& value : run.metric) value = static_cast<double>(generator()) / 0x1p32;
+  const std::string html = sweep_page(sweep);
+  EXPECT_LT(html.size(), 1'000'000U);
+  EXPECT_EQ(count_of(html, "<tr><th scope=\"row\">"), 1000U);
+}
+
 /// Curves without a smooth stretch, or without two values beside each other.
 SweepSummary noisy_sweep(size_t runs, size_t epochs, size_t parameters, bool gaps) {
   SweepSummary sweep{.name = "noise", .metric = "m"};

@@ -102,10 +102,10 @@ std::string strand_legend(const std::vector<Strand>& all, const Shading& shading
 }
 
 std::string strand_style() {
-  const char* light[kShades] = {"#7ad151", "#44bf70", "#22a884", "#21918c", "#2a788e",
-                                "#355f8d", "#414487", "#482475", "#440154"};
-  const char* dark[kShades] = {"#414487", "#355f8d", "#2a788e", "#21918c", "#22a884",
-                               "#44bf70", "#7ad151", "#bddf26", "#fde725"};
+  const char* light[kShades] = {"#4fc36a", "#2caf7e", "#219a89", "#26848d", "#2e6e8e",
+                                "#39578b", "#423e83", "#482072", "#440154"};
+  const char* dark[kShades] = {"#33648d", "#2a798e", "#228e8c", "#22a286", "#36b678",
+                               "#5cc762", "#8ed544", "#c7e026", "#fde725"};
   std::string variables = ":root{", night = "@media(prefers-color-scheme:dark){:root{", classes;
   for (size_t i = 0; i < kShades; ++i) {
     const std::string number = std::to_string(i);

@@ -10,9 +10,9 @@
 
 namespace tare::report {
 
-/// Shades of the scale. They rise evenly in contrast to the page from the worst to the best run, in
-/// light and dark mode, and differ in lightness, so that colour-blind readers see the order:
-/// viridis, by Smith and van der Walt, 2015, without the end that the page's colour would swallow.
+/// Shades of the scale: viridis, by Smith and van der Walt, 2015, without the end that the page's
+/// colour would swallow. Contrast to the page rises evenly from the worst to the best run, in light
+/// and dark mode, so that colour-blind readers see the order.
 inline constexpr size_t kShades = 9;
 
 /// Which shade a run has: by its rank, so that a few runs that went astray do not take the scale.

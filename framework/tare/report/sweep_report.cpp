@@ -176,14 +176,14 @@ std::string importances(const SweepSummary& sweep) {
     chart.bars.push_back({tail(sweep.parameters[i].name, kBarName), percent(share), share, 0});
   }
   std::ranges::stable_sort(chart.bars, std::ranges::greater{}, &Bar::value);
-  return chart_with("Importance", bar_chart(chart)) + importance_note(importance);
+  return bar_chart(chart) + importance_note(importance);
 }
 
 std::string parameters(const SweepSummary& sweep, const Runs& runs, const Shading& shading) {
   if (runs.empty()) return {};
   if (sweep.parameters.empty()) return note("The sweep varies no parameter.");
   return "<div class=\"parameters\"><div>" + parallel(sweep, runs, shading) + "</div><div>" +
-         importances(sweep) + "</div></div>";
+         chart_with("Importance", importances(sweep)) + "</div></div>";
 }
 
 // ---- runs
