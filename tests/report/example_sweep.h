@@ -85,12 +85,15 @@ inline report::SweepSummary hostile_sweep() {
     if (i % 4 == 1) parameter.low = parameter.high = 1e300;
     if (i % 4 == 2) parameter.low = -kInfinity, parameter.high = kInfinity;
     if (i % 4 == 3) parameter.low = -1, parameter.logarithmic = true;
+    if (i > 30) parameter.low = parameter.high = i == 31 ? 1e100 : -1e99;
+    parameter.integer = i > 20;
   }
-  const std::vector<double> values{NAN, kInfinity, -kInfinity, 1e308, -1e308, 5e-324, 0, -1, 3, 99};
+  const std::vector<double> values{NAN,  kInfinity, -kInfinity, 1e308, -1e308, 5e-324,
+                                   1e99, -1e99,     0,          -1,    3,      99};
   for (size_t i = 0; i < 60; ++i) {
     auto& run = sweep.runs.emplace_back();
     run.name = (i % 3 == 0 ? markup : i % 3 == 1 ? other : many) + std::to_string(i);
-    run.number = i % 2 == 0 ? static_cast<int64_t>(i) : -5;
+    run.number = i % 2 == 0 ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max();
     run.state = std::vector<std::string>{"COMPLETE", "PRUNED", "FAIL", "RUNNING", markup}[i % 5];
     run.reason = i % 5 == 2 ? markup + many : "";
     for (size_t j = 0; j < i; ++j) run.values.push_back(values[(i + j) % values.size()]);

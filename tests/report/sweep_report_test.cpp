@@ -173,6 +173,20 @@ TEST(SweepPage, NeverDropsTheBestAndTheWorst) {
   EXPECT_EQ(spread(runs, 5000), runs);
 }
 
+TEST(SweepPage, DrawsTheCurvesOfTheBestAndTheWorst) {
+  SweepSummary sweep = example_sweep(3000, 4);
+  EXPECT_THAT(sweep_page(sweep), Not(HasSubstr(">-6</text>")));
+  for (auto& run : sweep.runs)
+    if (run.number == 1500 || run.number == 1501) run.state = "COMPLETE";
+  sweep.runs[1500].metric = {0, 0, 5, 0};
+  sweep.runs[1500].value = 7;
+  sweep.runs[1501].metric = {0, 0, -5, 0};
+  sweep.runs[1501].value = -7;
+  const std::string html = sweep_page(sweep);
+  EXPECT_THAT(html, HasSubstr(">6</text>"));
+  EXPECT_THAT(html, HasSubstr(">-6</text>"));
+}
+
 TEST(SweepPage, EscapesWhatRunsSay) {
   const std::string html = sweep_page(hostile_sweep());
   EXPECT_TRUE(is_well_formed(html));

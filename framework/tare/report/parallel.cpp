@@ -48,8 +48,9 @@ std::vector<Tick> with_room(const std::vector<Tick>& ticks) {
 }
 
 std::string label(double value, bool integer) {
-  return integer ? format_count(static_cast<int64_t>(std::clamp(value, -9e15, 9e15)))
-                 : figure(value);
+  return integer
+             ? format_count(static_cast<int64_t>(std::clamp(value, -kMostCounted, kMostCounted)))
+             : figure(value);
 }
 
 /// From the lowest to the highest value, both labelled.
@@ -88,10 +89,13 @@ Axis choice_axis(const std::vector<std::string>& choices) {
 Axis axis_of(const SweepParameter& p, const std::vector<double>& values) {
   if (!p.choices.empty()) return choice_axis(p.choices);
   Range range;
+  const auto add = [&](double value) {
+    range.add(p.integer ? std::clamp(value, -kMostCounted, kMostCounted) : value);
+  };
   for (const double value : {p.low, p.high})
-    if (is_drawable(value)) range.add(value);
+    if (is_drawable(value)) add(value);
   for (const double value : values)
-    if (!std::isnan(value)) range.add(value);
+    if (!std::isnan(value)) add(value);
   if (range.low > range.high) range = {.low = 0, .high = 1};
   return number_axis(range, p.logarithmic, p.integer);
 }

@@ -10,7 +10,8 @@ namespace tare::report {
 namespace {
 
 constexpr size_t kBestColour = 2;
-constexpr size_t kFew = 200;  // strands that have names and full strength
+constexpr size_t kFew = 200;                    // strands that have names and full strength
+constexpr size_t kTitleBytes = 2 * kNameBytes;  // a name and a value
 
 std::string shade_class(double shade) {
   if (std::isnan(shade)) return " grey";
@@ -21,14 +22,14 @@ std::string shade_class(double shade) {
 std::string path_of(const Strand& strand, bool named) {
   std::string text =
       std::string("<path") + (strand.dashed ? " class=\"dash\"" : "") + " d=\"" + strand.path + '"';
-  return text + (named ? "><title>" + escaped(strand.name, kNameBytes) + "</title></path>" : "/>");
+  return text + (named ? "><title>" + escaped(strand.name, kTitleBytes) + "</title></path>" : "/>");
 }
 
 std::string best_path(const Strand& strand) {
   const std::string path = "d=\"" + strand.path + "\"";
   return "<path class=\"halo\" " + path + "/><path class=\"line best s" +
          std::to_string(kBestColour) + "\" " + path + "><title>" +
-         escaped(strand.name, kNameBytes) + "</title></path>";
+         escaped(strand.name, kTitleBytes) + "</title></path>";
 }
 
 std::string scale() {

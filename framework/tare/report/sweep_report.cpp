@@ -34,12 +34,14 @@ std::string some_of(size_t drawn, size_t all) {
               counted(all, "run") + ": the best, the worst, and others evenly by rank.");
 }
 
-/// Complete and pruned runs with a drawable value: the best complete one, then all by value.
+bool has_value(const SweepRun& run) {
+  return is_drawable(run.value) && (is_complete(run) || is_pruned(run));
+}
+
+/// Runs that have a value: the best complete one, then all by value.
 Runs with_value(const SweepSummary& sweep) {
   Runs runs = best_first(sweep);
-  std::erase_if(runs, [](const SweepRun* run) {
-    return !is_drawable(run->value) || !(is_complete(*run) || is_pruned(*run));
-  });
+  std::erase_if(runs, [](const SweepRun* run) { return !has_value(*run); });
   const auto value = [&](const SweepRun* run) { return sweep.maximize ? -run->value : run->value; };
   if (!runs.empty())
     std::stable_sort(runs.begin() + 1, runs.end(),
@@ -84,6 +86,10 @@ Series dots(const char* name, size_t colour) {
   return {.name = name, .points = {}, .colour = colour, .mark = Mark::dots};
 }
 
+double x_of(const SweepRun& run) {
+  return std::clamp(static_cast<double>(run.number), -kMostCounted, kMostCounted);
+}
+
 /// Level between the runs that improved it; from the last of these to the last run.
 Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
   Series line{.name = "best so far", .points = {}, .colour = 0, .mark = Mark::line};
@@ -92,12 +98,11 @@ Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
     if (!is_complete(*run)) continue;
     const bool better = sweep.maximize ? run->value > best : run->value < best;
     if (!better && !std::isnan(best)) continue;
-    const auto number = static_cast<double>(run->number);
+    const double number = x_of(*run);
     if (!std::isnan(best)) line.points.push_back({number, best});
     line.points.push_back({number, best = run->value});
   }
-  const double last = static_cast<double>(by_number.back()->number);
-  if (!line.points.empty()) line.points.push_back({last, best});
+  if (!line.points.empty()) line.points.push_back({x_of(*by_number.back()), best});
   return line;
 }
 
@@ -106,7 +111,7 @@ std::vector<Series> history_series(const SweepSummary& sweep, const Runs& runs) 
   Series complete = dots("complete run", 1), pruned = dots("pruned run", 3),
          best = dots("best run", 2);
   for (const auto* run : spread(runs, kDots)) {
-    const Point point{static_cast<double>(run->number), run->value};
+    const Point point{x_of(*run), run->value};
     (is_complete(*run) ? complete : pruned).points.push_back(point);
   }
   Runs by_number = runs;
@@ -204,7 +209,8 @@ std::string cell_of(const SweepSummary& sweep, const SweepRun& run, size_t param
   const double value = value_of(sweep, run, parameter);
   if (std::isnan(value)) return "-";
   if (!p.choices.empty()) return p.choices[static_cast<size_t>(value)];
-  return p.integer ? format_count(std::llround(std::clamp(value, -9e15, 9e15))) : figure(value);
+  return p.integer ? format_count(std::llround(std::clamp(value, -kMostCounted, kMostCounted)))
+                   : figure(value);
 }
 
 std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run) {
@@ -284,17 +290,22 @@ std::string subtitle(const SweepSummary& sweep) {
          (sweep.maximize ? "highest " : "lowest ") + metric_name(sweep) + " is best";
 }
 
-/// Runs of which a learning curve can be drawn, the best first.
-Runs with_curve(const SweepSummary& sweep) {
-  Runs runs = best_first(sweep);
+/// Runs of which a learning curve can be drawn; `valued` ones first and last, as they are there.
+Runs with_curve(const SweepSummary& sweep, const Runs& valued) {
+  Runs runs = valued;
+  const auto second = runs.begin() + (runs.empty() ? 0 : 1);
+  Runs others = best_first(sweep);
+  std::erase_if(others, [](const SweepRun* run) { return has_value(*run); });
+  runs.insert(second, others.begin(), others.end());
   std::erase_if(runs,
                 [](const SweepRun* run) { return std::ranges::none_of(run->metric, is_drawable); });
   return runs;
 }
 
-std::string curves(const SweepSummary& sweep, const Shading& shading, size_t used) {
+std::string curves(const SweepSummary& sweep, const Runs& valued, const Shading& shading,
+                   size_t used) {
   constexpr size_t kRoom = kMaxPageBytes - (size_t{24} << 10);  // without head, style and legends
-  const Runs all = with_curve(sweep), some = spread(all, kSweepLines);
+  const Runs all = with_curve(sweep, valued), some = spread(all, kSweepLines);
   if (all.empty()) return {};
   return chart_with(metric_name(sweep) + " by epoch",
                     learning_curves(sweep, some, shading, used < kRoom ? kRoom - used : 0)) +
@@ -312,7 +323,7 @@ std::string page_of(const SweepSummary& sweep, const std::string& remark) {
       section("Parameters", parameters(sweep, valued, shading));
   const std::string bottom = section("Runs", run_table(sweep));
   const std::string middle =
-      section("Learning curves", curves(sweep, shading, top.size() + bottom.size()));
+      section("Learning curves", curves(sweep, valued, shading, top.size() + bottom.size()));
   return page(sweep.name, subtitle(sweep), top + middle + bottom, strand_style() + kStyle);
 }
 

@@ -48,6 +48,8 @@ struct SweepSummary {
 /// Zero, or of a size from 1e-100 to 1e100, so that no axis overflows. Others are listed, not drawn
 /// or compared.
 [[nodiscard]] bool is_drawable(double value);
+/// Whole numbers beyond this size, either way, are drawn there: above it doubles skip some.
+inline constexpr double kMostCounted = 9e15;
 
 /// The value of a parameter, NaN where the run has none that can be drawn.
 [[nodiscard]] double value_of(const SweepSummary& sweep, const SweepRun& run, size_t parameter);
