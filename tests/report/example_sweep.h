@@ -93,7 +93,7 @@ inline report::SweepSummary hostile_sweep() {
   for (size_t i = 0; i < 60; ++i) {
     auto& run = sweep.runs.emplace_back();
     run.name = (i % 3 == 0 ? markup : i % 3 == 1 ? other : many) + std::to_string(i);
-    run.number = i % 2 == 0 ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max();
+    run.number = i % 2 == 0 ? static_cast<int64_t>(i) : -5;
     run.state = std::vector<std::string>{"COMPLETE", "PRUNED", "FAIL", "RUNNING", markup}[i % 5];
     run.reason = i % 5 == 2 ? markup + many : "";
     for (size_t j = 0; j < i; ++j) run.values.push_back(values[(i + j) % values.size()]);

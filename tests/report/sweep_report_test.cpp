@@ -198,6 +198,15 @@ TEST(SweepPage, EscapesWhatRunsSay) {
     EXPECT_THAT(html, Not(HasSubstr(number)));
 }
 
+TEST(SweepPage, PlacesAnyRunNumber) {
+  SweepSummary sweep = five_runs();
+  sweep.runs[0].number = std::numeric_limits<int64_t>::min();
+  sweep.runs[2].number = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(sweep_page(sweep), HasSubstr("<path class=\"dot s2\" d=\"m1000 625h0\"/>"));
+  sweep.runs = {sweep.runs[2]};
+  EXPECT_THAT(sweep_page(sweep), HasSubstr("<path class=\"dot s2\" d=\"m0 "));
+}
+
 TEST(SweepPage, NamesNoOtherFileOrAddress) {
   for (const auto& sweep : {example_sweep(40, 5), hostile_sweep()}) {
     const std::string html = sweep_page(sweep);
