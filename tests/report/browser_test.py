@@ -1,6 +1,6 @@
-"""The page of a real run in headless Chromium: `python3 browser_test.py FOLDER_OF_PROGRAMS [SCREENSHOTS]`.
+"""Pages in headless Chromium, of a real run and of sweeps: `python3 browser_test.py FOLDER_OF_PROGRAMS [SCREENSHOTS]`.
 
-It must say nothing on the console, ask for nothing on the network, fit a window of 400 pixels, and be readable in light
+They must say nothing on the console, ask for nothing on the network, fit a window of 400 pixels, and be readable in light
 and dark mode: text of contrast 4.5 to 1, charts with alternative texts, labels that do not cover each other. Pages that
 are broken on purpose show that each of these would be found. Exit code 77: no Chromium here.
 """
@@ -110,6 +110,12 @@ def make_page(programs, folder):
     return folder / "runs/page/report.html"
 
 
+def make_sweep_pages(programs, folder):
+    """Pages of a small and a large sweep, an empty one, and one whose names and numbers are as bad as can be."""
+    subprocess.run([programs / "sweep_pages", folder], check=True)
+    return sorted(folder.glob("*.html"))
+
+
 def mistakes(tab, page, width, scheme):
     """What the browser says about the page, and what CHECK finds in it."""
     tab.open(page, width, scheme)
@@ -148,13 +154,16 @@ def main():
         folder = pathlib.Path(name)
         page = make_page(programs, folder)
         check_other_files(folder / "trace")
-        size = page.stat().st_size
-        found = [f"{size} bytes are too many"] if size > MAX_BYTES else []
-        for width in WIDTHS:
-            for scheme in SCHEMES:
-                found += [f"{width} {scheme}: {text}" for text in mistakes(tab, page, width, scheme)]
-                if len(sys.argv) > 2:
-                    tab.screenshot(os.path.join(sys.argv[2], f"{width}-{scheme}.png"))
+        pages = [page, *make_sweep_pages(programs, folder)]
+        found = []
+        for one in pages:
+            if one.stat().st_size > MAX_BYTES:
+                found.append(f"{one.name}: {one.stat().st_size} bytes are too many")
+            for width in WIDTHS:
+                for scheme in SCHEMES:
+                    found += [f"{one.name} {width} {scheme}: {text}" for text in mistakes(tab, one, width, scheme)]
+                    if len(sys.argv) > 2:
+                        tab.screenshot(os.path.join(sys.argv[2], f"{one.stem}-{width}-{scheme}.png"))
         for text in found:
             print(text)
         failures += len(found)
@@ -165,7 +174,8 @@ def main():
             if not any(expected in line for line in mistakes(tab, broken, WIDTHS[0], "light")):
                 print(f"not found in a broken page: {expected}")
                 failures += 1
-    print(f"{len(WIDTHS) * len(SCHEMES)} views of a page of {size} bytes, {len(BROKEN)} broken pages, {failures} mistakes")
+    views = len(pages) * len(WIDTHS) * len(SCHEMES)
+    print(f"{views} views of {len(pages)} pages, {len(BROKEN)} broken pages, {failures} mistakes")
     return failures != 0
 
 

@@ -52,6 +52,16 @@ TEST(LineChart, ShowsASinglePoint) {
   EXPECT_EQ(count_of(svg, "class=\"dot"), 1U);
 }
 
+TEST(LineChart, DrawsALineOrDotsAlone) {
+  LineChart chart{.series = {{.name = "a", .points = {{0, 1}, {1, 2}, {2, NAN}, {4, 0}}}}};
+  chart.series[0].mark = Mark::line;
+  EXPECT_EQ(count_of(line_chart(chart), "class=\"dot"), 0U);
+  chart.series[0].mark = Mark::dots;
+  const std::string svg = line_chart(chart);
+  EXPECT_EQ(count_of(svg, "class=\"line"), 0U);
+  EXPECT_THAT(svg, HasSubstr("<path class=\"dot s0\" d=\"m0 500h0m250-500h0m750 1000h0\"/>"));
+}
+
 TEST(LineChart, KeepsTheExtremesOfALongLine) {
   LineChart chart;
   auto& points = chart.series.emplace_back().points;

@@ -36,11 +36,20 @@ TEST(Markup, WritesNumbersShortly) {
   EXPECT_EQ(figure(NAN), "-");
 }
 
+TEST(Tail, KeepsTheEndOfAName) {
+  EXPECT_EQ(tail("model.width", 11), "model.width");
+  EXPECT_EQ(tail("phases.0.optimizer.weight_decay", 24), "...optimizer.weight_decay");
+  EXPECT_EQ(tail("abcdef", 3), "...def");
+  EXPECT_EQ(tail("a\u20acb", 3), "...b") << "no part of a letter";
+}
+
 TEST(Table, CutsAndEscapes) {
   const std::vector<std::vector<std::string>> rows(kTableRows + 7, {"<a>", "1"});
   const std::string html = table("t", {"x", "y"}, rows);
   EXPECT_THAT(html, HasSubstr("<th scope=\"row\">&lt;a&gt;</th><td>1</td>"));
   EXPECT_THAT(html, HasSubstr("and 7 more"));
+  EXPECT_THAT(table("t", {"x", "y"}, rows, rows.size()), Not(HasSubstr("more")));
+  EXPECT_THAT(table("t", {"x", "y"}, rows, 1), HasSubstr("and 206 more"));
   EXPECT_THAT(table("t", {"x", "y"}, {{"a", "1"}}), Not(HasSubstr("more")));
 }
 

@@ -46,9 +46,9 @@ std::string format(const char* pattern, double value) {
 std::string label_of(double value, double high, Unit unit) {
   switch (unit) {
     case Unit::bytes:
-      return format_bytes(static_cast<int64_t>(std::min(value, 9e18)));
+      return format_bytes(static_cast<int64_t>(std::clamp(value, -9e18, 9e18)));
     case Unit::count:
-      return format_count(static_cast<int64_t>(std::min(value, 9e18)));
+      return format_count(static_cast<int64_t>(std::clamp(value, -9e18, 9e18)));
     case Unit::seconds: {
       const double per_unit = seconds_per_unit(high);
       return format("%.6g", value / per_unit) + (per_unit == 1    ? " s"

@@ -2,71 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 
+#include "tare/report/frame.h"
 #include "tare/report/markup.h"
 
 namespace tare::report {
 namespace {
 
-constexpr double kPlotHeight = 200;  // of a line chart, in pixels
-constexpr double kSpanRow = 18;      // of the spans' names
-constexpr double kTickRow = 20;      // below the plot
-constexpr double kAbove = 8;         // half a label of the highest tick
-constexpr double kUnits = 1000;      // of the plot's view box, in both directions
-constexpr double kLogRatio = 50;
-constexpr size_t kSpans = 60;                   // more would have no room for their names
-constexpr double kNarrow = 290, kLetter = 7.5;  // a plot in a window of 400 pixels; both in pixels
-
-struct Frame {
-  double top = kAbove, height = kPlotHeight;  // of the plot, in pixels
-  [[nodiscard]] double bottom() const { return top + height; }
-};
-
-/// `gutter`: with room at the left for the labels of the y axis.
-std::string head(const std::string& title, const std::string& description, double height,
-                 bool gutter) {
-  return std::string("<svg class=\"chart") + (gutter ? " gutter" : "") +
-         "\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" height=\"" +
-         coordinate(height) + "\"><title>" + escaped(title) + "</title><desc>" +
-         escaped(description, 1000) + "</desc>";
-}
-
-/// The plot: a view box that is stretched, so that curves are as wide as the page.
-std::string plot(const Frame& frame, const std::string& content) {
-  return "<svg y=\"" + coordinate(frame.top) + "\" width=\"100%\" height=\"" +
-         coordinate(frame.height) +
-         "\" viewBox=\"0 0 1000 1000\" overflow=\"visible\" preserveAspectRatio=\"none\">" +
-         content + "</svg>";
-}
-
-/// Lines across the plot, and their labels in the gutter.
-std::string y_ticks(const Axis& axis, const Frame& frame) {
-  std::string text;
-  for (const auto& tick : axis.ticks) {
-    const double y = frame.bottom() - frame.height * axis.place(tick.value);
-    text += "<line class=\"grid\" x2=\"100%\" y1=\"" + coordinate(y) + "\" y2=\"" + coordinate(y) +
-            "\"/><text x=\"-8\" text-anchor=\"end\" y=\"" + coordinate(y + 4) + "\">" +
-            escaped(tick.label) + "</text>";
-  }
-  return text;
-}
-
-std::string x_labels(const Axis& axis, const Frame& frame) {
-  std::string text;
-  for (const auto& tick : axis.ticks) {
-    const double place = axis.place(tick.value);
-    const char* anchor = place < 0.05 ? "start" : place > 0.95 ? "end" : "middle";
-    text += "<text x=\"" + percent(place) + "\" y=\"" + coordinate(frame.bottom() + 15) +
-            "\" text-anchor=\"" + anchor + "\">" + escaped(tick.label) + "</text>";
-  }
-  return text;
-}
+constexpr double kSpanRow = 18;  // of the spans' names, in pixels
+constexpr size_t kSpans = 60;    // more would have no room for their names
 
 /// Whether at least six letters can be read on a narrow page, or all if there are fewer.
 bool has_room(const std::string& name, double share) {
-  return kNarrow * share >= kLetter * static_cast<double>(std::min<size_t>(name.size(), 6)) + 4;
+  return kNarrowPlot * share >= kLetter * static_cast<double>(std::min<size_t>(name.size(), 6)) + 4;
 }
 
 /// Each name is clipped to its own stretch, and left out where too little of it would be left.
@@ -87,36 +36,6 @@ std::string span_names(const std::vector<Span>& spans, const Axis& axis, const F
   return text;
 }
 
-bool finite(const Point& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
-
-/// At most kLinePoints, with the lowest and highest of each stretch.
-std::vector<Point> thinned(const std::vector<Point>& points) {
-  if (points.size() <= kLinePoints) return points;
-  constexpr size_t kStretches = kLinePoints / 2;
-  std::vector<Point> kept;
-  const auto lower = [](const Point& a, const Point& b) {
-    return std::isfinite(a.y) && (!std::isfinite(b.y) || a.y < b.y);
-  };
-  for (size_t i = 0; i < kStretches; ++i) {
-    const auto first = points.begin() + static_cast<std::ptrdiff_t>(i * points.size() / kStretches);
-    const auto last =
-        points.begin() + static_cast<std::ptrdiff_t>((i + 1) * points.size() / kStretches);
-    auto [low, high] = std::minmax_element(first, last, lower);
-    if (high < low) std::swap(low, high);
-    kept.push_back(*low);
-    if (high != low) kept.push_back(*high);
-  }
-  return kept;
-}
-
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-};
-
 std::string stroke(const Series& series) {
   return " class=\"line s" + std::to_string(series.colour % kColours) +
          (series.dashed ? " dash" : "") + '"';
@@ -128,30 +47,41 @@ std::string dot(const Series& series, double x, double y) {
          coordinate(x) + ' ' + coordinate(y) + "h0\"/>";
 }
 
+/// Where a value lies in the view box.
+Point placed(const Point& point, const Axis& x_axis, const Axis& y_axis) {
+  return {kUnits * x_axis.place(point.x), kUnits * (1 - y_axis.place(point.y))};
+}
+
+/// All points as one path, each a line of no length.
+std::string dots(const Series& series, const Axis& x_axis, const Axis& y_axis) {
+  std::vector<Point> apart;
+  for (const auto& point : series.points) {
+    if (!finite(point)) continue;
+    apart.push_back(placed(point, x_axis, y_axis));
+    apart.push_back({std::nan(""), std::nan("")});
+  }
+  return "<path class=\"dot s" + std::to_string(series.colour % kColours) + "\" d=\"" +
+         relative_path(apart) + "\"/>";
+}
+
 /// `dots_too`: show the points too, if they are few.
 std::string line(const Series& series, const Axis& x_axis, const Axis& y_axis, bool dots_too) {
   constexpr size_t kDots = 60;
-  const bool few = dots_too && series.points.size() <= kDots;
-  std::string path, dots;
+  if (series.mark == Mark::dots) return dots(series, x_axis, y_axis);
+  const bool few = dots_too && series.mark == Mark::automatic && series.points.size() <= kDots;
+  std::string path, ends;
   bool pen_down = false;
   for (const auto& point : thinned(series.points)) {
     if (!finite(point)) {
       pen_down = false;
       continue;
     }
-    const double x = kUnits * x_axis.place(point.x);
-    const double y = kUnits * (1 - y_axis.place(point.y));
+    const auto [x, y] = placed(point, x_axis, y_axis);
     path += (pen_down ? 'L' : 'M') + coordinate(x) + ' ' + coordinate(y);
     pen_down = true;
-    if (few) dots += dot(series, x, y);
+    if (few) ends += dot(series, x, y);
   }
-  return "<path" + stroke(series) + " d=\"" + path + "\"/>" + dots;
-}
-
-Axis y_axis_of(const Range& range, Unit unit) {
-  if (unit == Unit::number && range.low > 0 && range.high > kLogRatio * range.low)
-    return log_axis(range.low, range.high);
-  return round_axis(range.low, range.high, unit);
+  return "<path" + stroke(series) + " d=\"" + path + "\"/>" + ends;
 }
 
 /// The area between the x axis and `tops`, shares of the plot's height.
@@ -183,7 +113,7 @@ std::string line_chart(const LineChart& chart) {
     xs.add(span.end);
   }
   const Axis x_axis = exact_axis(xs.low, xs.high, chart.x_unit);
-  const Axis y_axis = y_axis_of(ys, chart.y_unit);
+  const Axis y_axis = value_axis(ys, chart.y_unit);
   const Frame frame{.top = kAbove + (chart.spans.empty() ? 0 : kSpanRow)};
   std::string lines;
   for (const auto& series : chart.series) lines += line(series, x_axis, y_axis, true);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tare/report/axis.h"
+#include "tare/report/curve.h"
 
 namespace tare::report {
 
@@ -17,15 +18,15 @@ namespace tare::report {
 /// (after Okabe and Ito, "Color universal design", 2008). The last two are grey and that of text.
 inline constexpr size_t kColours = 11, kGrey = 9, kInk = 10;
 
-struct Point {
-  double x = 0, y = 0;
-};
+/// How a series is drawn; `automatic`: as a line, and as dots where its points are few.
+enum class Mark { automatic, line, dots };
 
 struct Series {
   std::string name{};
   std::vector<Point> points{};  ///< x ascending
   size_t colour = 0;
   bool dashed = false;
+  Mark mark = Mark::automatic;
 };
 
 /// A stretch of the x axis that has a name, drawn with a line at its start.
@@ -40,9 +41,6 @@ struct LineChart {
   std::vector<Series> series{};
   std::vector<Span> spans{};
 };
-
-/// Points of one line beyond this number are reduced to the lowest and highest of equal stretches.
-inline constexpr size_t kLinePoints = 800;
 
 /// "" without a finite point. The y axis is logarithmic where all values are above zero and the
 /// highest is more than 50 times the lowest.

@@ -73,13 +73,22 @@ std::string percent(double share) { return coordinate(100 * share) + '%'; }
 
 std::string figure(double value) { return std::isnan(value) ? "-" : format("%.4g", value); }
 
+std::string tail(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  text.remove_prefix(text.size() - limit);
+  const auto within = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  while (!text.empty() && within(text.front())) text.remove_prefix(1);  // not amid a letter
+  if (const size_t dot = text.find('.'); dot < text.size() / 2) text.remove_prefix(dot + 1);
+  return "..." + std::string(text);
+}
+
 std::string table(std::string_view name, const std::vector<std::string>& head,
-                  const std::vector<std::vector<std::string>>& rows) {
+                  const std::vector<std::vector<std::string>>& rows, size_t limit) {
   std::string text = "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"" +
                      escaped(name) + "\"><table><thead><tr>";
   for (const auto& cell : head) text += "<th scope=\"col\">" + escaped(cell) + "</th>";
   text += "</tr></thead><tbody>";
-  for (size_t row = 0; row < std::min(rows.size(), kTableRows); ++row) {
+  for (size_t row = 0; row < std::min(rows.size(), limit); ++row) {
     text += "<tr>";
     for (size_t i = 0; i < rows[row].size(); ++i) {
       const std::string cell = escaped(rows[row][i], kNameBytes);
@@ -88,9 +97,9 @@ std::string table(std::string_view name, const std::vector<std::string>& head,
     text += "</tr>";
   }
   text += "</tbody></table></div>";
-  if (rows.size() > kTableRows) {
-    text += "<p class=\"note\">and " +
-            format_count(static_cast<int64_t>(rows.size() - kTableRows)) + " more</p>";
+  if (rows.size() > limit) {
+    text += "<p class=\"note\">and " + format_count(static_cast<int64_t>(rows.size() - limit)) +
+            " more</p>";
   }
   return text;
 }

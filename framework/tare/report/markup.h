@@ -19,12 +19,18 @@ namespace tare::report {
 /// Four significant digits; "-" for NaN, which the files hold where there is no value.
 [[nodiscard]] std::string figure(double value);
 
-/// Rows of a table beyond this number are counted, not shown; names are cut at kNameBytes.
+/// At most `limit` bytes from the end, where dotted names differ most: "...weight_decay". A name
+/// that is cut begins at one of its parts where that costs no more than half.
+[[nodiscard]] std::string tail(std::string_view text, size_t limit);
+
+/// Rows of a table as a rule; names are cut at kNameBytes.
 inline constexpr size_t kTableRows = 200, kNameBytes = 80;
 
 /// An HTML table in a frame that scrolls sideways where it is too narrow. The first column is text,
-/// the others are figures. Cells are escaped here. `name` is for screen readers.
+/// the others are figures. Cells are escaped here. `name` is for screen readers. Rows beyond
+/// `limit` are counted.
 [[nodiscard]] std::string table(std::string_view name, const std::vector<std::string>& head,
-                                const std::vector<std::vector<std::string>>& rows);
+                                const std::vector<std::vector<std::string>>& rows,
+                                size_t limit = kTableRows);
 
 }  // namespace tare::report

@@ -79,12 +79,13 @@ std::string folded(std::string_view heading, std::string_view text) {
          escaped_lines(text, kFoldedBytes) + "</pre></details>";
 }
 
-std::string page(std::string_view title, std::string_view subtitle, std::string_view content) {
+std::string page(std::string_view title, std::string_view subtitle, std::string_view content,
+                 std::string_view style) {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
          "'unsafe-inline'\">\n"
          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>" +
-         escaped(title) + "</title>\n<style>" + kStyle + chart_style() +
+         escaped(title) + "</title>\n<style>" + kStyle + chart_style() + std::string(style) +
          "</style></head>\n<body><main><header><h1>" + escaped(title) + "</h1><p>" +
          escaped(subtitle, 400) + "</p></header>\n" + std::string(content) +
          "<footer>Made by tare report. Bytes are tracked bytes: live tensors of the run's device."

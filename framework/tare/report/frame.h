@@ -1,0 +1,38 @@
+// The frame of a chart: title, ticks, and the plot that is as wide as its place. Internal.
+#pragma once
+
+#include <string>
+
+#include "tare/report/axis.h"
+#include "tare/report/curve.h"
+
+namespace tare::report {
+
+inline constexpr double kTickRow = 20;  ///< below the plot, in pixels
+inline constexpr double kAbove = 8;     ///< half a label of the highest tick
+inline constexpr double kUnits = 1000;  ///< of a plot's view box
+/// Widths in pixels: of a plot with gutter in a window of 400 pixels, and of a letter at most.
+inline constexpr double kNarrowPlot = 290, kLetter = 7.5;
+
+/// Where the plot is, in pixels.
+struct Frame {
+  double top = kAbove, height = 200;
+  [[nodiscard]] double bottom() const { return top + height; }
+};
+
+/// The start of a chart, up to its text alternative; "</svg>" ends it. `gutter`: with room at the
+/// left for the labels of the y axis.
+[[nodiscard]] std::string head(const std::string& title, const std::string& description,
+                               double height, bool gutter);
+/// The plot: a view box of kUnits by `units`, stretched, so that curves are as wide as the page.
+[[nodiscard]] std::string plot(const Frame& frame, const std::string& content,
+                               double units = kUnits);
+/// Lines across the plot, and their labels in the gutter.
+[[nodiscard]] std::string y_ticks(const Axis& axis, const Frame& frame);
+[[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame);
+
+/// The axis of a range, which must not be empty: logarithmic for numbers above zero of which the
+/// highest is more than 50 times the lowest, else with about `count` ticks.
+[[nodiscard]] Axis value_axis(const Range& range, Unit unit, int count = 4);
+
+}  // namespace tare::report

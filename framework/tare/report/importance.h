@@ -1,0 +1,31 @@
+// Importance: how much each parameter of a sweep tells its best runs from all. Internal.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tare/report/sweep_summary.h"
+
+namespace tare::report {
+
+/// Best runs below which the shares say little: Optuna advises five, and from a single one a
+/// density cannot be told.
+inline constexpr size_t kFewBest = 5, kTooFewBest = 2;
+
+/// A value.
+struct Importance {
+  std::vector<double> shares{};  ///< by parameter, >= 0, with a sum of 1
+  size_t runs = 0;               ///< that were compared
+  size_t best = 0;               ///< of these, in the best tenth; equal values count as one
+  bool differs = false;          ///< false: no parameter tells the best from the others, all equal
+};
+
+/// PED-ANOVA over the complete runs with a drawable value: the Pearson divergence of a parameter's
+/// density among the best tenth from that among all, each estimated on a grid of at most 50 values
+/// with Gaussian kernels and Scott's bandwidth. From Watanabe, Bansal and Hutter, "PED-ANOVA:
+/// Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces", IJCAI 2023, algorithm
+/// 1; for parameters that some runs have not, its conditional form (arXiv 2601.20800, theorem 4.2).
+/// The numbers are those of PedAnovaImportanceEvaluator in Optuna 5.0.0 with its defaults.
+[[nodiscard]] Importance importance_of(const SweepSummary& sweep);
+
+}  // namespace tare::report

@@ -1,0 +1,69 @@
+// SweepSummary: what a sweep was asked and how its runs went, as values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace tare::report {
+
+/// A key that varies: a choice, or a number from `low` to `high`, both included.
+struct SweepParameter {
+  std::string name{};
+  std::vector<std::string> choices{};  ///< texts; empty: a number
+  double low = 0, high = 0;            ///< low <= high; above 0 if logarithmic
+  double step = 0;                     ///< between numbers, from `low` on; 0: any number
+  bool logarithmic = false;            ///< drawn evenly over the logarithm
+  bool integer = false;
+};
+
+struct SweepRun {
+  std::string name{};
+  int64_t number = 0;  ///< in the order in which runs were asked for
+  /// "COMPLETE", "PRUNED", "FAIL", "RUNNING" or "WAITING", as Optuna writes it. Others are listed,
+  /// but not counted.
+  std::string state = "WAITING";
+  std::string reason{};          ///< of a failure
+  std::vector<double> values{};  ///< by parameter: the number, or the index of a choice; NaN or
+                                 ///< none where the parameter was left out
+  std::vector<double> metric{};  ///< by epoch
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric at the end
+  int64_t peak_bytes = 0;                                   ///< 0: not known
+  double seconds = 0;
+};
+
+/// A value.
+struct SweepSummary {
+  std::string name{}, metric{};
+  bool maximize = false;  ///< else the lowest value is the best
+  std::vector<SweepParameter> parameters{};
+  std::vector<SweepRun> runs{};  ///< in any order
+};
+
+[[nodiscard]] bool is_complete(const SweepRun& run);
+[[nodiscard]] bool is_pruned(const SweepRun& run);
+
+/// Zero, or of a size from 1e-100 to 1e100, so that no axis overflows. Others are listed, not drawn
+/// or compared.
+[[nodiscard]] bool is_drawable(double value);
+/// Whole numbers beyond this size, either way, are drawn there: above it doubles skip some.
+inline constexpr double kMostCounted = 9e15;
+
+/// The value of a parameter, NaN where the run has none that can be drawn.
+[[nodiscard]] double value_of(const SweepSummary& sweep, const SweepRun& run, size_t parameter);
+
+/// Complete runs with a finite value, then pruned ones with a finite value, then complete and
+/// pruned ones without, those that run or wait, and all others. Within each the best first, equal
+/// ones by number. Pointers into `sweep`.
+[[nodiscard]] std::vector<const SweepRun*> best_first(const SweepSummary& sweep);
+
+/// The complete runs with a drawable value, the best first. Pointers into `sweep`.
+[[nodiscard]] std::vector<const SweepRun*> ranked(const SweepSummary& sweep);
+
+/// At most `limit` of `ranked` runs, evenly, with the best and the worst; `limit` >= 2.
+[[nodiscard]] std::vector<const SweepRun*> spread(const std::vector<const SweepRun*>& ranked,
+                                                  size_t limit);
+
+}  // namespace tare::report
