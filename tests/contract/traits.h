@@ -1,6 +1,8 @@
 // The devices that the contract suites are instantiated for.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <string>
 
 #include "tare/base/error.h"

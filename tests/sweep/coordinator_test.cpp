@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <map>
 #include <random>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "support/deep.h"
 #include "support/seed.h"
@@ -226,7 +228,8 @@ TEST_F(CoordinatorTest, AnInterruptAsksRunsToEndAndLeavesThemWaiting) {
 TEST_F(CoordinatorTest, OnlyOneSweepsInAFolder) {
   const auto sweep = read(kTwoByTwo);
   auto surroundings = around(sweep, "finish 1 1");
-  surroundings.interrupted = [&] {
+  surroundings.interrupted = [&, asked = false]() mutable {
+    if (std::exchange(asked, true)) return false;
     EXPECT_THROW((void)sweep::run_sweep(sweep, around(sweep, "finish 1 1")), StateError);
     return false;
   };
@@ -334,7 +337,12 @@ TEST_F(CoordinatorTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
   for (int round = 0; round < rounds; ++round) {
     const pid_t coordinator = fork();
     if (coordinator == 0) {
-      (void)sweep::run_sweep(sweep, surroundings);
+      try {
+        (void)sweep::run_sweep(sweep, surroundings);
+      } catch (const Error& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        _exit(1);
+      }
       _exit(0);
     }
     for (int child = up_to(2); child > 0; --child) {
@@ -350,7 +358,9 @@ TEST_F(CoordinatorTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(up_to(60)));
     kill(coordinator, SIGKILL);
-    waitpid(coordinator, nullptr, 0);
+    int status = 0;
+    waitpid(coordinator, &status, 0);
+    EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
     expect_whole_table(files_.log_dir() / "run_data.csv");
   }
   const SweepReport report = sweep::run_sweep(sweep, surroundings);

@@ -46,7 +46,8 @@ class StoreTest : public ::testing::Test {
 TEST_F(StoreTest, HasOptunasTables) {
   const auto sweep = read();
   { const Store store(path(), sweep); }
-  std::istringstream golden(io::read_text(std::filesystem::path(TARE_GOLDEN) / "optuna_schema.txt"));
+  std::istringstream golden(
+      io::read_text(std::filesystem::path(TARE_GOLDEN) / "optuna_schema.txt"));
   std::set<std::string> tables;
   std::vector<std::string> wanted;
   for (std::string line; std::getline(golden, line);) {

@@ -21,10 +21,14 @@
 #include "tare/memory/init.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
+#include "tare/report/sweep_report.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/sampler.h"
 #include "tare/sweep/sweep_file.h"
+#include "tare/sweep/sweep_page.h"
+#include "tare/sweep/tpe.h"
 
 namespace tare::cli {
 namespace {
@@ -126,23 +130,41 @@ int run(sweep::SweepFile& file, bool retry_failed) {
     around.start = [&](const sweep::ChildStart& start) { return server.start(start); };
   const auto report = sweep::run_sweep(sweep, around);
   live.reset();
-  std::cout << sweep.name << ": " << report.complete << " complete, " << report.failed
-            << " failed, " << report.waiting << " waiting; " << report.started << " started; "
-            << (sweep.log_dir / "run_data.csv").string() << '\n';
+  std::cout << sweep.name << ": " << report.complete << " complete, ";
+  if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
+  std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
+            << " started; " << (sweep.log_dir / "run_data.csv").string() << '\n';
   if (report.interrupted) return 128 + interrupts.signal();
   return report.failed == 0 ? kSuccess : kFailed;
+}
+
+/// All of a grid; of what is drawn the first, which do not depend on how runs go.
+std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
+  auto cells = sweep.method == "grid" ? sweep::grid(sweep) : std::vector<sweep::Cell>();
+  const auto most = static_cast<size_t>(sweep.trials);
+  if (sweep.trials > 0 && cells.size() > most) cells.resize(most);
+  if (sweep.method == "grid") return cells;
+  std::vector<sweep::SeenTrial> seen;
+  while (seen.size() < sweep::kStartTrials && (most == 0 || seen.size() < most)) {
+    const auto number = static_cast<int64_t>(seen.size());
+    const auto cell = sweep::sample(sweep, seen, number, sweep.seed);
+    if (!cell) break;
+    seen.push_back({.number = number, .params = point_of(sweep.parameters, *cell)});
+    cells.push_back(*cell);
+  }
+  return cells;
 }
 
 int plan(const SweepOptions& sweep) {
   prepare(sweep);
   Plans plans(sweep.recipe);
-  const auto cells = sweep::grid(sweep);
+  const auto cells = first_cells(sweep);
   const auto room = sweep::host_room(sweep.resources);
-  std::cout << sweep.name << ": " << cells.size() << " runs, " << room.jobs << " at a time, in "
-            << format_bytes(room.total_bytes) << '\n';
+  std::cout << sweep.name << ": " << cells.size()
+            << (sweep.method == "grid" ? " runs, " : " runs drawn first, ") << room.jobs
+            << " at a time, in " << format_bytes(room.total_bytes) << '\n';
   int64_t round = 1, together = 0, held = 0, number = 0;
   for (const auto& cell : cells) {
-    if (sweep.trials > 0 && number == sweep.trials) break;
     const auto name = sweep::run_name(sweep.name, number++, cell);
     const auto planned = plans.bytes(sweep::settings_of(sweep, cell, name));
     const int64_t asked = sweep::reservation(sweep, planned);
@@ -181,6 +203,14 @@ int stop(const SweepOptions& sweep) {
   return kSuccess;
 }
 
+/// Writes the page beside the store.
+int write_page(const SweepOptions& sweep) {
+  const auto file = sweep.log_dir / "report.html";
+  io::write_atomically(file, report::sweep_page(sweep::summary_of(sweep, contents_of(sweep))));
+  std::cout << file.string() << '\n';
+  return kSuccess;
+}
+
 int status(const SweepOptions& sweep) {
   const auto contents = contents_of(sweep);
   std::cout << sweep.name
@@ -202,12 +232,13 @@ int status(const SweepOptions& sweep) {
 int sweep_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const std::string& verb = words.front();
-  const std::vector<std::string> verbs{"run", "plan", "status", "stop", "retry"};
+  const std::vector<std::string> verbs{"run", "plan", "status", "report", "stop", "retry"};
   if (std::ranges::find(verbs, verb) == verbs.end())
     throw ConfigError("tare sweep", "'" + printable(verb) + "' is none of " +
                                         config::joined(verbs) + did_you_mean(verb, verbs));
   sweep::SweepFile file(words[1], {words.begin() + 2, words.end()});
   if (verb == "status") return status(file.options());
+  if (verb == "report") return write_page(file.options());
   if (verb == "stop") return stop(file.options());
   return verb == "plan" ? plan(file.options()) : run(file, verb == "retry");
 }

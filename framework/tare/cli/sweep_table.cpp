@@ -21,6 +21,7 @@ std::string figure(double value) { return std::isnan(value) ? "-" : config::numb
 
 std::string text(const sweep::SweepProgress& progress, const std::string& metric) {
   std::string all = std::to_string(progress.complete) + " complete, " +
+                    (progress.pruned > 0 ? std::to_string(progress.pruned) + " pruned, " : "") +
                     std::to_string(progress.failed) + " failed, " +
                     std::to_string(progress.running.size()) + " running, " +
                     std::to_string(progress.waiting) + " waiting";

@@ -4,25 +4,22 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
-#include <iterator>
 #include <map>
-#include <ostream>
+#include <memory>
 #include <thread>
 #include <unordered_set>
 
-#include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/memory/process.h"
 #include "tare/sweep/child.h"
+#include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
-#include "tare/sweep/run_data.h"
+#include "tare/sweep/results.h"
+#include "tare/sweep/tuner.h"
 
 namespace tare::sweep {
 namespace {
@@ -30,20 +27,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPollMs = 100;
-constexpr std::chrono::seconds kWriteEvery{1};
-constexpr std::chrono::milliseconds kShowEvery{200};
+constexpr std::chrono::milliseconds kWatchEvery{50}, kShowEvery{200};
 
 using Clock = std::chrono::steady_clock;
-
-int64_t cores() { return std::max(1, memory::usable_processors()); }
 
 class Coordinator {
  public:
   Coordinator(const SweepOptions& sweep, const Surroundings& around)
       : sweep_(sweep),
         around_(around),
-        lock_(opened(sweep_)),
+        lock_(lock_folder(sweep_)),
         store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
+        tuner_(sweep_, store_),
         room_(host_room(sweep_.resources)) {}
 
   SweepReport run() {
@@ -55,10 +50,12 @@ class Coordinator {
       if (!report_.interrupted) follow_edits();
       if (!report_.interrupted) start_what_fits();
       if (running_.empty()) break;
+      watch();
       show();
       wait_for_ends();
     }
-    write_data();
+    if (!report_.interrupted && may_fail_more()) end_paused();
+    results_.write();
     count();
     return report_;
   }
@@ -70,25 +67,13 @@ class Coordinator {
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
     Reports reports{};
+    Verdict verdict = Verdict::go_on;
   };
   /// What a sweep's options ask for.
   struct Wanted {
     std::vector<Cell> cells{};
     std::vector<std::string> identities{};
   };
-
-  /// The folder, which is of one sweep.
-  static fs::path opened(const SweepOptions& sweep) {
-    io::make_directories(sweep.log_dir);
-    for (const auto& entry : fs::directory_iterator(sweep.log_dir)) {
-      const fs::path& file = entry.path();
-      if (file.extension() == ".sqlite" && file.stem() != sweep.name)
-        throw ConfigError("sweep", "log_dir",
-                          "holds the sweep '" + printable(file.stem().string()) + "'",
-                          "a folder of its own", printable(sweep.log_dir.string()));
-    }
-    return sweep.log_dir;
-  }
 
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
     return sweep_.log_dir / trial.run_name;
@@ -111,11 +96,20 @@ class Coordinator {
     }
   }
 
-  [[nodiscard]] static Wanted wanted(const SweepOptions& sweep) {
-    Wanted all{.cells = grid(sweep)};
+  [[nodiscard]] Wanted wanted(const SweepOptions& sweep) const {
+    const Identity identity(sweep);
+    Wanted all;
+    if (tuner_.draws()) {  // what has been drawn for this recipe
+      for (Trial& trial : store_.trials()) {
+        if (trial.reason == kDropped || identity.of(trial.cell) != trial.identity) continue;
+        all.identities.push_back(std::move(trial.identity));
+        all.cells.push_back(std::move(trial.cell));
+      }
+      return all;
+    }
+    all.cells = grid(sweep);
     if (sweep.trials > 0 && all.cells.size() > static_cast<size_t>(sweep.trials))
       all.cells.resize(static_cast<size_t>(sweep.trials));
-    const Identity identity(sweep);
     for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
     return all;
   }
@@ -126,14 +120,25 @@ class Coordinator {
   }
 
   void load() {
-    std::vector<Trial> waiting;
-    ended_.clear();
+    std::vector<Trial> waiting, ended;
+    paused_.clear();
     for (Trial& trial : store_.trials()) {
       note_peak(trial.peak_bytes);
+      const bool counts = wanted_.contains(trial.identity) || trial.state == TrialState::running;
+      if (counts && trial.reason != kDropped)
+        tuner_.see(trial);
+      else
+        tuner_.forget(trial.number);
       if (trial.reason == kDropped || trial.state == TrialState::running) continue;
-      (trial.state == TrialState::waiting ? waiting : ended_).push_back(std::move(trial));
+      if (trial.state != TrialState::waiting)
+        ended.push_back(std::move(trial));
+      else if (tuner_.is_paused(trial))
+        paused_.emplace(trial.number, std::move(trial));
+      else
+        waiting.push_back(std::move(trial));
     }
     queue_.become(std::move(waiting));
+    results_.become(std::move(ended));
   }
 
   /// All of an edit or nothing.
@@ -142,7 +147,7 @@ class Coordinator {
     auto edited = around_.edited();
     if (!edited) return;
     try {
-      if (const char* key = fixed_key(*edited))
+      if (const char* key = fixed_key(sweep_, *edited))
         throw ConfigError("sweep", key, "cannot change while the sweep runs",
                           "stop it, and sweep in another log_dir", {});
       const Wanted now = wanted(*edited);
@@ -162,16 +167,6 @@ class Coordinator {
     }
   }
 
-  [[nodiscard]] const char* fixed_key(const SweepOptions& edited) const {
-    if (edited.name != sweep_.name) return "name";
-    if (edited.recipe != sweep_.recipe) return "recipe";
-    if (edited.log_dir != sweep_.log_dir) return "log_dir";
-    if (edited.method != sweep_.method) return "method";
-    const bool same_metric =
-        edited.metric.name == sweep_.metric.name && edited.metric.goal == sweep_.metric.goal;
-    return same_metric ? nullptr : "metric";
-  }
-
   void note_peak(int64_t bytes) { highest_peak_ = std::max(highest_peak_, bytes); }
 
   [[nodiscard]] bool interrupted() const { return around_.interrupted && around_.interrupted(); }
@@ -187,14 +182,35 @@ class Coordinator {
     return settings_of(sweep_, trial.cell, trial.run_name);
   }
 
+  [[nodiscard]] bool may_fail_more() const {
+    return sweep_.on_failure.max_failed == 0 || failed_ < sweep_.on_failure.max_failed;
+  }
+
   void start_what_fits() {
-    const auto& limits = sweep_.on_failure;
-    while (limits.max_failed == 0 || failed_ < limits.max_failed) {
+    while (may_fail_more()) {
       if (static_cast<int64_t>(running_.size()) >= room_.jobs || interrupted()) return;
+      refill();
       auto next = next_run();
       if (!next || !is_as_asked(next->trial)) return;
       start(std::move(next->trial), next->bytes);
     }
+  }
+
+  /// A run that may go on, or a new one where they are drawn.
+  void refill() {
+    if (const auto number = tuner_.promotion(); number && paused_.contains(*number)) {
+      queue_.add_first(std::move(paused_.extract(*number).mapped()));
+      return;
+    }
+    const bool enough = sweep_.trials > 0 && static_cast<int64_t>(wanted_.size()) >= sweep_.trials;
+    if (!tuner_.draws() || enough || !queue_.empty()) return;
+    const auto cell = tuner_.draw(store_.next_number());
+    if (!cell) return;
+    const std::string identity = Identity(sweep_).of(*cell);
+    if (!wanted_.insert(identity).second) return;
+    Trial trial = store_.add(*cell, identity);
+    tuner_.see(trial);
+    queue_.add(std::move(trial));
   }
 
   std::optional<Queue::Start> next_run() {
@@ -210,8 +226,7 @@ class Coordinator {
   void refuse(const Trial& trial, const std::string& why) {
     const Outcome outcome{.reason = why};
     store_.finish(trial, outcome);
-    say(trial, outcome);
-    ended_.push_back(ended(trial, outcome));
+    tuner_.see(results_.add(trial, outcome));
     ++failed_;
   }
 
@@ -233,6 +248,8 @@ class Coordinator {
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(room_))}}};
     Child child = around_.start ? around_.start(how) : Child(how);
     store_.start(trial, child.mark(), bytes);
+    trial.state = TrialState::running;
+    tuner_.see(trial);
     running_.push_back({std::move(trial), std::move(child), bytes});
     ++report_.started;
   }
@@ -242,20 +259,24 @@ class Coordinator {
     for (const auto& run : running_) run.child.send(SIGTERM);
   }
 
+  /// Asks runs to save and end that should not go on.
+  void watch() {
+    if (Clock::now() - watched_ < kWatchEvery) return;
+    watched_ = Clock::now();
+    for (auto& run : running_) {
+      const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
+      if (run.verdict == Verdict::go_on) run.verdict = tuner_.report(run.trial, values);
+      if (run.verdict != Verdict::go_on) run.child.send(SIGTERM);
+    }
+  }
+
   void show() {
     if (!around_.progress || Clock::now() - shown_ < kShowEvery) return;
     shown_ = Clock::now();
-    SweepProgress now{.waiting = static_cast<int64_t>(queue_.size())};
-    const bool most = sweep_.metric.goal == "maximize";
-    for (const Trial& trial : ended_) {
-      if (trial.state == TrialState::failed) ++now.failed;
-      if (trial.state != TrialState::complete) continue;
-      ++now.complete;
-      if (now.best.empty() || (most ? trial.value > now.best_value : trial.value < now.best_value))
-        now.best = trial.run_name, now.best_value = trial.value;
-    }
+    SweepProgress now = results_.progress();
+    now.waiting = static_cast<int64_t>(queue_.size() + paused_.size());
     for (auto& run : running_) {
-      const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
+      const auto& values = run.reports.values();
       const std::chrono::duration<double> time = Clock::now() - run.started;
       now.running.push_back({.name = run.trial.run_name,
                              .epochs = static_cast<int64_t>(values.size()),
@@ -280,61 +301,58 @@ class Coordinator {
 
   void end(Running& run) {
     const ChildEnd how = run.child.wait();
-    const Outcome outcome = outcome_of(folder_of(run.trial), how, sweep_.metric.name);
-    if (report_.interrupted && outcome.state != TrialState::complete) {
-      store_.put_back(run.trial);
+    Outcome outcome = outcome_of(folder_of(run.trial), how, sweep_.metric.name);
+    const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
+    if (outcome.state == TrialState::complete) {
+      (void)tuner_.report(run.trial, values);
+    } else if (report_.interrupted || has_ended_as_asked(run, how, Verdict::pause)) {
+      put_back(run);
       return;
+    } else if (has_ended_as_asked(run, how, Verdict::prune)) {
+      outcome.state = TrialState::pruned;
+      outcome.reason.clear();
+      outcome.values = values;
     }
     note_peak(outcome.peak_bytes);
-    say(run.trial, outcome);
-    if (const auto asked = again(run, outcome)) {
-      queue_.add(store_.finish_and_retry(run.trial, outcome, *asked));
+    finish(run, outcome);
+  }
+
+  static bool has_ended_as_asked(const Running& run, const ChildEnd& how, Verdict verdict) {
+    return run.verdict == verdict && (how.exit_code == 128 + SIGTERM || how.signal == SIGTERM);
+  }
+
+  void put_back(Running& run) {
+    store_.put_back(run.trial);
+    run.trial.state = TrialState::waiting;
+    tuner_.see(run.trial);
+    if (run.verdict == Verdict::pause) paused_.emplace(run.trial.number, std::move(run.trial));
+  }
+
+  void finish(const Running& run, const Outcome& outcome) {
+    if (const auto asked =
+            asked_again(sweep_.on_failure, run.trial, run.bytes, room_.total_bytes, outcome)) {
+      Trial trial = store_.finish_and_retry(run.trial, outcome, *asked);
+      tuner_.see(trial);
+      queue_.add(std::move(trial));
     } else {
       store_.finish(run.trial, outcome);
-      if (outcome.state != TrialState::complete) ++failed_;
+      if (outcome.state == TrialState::failed) ++failed_;
     }
-    ended_.push_back(ended(std::move(run.trial), outcome));
-    if (Clock::now() - written_ >= kWriteEvery) write_data();
+    tuner_.see(results_.add(run.trial, outcome));
   }
 
-  static Trial ended(Trial trial, const Outcome& outcome) {
-    trial.state = outcome.state;
-    trial.reason = outcome.reason;
-    trial.peak_bytes = outcome.peak_bytes;
-    trial.seconds = outcome.seconds;
-    if (trial.state == TrialState::complete) trial.value = outcome.values.back();
-    return trial;
-  }
-
-  void write_data() {
-    write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, ended_);
-    written_ = Clock::now();
-  }
-
-  /// What a run that was out of memory asks for when it is tried again: half as much more, at last
-  /// all; and one that was killed, the same. Unset: others would fail again.
-  [[nodiscard]] std::optional<int64_t> again(const Running& run, const Outcome& outcome) const {
-    const bool oom = outcome.exit_code == kOutOfMemoryExit;
-    const bool killed = outcome.reason.starts_with("signal");
-    if (run.trial.attempt >= sweep_.on_failure.max_retries || !(oom || killed)) return std::nullopt;
-    if (killed) return run.trial.asked_bytes;
-    if (run.bytes >= room_.total_bytes) return std::nullopt;
-    const int64_t more = std::max(run.bytes + run.bytes / 2, outcome.peak_bytes * 6 / 5);
-    return std::min(more, room_.total_bytes);
-  }
-
-  void say(const Trial& trial, const Outcome& outcome) const {
-    if (!around_.out) return;
-    *around_.out << trial.run_name << "  ";
-    if (outcome.state == TrialState::complete) {
-      *around_.out << sweep_.metric.name << ' ' << outcome.values.back() << ", peak "
-                   << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
-    } else {
-      *around_.out << "failed: " << printable(outcome.reason);
-      const fs::path errors = folder_of(trial) / (trial.run_name + ".err");
-      if (fs::exists(errors)) *around_.out << "; see " << errors.string();
+  /// Nothing can promote them any more.
+  void end_paused() {
+    for (const auto& [number, trial] : paused_) {
+      const auto folder = folder_of(trial);
+      Outcome outcome = outcome_of(folder, {}, sweep_.metric.name);
+      outcome.state = TrialState::pruned;
+      outcome.reason.clear();
+      outcome.values = Reports().read(folder, sweep_.metric.name);
+      store_.finish(trial, outcome);
+      results_.add(trial, outcome);
     }
-    *around_.out << std::endl;
+    paused_.clear();
   }
 
   void count() {
@@ -343,6 +361,7 @@ class Coordinator {
       if (wanted_.contains(trial.identity)) latest[trial.identity] = trial.state;
     for (const auto& [identity, state] : latest) {
       if (state == TrialState::complete) ++report_.complete;
+      if (state == TrialState::pruned) ++report_.pruned;
       if (state == TrialState::failed) ++report_.failed;
       if (state == TrialState::waiting) ++report_.waiting;
     }
@@ -350,43 +369,21 @@ class Coordinator {
 
   SweepOptions sweep_;
   const Surroundings& around_;
-  io::FolderLock lock_;
+  std::unique_ptr<io::FolderLock> lock_;
   Store store_;
+  Tuner tuner_;
   DeviceRoom room_;
+  Results results_{sweep_, around_.out};
   Queue queue_;
+  std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;
   std::unordered_set<std::string> wanted_;  // identities
-  std::vector<Trial> ended_;                // by now, over all calls
-  Clock::time_point written_{}, shown_{};
+  Clock::time_point watched_{}, shown_{};
   int64_t highest_peak_ = 0, failed_ = 0;
   SweepReport report_;
 };
 
 }  // namespace
-
-std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
-                                     const std::string& run_name) {
-  std::vector<std::string> all = override_texts(sweep.set);
-  std::ranges::copy(override_texts(cell), std::back_inserter(all));
-  all.push_back(override_text("folder", config::Node::string(sweep.log_dir.string())));
-  all.push_back(override_text("name", config::Node::string(run_name)));
-  return all;
-}
-
-DeviceRoom host_room(const Resources& resources) {
-  const int64_t free = memory::machine_memory().available_bytes;
-  return {.name = "host",
-          .total_bytes = resources.total.bytes.value_or(free),
-          .jobs = resources.jobs > 0 ? resources.jobs : cores()};
-}
-
-int64_t threads_of_run(const DeviceRoom& room) { return std::max<int64_t>(1, cores() / room.jobs); }
-
-int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted) {
-  constexpr int64_t kLeast = int64_t{16} << 20;
-  if (sweep.resources.memory.bytes) return *sweep.resources.memory.bytes;
-  return predicted ? std::max(kLeast, *predicted + *predicted / 10) : 0;
-}
 
 SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around) {
   return Coordinator(sweep, around).run();

@@ -3,30 +3,13 @@
 
 #include <functional>
 #include <iosfwd>
-#include <limits>
 
 #include "tare/sweep/child.h"
-#include "tare/sweep/placement.h"
+#include "tare/sweep/progress.h"
+#include "tare/sweep/resources.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
-
-/// A run that is on now.
-struct RunNow {
-  std::string name{};
-  int64_t epochs = 0;                                       ///< done
-  double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric by then
-  int64_t bytes = 0;                                        ///< reserved
-  double seconds = 0;                                       ///< since it started
-};
-
-/// How a sweep stands.
-struct SweepProgress {
-  int64_t complete = 0, failed = 0, waiting = 0;
-  std::vector<RunNow> running{};  ///< oldest first
-  std::string best{};             ///< name of the best complete run; empty: none
-  double best_value = std::numeric_limits<double>::quiet_NaN();
-};
 
 /// What a sweep needs from outside its room.
 struct Surroundings {
@@ -51,31 +34,19 @@ struct Surroundings {
 };
 
 struct SweepReport {
-  int64_t complete = 0, failed = 0, waiting = 0;  ///< of the runs that are wanted now
-  int64_t started = 0;                            ///< by this call
+  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< of the runs that are wanted now
+  int64_t started = 0;                                        ///< by this call
   bool interrupted = false;
 };
 
-/// The settings of one cell for `tare run`: SweepOptions::set, the cell, folder and name.
-[[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
-                                                   const std::string& run_name);
-
-/// What the runs of a sweep share: cores and memory of this machine.
-[[nodiscard]] DeviceRoom host_room(const Resources& resources);
-
-/// Threads that each run gets of this machine's cores, at least 1.
-[[nodiscard]] int64_t threads_of_run(const DeviceRoom& room);
-
-/// Bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0 without
-/// either.
-[[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
-
-/// Runs every cell that has not run yet, each once, and returns when none can start any more. A run
-/// that cannot be planned, because its settings are wrong, has failed; the others go on. Edited
-/// options are in force at once: new cells join, waiting ones that have gone leave, running ones
-/// are not disturbed; other names, recipes, folders, methods and metrics are refused with a
-/// warning. If the recipe itself changes meanwhile, no other run starts. Throws StateError if
-/// another process sweeps in the folder; ConfigError, also for a folder of another sweep; IoError.
+/// Runs every cell that has not run yet, each once, or as many as are to be drawn, and returns when
+/// none can start any more. Runs that the pruner ends save and end as after an interrupt; those
+/// that it pauses wait, and go on if they are promoted. A run that cannot be planned, because its
+/// settings are wrong, has failed; the others go on. Edited options are in force at once: new cells
+/// join, waiting ones that have gone leave, running ones are not disturbed; other names, recipes,
+/// folders, methods and metrics are refused with a warning. If the recipe itself changes meanwhile,
+/// no other run starts. Throws StateError if another process sweeps in the folder; ConfigError,
+/// also for a folder of another sweep; IoError.
 SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
 
 }  // namespace tare::sweep

@@ -11,6 +11,7 @@ namespace {
 double param_value(const Parameter& parameter, const config::Node& value) {
   for (size_t i = 0; i < parameter.values.size(); ++i)
     if (flow_text(parameter.values[i]) == flow_text(value)) return static_cast<double>(i);
+  if (!parameter.range) return std::nan("");
   return config::as_number(value.text).value_or(std::nan(""));
 }
 

@@ -24,6 +24,8 @@ class Reports {
   /// cannot be read yet.
   const std::vector<double>& read(const std::filesystem::path& folder, const std::string& metric);
 
+  [[nodiscard]] const std::vector<double>& values() const { return values_; }  ///< as last read
+
  private:
   uintmax_t bytes_ = 0;
   std::vector<double> values_;

@@ -14,6 +14,7 @@
 #include "tare/sweep/choices.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/optuna_json.h"
+#include "tare/sweep/pruner.h"
 #include "tare/sweep/store_read.h"
 #include "tare/sweep/store_schema.h"
 
@@ -127,7 +128,7 @@ struct Store::Parts {
         .run();
   }
 
-  int64_t next_number() {
+  int64_t take_number() {
     auto statement = database.prepare(
         "UPDATE sweep_numbers SET next = next + 1 WHERE study_id = ? RETURNING next - 1");
     statement.bind(1, study).step();
@@ -226,12 +227,65 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
       const Cell& cell = cells[index->second];
       wanted.erase(index);
       if (known != latest.end() && !(failed && failed_too)) continue;
-      const int64_t number = parts_->next_number();
+      const int64_t number = parts_->take_number();
       const auto name =
           failed ? known->second.run_name : run_name(parts_->sweep.name, number, cell);
       parts_->add(number, identity, name, cell, 0, 0);
     }
   });
+}
+
+Trial Store::add(const Cell& cell, const std::string& identity) {
+  Trial trial{.identity = identity, .cell = cell};
+  parts_->database.transaction([&] {
+    trial.number = parts_->take_number();
+    trial.run_name = run_name(parts_->sweep.name, trial.number, cell);
+    trial.id = parts_->add(trial.number, identity, trial.run_name, cell, 0, 0);
+  });
+  return trial;
+}
+
+int64_t Store::next_number() const {
+  auto row = parts_->database.prepare("SELECT next FROM sweep_numbers WHERE study_id = ?");
+  row.bind(1, parts_->study).step();
+  return row.integer(0);
+}
+
+std::vector<SeenTrial> Store::history() const {
+  return history_of(parts_->database, parts_->study, parts_->sweep.parameters);
+}
+
+void Store::report(const Trial& trial, int64_t step, double value) {
+  auto statement = parts_->database.prepare(
+      "INSERT OR REPLACE INTO trial_intermediate_values (trial_id, step, intermediate_value, "
+      "intermediate_value_type) VALUES (?, ?, ?, ?)");
+  statement.bind(1, trial.id).bind(2, step);
+  const char* type = bind_value(statement, 3, value);
+  statement.bind(4, type).run();
+}
+
+void Store::set_rungs(const Trial& trial, const std::vector<double>& values) {
+  for (size_t rung = 0; rung < values.size(); ++rung)
+    parts_->set_attribute(trial.id, "trial_system_attributes",
+                          ("completed_rung_" + std::to_string(rung)).c_str(), values[rung]);
+}
+
+void Store::keep(const ResolvedSteps& steps) {
+  ordered_json json;
+  if (steps.min_resource) json["min_resource"] = *steps.min_resource;
+  if (steps.max_resource) json["max_resource"] = *steps.max_resource;
+  parts_->database
+      .prepare(
+          "INSERT OR REPLACE INTO study_system_attributes (study_id, \"key\", value_json) "
+          "VALUES (?, ?, ?)")
+      .bind(1, parts_->study)
+      .bind(2, kResolvedSteps)
+      .bind(3, text_of(json))
+      .run();
+}
+
+ResolvedSteps Store::resolved_steps() const {
+  return resolved_steps_of(parts_->database, parts_->study);
 }
 
 std::vector<Trial> Store::trials() const { return trials_of(parts_->database, parts_->study); }
@@ -291,24 +345,19 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
       .bind(4, outcome.seconds)
       .bind(5, trial.id)
       .run();
-  for (size_t step = 0; step < outcome.values.size(); ++step) {
-    auto statement = database.prepare(
-        "INSERT OR REPLACE INTO trial_intermediate_values (trial_id, step, intermediate_value, "
-        "intermediate_value_type) VALUES (?, ?, ?, ?)");
-    statement.bind(1, trial.id).bind(2, static_cast<int64_t>(step + 1));
-    const char* type = bind_value(statement, 3, outcome.values[step]);
-    statement.bind(4, type).run();
-  }
-  if (outcome.state == TrialState::complete) {
+  for (size_t step = 0; step < outcome.values.size(); ++step)
+    report(trial, static_cast<int64_t>(step + 1), outcome.values[step]);
+  const bool ended = outcome.state != TrialState::failed && !outcome.values.empty();
+  if (ended && !std::isnan(outcome.values.back())) {
     auto statement = database.prepare(
         "INSERT OR REPLACE INTO trial_values (trial_id, objective, value, value_type) "
         "VALUES (?, 0, ?, ?)");
     statement.bind(1, trial.id);
     const char* type = bind_value(statement, 2, outcome.values.back());
     statement.bind(3, type).run();
-  } else {
-    parts_->set_attribute(trial.id, "trial_user_attributes", "reason", outcome.reason);
   }
+  if (outcome.state == TrialState::failed)
+    parts_->set_attribute(trial.id, "trial_user_attributes", "reason", outcome.reason);
   if (outcome.peak_bytes > 0)
     parts_->set_attribute(trial.id, "trial_user_attributes", "peak_bytes", outcome.peak_bytes);
 }
@@ -333,7 +382,7 @@ Trial Store::finish_and_retry(const Trial& trial, const Outcome& outcome, int64_
         "WHERE t.study_id = ? AND r.identity = ? ORDER BY t.number");
     earlier.bind(1, parts_->study).bind(2, trial.identity);
     while (earlier.step()) history.push_back(earlier.integer(0));
-    again.number = parts_->next_number();
+    again.number = parts_->take_number();
     again.id = parts_->add(again.number, again.identity, again.run_name, again.cell, again.attempt,
                            asked_bytes);
     parts_->set_attribute(again.id, "trial_system_attributes", "failed_trial", history.front());

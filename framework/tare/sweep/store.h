@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,7 +46,8 @@ struct Trial {
 struct Outcome {
   TrialState state = TrialState::failed;
   std::string reason{};
-  std::vector<double> values{};  ///< of the metric, by epoch; the last one is the trial's
+  std::vector<double> values{};  ///< of the metric, by epoch; the last one is the trial's, if it is
+                                 ///< complete or pruned
   int64_t peak_bytes = 0;        ///< highest tracked bytes; 0: not known
   int64_t exit_code = 0;
   double seconds = 0;
@@ -54,14 +56,21 @@ struct Outcome {
 /// The reason of a trial that waited and is no longer wanted.
 inline constexpr const char* kDropped = "dropped";
 
+/// The metric by epochs done, by number of the trial.
+using Reported = std::map<int64_t, std::map<int64_t, double>>;
+
 /// What a store holds.
 struct StoreContents {
   std::vector<Trial> trials{};  ///< in order of number
-  ChildMark coordinator{};      ///< the latest process that has written it
+  Reported reports{};
+  ChildMark coordinator{};  ///< the latest process that has written it
 };
 
 /// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study.
 [[nodiscard]] StoreContents read_store(const std::filesystem::path& path, const std::string& study);
+
+struct SeenTrial;      // history.h
+struct ResolvedSteps;  // pruner.h
 
 /// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
 /// Every change is a transaction. Throws IoError, also for a file of another kind;
@@ -79,9 +88,20 @@ class Store {
   /// the reason kDropped, as Optuna counts rows to number them.
   void wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities,
                 bool failed_too = false);
+  /// A waiting trial more.
+  Trial add(const Cell& cell, const std::string& identity);
+  /// The number that the next trial will have.
+  [[nodiscard]] int64_t next_number() const;
   /// In order of number.
   [[nodiscard]] std::vector<Trial> trials() const;
+  /// The same for samplers and pruners, without what was dropped.
+  [[nodiscard]] std::vector<SeenTrial> history() const;
   void start(const Trial& trial, const ChildMark& child, int64_t reserved_bytes);
+  /// The metric of a running trial after so many epochs; see PrunerOptions.
+  void report(const Trial& trial, int64_t step, double value);
+  void set_rungs(const Trial& trial, const std::vector<double>& values);
+  void keep(const ResolvedSteps& steps);
+  [[nodiscard]] ResolvedSteps resolved_steps() const;
   void finish(const Trial& trial, const Outcome& outcome);
   /// The same, and in one transaction a waiting trial of the same run, with the same settings and
   /// folder, that asks for so many bytes.

@@ -1,8 +1,14 @@
 #include "tare/sweep/store_read.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 
 namespace tare::sweep {
 namespace {
@@ -15,6 +21,15 @@ TrialState state_of(const std::string& text) {
   throw FormatError("sweep.store", "", "trials.state", "is '" + printable(text) + "'");
 }
 
+/// A number and, in the next column, of which kind it is.
+double value_of(const Statement& row, int column) {
+  const std::string kind = row.text(column + 1);
+  if (kind == "FINITE") return row.number(column);
+  if (kind == "NAN") return std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  return kind == "INF_NEG" ? -infinity : infinity;
+}
+
 }  // namespace
 
 const char* to_string(TrialState state) { return kStates[static_cast<size_t>(state)]; }
@@ -22,8 +37,9 @@ const char* to_string(TrialState state) { return kStates[static_cast<size_t>(sta
 std::vector<Trial> trials_of(const Database& database, int64_t study) {
   auto row = database.prepare(
       "SELECT t.trial_id, t.number, t.state, r.identity, r.run_name, r.settings, r.attempt, "
-      "r.asked_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, r.peak_bytes, "
-      "r.seconds FROM trials t JOIN sweep_runs r USING (trial_id) "
+      "r.asked_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, "
+      "coalesce(v.value_type, 'NAN'), r.peak_bytes, r.seconds FROM trials t JOIN sweep_runs r "
+      "USING (trial_id) "
       "LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 "
       "WHERE t.study_id = ? ORDER BY t.number");
   row.bind(1, study);
@@ -39,12 +55,62 @@ std::vector<Trial> trials_of(const Database& database, int64_t study) {
     trial.asked_bytes = row.integer(7);
     trial.reason = row.text(8);
     trial.child = {row.integer(9), row.text(10), row.integer(11)};
-    if (!row.is_null(12)) trial.value = row.number(12);
-    trial.peak_bytes = row.integer(13);
-    trial.seconds = row.number(14);
+    trial.value = value_of(row, 12);
+    trial.peak_bytes = row.integer(14);
+    trial.seconds = row.number(15);
     all.push_back(std::move(trial));
   }
   return all;
+}
+
+Reported reports_of(const Database& database, int64_t study) {
+  Reported reports;
+  auto row = database.prepare(
+      "SELECT number, step, intermediate_value, intermediate_value_type FROM "
+      "trial_intermediate_values JOIN trials USING (trial_id) WHERE study_id = ?");
+  row.bind(1, study);
+  while (row.step()) reports[row.integer(0)][row.integer(1)] = value_of(row, 2);
+  return reports;
+}
+
+std::vector<SeenTrial> history_of(const Database& database, int64_t study, const Space& space) {
+  Reported reports = reports_of(database, study);
+  std::map<int64_t, SeenTrial> seen;  // by id
+  for (const Trial& trial : trials_of(database, study)) {
+    if (trial.reason == kDropped) continue;
+    seen[trial.id] = {.number = trial.number,
+                      .state = trial.state,
+                      .value = trial.value,
+                      .reports = std::move(reports[trial.number]),
+                      .params = point_of(space, trial.cell)};
+  }
+  auto rung = database.prepare(
+      "SELECT trial_id, value_json FROM trial_system_attributes JOIN trials USING (trial_id) "
+      "WHERE study_id = ? AND \"key\" LIKE 'completed_rung_%' "
+      "ORDER BY trial_id, CAST(substr(\"key\", 16) AS INTEGER)");
+  rung.bind(1, study);
+  while (rung.step())
+    if (const auto trial = seen.find(rung.integer(0)); trial != seen.end())
+      if (const auto value = config::as_number(rung.text(1))) trial->second.rungs.push_back(*value);
+  std::vector<SeenTrial> all;
+  for (auto& [id, trial] : seen) all.push_back(std::move(trial));
+  std::ranges::sort(all, {}, &SeenTrial::number);
+  return all;
+}
+
+ResolvedSteps resolved_steps_of(const Database& database, int64_t study) {
+  auto row = database.prepare(
+      "SELECT value_json FROM study_system_attributes WHERE study_id = ? AND \"key\" = ?");
+  ResolvedSteps steps;
+  if (!row.bind(1, study).bind(2, kResolvedSteps).step()) return steps;
+  const auto json = nlohmann::json::parse(row.text(0), nullptr, false);
+  const auto read = [&](const char* key, std::optional<int64_t>& value) {
+    if (json.is_object() && json.contains(key) && json[key].is_number_integer())
+      value = json[key].get<int64_t>();
+  };
+  read("min_resource", steps.min_resource);
+  read("max_resource", steps.max_resource);
+  return steps;
 }
 
 StoreContents read_store(const std::filesystem::path& path, const std::string& study) {
@@ -56,6 +122,7 @@ StoreContents read_store(const std::filesystem::path& path, const std::string& s
     throw FormatError("sweep.store", path.string(), "studies",
                       "has no study '" + printable(study) + "'");
   return {.trials = trials_of(database, found.integer(0)),
+          .reports = reports_of(database, found.integer(0)),
           .coordinator = {found.integer(1), found.text(2), found.integer(3)}};
 }
 

@@ -6,11 +6,21 @@
 #include <vector>
 
 #include "tare/sweep/database.h"
+#include "tare/sweep/history.h"
+#include "tare/sweep/pruner.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
 
 /// Every trial of a study that a sweep has made, in order of number.
 [[nodiscard]] std::vector<Trial> trials_of(const Database& database, int64_t study);
+
+/// The same for samplers and pruners, without what was dropped.
+[[nodiscard]] std::vector<SeenTrial> history_of(const Database& database, int64_t study,
+                                                const Space& space);
+
+/// The study's attribute that Store::keep() writes.
+inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
+[[nodiscard]] ResolvedSteps resolved_steps_of(const Database& database, int64_t study);
 
 }  // namespace tare::sweep

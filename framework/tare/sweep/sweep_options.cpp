@@ -8,6 +8,7 @@
 #include "tare/base/io.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/sweep/grid.h"
 
 namespace tare::sweep {
 namespace {
@@ -92,6 +93,11 @@ void check(const SweepOptions& sweep) {
       throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
                         "keys of the recipe; each run has a name and a folder of its own", {});
   }
+  const bool endless = std::ranges::any_of(sweep.parameters.parameters, [](const auto& parameter) {
+    return std::isinf(count_of(parameter));
+  });
+  if (sweep.method != "grid" && sweep.trials == 0 && endless)
+    throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
   for (size_t i = 0; i < sweep.exclude.size(); ++i)
     check_known(sweep, sweep.exclude[i], "exclude." + std::to_string(i));
   for (size_t i = 0; i < sweep.when.size(); ++i) {
@@ -203,6 +209,16 @@ void visit_fields(config::Visitor& visit, SweepOptions& o) {
   visit("pruner", o.pruner);
   visit("resources", o.resources);
   visit("on_failure", o.on_failure);
+}
+
+const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
+  if (after.name != before.name) return "name";
+  if (after.recipe != before.recipe) return "recipe";
+  if (after.log_dir != before.log_dir) return "log_dir";
+  if (after.method != before.method) return "method";
+  if (after.metric.name != before.metric.name || after.metric.goal != before.metric.goal)
+    return "metric";
+  return nullptr;
 }
 
 SweepOptions read_sweep(const std::filesystem::path& file,

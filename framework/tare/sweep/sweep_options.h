@@ -100,6 +100,9 @@ struct SweepOptions {
 };
 void visit_fields(config::Visitor& visit, SweepOptions& o);
 
+/// A key that must be the same while a sweep runs, and is not; nullptr: there is none.
+[[nodiscard]] const char* fixed_key(const SweepOptions& before, const SweepOptions& after);
+
 /// Reads and checks a sweep's file with `key=value` overrides. The recipe itself is not read.
 /// Throws ConfigError with file, line and column; IoError.
 [[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,

@@ -1,0 +1,39 @@
+#include "tare/sweep/folder.h"
+
+#include <chrono>
+#include <thread>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+
+namespace tare::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kTries = 50;
+constexpr std::chrono::milliseconds kBetween{10};
+
+}  // namespace
+
+std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
+  io::make_directories(sweep.log_dir);
+  for (const auto& entry : fs::directory_iterator(sweep.log_dir)) {
+    const fs::path& file = entry.path();
+    if (file.extension() == ".sqlite" && file.stem() != sweep.name)
+      throw ConfigError("sweep", "log_dir",
+                        "holds the sweep '" + printable(file.stem().string()) + "'",
+                        "a folder of its own", printable(sweep.log_dir.string()));
+  }
+  // Processes that a killed coordinator was about to start hold its lock until they notice.
+  for (int left = kTries;; --left) {
+    try {
+      return std::make_unique<io::FolderLock>(sweep.log_dir);
+    } catch (const StateError&) {
+      if (left == 0) throw;
+    }
+    std::this_thread::sleep_for(kBetween);
+  }
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,53 @@
+#include "tare/sweep/resources.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tare/memory/process.h"
+#include "tare/sweep/identity.h"
+#include "tare/sweep/outcome.h"
+
+namespace tare::sweep {
+namespace {
+
+int64_t cores() { return std::max(1, memory::usable_processors()); }
+
+}  // namespace
+
+std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+                                     const std::string& run_name) {
+  std::vector<std::string> all = override_texts(sweep.set);
+  std::ranges::copy(override_texts(cell), std::back_inserter(all));
+  all.push_back(override_text("folder", config::Node::string(sweep.log_dir.string())));
+  all.push_back(override_text("name", config::Node::string(run_name)));
+  return all;
+}
+
+DeviceRoom host_room(const Resources& resources) {
+  const int64_t free = memory::machine_memory().available_bytes;
+  return {.name = "host",
+          .total_bytes = resources.total.bytes.value_or(free),
+          .jobs = resources.jobs > 0 ? resources.jobs : cores()};
+}
+
+int64_t threads_of_run(const DeviceRoom& room) { return std::max<int64_t>(1, cores() / room.jobs); }
+
+int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted) {
+  constexpr int64_t kLeast = int64_t{16} << 20;
+  if (sweep.resources.memory.bytes) return *sweep.resources.memory.bytes;
+  return predicted ? std::max(kLeast, *predicted + *predicted / 10) : 0;
+}
+
+std::optional<int64_t> asked_again(const OnFailure& limits, const Trial& trial,
+                                   int64_t reserved_bytes, int64_t room_bytes,
+                                   const Outcome& outcome) {
+  const bool oom = outcome.exit_code == kOutOfMemoryExit;
+  const bool killed = outcome.reason.starts_with("signal");
+  if (trial.attempt >= limits.max_retries || !(oom || killed)) return std::nullopt;
+  if (killed) return trial.asked_bytes;
+  if (reserved_bytes >= room_bytes) return std::nullopt;
+  const int64_t more = std::max(reserved_bytes + reserved_bytes / 2, outcome.peak_bytes * 6 / 5);
+  return std::min(more, room_bytes);
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,75 @@
+#include "tare/sweep/results.h"
+
+#include <cmath>
+#include <ostream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/sweep/run_data.h"
+
+namespace tare::sweep {
+namespace {
+
+constexpr std::chrono::seconds kWriteEvery{1};
+
+double last(const std::vector<double>& values) {
+  return values.empty() ? std::nan("") : values.back();
+}
+
+}  // namespace
+
+const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
+  say(trial, outcome);
+  Trial& ended = ended_.emplace_back(trial);
+  ended.state = outcome.state;
+  ended.reason = outcome.reason;
+  ended.peak_bytes = outcome.peak_bytes;
+  ended.seconds = outcome.seconds;
+  if (outcome.state != TrialState::failed) ended.value = last(outcome.values);
+  if (std::chrono::steady_clock::now() - written_ >= kWriteEvery) write();
+  return ended;
+}
+
+void Results::write() {
+  write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, ended_);
+  written_ = std::chrono::steady_clock::now();
+}
+
+SweepProgress Results::progress() const {
+  SweepProgress now;
+  const bool most = sweep_.metric.goal == "maximize";
+  for (const Trial& trial : ended_) {
+    if (trial.state == TrialState::failed) ++now.failed;
+    if (trial.state == TrialState::pruned) ++now.pruned;
+    if (trial.state != TrialState::complete) continue;
+    ++now.complete;
+    if (!now.best.empty() && !(most ? trial.value > now.best_value : trial.value < now.best_value))
+      continue;
+    now.best = trial.run_name;
+    now.best_value = trial.value;
+  }
+  return now;
+}
+
+void Results::say(const Trial& trial, const Outcome& outcome) const {
+  if (!out_) return;
+  *out_ << trial.run_name << "  ";
+  switch (outcome.state) {
+    case TrialState::complete:
+      *out_ << sweep_.metric.name << ' ' << last(outcome.values) << ", peak "
+            << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
+      break;
+    case TrialState::pruned:
+      *out_ << "pruned after " << outcome.values.size()
+            << (outcome.values.size() == 1 ? " epoch, " : " epochs, ") << sweep_.metric.name << ' '
+            << last(outcome.values);
+      break;
+    default:
+      *out_ << "failed: " << printable(outcome.reason);
+      const auto errors = sweep_.log_dir / trial.run_name / (trial.run_name + ".err");
+      if (std::filesystem::exists(errors)) *out_ << "; see " << errors.string();
+  }
+  *out_ << std::endl;
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,14 @@
+// The HTML report of a sweep, from its store.
+#pragma once
+
+#include "tare/report/sweep_summary.h"
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+/// What report::sweep_page() draws: the runs that have not been dropped. A value that is no longer
+/// among a parameter's choices counts as left out.
+[[nodiscard]] report::SweepSummary summary_of(const SweepOptions& sweep,
+                                              const StoreContents& contents);
+
+}  // namespace tare::sweep

@@ -1,0 +1,45 @@
+// What a sweep draws next and which of its runs end early, from all that it has seen. Internal.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tare/sweep/pruner.h"
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+class Tuner {
+ public:
+  /// Knows what the store knows. Both must outlive it.
+  Tuner(const SweepOptions& sweep, Store& store);
+
+  /// Whether cells are drawn one by one, and not counted.
+  [[nodiscard]] bool draws() const { return sweep_.method != "grid"; }
+  /// Sees the trial from now on, or in its new state.
+  void see(const Trial& trial);
+  /// No longer: its recipe is another one now.
+  void forget(int64_t number);
+
+  /// The cell of trial `number`, none of `taken`'s identities if that can be had; nullopt: there is
+  /// none left. Throws ConfigError as sample() does.
+  [[nodiscard]] std::optional<Cell> draw(int64_t number) const;
+
+  /// The metric of a run, by epoch, so far: keeps what is new, and decides.
+  Verdict report(const Trial& trial, const std::vector<double>& values);
+  /// The paused trial that goes on next, if one may.
+  [[nodiscard]] std::optional<int64_t> promotion() const;
+  /// Whether a waiting trial has been paused, and waits for its promotion.
+  [[nodiscard]] bool is_paused(const Trial& trial) const;
+
+ private:
+  [[nodiscard]] Study study() const;
+  [[nodiscard]] SeenTrial* find(int64_t number);
+
+  const SweepOptions& sweep_;
+  Store& store_;
+  std::vector<SeenTrial> history_;  // by number
+  ResolvedSteps resolved_;
+};
+
+}  // namespace tare::sweep
