@@ -121,12 +121,13 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
 TEST(Pages, TheSweepPageHasEveryKeyAndNoOther) {
   std::set<std::string> fields;
   for (const auto& name : config::field_names<sweep::SweepOptions>()) fields.insert(name);
-  for (const auto& name : config::field_names<sweep::Resources>())
-    fields.insert("resources." + name);
-  for (const auto& name : config::field_names<sweep::OnFailure>())
-    fields.insert("on_failure." + name);
-  fields.erase("resources");
-  fields.erase("on_failure");
+  const auto insert_parts = [&](const std::string& key, const std::vector<std::string>& parts) {
+    fields.erase(key);
+    for (const auto& part : parts) fields.insert(key + '.' + part);
+  };
+  insert_parts("resources", config::field_names<sweep::Resources>());
+  insert_parts("on_failure", config::field_names<sweep::OnFailure>());
+  insert_parts("pruner", config::field_names<sweep::PrunerOptions>());
   const auto keys = read_page("docs/sweeps.md").keys;
   EXPECT_EQ(std::set(keys.begin(), keys.end()), fields);
 }

@@ -279,6 +279,27 @@ TEST(MicroBatches, EveryByteIsExplained) {
   EXPECT_EQ(weigh->looks, 2 * 5 + 2);
 }
 
+TEST(MicroBatches, ChangesOutsideAFitAreToldToo) {
+  struct Listener final : Callback {
+    [[nodiscard]] std::string name() const override { return "listener"; }
+    Action on_micro_batch(FitContext& c) override {
+      heard.push_back(c.micro_batch_change->phase);
+      return Action::proceed;
+    }
+    std::vector<std::string> heard;
+  };
+  Scene s;
+  const auto listener = std::make_shared<Listener>();
+  s.options.callbacks = {listener};
+  auto l = s.learner();
+  host::fail_at(8);
+  l.validate();
+  host::fail_at(8);
+  (void)l.get_preds(Split::valid);
+  host::fail_at(0);
+  EXPECT_THAT(listener->heard, ::testing::ElementsAre("validate", "predict"));
+}
+
 TEST(MicroBatches, AFixedSizeIsNotChanged) {
   Scene s;
   s.options.micro_batch = 10;

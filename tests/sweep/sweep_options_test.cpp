@@ -6,6 +6,7 @@
 #include "sweep/support.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/sweep/sampler.h"
 
 namespace tare::testing {
 namespace {
@@ -52,7 +53,9 @@ TEST(SweepOptions, OfTheTreeAllRead) {
     if (entry.path().extension() != ".yaml") continue;
     if (!config::parse_file(entry.path()).find("recipe")) continue;
     const auto sweep = sweep::read_sweep(entry.path(), {});
-    EXPECT_FALSE(sweep::grid(sweep).empty()) << entry.path();
+    const bool has_cells = sweep.method == "grid" ? !sweep::grid(sweep).empty()
+                                                  : sweep::sample(sweep, {}, 0, 1).has_value();
+    EXPECT_TRUE(has_cells) << entry.path();
     EXPECT_TRUE(std::filesystem::exists(sweep.recipe)) << entry.path();
     ++count;
   }

@@ -121,7 +121,8 @@ class Callback {
   virtual Action after_backward(FitContext&) { return Action::proceed; }
   /// Gradients are still there. skip or stronger: they stay and add to the next.
   virtual Action after_step(FitContext&) { return Action::proceed; }
-  /// From now on micro-batches have another size, see FitContext::micro_batch_change.
+  /// From now on micro-batches have another size, see FitContext::micro_batch_change. Also in a
+  /// validate() or get_preds() outside a fit, where the context says nothing else.
   virtual Action on_micro_batch(FitContext&) { return Action::proceed; }
   /// The batch is done, with or without a step: the place to save.
   virtual Action after_batch(FitContext&) { return Action::proceed; }

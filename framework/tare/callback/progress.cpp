@@ -1,6 +1,5 @@
 #include "tare/callback/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/terminal.h"
 
 namespace tare {
 namespace {
@@ -29,11 +29,6 @@ std::string number(double value) {
 }
 
 size_t width_of(const std::string& name) { return std::max(kColumn, name.size()); }
-
-size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -218,7 +219,7 @@ int status(const SweepOptions& sweep) {
   for (const auto& trial : contents.trials) {
     if (trial.reason == sweep::kDropped) continue;
     std::cout << trial.run_name << "  " << to_string(trial.state);
-    if (trial.state == TrialState::complete)
+    if (!std::isnan(trial.value))
       std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
                 << format_bytes(trial.peak_bytes) << ", " << format_seconds(trial.seconds);
     if (!trial.reason.empty()) std::cout << "  " << printable(trial.reason);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <string_view>
 #include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/table.h"
 #include "tare/config/scalar.h"
 
@@ -14,12 +16,36 @@ namespace tare::cli {
 namespace {
 
 constexpr size_t kMaxRows = 16;  // a terminal of 24 lines shows the rest too
+constexpr size_t kFigures = 44;  // columns of the figures, about
 
 std::string figure(double value) { return std::isnan(value) ? "-" : config::number_text(value); }
 
+/// At most so many bytes, and whole characters of UTF-8.
+std::string cut(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0U) == 0x80U) --bytes;
+  return std::string(text.substr(0, bytes));
+}
+
+/// The beginning, which tells runs apart by their numbers.
+std::string shortened(const std::string& name, size_t width) {
+  return name.size() <= width ? name : cut(name, width - 2) + "..";
+}
+
+/// Lines that are cut: one that wraps would be two for the terminal.
+std::string within(const std::string& text, size_t width) {
+  std::string all;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    all += cut(std::string_view(text).substr(at, end - at), width) + '\n';
+    at = end + 1;
+  }
+  return all;
+}
+
 }  // namespace
 
-std::string text(const sweep::SweepProgress& progress, const std::string& metric) {
+std::string text(const sweep::SweepProgress& progress, const std::string& metric, size_t width) {
   std::string all = std::to_string(progress.complete) + " complete, " +
                     (progress.pruned > 0 ? std::to_string(progress.pruned) + " pruned, " : "") +
                     std::to_string(progress.failed) + " failed, " +
@@ -32,15 +58,17 @@ std::string text(const sweep::SweepProgress& progress, const std::string& metric
   std::vector<Row> rows;
   for (const auto& run : progress.running) {
     if (rows.size() == kMaxRows) break;
-    rows.push_back({run.name, std::to_string(run.epochs), figure(run.value),
-                    format_bytes(run.bytes), format_seconds(run.seconds)});
+    rows.push_back({shortened(run.name, width > 2 * kFigures ? width - kFigures : kFigures),
+                    std::to_string(run.epochs), figure(run.value), format_bytes(run.bytes),
+                    format_seconds(run.seconds)});
   }
-  if (rows.empty()) return all;
+  if (rows.empty()) return within(all, width);
   all += table(
       {{"run"}, {"epochs", true}, {printable(metric), true}, {"reserved", true}, {"time", true}},
       rows);
   const size_t more = progress.running.size() - rows.size();
-  return more == 0 ? all : all + "and " + std::to_string(more) + " more\n";
+  if (more > 0) all += "and " + std::to_string(more) + " more\n";
+  return within(all, width);
 }
 
 LiveTable::LiveTable(std::ostream& terminal, std::string metric)
@@ -60,7 +88,7 @@ void LiveTable::clear() {
 
 void LiveTable::draw(const sweep::SweepProgress& progress) {
   clear();
-  const std::string now = text(progress, metric_);
+  const std::string now = text(progress, metric_, terminal_width());
   drawn_lines_ = std::ranges::count(now, '\n');
   terminal_ << now << std::flush;
 }

@@ -9,8 +9,10 @@
 
 namespace tare::cli {
 
-/// A line of counts and the best run, then a row for each run that is on.
-[[nodiscard]] std::string text(const sweep::SweepProgress& progress, const std::string& metric);
+/// A line of counts and the best run, then a row for each run that is on; lines of at most `width`
+/// characters.
+[[nodiscard]] std::string text(const sweep::SweepProgress& progress, const std::string& metric,
+                               size_t width);
 
 /// Keeps that text at the foot of a terminal, below the lines that it is given.
 class LiveTable {

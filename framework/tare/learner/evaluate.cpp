@@ -86,7 +86,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
         [&] { generators.restore(); });
     meter.add(seen.loss, batch.size());
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i].merge(seen.metrics[i]);
-    if (on_change) micro_batches.take_changes(on_change);
+    micro_batches.take_changes(on_change);
   }
   Evaluation result{.loss = meter.mean(), .samples = meter.samples()};
   for (auto& metric : metrics) {
@@ -100,7 +100,13 @@ Evaluation Learner::validate(Split split) {
   Parts& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
   const RunningScope running(p);
-  return p.evaluate(set);
+  return p.evaluate(set, [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+}
+
+void Learner::Parts::tell(Learner& learner, MicroBatchChange change) const {
+  FitContext context{.learner = learner};
+  context.micro_batch_change = std::move(change);
+  notify(options.callbacks, &Callback::on_micro_batch, context);
 }
 
 Predictions Learner::get_preds(Split split, const PredictOptions& options) {
@@ -139,6 +145,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
       return seen;
     };
     all.append(micro_batches.attempt(batch, predict, [&] { generators.restore(); }));
+    micro_batches.take_changes([&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
   }
   return all.all();
 }

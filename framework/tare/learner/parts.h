@@ -117,10 +117,12 @@ struct Learner::Parts {
   [[nodiscard]] int64_t gradient_bytes() const;
   /// What a phase begins with; see MicroBatches.
   [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
-  /// Loss and metrics over a split. Calls `on_change`, if given, after a batch that was worked on
-  /// in parts of a new size.
+  /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of a
+  /// new size.
   Evaluation evaluate(const DatasetPtr& set,
-                      const std::function<void(MicroBatchChange)>& on_change = {});
+                      const std::function<void(MicroBatchChange)>& on_change);
+  /// Outside a fit: tells the Learner's own callbacks.
+  void tell(Learner& learner, MicroBatchChange change) const;
   /// The same for a fit that starts now, before the optimizer's state is made. `first`: where it
   /// starts, see FitOptions.
   [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;

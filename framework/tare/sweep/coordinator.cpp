@@ -265,7 +265,8 @@ class Coordinator {
     watched_ = Clock::now();
     for (auto& run : running_) {
       const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
-      if (run.verdict == Verdict::go_on) run.verdict = tuner_.report(run.trial, values);
+      if (run.verdict != Verdict::go_on) continue;  // it is saving; another signal would end it
+      run.verdict = tuner_.report(run.trial, values);
       if (run.verdict != Verdict::go_on) run.child.send(SIGTERM);
     }
   }
