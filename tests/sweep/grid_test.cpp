@@ -94,7 +94,7 @@ TEST(Grid, NamesFoldersAsFurcateDoes) {
     Cell cell;
     for (const auto& [key, value] : values)
       cell.values.emplace_back(key, *config::parse_text("v: " + value, "t").find("v"));
-    return sweep::run_name("digits", 7, cell);
+    return sweep::run_name({.name = "digits"}, 7, cell);
   };
   EXPECT_EQ(name({{"learning_rate", "1e-5"}, {"batch_size", "32"}}), "digits7_lr1e-05_bs32");
   EXPECT_EQ(name({{"optimizer.weight_decay", "0.1"}}), "digits7_owd0-1");

@@ -76,7 +76,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
 
 /// Better before the first run than after the last.
 void check_metric(const SweepOptions& sweep) {
-  auto names = read_recipe(sweep.recipe, sweep::override_texts(sweep.set)).metrics;
+  auto names = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set)).metrics;
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) == names.end())
     throw ConfigError("tare sweep", "metric.name", "is none of the recipe's", config::joined(names),
@@ -92,6 +92,10 @@ void prepare(const SweepOptions& sweep) {
   init({.threads = threads_of(sweep)});
   plan::measurements().keep_in(io::cache_home() / "plan");
   check_metric(sweep);
+  if (sweep.needs_gpu && memory::devices().size() == 1)
+    throw ConfigError("tare sweep",
+                      "there is no GPU, and meta.allow_cpu is false; with true the "
+                      "runs are on the CPU");
 }
 
 /// What a run does in a process that the fork server has made.
@@ -166,7 +170,7 @@ int plan(const SweepOptions& sweep) {
             << " at a time, in " << format_bytes(room.total_bytes) << '\n';
   int64_t round = 1, together = 0, held = 0, number = 0;
   for (const auto& cell : cells) {
-    const auto name = sweep::run_name(sweep.name, number++, cell);
+    const auto name = sweep::run_name(sweep, number++, cell);
     const auto planned = plans.bytes(sweep::settings_of(sweep, cell, name));
     const int64_t asked = sweep::reservation(sweep, planned);
     const int64_t bytes = std::min(asked > 0 ? asked : room.total_bytes, room.total_bytes);

@@ -9,6 +9,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/sweep/furcate.h"
 #include "tare/sweep/identity.h"
 
 namespace tare::sweep {
@@ -183,13 +184,18 @@ std::string python_text(const Cell& cell) {
   return text;
 }
 
-std::string run_name(const std::string& name, int64_t id, const Cell& cell) {
-  std::string text = name + std::to_string(id);
-  for (const auto& [key, value] : cell.values) text += '_' + initials(key) + python_text(value);
+std::string run_name(const SweepOptions& sweep, int64_t id, const Cell& cell) {
+  std::string text = sweep.name + std::to_string(id);
+  const bool furcate = !sweep.aliases.empty();
+  const Node* folder = furcate ? cell.find("data_dir") : nullptr;
+  const std::string word = folder ? last_part(folder->text) : sweep.run_word;
+  if (!word.empty()) text += '_' + word;
+  for (const auto& [key, value] : cell.values)
+    if (!furcate || key != "data_dir") text += '_' + initials(key) + python_text(value);
   const auto keeps = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
   };
-  for (size_t i = name.size(); i < text.size(); ++i)
+  for (size_t i = sweep.name.size(); i < text.size(); ++i)
     if (!keeps(text[i])) text[i] = '-';
   if (text.size() > kMaxName) text.resize(kMaxName);
   return text;

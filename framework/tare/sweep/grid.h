@@ -33,8 +33,9 @@ inline constexpr size_t kMaxCells = 1'000'000;  ///< of a grid
 /// "lr=0.01 batch=32".
 [[nodiscard]] std::string python_text(const Cell& cell);
 
-/// "NAME7_lr0-01_bs32": for each setting the first letters of the key's words and the value with
-/// '-' for '.' and for what a folder's name may not have. At most 128 bytes.
-[[nodiscard]] std::string run_name(const std::string& name, int64_t id, const Cell& cell);
+/// "NAME7_lr0-01_bs32", or with SweepOptions::run_word "NAME7_foo_lr0-01": for each setting the
+/// first letters of the key's words and the value with '-' for '.' and for what a folder's name may
+/// not have. At most 128 bytes.
+[[nodiscard]] std::string run_name(const SweepOptions& sweep, int64_t id, const Cell& cell);
 
 }  // namespace tare::sweep

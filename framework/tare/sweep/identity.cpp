@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -46,6 +47,13 @@ std::string sha256_hex(const std::string& text) {
   return hex;
 }
 
+/// Furcate's users write "SGD" and "Adam".
+Node as_recipe_says(std::string_view key, Node value) {
+  if (key != "optimizer.kind") return value;
+  for (char& c : value.text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return value;
+}
+
 }  // namespace
 
 std::string flow_text(const Node& value) {
@@ -73,19 +81,28 @@ std::string override_text(const std::string& key, const Node& value) {
   return key + '=' + flow_text(value);
 }
 
-std::vector<std::string> override_texts(const Settings& settings) {
+std::vector<std::string> override_texts(const SweepOptions& sweep, const Settings& settings) {
   std::vector<std::string> all;
-  for (const auto& [key, value] : settings.values) all.push_back(override_text(key, value));
+  for (const auto& [name, value] : settings.values) {
+    const auto alias =
+        std::ranges::find_if(sweep.aliases, [&](const auto& a) { return a.first == name; });
+    if (alias == sweep.aliases.end())
+      all.push_back(override_text(name, value));
+    else
+      all.push_back(override_text(alias->second, as_recipe_says(alias->second, value)));
+  }
   return all;
 }
 
-Identity::Identity(const SweepOptions& sweep) : recipe_(config::parse_file(sweep.recipe)) {
-  for (const auto& setting : override_texts(sweep.set)) config::apply_override(recipe_, setting);
+Identity::Identity(const SweepOptions& sweep)
+    : sweep_(sweep), recipe_(config::parse_file(sweep.recipe)) {
+  for (const auto& setting : override_texts(sweep, sweep.set))
+    config::apply_override(recipe_, setting);
 }
 
 std::string Identity::of(const Cell& cell) const {
   Node recipe = recipe_;
-  for (const auto& setting : override_texts(cell)) config::apply_override(recipe, setting);
+  for (const auto& setting : override_texts(sweep_, cell)) config::apply_override(recipe, setting);
   std::erase_if(recipe.entries, [](const config::Entry& entry) {
     return std::ranges::find(kWithout, entry.key) != kWithout.end();
   });

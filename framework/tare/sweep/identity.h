@@ -10,12 +10,13 @@ namespace tare::sweep {
 /// then names cells.
 class Identity {
  public:
-  /// Throws IoError and ConfigError for the recipe's file.
+  /// `sweep` must outlive it. Throws IoError and ConfigError for the recipe's file.
   explicit Identity(const SweepOptions& sweep);
   /// Throws ConfigError for a setting that the recipe has no place for.
   [[nodiscard]] std::string of(const Cell& cell) const;
 
  private:
+  const SweepOptions& sweep_;
   config::Node recipe_;  // with SweepOptions::set
 };
 
@@ -25,7 +26,8 @@ class Identity {
 /// "optimizer.weight_decay=0.1", as `tare run` takes it.
 [[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
 
-/// The same of all settings, in order.
-[[nodiscard]] std::vector<std::string> override_texts(const Settings& settings);
+/// The same of all settings, in order, under the recipe's names (SweepOptions::aliases).
+[[nodiscard]] std::vector<std::string> override_texts(const SweepOptions& sweep,
+                                                      const Settings& settings);
 
 }  // namespace tare::sweep

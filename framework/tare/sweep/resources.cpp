@@ -16,8 +16,8 @@ int64_t cores() { return std::max(1, memory::usable_processors()); }
 
 std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
                                      const std::string& run_name) {
-  std::vector<std::string> all = override_texts(sweep.set);
-  std::ranges::copy(override_texts(cell), std::back_inserter(all));
+  std::vector<std::string> all = override_texts(sweep, sweep.set);
+  std::ranges::copy(override_texts(sweep, cell), std::back_inserter(all));
   all.push_back(override_text("folder", config::Node::string(sweep.log_dir.string())));
   all.push_back(override_text("name", config::Node::string(run_name)));
   return all;

@@ -228,8 +228,7 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
       wanted.erase(index);
       if (known != latest.end() && !(failed && failed_too)) continue;
       const int64_t number = parts_->take_number();
-      const auto name =
-          failed ? known->second.run_name : run_name(parts_->sweep.name, number, cell);
+      const auto name = failed ? known->second.run_name : run_name(parts_->sweep, number, cell);
       parts_->add(number, identity, name, cell, 0, 0);
     }
   });
@@ -239,7 +238,7 @@ Trial Store::add(const Cell& cell, const std::string& identity) {
   Trial trial{.identity = identity, .cell = cell};
   parts_->database.transaction([&] {
     trial.number = parts_->take_number();
-    trial.run_name = run_name(parts_->sweep.name, trial.number, cell);
+    trial.run_name = run_name(parts_->sweep, trial.number, cell);
     trial.id = parts_->add(trial.number, identity, trial.run_name, cell, 0, 0);
   });
   return trial;

@@ -8,6 +8,7 @@
 #include "tare/base/io.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/sweep/furcate.h"
 #include "tare/sweep/grid.h"
 
 namespace tare::sweep {
@@ -82,7 +83,10 @@ void check_known(const SweepOptions& sweep, const Settings& settings, const std:
 
 void check(const SweepOptions& sweep) {
   if (sweep.recipe.empty())
-    throw ConfigError("sweep", "recipe", "is missing", "the path of a recipe", "nothing");
+    throw ConfigError("sweep", "recipe", "is missing",
+                      sweep.aliases.empty() ? "the path of a recipe"
+                                            : "recipe=FILE, or a program with tare::Fork",
+                      "nothing");
   for (const auto& [key, value] : sweep.set.values) {
     if (sweep.parameters.find(key))
       throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
@@ -225,7 +229,7 @@ SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
-  auto sweep = config::read<SweepOptions>(root);
+  auto sweep = is_furcate(root) ? furcate_sweep(root) : config::read<SweepOptions>(root);
   check(sweep);
   check(sweep.pruner);
   io::checked_name(sweep.name, "name");
@@ -234,6 +238,7 @@ SweepOptions read_sweep(const std::filesystem::path& file,
                       "at most " + std::to_string(kMaxName) + " bytes",
                       std::to_string(sweep.name.size()));
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
+  if (!sweep.aliases.empty()) set_data_folder(sweep);
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
   return sweep;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/config/node.h"
 #include "tare/sweep/pruner_options.h"
 
 namespace tare::sweep {
@@ -97,14 +98,21 @@ struct SweepOptions {
   PrunerOptions pruner{};
   Resources resources{};
   OnFailure on_failure{};
+
+  // Of furcate's configurations only, see furcate.h; no keys.
+  config::Node furcate{};  ///< the whole configuration; null: it is none of furcate's
+  /// Keys of the recipe by the names of settings and parameters.
+  std::vector<std::pair<std::string, std::string>> aliases{};
+  std::string run_word{};  ///< after the number in the name of each run
+  bool needs_gpu = false;  ///< may not run on the CPU
 };
 void visit_fields(config::Visitor& visit, SweepOptions& o);
 
 /// A key that must be the same while a sweep runs, and is not; nullptr: there is none.
 [[nodiscard]] const char* fixed_key(const SweepOptions& before, const SweepOptions& after);
 
-/// Reads and checks a sweep's file with `key=value` overrides. The recipe itself is not read.
-/// Throws ConfigError with file, line and column; IoError.
+/// Reads and checks a sweep's file, or a configuration of furcate's, with `key=value` overrides.
+/// The recipe itself is not read. Throws ConfigError with file, line and column; IoError.
 [[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,
                                       const std::vector<std::string>& overrides);
 

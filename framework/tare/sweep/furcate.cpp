@@ -1,0 +1,134 @@
+#include "tare/sweep/furcate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tare/base/error.h"
+#include "tare/config/node.h"
+
+namespace tare::sweep {
+namespace {
+
+using config::Kind;
+using config::Node;
+
+constexpr const char* kDefaults = R"(
+log_dir: logs
+learning_rate: 0.001
+verbose: 2
+cache: false
+seed: 42
+prefetch: 1
+meta: {}
+)";
+
+/// For furcate's programs; a recipe has no place for them.
+constexpr std::array kOfPrograms{"recipe",       "framework",
+                                 "log_dir",      "data_name",
+                                 "verbose",      "cache",
+                                 "prefetch",     "shuffle_buffer_size",
+                                 "meta",         "num_parallel_reads",
+                                 "gpu_id",       "num_parallel_calls",
+                                 "train_prefix", "valid_prefix",
+                                 "test_prefix"};
+
+const Node& required(const Node& root, const char* key) {
+  const Node* value = root.find(key);
+  if (!value) throw ConfigError(root.source, key, "is missing", "furcate needs it", {});
+  return *value;
+}
+
+FurcateMeta meta_of(const Node& root) {
+  try {
+    return config::read<FurcateMeta>(*root.find("meta"));
+  } catch (const ConfigError& error) {
+    throw error.within("meta", root.find("meta")->source);
+  }
+}
+
+bool is_for_programs(std::string_view key) {
+  return std::ranges::find(kOfPrograms, key) != kOfPrograms.end();
+}
+
+}  // namespace
+
+std::string last_part(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+void visit_fields(config::Visitor& visit, MemTrace& o) {
+  visit("enabled", o.enabled);
+  visit("delay", o.delay, config::at_least(1));
+  visit("top", o.top, config::at_least(0));
+  visit("trace", o.trace, config::at_least(0));
+}
+
+void visit_fields(config::Visitor& visit, FurcateMeta& o) {
+  visit("allow_cpu", o.allow_cpu);
+  visit("max_threads", o.max_threads, config::between(-1, 4096));
+  visit("exclude_configs", o.exclude_configs);
+  visit("mem_trace", o.mem_trace);
+}
+
+bool is_furcate(const Node& root) { return root.find("data_name") && root.find("data_dir"); }
+
+Node furcate_config(const Node& root) {
+  for (const char* key : {"data_name", "data_dir", "batch_size", "epochs"})
+    (void)required(root, key);
+  const Node& name = required(root, "data_name");
+  if (name.kind != Kind::scalar)
+    throw ConfigError(name.source, "data_name", "must be one text", "", config::describe(name));
+  Node all = config::parse_text(kDefaults, "furcate's defaults");
+  for (const auto& entry : root.entries) all.set(entry.key, entry.value);
+  all.set("meta", config::to_node(meta_of(all)));
+  for (const char* split : {"train", "valid", "test"}) {
+    const std::string key = split + std::string("_prefix");
+    if (!all.find(key)) all.set(key, Node::string(name.text + '.' + split));
+  }
+  return all;
+}
+
+void set_data_folder(SweepOptions& sweep) {
+  const Node recipe = config::parse_file(sweep.recipe);
+  const Node* data = recipe.find("data");
+  const Node* name = data ? data->find("name") : nullptr;
+  const Node& folder = *sweep.furcate.find("data_dir");
+  if (name && name->text == "png_folder" && folder.kind == Kind::scalar)
+    sweep.set.values.emplace_back("data_dir", folder);
+}
+
+SweepOptions furcate_sweep(const Node& root) {
+  const Node all = furcate_config(root);
+  SweepOptions sweep;
+  sweep.name = all.find("data_name")->text;
+  sweep.log_dir = all.find("log_dir")->text;
+  sweep.furcate = all;
+  sweep.aliases = {{"batch_size", "batch"},
+                   {"epochs", "phases.0.epochs"},
+                   {"learning_rate", "phases.0.lr"},
+                   {"data_dir", "data.folder"},
+                   {"optimizer_name", "optimizer.kind"}};
+  if (const Node* recipe = all.find("recipe")) sweep.recipe = recipe->text;
+  const Node& folder = *all.find("data_dir");
+  if (folder.kind == Kind::scalar) sweep.run_word = last_part(folder.text);
+  for (const auto& entry : all.entries) {
+    const Node& value = entry.value;
+    const bool varies = value.kind == Kind::sequence;
+    if (varies && (is_for_programs(entry.key) || value.items.empty()))
+      throw ConfigError(value.source, entry.key,
+                        value.items.empty() ? "has no values" : "cannot vary in a recipe",
+                        value.items.empty() ? "at least one" : "a single value", {});
+    if (varies)
+      sweep.parameters.parameters.push_back({.name = entry.key, .values = value.items});
+    else if (!is_for_programs(entry.key) && entry.key != "data_dir")
+      sweep.set.values.emplace_back(entry.key, value);
+  }
+  const FurcateMeta meta = meta_of(all);
+  sweep.exclude = meta.exclude_configs;
+  sweep.resources.jobs = meta.max_threads < 0 ? (meta.allow_cpu ? 1 : 0) : meta.max_threads;
+  sweep.needs_gpu = !meta.allow_cpu;
+  return sweep;
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,51 @@
+// Furcate's configurations as sweeps: one JSON object, whose lists are what varies.
+#pragma once
+
+#include "tare/sweep/sweep_options.h"
+
+namespace tare::sweep {
+
+/// "foo" of "foo/" and of "data/foo".
+[[nodiscard]] std::string last_part(std::string path);
+
+/// Whether a configuration is one of furcate's: it has data_name and data_dir.
+[[nodiscard]] bool is_furcate(const config::Node& root);
+
+/// `meta.mem_trace`: what holds memory, every `delay` seconds, in furcate.log.
+struct MemTrace {
+  bool enabled = false;
+  int64_t delay = 300;  ///< seconds, at least 1
+  int64_t top = 10;     ///< holders that are listed
+  int64_t trace = 1;    ///< of these with their call stacks
+};
+void visit_fields(config::Visitor& visit, MemTrace& o);
+
+/// `meta`: how the runs are done.
+struct FurcateMeta {
+  bool allow_cpu = false;
+  int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
+  std::vector<Settings> exclude_configs{};
+  MemTrace mem_trace{};
+};
+void visit_fields(config::Visitor& visit, FurcateMeta& o);
+
+/// The whole configuration of furcate's README, in its order: log_dir, learning_rate, verbose,
+/// cache, seed, prefetch, meta with their defaults, the file's own keys, then train_prefix,
+/// valid_prefix and test_prefix. `meta` keeps the defaults that the file does not change. Throws
+/// ConfigError without data_name, data_dir, batch_size or epochs, and for keys of meta that there
+/// are not.
+[[nodiscard]] config::Node furcate_config(const config::Node& root);
+
+/// The sweep of such a configuration over a recipe, which its key `recipe` names: each list is a
+/// parameter, `meta.exclude_configs` are excluded, `meta.max_threads` run at a time. batch_size is
+/// the recipe's batch, epochs and learning_rate are those of its first phase, optimizer_name is
+/// optimizer.kind; keys that furcate has for its programs (framework, verbose, cache, prefetch, the
+/// prefixes) set nothing; any other is a key of the recipe. Throws ConfigError for a list that
+/// cannot vary or is empty.
+[[nodiscard]] SweepOptions furcate_sweep(const config::Node& root);
+
+/// data_dir is data.folder where the recipe's data are a png_folder. Throws IoError and ConfigError
+/// for the recipe.
+void set_data_folder(SweepOptions& sweep);
+
+}  // namespace tare::sweep

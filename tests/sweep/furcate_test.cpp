@@ -1,0 +1,116 @@
+// Furcate's configurations, with the values of its README.
+#include "tare/sweep/furcate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sweep/support.h"
+#include "tare/base/error.h"
+#include "tare/config/node.h"
+#include "tare/sweep/identity.h"
+#include "tare/sweep/resources.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+class FurcateTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] sweep::SweepOptions read(const std::string& more) const {
+    io::write_atomically(
+        folder_ / "config.json",
+        R"({"data_name": "example", "data_dir": "foo/", "epochs": 50)" + more + "}");
+    return sweep::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
+  }
+  [[nodiscard]] static std::vector<std::string> names(const sweep::SweepOptions& sweep) {
+    std::vector<std::string> all;
+    for (const auto& cell : sweep::grid(sweep))
+      all.push_back(sweep::run_name(sweep, static_cast<int64_t>(all.size()), cell));
+    return all;
+  }
+  void SetUp() override { io::write_atomically(folder_ / "r.yaml", "data: {name: digits}\n"); }
+  TempDir folder_;
+};
+
+TEST_F(FurcateTest, ItsFoldersAreNamedAsInTheReadme) {
+  const auto sweep = read(R"(, "batch_size": [32, 64])");
+  EXPECT_THAT(names(sweep), ElementsAre("example0_foo_bs32", "example1_foo_bs64"));
+  EXPECT_EQ(sweep.log_dir, "logs");
+  EXPECT_TRUE(sweep.needs_gpu);
+  EXPECT_THAT(
+      names(read(R"(, "batch_size": 32, "learning_rate": [1e-05, 0.0001, 1.0, null, true])")),
+      ElementsAre("example0_foo_lr1e-05", "example1_foo_lr0-0001", "example2_foo_lr1-0",
+                  "example3_foo_lrNone", "example4_foo_lrTrue"));
+  EXPECT_THAT(names(read(R"(, "batch_size": [32])")), ElementsAre("example0_foo_bs32"))
+      << "one value varies too";
+}
+
+TEST_F(FurcateTest, AFolderThatVariesIsNamedByItsLastPart) {
+  io::write_atomically(
+      folder_ / "config.json",
+      R"({"data_name": "e", "data_dir": ["a/x", "b/y/"], "batch_size": [1], "epochs": 2})");
+  const auto sweep = sweep::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
+  EXPECT_THAT(names(sweep), ElementsAre("e0_x_bs1", "e1_y_bs1"));
+}
+
+TEST_F(FurcateTest, KeepsTheDefaultsThatAFileDoesNotChange) {
+  const auto sweep = read(R"(, "batch_size": 8, "mine": 3, "meta": {"allow_cpu": true,
+      "mem_trace": {"enabled": true}}, "test_prefix": "t")");
+  EXPECT_FALSE(sweep.needs_gpu);
+  EXPECT_EQ(sweep.resources.jobs, 1);
+  std::vector<std::string> keys;
+  for (const auto& entry : sweep.furcate.entries) keys.push_back(entry.key);
+  EXPECT_THAT(keys, ElementsAre("log_dir", "learning_rate", "verbose", "cache", "seed", "prefetch",
+                                "meta", "data_name", "data_dir", "epochs", "batch_size", "mine",
+                                "test_prefix", "recipe", "train_prefix", "valid_prefix"));
+  const auto* trace = sweep.furcate.find("meta")->find("mem_trace");
+  EXPECT_EQ(trace->find("enabled")->text, "true");
+  EXPECT_EQ(trace->find("delay")->text, "300");
+  EXPECT_EQ(sweep.furcate.find("train_prefix")->text, "example.train");
+  EXPECT_EQ(sweep.furcate.find("test_prefix")->text, "t");
+}
+
+TEST_F(FurcateTest, ExcludesWhatMatchesAllPairs) {
+  const auto sweep = read(R"(, "batch_size": [32, 64], "learning_rate": [0.0001, 0.001, 0.00001],
+      "optimizer_name": ["RMSProp", "SGD", "Adadelta"], "meta": {"exclude_configs": [
+      {"optimizer_name": "Adadelta", "batch_size": 32},
+      {"optimizer_name": "SGD", "learning_rate": 0.001}]})");
+  EXPECT_EQ(sweep::grid(sweep).size(), 18U - 3 - 2);
+}
+
+TEST_F(FurcateTest, ItsKeysAreThoseOfARecipe) {
+  const auto sweep = read(
+      R"(, "batch_size": [32], "learning_rate": 0.01, "optimizer_name": ["SGD"], "model.width": 8)");
+  EXPECT_THAT(sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n"),
+              IsSupersetOf({"batch=32", "phases.0.epochs=50", "phases.0.lr=0.01",
+                            R"(optimizer.kind="sgd")", "model.width=8", R"(name="n")", "seed=42"}));
+}
+
+TEST_F(FurcateTest, ItsFolderOfDataIsThatOfAFolderOfImages) {
+  const auto settings = [&] {
+    const auto sweep = read(R"(, "batch_size": [32])");
+    return sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n");
+  };
+  EXPECT_THAT(settings(), Not(Contains(R"(data.folder="foo/")")));
+  io::write_atomically(folder_ / "r.yaml", "data: {name: png_folder}\n");
+  EXPECT_THAT(settings(), Contains(R"(data.folder="foo/")"));
+}
+
+TEST_F(FurcateTest, RefusesWhatItCannotDo) {
+  EXPECT_THROW((void)read(""), ConfigError) << "no batch_size";
+  EXPECT_THROW((void)read(R"(, "batch_size": [])"), ConfigError);
+  EXPECT_THROW((void)read(R"(, "batch_size": 1, "verbose": [1, 2])"), ConfigError);
+  EXPECT_THROW((void)read(R"(, "batch_size": 1, "meta": {"alow_cpu": true})"), ConfigError);
+  EXPECT_THROW((void)read(R"(, "batch_size": 1, "meta": {"exclude_configs": [{"no": 1}]})"),
+               ConfigError);
+  io::write_atomically(folder_ / "config.json",
+                       R"({"data_name": "e", "data_dir": "x", "batch_size": [1], "epochs": 2})");
+  EXPECT_THROW((void)sweep::read_sweep(folder_ / "config.json", {}), ConfigError) << "no recipe";
+}
+
+}  // namespace
+}  // namespace tare::testing
