@@ -37,7 +37,7 @@ double sweep_s(int runs) {
   const SweepFiles files;
   const auto options = grid_of(files, runs);
   const sweep::Surroundings around{
-      .command = [&](const auto& settings,
+      .command = [&](const auto& settings, const auto&,
                      int64_t budget) { return shell_run(options, settings, budget, kTrivial); },
       .predict = {},
       .interrupted = {}};

@@ -49,6 +49,10 @@ EXPORTED int nvmlDeviceGetName(void*, char* text, unsigned bytes) {
   std::strncpy(text, "NVIDIA \033[31mH200", bytes);
   return kSuccess;
 }
+EXPORTED int nvmlDeviceGetUUID(void* card, char* text, unsigned bytes) {
+  std::strncpy(text, card == &cards[0] ? "GPU-0a0a" : "GPU-2c2c", bytes);
+  return kSuccess;
+}
 EXPORTED int nvmlDeviceGetMemoryInfo(void* card, Memory* memory) {
   if (card == &cards[2]) return kNoPermission;
   *memory = {100ULL << 30, 60ULL << 30, 40ULL << 30};

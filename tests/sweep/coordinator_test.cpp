@@ -42,7 +42,8 @@ class CoordinatorTest : public ::testing::Test {
   /// Each run executes `script`.
   [[nodiscard]] Surroundings around(const sweep::SweepOptions& sweep, const std::string& script) {
     Surroundings around;
-    around.command = [&sweep, script](const std::vector<std::string>& settings, int64_t budget) {
+    around.command = [&sweep, script](const std::vector<std::string>& settings,
+                                      const sweep::DeviceRoom&, int64_t budget) {
       return shell_run(sweep, settings, budget, script);
     };
     around.out = &out_;
@@ -213,6 +214,44 @@ TEST_F(CoordinatorTest, ARunOfWhichNothingIsKnownRunsAloneUntilOneHasBeenMeasure
   EXPECT_THAT(file("budgets"), HasSubstr("\n115343360\n")) << "100 MiB and a tenth";
 }
 
+// Three cards of other sizes, which are not there.
+TEST_F(CoordinatorTest, RunsOnGpusSeeOneEachAndNeverHoldMoreThanIt) {
+  const auto sweep = read("parameters: {a: {min: 1, max: 12}}\nresources: {jobs: 6}\n");
+  auto surroundings = around(sweep, "");
+  surroundings.command = [&](const std::vector<std::string>& settings,
+                             const sweep::DeviceRoom& room, int64_t budget) {
+    const std::string total = std::to_string(budget + room.context_bytes);
+    return shell_run(sweep, settings, budget,
+                     "at=$CUDA_VISIBLE_DEVICES; echo + $at " + total + " >> $folder/../held; " +
+                         "sleep 0.05; echo - $at " + total + " >> $folder/../held; finish 1 1");
+  };
+  surroundings.rooms = [](const sweep::Resources& resources) {
+    const auto card = [&](const char* name, int64_t bytes) {
+      return sweep::DeviceRoom{.name = name,
+                               .total_bytes = bytes,
+                               .jobs = resources.max_per_gpu,
+                               .context_bytes = 100_MiB};
+    };
+    return std::vector{card("GPU-a", 1000_MiB), card("GPU-b", 500_MiB), card("GPU-c", 700_MiB)};
+  };
+  surroundings.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
+    return std::stoll(settings.front().substr(2)) * 40_MiB;
+  };
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 12);
+  std::istringstream lines(file("held"));
+  std::map<std::string, int64_t> held, most;
+  std::string card;
+  int64_t bytes = 0;
+  for (char sign = 0; lines >> sign >> card >> bytes;) {
+    held[card] += sign == '+' ? bytes : -bytes;
+    most[card] = std::max(most[card], held[card]);
+  }
+  ASSERT_EQ(most.size(), 3U) << "all cards were used";
+  EXPECT_LE(most["GPU-a"], 1000_MiB);
+  EXPECT_LE(most["GPU-b"], 500_MiB);
+  EXPECT_LE(most["GPU-c"], 700_MiB);
+}
+
 TEST_F(CoordinatorTest, AnInterruptAsksRunsToEndAndLeavesThemWaiting) {
   const auto sweep = read(kTwoByTwo);
   auto surroundings =
@@ -239,7 +278,9 @@ TEST_F(CoordinatorTest, OnlyOneSweepsInAFolder) {
 TEST_F(CoordinatorTest, AProgramThatIsNotThereIsAnError) {
   const auto sweep = read(kTwoByTwo);
   Surroundings surroundings;
-  surroundings.command = [](const auto&, int64_t) { return std::vector<std::string>{"/no/such"}; };
+  surroundings.command = [](const auto&, const auto&, int64_t) {
+    return std::vector<std::string>{"/no/such"};
+  };
   EXPECT_THROW((void)sweep::run_sweep(sweep, surroundings), IoError);
 }
 

@@ -26,9 +26,8 @@ class TuningTest : public ::testing::Test {
                   const std::function<bool()>& interrupted = {}) {
     const auto sweep = files_.read("metric: {name: acc, goal: maximize}\n" + text);
     sweep::Surroundings around;
-    around.command = [&](const std::vector<std::string>& settings, int64_t budget) {
-      return shell_run(sweep, settings, budget, script);
-    };
+    around.command = [&](const std::vector<std::string>& settings, const sweep::DeviceRoom&,
+                         int64_t budget) { return shell_run(sweep, settings, budget, script); };
     around.interrupted = interrupted;
     around.out = &out_;
     return sweep::run_sweep(sweep, around);

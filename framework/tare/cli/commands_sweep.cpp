@@ -16,9 +16,9 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
+#include "tare/cli/gpu_rooms.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/learner/interrupt.h"
-#include "tare/memory/backend.h"
 #include "tare/memory/init.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
@@ -66,11 +66,13 @@ class Plans {
 };
 
 std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std::string>& settings,
-                                int64_t budget_bytes) {
+                                const sweep::DeviceRoom& room, int64_t budget_bytes) {
   // This very program, also if its file has been replaced meanwhile.
   std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
-  command.insert(command.end(), {"--resume=auto", "--host-budget", std::to_string(budget_bytes)});
+  command.insert(command.end(),
+                 {"--resume=auto", room.is_gpu() ? "--device-budget" : "--host-budget",
+                  std::to_string(budget_bytes)});
   return command;
 }
 
@@ -83,8 +85,19 @@ void check_metric(const SweepOptions& sweep) {
                       printable(sweep.metric.name));
 }
 
+/// The GPUs, unless there is none or the recipe is for the CPU; else the host.
+std::vector<sweep::DeviceRoom> rooms_of(const SweepOptions& sweep,
+                                        const sweep::Resources& resources) {
+  const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
+  auto rooms = recipe.device == "cpu" ? std::vector<sweep::DeviceRoom>()
+                                      : gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (rooms.empty()) rooms.push_back(sweep::host_room(resources));
+  return rooms;
+}
+
 int threads_of(const SweepOptions& sweep) {
-  return static_cast<int>(sweep::threads_of_run(sweep::host_room(sweep.resources)));
+  return static_cast<int>(
+      sweep::threads_of_run(jobs_in(rooms_of(sweep, sweep.resources), sweep.resources.jobs)));
 }
 
 /// What an operator takes depends on its threads: plans have those of the runs.
@@ -92,7 +105,7 @@ void prepare(const SweepOptions& sweep) {
   init({.threads = threads_of(sweep)});
   plan::measurements().keep_in(io::cache_home() / "plan");
   check_metric(sweep);
-  if (sweep.needs_gpu && memory::devices().size() == 1)
+  if (sweep.needs_gpu && !rooms_of(sweep, sweep.resources).front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "
                       "runs are on the CPU");
@@ -122,8 +135,9 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
   sweep::Surroundings around{
-      .command = [&](const auto& settings,
-                     int64_t bytes) { return run_of(sweep, settings, bytes); },
+      .command = [&](const auto& settings, const auto& room,
+                     int64_t bytes) { return run_of(sweep, settings, room, bytes); },
+      .rooms = [&](const auto& resources) { return rooms_of(sweep, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .edited = [&] { return file.changed(); },
       .interrupted = [] { return interrupt_requested(); },
@@ -131,7 +145,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .out = live ? &live->lines() : &std::cout};
   if (live) around.progress = [&](const auto& progress) { live->draw(progress); };
   // A GPU's driver does not survive a fork.
-  if (memory::devices().size() == 1)
+  if (!rooms_of(sweep, sweep.resources).front().is_gpu())
     around.start = [&](const sweep::ChildStart& start) { return server.start(start); };
   const auto report = sweep::run_sweep(sweep, around);
   live.reset();
@@ -164,25 +178,34 @@ int plan(const SweepOptions& sweep) {
   prepare(sweep);
   Plans plans(sweep.recipe);
   const auto cells = first_cells(sweep);
-  const auto room = sweep::host_room(sweep.resources);
+  const auto rooms = rooms_of(sweep, sweep.resources);
+  const int64_t jobs = jobs_in(rooms, sweep.resources.jobs);
   std::cout << sweep.name << ": " << cells.size()
-            << (sweep.method == "grid" ? " runs, " : " runs drawn first, ") << room.jobs
-            << " at a time, in " << format_bytes(room.total_bytes) << '\n';
-  int64_t round = 1, together = 0, held = 0, number = 0;
+            << (sweep.method == "grid" ? " runs, " : " runs drawn first, ") << jobs
+            << " at a time, in";
+  for (const auto& room : rooms)
+    std::cout << ' ' << (room.is_gpu() ? room.name + ' ' : "") << format_bytes(room.total_bytes);
+  std::cout << '\n';
+  std::vector<sweep::Placed> round;
+  int64_t rounds = 1, number = 0;
   for (const auto& cell : cells) {
     const auto name = sweep::run_name(sweep, number++, cell);
     const auto planned = plans.bytes(sweep::settings_of(sweep, cell, name));
     const int64_t asked = sweep::reservation(sweep, planned);
-    const int64_t bytes = std::min(asked > 0 ? asked : room.total_bytes, room.total_bytes);
-    if (together == room.jobs || held + bytes > room.total_bytes) {
-      together = held = 0;
-      ++round;
+    const sweep::Waiting waiting{.bytes = asked > 0 ? asked + rooms.front().context_bytes
+                                                    : rooms.front().total_bytes};
+    auto place = next_start(rooms, round, {waiting});
+    if (!place || static_cast<int64_t>(round.size()) == jobs) {
+      round.clear();
+      ++rounds;
+      place = next_start(rooms, round, {waiting});
     }
-    ++together;
-    held += bytes;
-    std::cout << name << "  round " << round << "  planned "
+    round.push_back({place->device, place->bytes});
+    std::cout << name << "  round " << rounds << "  planned "
               << (planned ? format_bytes(*planned) : "cannot tell") << ", reserves "
-              << format_bytes(bytes) << "  " << sweep::python_text(cell) << '\n';
+              << format_bytes(place->bytes) << (rooms.size() > 1 ? " of " : "")
+              << (rooms.size() > 1 ? rooms[place->device].name : "") << "  "
+              << sweep::python_text(cell) << '\n';
   }
   return kSuccess;
 }

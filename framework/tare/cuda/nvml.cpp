@@ -34,6 +34,7 @@ struct Nvml {
   int (*handle_by_index)(unsigned, void**) = nullptr;
   int (*handle_by_bus_id)(const char*, void**) = nullptr;
   int (*name)(void*, char*, unsigned) = nullptr;
+  int (*uuid)(void*, char*, unsigned) = nullptr;
   int (*memory)(void*, Memory*) = nullptr;
   int (*utilization)(void*, Utilization*) = nullptr;
   int (*processes)(void*, unsigned*, ProcessInfo*) = nullptr;
@@ -48,11 +49,12 @@ struct Nvml {
     find(library, "nvmlDeviceGetHandleByIndex_v2", handle_by_index);
     find(library, "nvmlDeviceGetHandleByPciBusId_v2", handle_by_bus_id);
     find(library, "nvmlDeviceGetName", name);
+    find(library, "nvmlDeviceGetUUID", uuid);
     find(library, "nvmlDeviceGetMemoryInfo", memory);
     find(library, "nvmlDeviceGetUtilizationRates", utilization);
     find(library, "nvmlDeviceGetComputeRunningProcesses_v3", processes);
     ready = init && driver_version && count && handle_by_index && handle_by_bus_id && name &&
-            memory && utilization && processes && init() == kSuccess;
+            uuid && memory && utilization && processes && init() == kSuccess;
   }
 
   template <class Function>
@@ -92,6 +94,11 @@ std::vector<NvmlDevice> NvmlDevice::all() {
 std::string NvmlDevice::name() const {
   char text[kTextBytes + 1] = {};
   return handle_ && nvml().name(handle_, text, kTextBytes) == kSuccess ? text : "";
+}
+
+std::string NvmlDevice::uuid() const {
+  char text[kTextBytes + 1] = {};
+  return handle_ && nvml().uuid(handle_, text, kTextBytes) == kSuccess ? text : "";
 }
 
 std::optional<NvmlMemory> NvmlDevice::memory() const {

@@ -32,6 +32,8 @@ class NvmlDevice {
 
   /// "NVIDIA H200".
   [[nodiscard]] std::string name() const;
+  /// "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
+  [[nodiscard]] std::string uuid() const;
   [[nodiscard]] std::optional<NvmlMemory> memory() const;
   /// Share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;

@@ -39,7 +39,7 @@ class Coordinator {
         lock_(lock_folder(sweep_)),
         store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
         tuner_(sweep_, store_),
-        room_(host_room(sweep_.resources)) {}
+        rooms_(around_.rooms, sweep_.resources) {}
 
   SweepReport run() {
     take_over();
@@ -64,6 +64,7 @@ class Coordinator {
   struct Running {
     Trial trial;
     Child child;
+    size_t device = 0;
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
     Reports reports{};
@@ -158,7 +159,7 @@ class Coordinator {
         sweep_ = before;
         throw;
       }
-      room_ = host_room(sweep_.resources);
+      rooms_.follow(sweep_.resources);
       load();
       log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
                 " runs wait");
@@ -174,8 +175,9 @@ class Coordinator {
   /// Bytes that a waiting run will take; 0: nothing is known.
   [[nodiscard]] int64_t bytes_of(const Trial& trial) const {
     if (trial.asked_bytes > 0) return trial.asked_bytes;
-    if (sweep_.resources.memory.bytes || !around_.predict) return reservation(sweep_, {});
-    return reservation(sweep_, around_.predict(settings(trial)));
+    const bool asks = !sweep_.resources.memory.bytes && around_.predict;
+    return rooms_.with_context(
+        reservation(sweep_, asks ? around_.predict(settings(trial)) : std::nullopt));
   }
 
   [[nodiscard]] std::vector<std::string> settings(const Trial& trial) const {
@@ -188,11 +190,11 @@ class Coordinator {
 
   void start_what_fits() {
     while (may_fail_more()) {
-      if (static_cast<int64_t>(running_.size()) >= room_.jobs || interrupted()) return;
+      if (static_cast<int64_t>(running_.size()) >= rooms_.jobs() || interrupted()) return;
       refill();
       auto next = next_run();
       if (!next || !is_as_asked(next->trial)) return;
-      start(std::move(next->trial), next->bytes);
+      start(std::move(*next));
     }
   }
 
@@ -215,11 +217,12 @@ class Coordinator {
 
   std::optional<Queue::Start> next_run() {
     std::vector<Placed> placed;
-    for (const auto& run : running_) placed.push_back({0, run.bytes});
-    const int64_t unknown =
-        highest_peak_ > 0 ? reservation(sweep_, highest_peak_) : room_.total_bytes;
+    for (const auto& run : running_) placed.push_back({run.device, run.bytes});
+    const int64_t unknown = highest_peak_ > 0
+                                ? rooms_.with_context(reservation(sweep_, highest_peak_))
+                                : rooms_.largest_bytes();
     return queue_.next(
-        {room_}, placed, unknown, [this](const Trial& trial) { return bytes_of(trial); },
+        rooms_.all(), placed, unknown, [this](const Trial& trial) { return bytes_of(trial); },
         [this](const Trial& trial, const std::string& why) { refuse(trial, why); });
   }
 
@@ -238,19 +241,22 @@ class Coordinator {
     return false;
   }
 
-  void start(Trial trial, int64_t bytes) {
+  void start(Queue::Start next) {
+    Trial& trial = next.trial;
+    const DeviceRoom& room = rooms_.all()[next.device];
     const fs::path folder = folder_of(trial);
     io::make_directories(folder);
-    const ChildStart how{
-        .command = around_.command(settings(trial), bytes),
+    ChildStart how{
+        .command = around_.command(settings(trial), room, next.bytes - room.context_bytes),
         .out = folder / (trial.run_name + ".log"),
         .err = folder / (trial.run_name + ".err"),
-        .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(room_))}}};
+        .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
+    if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
     Child child = around_.start ? around_.start(how) : Child(how);
-    store_.start(trial, child.mark(), bytes);
+    store_.start(trial, child.mark(), next.bytes);
     trial.state = TrialState::running;
     tuner_.see(trial);
-    running_.push_back({std::move(trial), std::move(child), bytes});
+    running_.push_back({std::move(trial), std::move(child), next.device, next.bytes});
     ++report_.started;
   }
 
@@ -331,7 +337,7 @@ class Coordinator {
 
   void finish(const Running& run, const Outcome& outcome) {
     if (const auto asked =
-            asked_again(sweep_.on_failure, run.trial, run.bytes, room_.total_bytes, outcome)) {
+            asked_again(sweep_.on_failure, run.trial, run.bytes, rooms_.largest_bytes(), outcome)) {
       Trial trial = store_.finish_and_retry(run.trial, outcome, *asked);
       tuner_.see(trial);
       queue_.add(std::move(trial));
@@ -373,7 +379,7 @@ class Coordinator {
   std::unique_ptr<io::FolderLock> lock_;
   Store store_;
   Tuner tuner_;
-  DeviceRoom room_;
+  Rooms rooms_;
   Results results_{sweep_, around_.out};
   Queue queue_;
   std::map<int64_t, Trial> paused_;  // by number

@@ -17,8 +17,11 @@ struct Surroundings {
   /// It writes report.json there, continues what it finds unfinished, and exits with 3 when it is
   /// out of memory.
   std::function<std::vector<std::string>(const std::vector<std::string>& settings,
-                                         int64_t budget_bytes)>
+                                         const DeviceRoom& room, int64_t budget_bytes)>
       command{};
+  /// Where runs may be, asked at the start and after each edit: the GPUs, at least one, or the
+  /// host; empty: host_room(). A run on a GPU sees no other.
+  std::function<std::vector<DeviceRoom>(const Resources&)> rooms{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
   /// Makes the process of a run; empty: its command is executed.

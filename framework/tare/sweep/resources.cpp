@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "tare/memory/process.h"
 #include "tare/sweep/identity.h"
@@ -30,7 +31,38 @@ DeviceRoom host_room(const Resources& resources) {
           .jobs = resources.jobs > 0 ? resources.jobs : cores()};
 }
 
-int64_t threads_of_run(const DeviceRoom& room) { return std::max<int64_t>(1, cores() / room.jobs); }
+int64_t jobs_in(const std::vector<DeviceRoom>& rooms, int64_t jobs) {
+  int64_t all = 0;
+  for (const auto& room : rooms) all += room.jobs;
+  return jobs > 0 ? std::min(jobs, all) : all;
+}
+
+Rooms::Rooms(Find find, const Resources& resources)
+    : find_(std::move(find)), all_(found(resources)), jobs_(jobs_in(all_, resources.jobs)) {}
+
+std::vector<DeviceRoom> Rooms::found(const Resources& resources) const {
+  auto rooms = find_ ? find_(resources) : std::vector<DeviceRoom>();
+  return rooms.empty() ? std::vector{host_room(resources)} : rooms;
+}
+
+void Rooms::follow(const Resources& resources) {
+  const auto now = found(resources);
+  for (size_t i = 0; i < std::min(all_.size(), now.size()); ++i) {
+    all_[i].jobs = now[i].jobs;
+    if (!all_[i].is_gpu() && resources.total.bytes) all_[i].total_bytes = now[i].total_bytes;
+  }
+  jobs_ = jobs_in(all_, resources.jobs);
+}
+
+int64_t Rooms::largest_bytes() const {
+  return std::ranges::max_element(all_, {}, &DeviceRoom::total_bytes)->total_bytes;
+}
+
+int64_t Rooms::with_context(int64_t bytes) const {
+  return bytes > 0 ? bytes + all_.front().context_bytes : 0;
+}
+
+int64_t threads_of_run(int64_t jobs) { return std::max<int64_t>(1, cores() / jobs); }
 
 int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted) {
   constexpr int64_t kLeast = int64_t{16} << 20;

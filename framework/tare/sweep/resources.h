@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +20,36 @@ namespace tare::sweep {
 /// What the runs of a sweep share: cores and memory of this machine.
 [[nodiscard]] DeviceRoom host_room(const Resources& resources);
 
-/// Threads that each run gets of this machine's cores, at least 1.
-[[nodiscard]] int64_t threads_of_run(const DeviceRoom& room);
+/// Runs at a time: `jobs` at most, 0: as many as the rooms take.
+[[nodiscard]] int64_t jobs_in(const std::vector<DeviceRoom>& rooms, int64_t jobs);
+
+/// The rooms of a sweep that is on.
+class Rooms {
+ public:
+  using Find = std::function<std::vector<DeviceRoom>(const Resources&)>;
+
+  /// `find` as Surroundings::rooms.
+  Rooms(Find find, const Resources& resources);
+  /// The options have been edited. What is free now lacks what the runs hold, which is counted
+  /// already: the rooms stay as large as they were, unless the options say how large.
+  void follow(const Resources& resources);
+
+  [[nodiscard]] const std::vector<DeviceRoom>& all() const { return all_; }
+  [[nodiscard]] int64_t jobs() const { return jobs_; }
+  [[nodiscard]] int64_t largest_bytes() const;
+  /// What a run takes with its process's context; 0 stays unknown.
+  [[nodiscard]] int64_t with_context(int64_t bytes) const;
+
+ private:
+  [[nodiscard]] std::vector<DeviceRoom> found(const Resources& resources) const;
+
+  Find find_;
+  std::vector<DeviceRoom> all_;
+  int64_t jobs_;
+};
+
+/// Threads that each of so many runs gets of this machine's cores, at least 1.
+[[nodiscard]] int64_t threads_of_run(int64_t jobs);
 
 /// Bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0 without
 /// either.

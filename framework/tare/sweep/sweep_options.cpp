@@ -190,7 +190,9 @@ Node to_node(const ByteLimit& value) {
 }
 
 void visit_fields(config::Visitor& visit, Resources& o) {
-  visit("jobs", o.jobs, config::between(0, 4096))("total", o.total)("memory", o.memory);
+  visit("jobs", o.jobs, config::between(0, 4096));
+  visit("max_per_gpu", o.max_per_gpu, config::between(1, 4096));
+  visit("total", o.total)("memory", o.memory);
 }
 
 void visit_fields(config::Visitor& visit, OnFailure& o) {

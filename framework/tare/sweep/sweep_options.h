@@ -69,7 +69,8 @@ void from_node(const config::Node& node, ByteLimit& value);
 [[nodiscard]] config::Node to_node(const ByteLimit& value);
 
 struct Resources {
-  int64_t jobs = 0;    ///< runs at a time; 0: one for each core
+  int64_t jobs = 0;         ///< runs at a time; 0: one for each core, on GPUs max_per_gpu for each
+  int64_t max_per_gpu = 4;  ///< runs at a time on one card
   ByteLimit total{};   ///< of the host for tensors of all runs; auto: what is free at the start
   ByteLimit memory{};  ///< for each run; auto: by its plan
 };

@@ -1,0 +1,40 @@
+// Against a stand-in for NVIDIA's library, which has three cards and may be asked about two.
+#include "tare/cli/gpu_rooms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tare::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> names(const char* visible) {
+  std::vector<std::string> all;
+  for (const auto& room : gpu_rooms({}, visible)) all.push_back(room.name);
+  return all;
+}
+
+TEST(GpuRooms, AreTheCardsWhoseMemoryIsKnown) {
+  const auto rooms = gpu_rooms({.max_per_gpu = 3}, nullptr);
+  ASSERT_EQ(rooms.size(), 1U);
+  EXPECT_EQ(rooms[0].name, "GPU-0a0a");
+  EXPECT_EQ(rooms[0].total_bytes, int64_t{60} << 30) << "what is free";
+  EXPECT_EQ(rooms[0].jobs, 3);
+  EXPECT_GT(rooms[0].context_bytes, 0);
+  EXPECT_TRUE(rooms[0].is_gpu());
+}
+
+TEST(GpuRooms, AreThoseThatCudaMaySee) {
+  EXPECT_THAT(names(""), ElementsAre("GPU-0a0a"));
+  EXPECT_THAT(names("0"), ElementsAre("GPU-0a0a"));
+  EXPECT_THAT(names("GPU-0a"), ElementsAre("GPU-0a0a"));
+  EXPECT_THAT(names("GPU-0a0a,GPU-2c"), ElementsAre("GPU-0a0a"));
+  EXPECT_THAT(names("1"), IsEmpty()) << "the second that may be asked says nothing of its memory";
+  EXPECT_THAT(names("7,0"), IsEmpty()) << "nothing behind one that is not there";
+  EXPECT_THAT(names("-1"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tare::cli
