@@ -32,4 +32,5 @@
 #include "tare/model/block.h"
 #include "tare/model/registry.h"
 #include "tare/optim/torch_optimizer.h"
+#include "tare/recipe/fork.h"
 #include "tare/recipe/run.h"

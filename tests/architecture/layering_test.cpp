@@ -43,7 +43,7 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"report", {"config"}},
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
       {"learner", {"callback", "parallel", "adapt", "plan", "inference"}},
-      {"recipe", {"learner"}},
+      {"recipe", {"learner", "sweep"}},
       {"sweep", {"report"}},
       {"cli", {"recipe", "sweep", "cuda"}},
   };

@@ -1,3 +1,5 @@
+#include "tare/learner/summary.h"
+
 #include <algorithm>
 #include <sstream>
 
@@ -48,14 +50,12 @@ void print(std::ostream& out, const Row& row, size_t first, size_t second) {
   out << '\n';
 }
 
-}  // namespace
-
-std::string Learner::summary() const {
-  const Parts& p = parts("learner.summary");
+/// `setting`: a line below the name, or nothing.
+std::string table(const Model& model, const std::string& setting) {
   std::vector<Row> rows;
-  for (const auto& parameter : p.model.parameters())
+  for (const auto& parameter : model.parameters())
     add(rows, parameter.name, parameter.tensor, true);
-  for (const auto& [name, tensor] : p.model.buffers()) add(rows, name, tensor, false);
+  for (const auto& [name, tensor] : model.buffers()) add(rows, name, tensor, false);
   Row total{.module = "total"};
   size_t first = 6, second = 6;
   for (const auto& row : rows) {
@@ -66,20 +66,29 @@ std::string Learner::summary() const {
     second = std::max(second, row.shapes.size());
   }
   std::ostringstream out;
-  if (p.model.spec()) out << p.model.spec()->name << '\n';
-  if (p.data.train) {
-    out << "sample " << shape_text(p.data.train->sample_shape()) << ", batch " << p.options.batch
-        << ", on " << p.device.str() << '\n';
-  }
-  out << "module" << std::string(first - 6, ' ') << "  shapes" << std::string(second - 6, ' ')
-      << "    parameters     trainable        size\n";
+  if (model.spec()) out << model.spec()->name << '\n';
+  out << setting << "module" << std::string(first - 6, ' ') << "  shapes"
+      << std::string(second - 6, ' ') << "    parameters     trainable        size\n";
   for (const auto& row : rows) print(out, row, first, second);
   print(out, total, first, second);
   std::string groups;
-  for (const auto& group : p.model.layer_groups())
+  for (const auto& group : model.layer_groups())
     groups += (groups.empty() ? "" : ", ") + group.name;
   out << "layer groups: " << groups << '\n';
   return out.str();
+}
+
+}  // namespace
+
+std::string summary(const Model& model) { return table(model, ""); }
+
+std::string Learner::summary() const {
+  const Parts& p = parts("learner.summary");
+  std::string setting;
+  if (p.data.train)
+    setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
+              std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
+  return table(p.model, setting);
 }
 
 }  // namespace tare

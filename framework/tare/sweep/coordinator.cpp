@@ -80,6 +80,16 @@ class Coordinator {
     return sweep_.log_dir / trial.run_name;
   }
 
+  [[nodiscard]] Outcome outcome_of_run(const Trial& trial, const ChildEnd& end) const {
+    return around_.outcome ? around_.outcome(folder_of(trial), end)
+                           : outcome_of(folder_of(trial), end, sweep_.metric.name);
+  }
+
+  [[nodiscard]] const std::vector<double>& reports_of(Running& run) const {
+    return around_.outcome ? run.reports.values()
+                           : run.reports.read(folder_of(run.trial), sweep_.metric.name);
+  }
+
   /// What a coordinator that was killed has left: its children end with it.
   void take_over() {
     for (const Trial& trial : store_.trials()) {
@@ -88,7 +98,7 @@ class Coordinator {
         kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
-      Outcome outcome = outcome_of(folder_of(trial), {}, sweep_.metric.name);
+      const Outcome outcome = outcome_of_run(trial, {});
       if (outcome.state == TrialState::complete) {
         store_.finish(trial, outcome);
       } else {
@@ -270,7 +280,7 @@ class Coordinator {
     if (Clock::now() - watched_ < kWatchEvery) return;
     watched_ = Clock::now();
     for (auto& run : running_) {
-      const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
+      const auto& values = reports_of(run);
       if (run.verdict != Verdict::go_on) continue;  // it is saving; another signal would end it
       run.verdict = tuner_.report(run.trial, values);
       if (run.verdict != Verdict::go_on) run.child.send(SIGTERM);
@@ -308,8 +318,8 @@ class Coordinator {
 
   void end(Running& run) {
     const ChildEnd how = run.child.wait();
-    Outcome outcome = outcome_of(folder_of(run.trial), how, sweep_.metric.name);
-    const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
+    Outcome outcome = outcome_of_run(run.trial, how);
+    const auto& values = reports_of(run);
     if (outcome.state == TrialState::complete) {
       (void)tuner_.report(run.trial, values);
     } else if (report_.interrupted || has_ended_as_asked(run, how, Verdict::pause)) {
@@ -352,7 +362,7 @@ class Coordinator {
   void end_paused() {
     for (const auto& [number, trial] : paused_) {
       const auto folder = folder_of(trial);
-      Outcome outcome = outcome_of(folder, {}, sweep_.metric.name);
+      Outcome outcome = outcome_of_run(trial, {});
       outcome.state = TrialState::pruned;
       outcome.reason.clear();
       outcome.values = Reports().read(folder, sweep_.metric.name);

@@ -24,6 +24,9 @@ struct Surroundings {
   std::function<std::vector<DeviceRoom>(const Resources&)> rooms{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
+  /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
+  /// nothing of a run is known before its end.
+  std::function<Outcome(const std::filesystem::path& folder, const ChildEnd& end)> outcome{};
   /// Makes the process of a run; empty: its command is executed.
   std::function<Child(const ChildStart&)> start{};
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.

@@ -50,6 +50,25 @@ bool is_for_programs(std::string_view key) {
   return std::ranges::find(kOfPrograms, key) != kOfPrograms.end();
 }
 
+const char* varies_not(const Node& list, const char* otherwise) {
+  return list.items.empty() ? "has no values" : otherwise;
+}
+
+/// What the sweep of a recipe and that of a program have in common.
+SweepOptions without_settings(const Node& all) {
+  SweepOptions sweep;
+  sweep.name = all.find("data_name")->text;
+  sweep.log_dir = all.find("log_dir")->text;
+  sweep.furcate = all;
+  const Node& folder = *all.find("data_dir");
+  if (folder.kind == Kind::scalar) sweep.run_word = last_part(folder.text);
+  const FurcateMeta meta = meta_of(all);
+  sweep.exclude = meta.exclude_configs;
+  sweep.resources.jobs = meta.max_threads < 0 ? (meta.allow_cpu ? 1 : 0) : meta.max_threads;
+  sweep.needs_gpu = !meta.allow_cpu;
+  return sweep;
+}
+
 }  // namespace
 
 std::string last_part(std::string path) {
@@ -98,36 +117,51 @@ void set_data_folder(SweepOptions& sweep) {
     sweep.set.values.emplace_back("data_dir", folder);
 }
 
+bool is_program(const SweepOptions& sweep) {
+  return sweep.furcate.kind == Kind::map && sweep.recipe.empty() && sweep.aliases.empty();
+}
+
+SweepOptions furcate_program_sweep(const Node& root) {
+  const Node all = furcate_config(root);
+  SweepOptions sweep = without_settings(all);
+  sweep.metric.name = "val_loss";
+  for (const auto& entry : all.entries) {
+    if (entry.key == "data_name" || entry.key == "meta") continue;
+    if (entry.key.find('=') != std::string::npos)
+      throw ConfigError(entry.key_source, entry.key, "has a '='", "keys without", {});
+    const Node& value = entry.value;
+    const bool varies = value.kind == Kind::sequence;
+    if (varies && (entry.key == "log_dir" || value.items.empty()))
+      throw ConfigError(value.source, entry.key, varies_not(value, "holds all runs"),
+                        value.items.empty() ? "at least one" : "a single folder", {});
+    if (varies)
+      sweep.parameters.parameters.push_back({.name = entry.key, .values = value.items});
+    else
+      sweep.set.values.emplace_back(entry.key, value);
+  }
+  return sweep;
+}
+
 SweepOptions furcate_sweep(const Node& root) {
   const Node all = furcate_config(root);
-  SweepOptions sweep;
-  sweep.name = all.find("data_name")->text;
-  sweep.log_dir = all.find("log_dir")->text;
-  sweep.furcate = all;
+  SweepOptions sweep = without_settings(all);
   sweep.aliases = {{"batch_size", "batch"},
                    {"epochs", "phases.0.epochs"},
                    {"learning_rate", "phases.0.lr"},
                    {"data_dir", "data.folder"},
                    {"optimizer_name", "optimizer.kind"}};
   if (const Node* recipe = all.find("recipe")) sweep.recipe = recipe->text;
-  const Node& folder = *all.find("data_dir");
-  if (folder.kind == Kind::scalar) sweep.run_word = last_part(folder.text);
   for (const auto& entry : all.entries) {
     const Node& value = entry.value;
     const bool varies = value.kind == Kind::sequence;
     if (varies && (is_for_programs(entry.key) || value.items.empty()))
-      throw ConfigError(value.source, entry.key,
-                        value.items.empty() ? "has no values" : "cannot vary in a recipe",
+      throw ConfigError(value.source, entry.key, varies_not(value, "cannot vary in a recipe"),
                         value.items.empty() ? "at least one" : "a single value", {});
     if (varies)
       sweep.parameters.parameters.push_back({.name = entry.key, .values = value.items});
     else if (!is_for_programs(entry.key) && entry.key != "data_dir")
       sweep.set.values.emplace_back(entry.key, value);
   }
-  const FurcateMeta meta = meta_of(all);
-  sweep.exclude = meta.exclude_configs;
-  sweep.resources.jobs = meta.max_threads < 0 ? (meta.allow_cpu ? 1 : 0) : meta.max_threads;
-  sweep.needs_gpu = !meta.allow_cpu;
   return sweep;
 }
 

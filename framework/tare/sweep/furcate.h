@@ -44,6 +44,14 @@ void visit_fields(config::Visitor& visit, FurcateMeta& o);
 /// cannot vary or is empty.
 [[nodiscard]] SweepOptions furcate_sweep(const config::Node& root);
 
+/// The sweep of such a configuration over a program of the user's, without a recipe: its settings
+/// are the configuration's own keys, but for data_name and meta. What is compared is val_loss.
+/// Throws ConfigError for a list in the place of log_dir, for an empty one, and for a key with '='.
+[[nodiscard]] SweepOptions furcate_program_sweep(const config::Node& root);
+
+/// Whether it is what furcate_program_sweep() has made.
+[[nodiscard]] bool is_program(const SweepOptions& sweep);
+
 /// data_dir is data.folder where the recipe's data are a png_folder. Throws IoError and ConfigError
 /// for the recipe.
 void set_data_folder(SweepOptions& sweep);

@@ -186,7 +186,7 @@ std::string python_text(const Cell& cell) {
 
 std::string run_name(const SweepOptions& sweep, int64_t id, const Cell& cell) {
   std::string text = sweep.name + std::to_string(id);
-  const bool furcate = !sweep.aliases.empty();
+  const bool furcate = sweep.furcate.kind == Kind::map;
   const Node* folder = furcate ? cell.find("data_dir") : nullptr;
   const std::string word = folder ? last_part(folder->text) : sweep.run_word;
   if (!word.empty()) text += '_' + word;

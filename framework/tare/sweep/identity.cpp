@@ -11,6 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/sweep/furcate.h"
 
 namespace tare::sweep {
 namespace {
@@ -32,6 +33,7 @@ void make_canonical(Node& node) {
 
 /// What changes where a run goes or how it is done, not what comes out.
 constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
+constexpr std::array kWithoutInPrograms{"meta", "log_dir", "gpu_id", "recipe", "verbose"};
 
 std::string sha256_hex(const std::string& text) {
   std::array<unsigned char, 32> digest{};
@@ -94,13 +96,28 @@ std::vector<std::string> override_texts(const SweepOptions& sweep, const Setting
   return all;
 }
 
-Identity::Identity(const SweepOptions& sweep)
-    : sweep_(sweep), recipe_(config::parse_file(sweep.recipe)) {
+Identity::Identity(const SweepOptions& sweep) : sweep_(sweep) {
+  if (is_program(sweep)) return;
+  recipe_ = config::parse_file(sweep.recipe);
   for (const auto& setting : override_texts(sweep, sweep.set))
     config::apply_override(recipe_, setting);
 }
 
+Node Identity::program_of(const Cell& cell) const {
+  Node program = sweep_.furcate;
+  for (const char* key : kWithoutInPrograms) program.set(key, {});
+  for (const auto& [key, value] : cell.values) program.set(key, value);
+  std::erase_if(program.entries,
+                [](const config::Entry& entry) { return entry.value.kind == Kind::null; });
+  return program;
+}
+
 std::string Identity::of(const Cell& cell) const {
+  if (is_program(sweep_)) {
+    Node program = program_of(cell);
+    make_canonical(program);
+    return sha256_hex(config::to_yaml(program));
+  }
   Node recipe = recipe_;
   for (const auto& setting : override_texts(sweep_, cell)) config::apply_override(recipe, setting);
   std::erase_if(recipe.entries, [](const config::Entry& entry) {

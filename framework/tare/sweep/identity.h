@@ -7,7 +7,8 @@ namespace tare::sweep {
 
 /// SHA-256, in hexadecimal, of the recipe with its settings as canonical YAML: keys sorted, values
 /// in one spelling; without name, folder, device, workers and save_every. Reads the recipe once,
-/// then names cells.
+/// then names cells. Of a program's configuration (see furcate_program_sweep()) the same, without
+/// nulls and, unless they vary, meta, log_dir, gpu_id, recipe and verbose.
 class Identity {
  public:
   /// `sweep` must outlive it. Throws IoError and ConfigError for the recipe's file.
@@ -16,8 +17,10 @@ class Identity {
   [[nodiscard]] std::string of(const Cell& cell) const;
 
  private:
+  [[nodiscard]] config::Node program_of(const Cell& cell) const;
+
   const SweepOptions& sweep_;
-  config::Node recipe_;  // with SweepOptions::set
+  config::Node recipe_;  // with SweepOptions::set; null: there is none
 };
 
 /// The value on one line, as YAML and, where it has no plain text, as JSON.

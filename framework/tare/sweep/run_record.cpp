@@ -71,14 +71,6 @@ microseconds since_1970(system_clock::time_point time) {
 
 double seconds(microseconds duration) { return static_cast<double>(duration.count()) / 1e6; }
 
-std::string local_time(system_clock::time_point time) {
-  const std::time_t whole = system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
-  std::tm parts{};
-  localtime_r(&whole, &parts);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
-}
-
 microseconds total_of(const RunRecord& record) {
   return std::max(since_1970(record.end) - since_1970(record.start), microseconds{0});
 }
@@ -104,17 +96,27 @@ void add_last_epoch(const RunRecord& record, ordered_json& data) {
 ordered_json data_json(const RunRecord& record) {
   const microseconds total = total_of(record);
   ordered_json data{{"start_time", seconds(since_1970(record.start))},
-                    {"start_time_string", local_time(record.start)},
+                    {"start_time_string", time_text(record.start)},
                     {"end_time", seconds(since_1970(record.end))},
-                    {"end_time_string", local_time(record.end)},
+                    {"end_time_string", time_text(record.end)},
                     {"total_time", seconds(total)},
                     {"total_time_string", duration_text(total)}};
   if (!record.results.empty()) data["results"] = results_json(record);
   add_last_epoch(record, data);
+  if (record.peak_bytes > 0) data["peak_bytes"] = record.peak_bytes;
+  for (const auto& [name, value] : record.more) data[name] = value;
   return data;
 }
 
 }  // namespace
+
+std::string time_text(system_clock::time_point time) {
+  const std::time_t whole = system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
+  std::tm parts{};
+  localtime_r(&whole, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
+}
 
 RunRecord record_of(const report::RunFiles& run, config::Node config,
                     system_clock::time_point start, system_clock::time_point end) {
@@ -146,6 +148,8 @@ std::string run_data_json(const RunRecord& record) {
   return text_of(json) + '\n';
 }
 
+std::string config_json(const Node& config) { return text_of(json_of(config)) + '\n'; }
+
 std::string duration_text(microseconds duration) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(duration).count();
   std::string text;
@@ -160,15 +164,17 @@ std::string duration_text(microseconds duration) {
   return text;
 }
 
+void write_plot(const std::filesystem::path& folder, const MetricHistory& metric) {
+  const report::MetricPlot plot{metric.name, metric.train, metric.valid};
+  const std::string name = report::plot_file_name(metric.name);
+  io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot));
+  io::write_atomically(folder / (name + ".png"), report::plot_png(plot));
+}
+
 void write_run_files(const std::filesystem::path& folder, const RunRecord& record) {
   const std::string run_data = run_data_json(record);
   io::write_atomically(folder / "history.json", history_json(record));
-  for (const auto& metric : record.history) {
-    const report::MetricPlot plot{metric.name, metric.train, metric.valid};
-    const std::string name = report::plot_file_name(metric.name);
-    io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot));
-    io::write_atomically(folder / (name + ".png"), report::plot_png(plot));
-  }
+  for (const auto& metric : record.history) write_plot(folder, metric);
   io::write_atomically(folder / "run_data.json", run_data);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct RunRecord {
   std::chrono::system_clock::time_point start{}, end{};
   std::vector<MetricHistory> history{};
   std::vector<report::NamedValue> results{};  ///< of a test split; empty without
+  int64_t peak_bytes = 0;                     ///< of meta.data; 0: not known, and left out
+  /// More of meta.data, or in the place of what has the same name.
+  std::vector<report::NamedValue> more{};
 };
 
 /// The record of a run of `tare run`: the losses and, of the validation, the metrics, over all
@@ -43,8 +47,17 @@ struct RunRecord {
 /// A `meta` that is no map gives way to one. Throws ConfigError if the configuration is no map.
 [[nodiscard]] std::string run_data_json(const RunRecord& record);
 
+/// The configuration as JSON on one line; text as in history_json().
+[[nodiscard]] std::string config_json(const config::Node& config);
+
+/// A time in furcate's form, of this place: "2026-11-22 09:30:00".
+[[nodiscard]] std::string time_text(std::chrono::system_clock::time_point time);
+
 /// Furcate's form, whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
 [[nodiscard]] std::string duration_text(std::chrono::microseconds duration);
+
+/// Writes plot_file_name(metric).svg and .png, each atomically. Throws IoError.
+void write_plot(const std::filesystem::path& folder, const MetricHistory& metric);
 
 /// Writes history.json, plot_file_name(m).svg and .png for each metric m, and last run_data.json,
 /// with which a run has ended for furcate. Each atomically; `folder` must exist. Throws IoError,

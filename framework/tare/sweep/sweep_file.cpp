@@ -10,11 +10,12 @@
 
 namespace tare::sweep {
 
-SweepFile::SweepFile(std::filesystem::path path, std::vector<std::string> overrides)
+SweepFile::SweepFile(std::filesystem::path path, std::vector<std::string> overrides, Read read)
     : path_(std::move(path)),
       overrides_(std::move(overrides)),
+      read_(read),
       mark_(mark()),
-      options_(read_sweep(path_, overrides_)) {
+      options_(read_(path_, overrides_)) {
   text_ = io::read_text(path_);
 }
 
@@ -32,7 +33,7 @@ std::optional<SweepOptions> SweepFile::changed() {
     std::string text = io::read_text(path_);
     if (text == text_) return std::nullopt;
     text_ = std::move(text);
-    return options_ = read_sweep(path_, overrides_);
+    return options_ = read_(path_, overrides_);
   } catch (const Error& error) {
     log::warning(std::string(error.what()) + "; the sweep goes on as before");
     return std::nullopt;

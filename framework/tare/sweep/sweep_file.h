@@ -12,8 +12,10 @@ namespace tare::sweep {
 
 class SweepFile {
  public:
-  /// Reads the file as read_sweep() does, and throws as it does.
-  SweepFile(std::filesystem::path path, std::vector<std::string> overrides);
+  using Read = SweepOptions (*)(const std::filesystem::path&, const std::vector<std::string>&);
+
+  /// Reads the file as read_sweep(), or read_program_sweep(), does, and throws as it does.
+  SweepFile(std::filesystem::path path, std::vector<std::string> overrides, Read read = read_sweep);
 
   [[nodiscard]] const SweepOptions& options() const { return options_; }
   /// The new options, if the text has changed since the last call. One that cannot be read is said
@@ -32,6 +34,7 @@ class SweepFile {
 
   std::filesystem::path path_;
   std::vector<std::string> overrides_;
+  Read read_;
   Mark mark_;
   std::string text_;
   SweepOptions options_;

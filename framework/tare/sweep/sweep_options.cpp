@@ -81,19 +81,31 @@ void check_known(const SweepOptions& sweep, const Settings& settings, const std:
   }
 }
 
-void check(const SweepOptions& sweep) {
+void check_recipe_is_there(const SweepOptions& sweep) {
   if (sweep.recipe.empty())
     throw ConfigError("sweep", "recipe", "is missing",
                       sweep.aliases.empty() ? "the path of a recipe"
                                             : "recipe=FILE, or a program with tare::Fork",
                       "nothing");
+}
+
+void check_name(const SweepOptions& sweep) {
+  io::checked_name(sweep.name, "name");
+  if (sweep.name.size() > kMaxName)
+    throw ConfigError("sweep", "name", "is too long for the folders of runs",
+                      "at most " + std::to_string(kMaxName) + " bytes",
+                      std::to_string(sweep.name.size()));
+}
+
+void check(const SweepOptions& sweep) {
   for (const auto& [key, value] : sweep.set.values) {
     if (sweep.parameters.find(key))
       throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
   }
   for (const auto& parameter : sweep.parameters.parameters) {
     const std::string& name = parameter.name;
-    if (name == "name" || name == "folder" || name.find('=') != std::string::npos)
+    const bool given = !is_program(sweep) && (name == "name" || name == "folder");
+    if (given || name.find('=') != std::string::npos)
       throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
                         "keys of the recipe; each run has a name and a folder of its own", {});
   }
@@ -232,16 +244,23 @@ SweepOptions read_sweep(const std::filesystem::path& file,
   Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
   auto sweep = is_furcate(root) ? furcate_sweep(root) : config::read<SweepOptions>(root);
+  check_recipe_is_there(sweep);
   check(sweep);
   check(sweep.pruner);
-  io::checked_name(sweep.name, "name");
-  if (sweep.name.size() > kMaxName)
-    throw ConfigError("sweep", "name", "is too long for the folders of runs",
-                      "at most " + std::to_string(kMaxName) + " bytes",
-                      std::to_string(sweep.name.size()));
+  check_name(sweep);
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (!sweep.aliases.empty()) set_data_folder(sweep);
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
+  return sweep;
+}
+
+SweepOptions read_program_sweep(const std::filesystem::path& file,
+                                const std::vector<std::string>& overrides) {
+  Node root = config::parse_file(file);
+  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  auto sweep = furcate_program_sweep(root);
+  check(sweep);
+  check_name(sweep);
   return sweep;
 }
 

@@ -117,4 +117,8 @@ void visit_fields(config::Visitor& visit, SweepOptions& o);
 [[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,
                                       const std::vector<std::string>& overrides);
 
+/// The same of a configuration of furcate's for a program, see furcate_program_sweep().
+[[nodiscard]] SweepOptions read_program_sweep(const std::filesystem::path& file,
+                                              const std::vector<std::string>& overrides = {});
+
 }  // namespace tare::sweep

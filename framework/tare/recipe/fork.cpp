@@ -1,0 +1,323 @@
+#include "tare/recipe/fork.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <system_error>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/config/scalar.h"
+#include "tare/experiment/experiment.h"
+#include "tare/learner/summary.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/device.h"
+#include "tare/memory/init.h"
+#include "tare/memory/oom.h"
+#include "tare/recipe/fork_runner.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+using std::chrono::system_clock;
+
+enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2, kIo = 4 };  // as those of `tare`
+
+/// Logs the error; returns its exit code.
+int report_error(const std::exception_ptr& error) {
+  if (const auto oom = memory::classify(error)) {
+    log::error(oom->message);
+    return sweep::kOutOfMemoryExit;
+  }
+  try {
+    std::rethrow_exception(error);
+  } catch (const IoError& e) {
+    log::error(e.what());
+    const int cause = e.error_number();
+    return cause == ENOENT || cause == ENOTDIR || cause == EISDIR ? kBadInput : kIo;
+  } catch (const DivergedError& e) {
+    log::error(e.what());
+    return kFailed;
+  } catch (const Error& e) {
+    log::error(e.what());
+    return kBadInput;
+  } catch (const c10::Error& e) {
+    log::error(e.what_without_backtrace());
+    return kFailed;
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    return kFailed;
+  }
+}
+
+/// The words that this process was started with.
+std::vector<std::string> command_line() {
+  const std::string text = io::read_text("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size(); at += words.back().size() + 1)
+    words.emplace_back(text.c_str() + at);
+  return words;
+}
+
+/// Files only, sorted.
+std::vector<fs::path> files_with(const std::vector<fs::path>& files, const std::string& prefix) {
+  std::vector<fs::path> some;
+  for (const auto& file : files)
+    if (file.filename().string().starts_with(prefix)) some.push_back(file);
+  return some;
+}
+
+/// Empty where no epoch has one.
+std::vector<double> measured(std::vector<double> values) {
+  const bool none = std::ranges::all_of(values, [](double value) { return std::isnan(value); });
+  return none ? std::vector<double>() : values;
+}
+
+ForkHistory history_of(const FitResult& fit) {
+  ForkHistory history(1);
+  history[0].name = "loss";
+  for (size_t i = 0; i < fit.epochs.size(); ++i) {
+    const EpochRow& row = fit.epochs[i];
+    history[0].train.push_back(row.train_loss);
+    history[0].valid.push_back(row.valid_loss);
+    for (const auto& metric : row.metrics) {
+      auto found = std::ranges::find(history, metric.name, &sweep::MetricHistory::name);
+      if (found == history.end())
+        found = history.insert(history.end(), {.name = metric.name, .train = {}, .valid = {}});
+      found->valid.resize(i, std::nan(""));  // epochs before its first
+      found->valid.push_back(metric.value);
+    }
+  }
+  for (auto& metric : history) {
+    metric.valid.resize(fit.epochs.size(), std::nan(""));
+    metric.valid = measured(std::move(metric.valid));
+  }
+  return history;
+}
+
+const sweep::MetricHistory& named(const ForkHistory& history, const std::string& metric) {
+  const auto found = std::ranges::find(history, metric, &sweep::MetricHistory::name);
+  if (found == history.end())
+    throw ConfigError("fork.run", "the history has no metric '" + printable(metric) + "'");
+  return *found;
+}
+
+std::vector<report::NamedValue> results_of(const Evaluation& test) {
+  std::vector<report::NamedValue> all{{"loss", test.loss}};
+  for (const auto& metric : test.metrics) all.push_back({metric.name, metric.value});
+  return all;
+}
+
+}  // namespace
+
+Fork::Fork(fs::path config) : file_(std::move(config)) {}
+Fork::~Fork() = default;
+
+int Fork::run() {
+  try {
+    const ForkArguments given = fork_arguments(command_line());
+    const fs::path file = given.config.empty() ? file_ : given.config;
+    if (!given.is_run()) return run_all(file);
+    name_ = given.name;
+    id_ = given.id;
+    run_one(file);
+    return kDone;
+  } catch (...) {
+    return report_error(std::current_exception());
+  }
+}
+
+int Fork::run_all(const fs::path& file) {
+  init({.threads = 1});
+  const auto sweep = sweep::read_program_sweep(file);
+  data_name = sweep.name;
+  meta = config::read<sweep::FurcateMeta>(*sweep.furcate.find("meta"));
+  return run_cells(file, [this] { return get_available_gpu_indices(); });
+}
+
+void Fork::run_one(const fs::path& file) {
+  config_ = sweep::furcate_config(config::parse_file(file));
+  static_cast<ForkConfig&>(*this) = read_fork_config(config_);
+  log_dir = file.parent_path();
+  set_visible_gpus();
+  init();
+  at::manual_seed(static_cast<uint64_t>(seed));
+  sweep::RunRecord record = train();
+  save(record);
+}
+
+sweep::RunRecord Fork::train() {
+  sweep::RunRecord record{.config = config_, .start = system_clock::now()};
+  const c10::Device device = memory::parse_device(gpu_id < 0 ? "cpu" : "auto");
+  Experiment experiment(
+      name_, {.devices = {c10::kCPU, device}, .out = verbose >= 1 ? &std::cout : nullptr});
+  auto& learner = experiment.emplace<std::unique_ptr<Learner>>("learner", compile());
+  const FitResult fit = fit_and_evaluate(*learner, record);
+  record.history = history_of(fit);
+  const ExperimentReport memory = experiment.finish();  // destroys the Learner
+  record.peak_bytes = memory.on(device).peak_bytes;
+  if (verbose >= 1) std::cout << memory << std::flush;
+  return record;
+}
+
+std::unique_ptr<Learner> Fork::compile() {
+  Splits data = get_datasets(get_filepaths());
+  Model model = get_model();
+  if (verbose >= 1) model_summary(model);
+  const auto metrics = get_metrics();
+  const auto optimizer = get_optimizer();
+  const auto loss = get_loss();
+  data.train = processed(data.train, &Fork::train_preprocess);
+  data.valid = processed(data.valid, &Fork::valid_preprocess);
+  data.test = processed(data.test, &Fork::test_preprocess);
+  auto learner = model_compile(std::move(model), optimizer, loss, metrics, std::move(data));
+  if (!learner) throw StateError("fork.run", "model_compile() has given no Learner");
+  return learner;
+}
+
+FitResult Fork::fit_and_evaluate(Learner& learner, sweep::RunRecord& record) {
+  const auto callbacks = get_callbacks();
+  FitResult fit = model_fit(learner, epochs, callbacks);
+  if (fit.reason == StopReason::interrupted)
+    throw StateError("fork.run", "the fit was interrupted", "run the program again");
+  model_save(learner);
+  record.end = system_clock::now();
+  if (learner.data().test) record.results = results_of(model_evaluate(learner));
+  return fit;
+}
+
+void Fork::save(sweep::RunRecord& record) {
+  for (size_t i = 1; i <= record.history.size(); ++i) {  // the loss, which is first, comes last
+    const std::string metric = record.history[i % record.history.size()].name;
+    save_metric(record.more, record.history, metric);
+    plot_metric(record.history, metric);
+  }
+  save_history(record.history);
+  io::write_atomically(log_dir / "run_data.json", sweep::run_data_json(record));
+}
+
+DatasetPtr Fork::processed(const DatasetPtr& data, Process process) const {
+  if (!data) return data;
+  const auto function = [this, process](Batch batch) { return (this->*process)(std::move(batch)); };
+  const std::vector<int64_t> first{0};
+  const Batch one = function(data->get({first, static_cast<uint64_t>(seed), false}));
+  if (one.size() != 1)
+    throw ShapeError("fork.preprocess", "the one sample that it got", std::to_string(one.size()));
+  return map(data, function, one.input.sizes().slice(1).vec());
+}
+
+int64_t Fork::loader_threads() const {
+  if (!has("num_parallel_calls")) return prefetch < 0 ? at::get_num_threads() : prefetch;
+  if (value_of("num_parallel_calls").text == "auto") return at::get_num_threads();
+  const auto calls = get<int64_t>("num_parallel_calls");
+  return calls < 0 ? at::get_num_threads() : calls;
+}
+
+const Node& Fork::value_of(const std::string& key) const {
+  if (const Node* value = config_.find(key)) return *value;
+  std::vector<std::string> names;
+  for (const auto& entry : config_.entries) names.push_back(entry.key);
+  throw ConfigError(config_.source, printable(key),
+                    "is no key of the configuration" + did_you_mean(key, names),
+                    config::joined(names), {});
+}
+
+bool Fork::has(const std::string& key) const {
+  const Node* value = config_.find(key);
+  return value && value->kind != config::Kind::null;
+}
+
+std::vector<int64_t> Fork::get_available_gpu_indices() {
+  std::vector<int64_t> all;
+  for (const c10::Device device : memory::devices())
+    if (device.is_cuda()) all.push_back(device.index());
+  return all;
+}
+
+void Fork::set_visible_gpus() {
+  if (gpu_id >= 0) setenv("CUDA_VISIBLE_DEVICES", std::to_string(gpu_id).c_str(), 0);
+}
+
+ForkFiles Fork::get_filepaths() {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(data_dir, error), end; !error && entry != end;
+       entry.increment(error))
+    files.push_back(entry->path());
+  if (error) throw IoError("fork.get_filepaths", data_dir.string(), error.value());
+  std::ranges::sort(files);
+  return {files_with(files, train_prefix), files_with(files, valid_prefix),
+          files_with(files, test_prefix)};
+}
+
+void Fork::model_summary(const Model& model) { std::cout << summary(model) << '\n'; }
+
+std::vector<Metric> Fork::get_metrics() { return {}; }
+
+ForkOptimizer Fork::get_optimizer() {
+  std::string kind = get<std::string>("optimizer_name", "adamw");
+  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return std::tolower(c); });
+  return OptimizerOptions{.kind = kind, .lr = learning_rate};
+}
+
+Loss Fork::get_loss() { return "cross_entropy"; }
+
+std::unique_ptr<Learner> Fork::model_compile(Model model, const ForkOptimizer& optimizer,
+                                             const Loss& loss, const std::vector<Metric>& metrics,
+                                             Splits data) {
+  LearnerOptions options;
+  options.loss = loss;
+  options.metrics = metrics;
+  options.device = gpu_id < 0 ? "cpu" : "auto";
+  options.batch = batch_size;
+  options.seed = static_cast<uint64_t>(seed);
+  options.workers = loader_threads();
+  options.folder = log_dir;
+  options.progress = verbose >= 2;
+  options.optimizer.lr = learning_rate;
+  if (const auto* factory = std::get_if<OptimizerFactory>(&optimizer))
+    options.optimizer_factory = *factory;
+  else
+    options.optimizer = std::get<OptimizerOptions>(optimizer);
+  return std::make_unique<Learner>(std::move(model), std::move(data), std::move(options));
+}
+
+std::vector<CallbackPtr> Fork::get_callbacks() { return {}; }
+
+FitResult Fork::model_fit(Learner& learner, int64_t epoch_count,
+                          const std::vector<CallbackPtr>& callbacks) {
+  return learner.fit(epoch_count, {.callbacks = callbacks});
+}
+
+void Fork::model_save(Learner& learner) { learner.export_to(log_dir / "model.pt"); }
+
+Evaluation Fork::model_evaluate(Learner& learner) { return learner.validate(Split::test); }
+
+void Fork::save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
+                       const std::string& metric) {
+  const auto& values = named(history, metric);
+  if (!values.train.empty()) results.push_back({"train_" + metric, values.train.back()});
+  if (!values.valid.empty()) results.push_back({"val_" + metric, values.valid.back()});
+}
+
+void Fork::plot_metric(const ForkHistory& history, const std::string& metric) {
+  sweep::write_plot(log_dir, named(history, metric));
+}
+
+void Fork::save_history(const ForkHistory& history) {
+  sweep::RunRecord record;
+  record.history = history;
+  io::write_atomically(log_dir / "history.json", sweep::history_json(record));
+}
+
+}  // namespace tare

@@ -1,0 +1,151 @@
+// Fork: furcate's class in C++. A program of the user's that runs itself once for each combination
+// of its configuration's lists.
+//
+//   class App : public tare::Fork {
+//     using Fork::Fork;
+//     tare::Splits get_datasets(const tare::ForkFiles& files) override;
+//     tare::Model get_model() override;
+//   };
+//   int main() { return App("config.json").run(); }
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tare/config/field.h"
+#include "tare/learner/learner.h"
+#include "tare/recipe/fork_config.h"
+#include "tare/sweep/run_record.h"
+
+namespace tare {
+
+/// The files of data_dir that begin with each prefix, sorted.
+struct ForkFiles {
+  std::vector<std::filesystem::path> train{}, valid{}, test{};
+};
+
+/// Options of a fused optimizer, or torch_optimizer<torch::optim::RMSprop>().
+using ForkOptimizer = std::variant<OptimizerOptions, OptimizerFactory>;
+
+/// Loss and metrics by epoch: "loss" first, with its values over the training and the validation
+/// split; metrics are of the validation alone.
+using ForkHistory = std::vector<sweep::MetricHistory>;
+
+/// A program whose main() calls run(). Started by the user it is the *runner*: it reads the
+/// configuration (see sweep/furcate.h), and starts the program again for each cell that has not run
+/// yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of these is a *run*, which
+/// calls the virtual methods in the order in which they stand here. docs/sweeps.md tells of folders
+/// and files.
+///
+/// A run is an Experiment: whatever the methods allocate is measured, and what they leave behind is
+/// in its report. The members of ForkConfig have their values in a run; in the runner only
+/// data_name and meta have. Do not make tensors before run(), see init(). Neither copied nor moved.
+class Fork : protected ForkConfig {
+ public:
+  /// `config`: furcate's JSON, or YAML; `--config FILE` on the command line takes its place.
+  /// Nothing is read before run().
+  explicit Fork(std::filesystem::path config);
+  virtual ~Fork();
+  Fork(const Fork&) = delete;
+  Fork& operator=(const Fork&) = delete;
+
+  /// The runner, or one run. Returns main's exit code: 0 done, 1 a run failed, 2 bad input, 3 out
+  /// of memory, 4 I/O, 128 and the signal that stopped the runner. Errors are logged, not thrown.
+  [[nodiscard]] int run();
+
+ protected:
+  /// Whether the configuration has the key, with a value that is not null.
+  [[nodiscard]] bool has(const std::string& key) const;
+  /// A key of the configuration, of any name. Throws ConfigError for one that there is not, with
+  /// the nearest, and for a value that is no T.
+  template <class T>
+  [[nodiscard]] T get(const std::string& key) const;
+  /// The same, or `otherwise` where has() is false.
+  template <class T>
+  [[nodiscard]] T get(const std::string& key, T otherwise) const {
+    return has(key) ? get<T>(key) : std::move(otherwise);
+  }
+  /// The whole configuration, in furcate's order.
+  [[nodiscard]] const config::Node& configuration() const { return config_; }
+  [[nodiscard]] const std::string& run_name() const { return name_; }  ///< that of its folder
+  [[nodiscard]] int64_t run_id() const { return id_; }                 ///< never used twice
+
+  // ---- the methods, by call order
+
+  /// In the runner: indices of the CUDA devices that runs may use; by default all. One run is on
+  /// each at a time, more where meta.max_threads is above their number.
+  virtual std::vector<int64_t> get_available_gpu_indices();
+  /// Before init(). The runner has set CUDA_VISIBLE_DEVICES to the run's card already; a run that
+  /// was started by hand gets its gpu_id, unless the variable is set.
+  virtual void set_visible_gpus();
+  /// Throws IoError if data_dir cannot be read.
+  virtual ForkFiles get_filepaths();
+  virtual Splits get_datasets(const ForkFiles& files) = 0;
+  virtual Model get_model() = 0;
+  /// At verbose >= 1; by default prints summary(model).
+  virtual void model_summary(const Model& model);
+  virtual std::vector<Metric> get_metrics();  ///< by default none beside the loss
+  /// By default `optimizer_name` in lower case, else adamw, with learning_rate.
+  virtual ForkOptimizer get_optimizer();
+  virtual Loss get_loss();  ///< by default cross_entropy
+  /// By default a Learner with batch_size, seed, the loader threads of num_parallel_calls or else
+  /// prefetch, the run's folder, and the epochs table at verbose 2; on the CPU if gpu_id is -1.
+  virtual std::unique_ptr<Learner> model_compile(Model model, const ForkOptimizer& optimizer,
+                                                 const Loss& loss,
+                                                 const std::vector<Metric>& metrics, Splits data);
+  virtual std::vector<CallbackPtr> get_callbacks();  ///< by default none
+  virtual FitResult model_fit(Learner& learner, int64_t epoch_count,
+                              const std::vector<CallbackPtr>& callbacks);
+  virtual void model_save(Learner& learner);            ///< by default a bundle, log_dir/model.pt
+  virtual Evaluation model_evaluate(Learner& learner);  ///< only with a test split
+  /// Called for each metric and last for the loss, as plot_metric(). Adds to meta.data of
+  /// run_data.json; by default the values of the last epoch, train_<name> and val_<name>.
+  virtual void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
+                           const std::string& metric);
+  /// By default writes log_dir/<metric>.svg and .png.
+  virtual void plot_metric(const ForkHistory& history, const std::string& metric);
+  virtual void save_history(const ForkHistory& history);  ///< by default log_dir/history.json
+
+  // ---- applied to the splits that get_datasets() gives, to each batch where the loader makes it:
+  // from several threads, each sample on its own, as map() of data/dataset.h says
+
+  [[nodiscard]] virtual Batch preprocess(Batch batch) const { return batch; }
+  [[nodiscard]] virtual Batch train_preprocess(Batch batch) const { return preprocess(batch); }
+  [[nodiscard]] virtual Batch valid_preprocess(Batch batch) const { return preprocess(batch); }
+  [[nodiscard]] virtual Batch test_preprocess(Batch batch) const { return preprocess(batch); }
+
+ private:
+  using Process = Batch (Fork::*)(Batch) const;
+
+  int run_all(const std::filesystem::path& file);
+  void run_one(const std::filesystem::path& file);
+  sweep::RunRecord train();
+  std::unique_ptr<Learner> compile();
+  FitResult fit_and_evaluate(Learner& learner, sweep::RunRecord& record);
+  void save(sweep::RunRecord& record);
+  [[nodiscard]] DatasetPtr processed(const DatasetPtr& data, Process process) const;
+  [[nodiscard]] int64_t loader_threads() const;
+  [[nodiscard]] const config::Node& value_of(const std::string& key) const;
+
+  std::filesystem::path file_;
+  config::Node config_;
+  std::string name_;
+  int64_t id_ = -1;
+};
+
+template <class T>
+T Fork::get(const std::string& key) const {
+  const config::Node& value = value_of(key);
+  try {
+    return config::read<T>(value);
+  } catch (const ConfigError& error) {
+    throw error.within(key, value.source);
+  }
+}
+
+}  // namespace tare

@@ -1,0 +1,34 @@
+#include "tare/recipe/fork_config.h"
+
+namespace tare {
+
+void visit_fields(config::Visitor& visit, ForkConfig& o) {
+  visit("data_name", o.data_name);
+  visit("data_dir", o.data_dir);
+  visit("log_dir", o.log_dir);
+  visit("batch_size", o.batch_size, config::at_least(1));
+  visit("epochs", o.epochs, config::at_least(1));
+  visit("learning_rate", o.learning_rate, config::above(0));
+  visit("verbose", o.verbose, config::between(0, 2));
+  visit("cache", o.cache);
+  visit("seed", o.seed, config::at_least(0));
+  visit("prefetch", o.prefetch, config::at_least(-1));
+  visit("gpu_id", o.gpu_id, config::at_least(-1));
+  visit("train_prefix", o.train_prefix);
+  visit("valid_prefix", o.valid_prefix);
+  visit("test_prefix", o.test_prefix);
+  visit("meta", o.meta);
+}
+
+ForkConfig read_fork_config(const config::Node& all) {
+  config::Node known = config::Node::map();
+  for (const auto& entry : all.entries) {
+    const bool automatic = entry.key == "prefetch" && entry.value.text == "auto";
+    for (const auto& name : config::field_names<ForkConfig>())
+      if (name == entry.key && entry.value.kind != config::Kind::null)
+        known.set(name, automatic ? config::Node::scalar("-1") : entry.value);
+  }
+  return config::read<ForkConfig>(known);
+}
+
+}  // namespace tare

@@ -1,0 +1,240 @@
+#include "tare/recipe/fork_runner.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/learner/interrupt.h"
+#include "tare/memory/backend.h"
+#include "tare/recipe/fork_log.h"
+#include "tare/sweep/coordinator.h"
+#include "tare/sweep/furcate.h"
+#include "tare/sweep/run_record.h"
+#include "tare/sweep/sweep_file.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+using nlohmann::json;
+using sweep::DeviceRoom;
+
+constexpr const char* kRunData = "run_data.json";
+constexpr int64_t kContextBytes = int64_t{600} << 20;  // as `tare sweep` counts it
+
+std::string how_it_ended(const sweep::ChildEnd& end) {
+  if (end.signal != 0) return "signal " + std::to_string(end.signal);
+  if (end.exit_code == sweep::kOutOfMemoryExit) return "out of memory";
+  return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
+}
+
+json parsed(const fs::path& file) {
+  return fs::exists(file) ? json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false)
+                          : json();
+}
+
+std::optional<double> number(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+/// By epoch, the last one as run_data.json says.
+std::vector<double> values_of(const fs::path& folder, const char* history_key, double last) {
+  std::vector<double> values;
+  const json history = parsed(folder / "history.json");
+  if (history.is_object() && history.contains(history_key) && history[history_key].is_array())
+    for (const json& value : history[history_key])
+      values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
+  if (values.empty()) values.push_back(last);
+  values.back() = last;
+  return values;
+}
+
+void read_results(const fs::path& folder, sweep::Outcome& outcome) {
+  const json all = parsed(folder / kRunData);
+  const json* data = nullptr;
+  if (all.is_object() && all.contains("meta") && all["meta"].is_object() &&
+      all["meta"].contains("data") && all["meta"]["data"].is_object())
+    data = &all["meta"]["data"];
+  if (!data) {
+    outcome.reason = "no results in " + std::string(kRunData);
+    return;
+  }
+  const bool validated = data->contains("val_loss");
+  const auto value = number(*data, validated ? "val_loss" : "train_loss");
+  outcome.peak_bytes = static_cast<int64_t>(number(*data, "peak_bytes").value_or(0));
+  outcome.seconds = number(*data, "total_time").value_or(0);
+  if (!value) {
+    outcome.reason = validated ? "val_loss is NaN" : "train_loss is NaN";
+    return;
+  }
+  outcome.values = values_of(folder, validated ? "val_loss" : "loss", *value);
+  outcome.state = sweep::TrialState::complete;
+}
+
+std::vector<std::string> split_by_comma(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    words.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return words;
+}
+
+class Runner {
+ public:
+  Runner(const fs::path& config, const std::function<std::vector<int64_t>()>& gpus)
+      : file_(config, {}, sweep::read_program_sweep),
+        name_(file_.options().name),
+        log_dir_(file_.options().log_dir),
+        log_(log_dir_ / "furcate.log"),
+        gpus_(gpus()) {
+    if (file_.options().needs_gpu && gpus_.empty())
+      throw ConfigError("fork.run",
+                        "there is no GPU, and meta.allow_cpu is false; with true the runs are on "
+                        "the CPU");
+  }
+
+  int run() {
+    std::signal(SIGCHLD, SIG_DFL);        // ends are waited for
+    setenv("GOMP_SPINCOUNT", "1000", 0);  // for the runs, see bound_spinning()
+    const InterruptScope interrupts;
+    const sweep::Surroundings around{
+        .command = [this](const auto& settings, const auto& room,
+                          int64_t) { return command(settings, room); },
+        .rooms = [this](const auto& resources) { return rooms(resources); },
+        .outcome = [this](const auto& folder, const auto& end) { return ended(folder, end); },
+        .edited = [this] { return file_.changed(); },
+        .interrupted = [] { return interrupt_requested(); },
+        .progress = [this](const auto& now) { follow(now); },
+        .out = &std::cout};
+    const auto report = sweep::run_sweep(file_.options(), around);
+    std::cout << name_ << ": " << report.complete << " complete, " << report.failed << " failed, "
+              << report.waiting << " waiting; " << report.started << " started; "
+              << (log_dir_ / "run_data.csv").string() << std::endl;
+    if (report.interrupted) return 128 + interrupts.signal();
+    return report.failed == 0 ? 0 : 1;
+  }
+
+ private:
+  /// On each card one run, or as many as it takes for `jobs`.
+  [[nodiscard]] std::vector<DeviceRoom> rooms(const sweep::Resources& resources) const {
+    std::vector<DeviceRoom> all;
+    const auto cards = static_cast<int64_t>(gpus_.size());
+    for (const int64_t index : gpus_) {
+      const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+      all.push_back({.name = visible_name(index),
+                     .total_bytes = memory::backend(device).memory_info().available_bytes,
+                     .jobs = std::max<int64_t>(1, (resources.jobs + cards - 1) / cards),
+                     .context_bytes = kContextBytes});
+    }
+    return all;  // none: the host
+  }
+
+  /// As CUDA_VISIBLE_DEVICES must say it in a run: indices are among those that this process sees.
+  [[nodiscard]] static std::string visible_name(int64_t index) {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    const auto words = split_by_comma(visible ? visible : "");
+    const auto at = static_cast<size_t>(index);
+    return at < words.size() ? words[at] : std::to_string(index);
+  }
+
+  [[nodiscard]] int64_t gpu_id(const DeviceRoom& room) const {
+    for (const int64_t index : gpus_)
+      if (room.name == visible_name(index)) return index;
+    return -1;
+  }
+
+  /// Writes the run's configuration. A run that was killed starts again from its beginning.
+  std::vector<std::string> command(const std::vector<std::string>& settings,
+                                   const DeviceRoom& room) {
+    Node all = file_.options().furcate;
+    const size_t own = settings.size() - 2;  // behind them: folder and name, see settings_of()
+    for (size_t i = 0; i < own; ++i) {
+      const size_t equals = settings[i].find('=');
+      all.set(settings[i].substr(0, equals),
+              config::parse_text(std::string_view(settings[i]).substr(equals + 1), "setting"));
+    }
+    const std::string& last = settings.back();
+    const std::string name = config::parse_text(last.substr(last.find('=') + 1), "name").text;
+    const fs::path folder = log_dir_ / name;
+    all.set("log_dir", Node::string(folder.string()));
+    all.set("gpu_id", Node::scalar(std::to_string(gpu_id(room))));
+    io::remove_all(folder / kRunData);
+    io::write_atomically(folder / "config.json", sweep::config_json(all));
+    log_.started(name);
+    int64_t id = 0;
+    std::from_chars(name.data() + name_.size(), name.data() + name.size(), id);
+    return {"/proc/self/exe", "--config",        (folder / "config.json").string(), "--name", name,
+            "--id",           std::to_string(id)};
+  }
+
+  sweep::Outcome ended(const fs::path& folder, const sweep::ChildEnd& end) {
+    auto outcome = outcome_of_fork(folder, end);
+    const bool complete = outcome.state == sweep::TrialState::complete;
+    log_.ended(folder.filename().string(), complete ? "complete" : outcome.reason, at_a_time_);
+    return outcome;
+  }
+
+  void follow(const sweep::SweepProgress& now) {
+    const auto on = static_cast<int64_t>(now.running.size());
+    log_.set_remaining(now.waiting + on);
+    at_a_time_ = std::max<int64_t>(1, on);
+  }
+
+  sweep::SweepFile file_;
+  std::string name_;
+  fs::path log_dir_;
+  ForkLog log_;
+  std::vector<int64_t> gpus_;
+  int64_t at_a_time_ = 1;
+};
+
+}  // namespace
+
+ForkArguments fork_arguments(const std::vector<std::string>& words) {
+  ForkArguments given;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word != "--config" && word != "--name" && word != "--id") continue;
+    if (i + 1 == words.size()) throw ConfigError("fork.run", word + " is without its value");
+    const std::string& value = words[++i];
+    if (word == "--config") given.config = value;
+    if (word == "--name") given.name = io::checked_name(value, "--name");
+    if (word != "--id") continue;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), given.id);
+    if (error != std::errc() || *end != '\0' || given.id < 0)
+      throw ConfigError("fork.run", "--id", "must be a number from 0", "", printable(value));
+  }
+  const bool whole = given.name.empty() ? given.id < 0 : given.id >= 0 && !given.config.empty();
+  if (!whole)
+    throw ConfigError("fork.run", "a run has --config FILE --name NAME --id ID, all three");
+  return given;
+}
+
+sweep::Outcome outcome_of_fork(const fs::path& folder, const sweep::ChildEnd& end) {
+  sweep::Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};
+  if (!outcome.reason.empty()) return outcome;
+  if (!fs::exists(folder / kRunData)) {
+    outcome.reason = "no " + std::string(kRunData);
+    return outcome;
+  }
+  read_results(folder, outcome);
+  return outcome;
+}
+
+int run_cells(const fs::path& config, const std::function<std::vector<int64_t>()>& gpus) {
+  return Runner(config, gpus).run();
+}
+
+}  // namespace tare

@@ -1,0 +1,106 @@
+// A program of tare::Fork's for fork_test.cpp: says which of its methods is called, and trains on a
+// few points. Its configuration is config.json of the working directory.
+#include <ATen/ops/mul.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include <iostream>
+
+#include "tare/data/splits.h"
+#include "tare/model/registry.h"
+#include "tare/recipe/fork.h"
+
+namespace tare::testing {
+namespace {
+
+class Points : public Fork {
+ public:
+  using Fork::Fork;
+
+ protected:
+  std::vector<int64_t> get_available_gpu_indices() override {
+    std::cout << "call get_available_gpu_indices\n";
+    return {};
+  }
+  void set_visible_gpus() override {
+    std::cout << "call set_visible_gpus\n";
+    Fork::set_visible_gpus();
+  }
+  ForkFiles get_filepaths() override {
+    std::cout << "call get_filepaths\n";
+    return Fork::get_filepaths();
+  }
+  Splits get_datasets(const ForkFiles& files) override {
+    std::cout << "call get_datasets\nfiles " << files.train.size() << ' ' << files.valid.size()
+              << ' ' << files.test.size() << '\n';
+    if (has("ask")) std::cout << get<double>(get<std::string>("ask")) << '\n';
+    const auto data = tensor_dataset(at::randn({64, 1, 4, 4}), at::randint(3, {64}, at::kLong));
+    return split(data, {.train = 32, .valid = get<double>("valid", 16), .test = 16});
+  }
+  Model get_model() override {
+    std::cout << "call get_model\n";
+    return models::make("mlp", {.classes = 3, .sample_shape = {1, 4, 4}});
+  }
+  void model_summary(const Model& model) override {
+    std::cout << "call model_summary\n";
+    Fork::model_summary(model);
+  }
+  std::vector<Metric> get_metrics() override {
+    std::cout << "call get_metrics\n";
+    return {"accuracy"};
+  }
+  ForkOptimizer get_optimizer() override {
+    std::cout << "call get_optimizer\n";
+    return Fork::get_optimizer();
+  }
+  Loss get_loss() override {
+    std::cout << "call get_loss\n";
+    return Fork::get_loss();
+  }
+  std::unique_ptr<Learner> model_compile(Model model, const ForkOptimizer& optimizer,
+                                         const Loss& loss, const std::vector<Metric>& metrics,
+                                         Splits data) override {
+    std::cout << "call model_compile\nshape " << data.train->sample_shape().size() << '\n';
+    return Fork::model_compile(std::move(model), optimizer, loss, metrics, std::move(data));
+  }
+  std::vector<CallbackPtr> get_callbacks() override {
+    std::cout << "call get_callbacks\n";
+    return Fork::get_callbacks();
+  }
+  FitResult model_fit(Learner& learner, int64_t epoch_count,
+                      const std::vector<CallbackPtr>& callbacks) override {
+    std::cout << "call model_fit\n";
+    return Fork::model_fit(learner, epoch_count, callbacks);
+  }
+  void model_save(Learner& learner) override {
+    std::cout << "call model_save\n";
+    Fork::model_save(learner);
+  }
+  Evaluation model_evaluate(Learner& learner) override {
+    std::cout << "call model_evaluate\n";
+    return Fork::model_evaluate(learner);
+  }
+  void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
+                   const std::string& metric) override {
+    std::cout << "call save_metric " << metric << '\n';
+    Fork::save_metric(results, history, metric);
+    results.push_back({"mine_" + metric, 7});
+  }
+  void plot_metric(const ForkHistory& history, const std::string& metric) override {
+    std::cout << "call plot_metric " << metric << '\n';
+    Fork::plot_metric(history, metric);
+  }
+  void save_history(const ForkHistory& history) override {
+    std::cout << "call save_history\n";
+    Fork::save_history(history);
+  }
+  [[nodiscard]] Batch preprocess(Batch batch) const override {
+    batch.input = at::mul(batch.input, get<double>("factor", 1));
+    return batch;
+  }
+};
+
+}  // namespace
+}  // namespace tare::testing
+
+int main() { return tare::testing::Points("config.json").run(); }

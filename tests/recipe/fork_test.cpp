@@ -1,0 +1,237 @@
+// Programs of tare::Fork's: a small one, fork_program.cpp, in a folder of its own.
+#include "tare/recipe/fork.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "support/program.h"
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/recipe/fork_runner.h"
+
+namespace tare::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+class ForkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    io::make_directories(folder_ / "foo");
+    for (const char* name : {"e.train.1", "e.train.0", "e.valid", "other"})
+      io::write_atomically(folder_ / "foo" / name, "");
+  }
+  /// Runs the program with `keys` beside what every configuration needs.
+  ProgramResult run(const std::string& keys) const {
+    write(keys);
+    return run_program("fork_program", {}, folder_.path());
+  }
+  void write(const std::string& keys, const std::string& data_dir = "foo/") const {
+    io::write_atomically(
+        folder_ / "config.json",
+        R"({"data_name": "e", "epochs": 2, "optimizer_name": "SGD", "data_dir": ")" + data_dir +
+            R"(", "meta": {"allow_cpu": true}, )" + keys + "}");
+  }
+  [[nodiscard]] std::string text(const std::string& file) const {
+    return io::read_text(folder_ / "logs" / file);
+  }
+  [[nodiscard]] json read(const std::string& file) const { return json::parse(text(file)); }
+  /// Lines of the file that begin with `word`.
+  [[nodiscard]] std::vector<std::string> lines(const std::string& file,
+                                               const std::string& word) const {
+    std::istringstream all(text(file));
+    std::vector<std::string> some;
+    for (std::string line; std::getline(all, line);)
+      if (line.starts_with(word)) some.push_back(line.substr(word.size()));
+    return some;
+  }
+  TempDir folder_;
+};
+
+constexpr const char* kTwo = R"("batch_size": [8, 16], "factor": 0.5, "verbose": 1)";
+
+TEST_F(ForkTest, CallsItsMethodsInFurcatesOrder) {
+  const auto result = run(kTwo);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("call get_available_gpu_indices\n"));
+  const std::string log = "e0_foo_bs8/e0_foo_bs8.log";
+  EXPECT_THAT(
+      lines(log, "call "),
+      ElementsAre("set_visible_gpus", "get_filepaths", "get_datasets", "get_model", "model_summary",
+                  "get_metrics", "get_optimizer", "get_loss", "model_compile", "get_callbacks",
+                  "model_fit", "model_save", "model_evaluate", "save_metric accuracy",
+                  "plot_metric accuracy", "save_metric loss", "plot_metric loss", "save_history"));
+  EXPECT_THAT(lines(log, "files "), ElementsAre("2 1 0"));
+  EXPECT_THAT(lines(log, "shape "), ElementsAre("3"));
+  EXPECT_THAT(text(log), HasSubstr("layer groups"));
+  EXPECT_THAT(text(log), Not(HasSubstr("valid_loss"))) << "no table of epochs at verbose 1";
+}
+
+TEST_F(ForkTest, EachRunLeavesFurcatesFiles) {
+  ASSERT_EQ(run(kTwo).status, 0);
+  for (const std::string name : {"e0_foo_bs8", "e1_foo_bs16"}) {
+    for (const char* file : {"config.json", "history.json", "run_data.json", "model.pt",
+                             "accuracy.svg", "accuracy.png", "loss.svg", "loss.png"})
+      EXPECT_TRUE(fs::exists(folder_ / "logs" / name / file)) << name << '/' << file;
+    EXPECT_EQ(text(name + '/' + name + ".err"), "");
+  }
+  EXPECT_THAT(text("run_data.csv"), HasSubstr("run_val_loss"));
+  EXPECT_THAT(text("run_data.csv"), HasSubstr("\n1,e1_foo_bs16,COMPLETE,16,"));
+  const std::string log = text("furcate.log");
+  EXPECT_THAT(log, HasSubstr(": furcate] e0_foo_bs8 starts\n"));
+  EXPECT_THAT(log, HasSubstr("; 1 run remains, estimated total time remaining "));
+  EXPECT_THAT(log, HasSubstr(": furcate] e1_foo_bs16 has ended, complete, after "));
+  EXPECT_THAT(log, HasSubstr("; 0 runs remain"));
+}
+
+TEST_F(ForkTest, TheRunsDataAreTheConfigurationAndWhatCameOut) {
+  ASSERT_EQ(run(kTwo).status, 0);
+  const json all = read("e1_foo_bs16/run_data.json");
+  EXPECT_EQ(all["batch_size"], 16);
+  EXPECT_EQ(all["factor"], 0.5);
+  EXPECT_EQ(all["learning_rate"], 0.001);
+  EXPECT_EQ(all["gpu_id"], -1);
+  EXPECT_EQ(all["log_dir"], "logs/e1_foo_bs16");
+  EXPECT_EQ(all["train_prefix"], "e.train");
+  EXPECT_EQ(all["meta"]["allow_cpu"], true);
+  const json& data = all["meta"]["data"];
+  const json history = read("e1_foo_bs16/history.json");
+  ASSERT_EQ(history["loss"].size(), 2U);
+  ASSERT_EQ(history["val_accuracy"].size(), 2U);
+  EXPECT_EQ(data["train_loss"], history["loss"][1]);
+  EXPECT_EQ(data["val_loss"], history["val_loss"][1]);
+  EXPECT_EQ(data["val_accuracy"], history["val_accuracy"][1]);
+  EXPECT_EQ(data["epochs"], 2);
+  EXPECT_GT(data["peak_bytes"], 1000);
+  EXPECT_EQ(data["mine_loss"], 7) << "what a method adds";
+  EXPECT_EQ(data["results"].size(), 2U);
+  EXPECT_LE(data["start_time"], data["end_time"]);
+  EXPECT_EQ(data["start_time_string"].get<std::string>().size(), 19U);
+  for (const char* key : {"end_time_string", "total_time", "total_time_string"})
+    EXPECT_TRUE(data.contains(key)) << key;
+}
+
+TEST_F(ForkTest, AConfigurationWithoutAListIsOneRun) {
+  const auto result = run(R"("batch_size": 8, "verbose": 0)");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(fs::exists(folder_ / "logs/e0_foo/run_data.json"));
+  EXPECT_THAT(lines("e0_foo/e0_foo.log", ""), Not(::testing::Contains(HasSubstr("reclaimed"))));
+}
+
+TEST_F(ForkTest, WhatIsCompleteIsNotRunAgain) {
+  ASSERT_EQ(run(kTwo).status, 0);
+  EXPECT_THAT(run(kTwo).out, HasSubstr("2 complete, 0 failed, 0 waiting; 0 started"));
+  const auto third = run(R"("batch_size": [16.0, 8, 32], "factor": 0.50, "verbose": 0)");
+  EXPECT_THAT(third.out, HasSubstr("3 complete, 0 failed, 0 waiting; 1 started"))
+      << "said otherwise, they are the same runs";
+  EXPECT_TRUE(fs::exists(folder_ / "logs/e2_foo_bs32/run_data.json"));
+  EXPECT_THAT(run(R"("batch_size": [8], "factor": 0.25)").out, HasSubstr("; 1 started"));
+}
+
+TEST_F(ForkTest, ARunThatFailsIsRecordedAndTheOthersGoOn) {
+  const auto result = run(R"("batch_size": [33, 8])");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, HasSubstr("1 complete, 1 failed"));
+  EXPECT_THAT(result.out, HasSubstr("e0_foo_bs33  failed: exit 2; see logs/e0_foo_bs33"));
+  EXPECT_THAT(text("e0_foo_bs33/e0_foo_bs33.err"), HasSubstr("33"));
+  EXPECT_FALSE(fs::exists(folder_ / "logs/e0_foo_bs33/run_data.json"));
+  EXPECT_THAT(text("furcate.log"), HasSubstr("e0_foo_bs33 has ended, exit 2, after "));
+  EXPECT_TRUE(fs::exists(folder_ / "logs/e1_foo_bs8/run_data.json"));
+}
+
+TEST_F(ForkTest, AKeyThatThereIsNotIsNamedWithTheNearest) {
+  EXPECT_EQ(run(R"("batch_size": 8, "ask": "learning_rat")").status, 1);
+  EXPECT_THAT(text("e0_foo/e0_foo.err"),
+              HasSubstr("learning_rat is no key of the configuration (did you mean "
+                        "\"learning_rate\"?)"));
+  EXPECT_EQ(run(R"("batch_size": 8, "ask": "optimizer_name")").status, 1);
+  EXPECT_THAT(text("e1_foo/e1_foo.err"), HasSubstr("optimizer_name must be a number"));
+}
+
+TEST_F(ForkTest, AFolderOfDataThatIsNotThereFailsTheRun) {
+  write(R"("batch_size": 8)", "nowhere");
+  EXPECT_EQ(run_program("fork_program", {}, folder_.path()).status, 1);
+  EXPECT_THAT(text("e0_nowhere/e0_nowhere.err"),
+              HasSubstr("[fork.get_filepaths] nowhere: No such file or directory"));
+}
+
+TEST_F(ForkTest, WithoutValidationTheTrainingIsCompared) {
+  ASSERT_EQ(run(R"("batch_size": 8, "valid": 0)").status, 0);
+  EXPECT_FALSE(read("e0_foo/history.json").contains("val_loss"));
+}
+
+TEST_F(ForkTest, SaysWhatIsWrongWithItsConfiguration) {
+  EXPECT_EQ(run(R"("batch_size": 8, "log_dir": ["a", "b"])").status, 2);
+  const auto no_gpu = [&] {
+    io::write_atomically(folder_ / "config.json", R"({"data_name": "e", "epochs": 2,
+        "data_dir": "foo", "batch_size": 8})");
+    return run_program("fork_program", {}, folder_.path());
+  }();
+  EXPECT_EQ(no_gpu.status, 2);
+  EXPECT_THAT(no_gpu.err, HasSubstr("meta.allow_cpu"));
+  io::remove_all(folder_ / "config.json");
+  EXPECT_EQ(run_program("fork_program", {}, folder_.path()).status, 2);
+  EXPECT_EQ(run_program("fork_program", {"--name", "x"}, folder_.path()).status, 2);
+}
+
+TEST(ForkArguments, AreAllThreeOfARunOrNone) {
+  const auto given =
+      fork_arguments({"p", "mine", "--config", "c.json", "--name", "e7", "--id", "7"});
+  EXPECT_EQ(given.config, "c.json");
+  EXPECT_EQ(given.name, "e7");
+  EXPECT_EQ(given.id, 7);
+  EXPECT_TRUE(given.is_run());
+  EXPECT_FALSE(fork_arguments({"p", "--config", "c.json"}).is_run());
+  EXPECT_THROW((void)fork_arguments({"p", "--config"}), ConfigError);
+  EXPECT_THROW((void)fork_arguments({"p", "--name", "e7", "--id", "7"}), ConfigError);
+  EXPECT_THROW((void)fork_arguments({"p", "--config", "c", "--id", "7"}), ConfigError);
+  EXPECT_THROW((void)fork_arguments({"p", "--config", "c", "--name", "e", "--id", "x"}),
+               ConfigError);
+}
+
+TEST(ForkOutcome, IsThatOfTheRunsData) {
+  const TempDir folder;
+  using sweep::TrialState;
+  const auto outcome = [&](const std::string& run_data, sweep::ChildEnd end = {}) {
+    if (!run_data.empty()) io::write_atomically(folder / "run_data.json", run_data);
+    return outcome_of_fork(folder.path(), end);
+  };
+  EXPECT_EQ(outcome("").reason, "no run_data.json");
+  EXPECT_EQ(outcome("{").reason, "no results in run_data.json");
+  EXPECT_EQ(outcome(R"({"meta": {"data": {"val_loss": null}}})").reason, "val_loss is NaN");
+  const std::string good =
+      R"({"meta": {"data": {"val_loss": 0.5, "peak_bytes": 9, "total_time": 2.5}}})";
+  io::write_atomically(folder / "history.json", R"({"val_loss": [0.9, null, 0.6]})");
+  const auto complete = outcome(good);
+  EXPECT_EQ(complete.state, TrialState::complete);
+  ASSERT_EQ(complete.values.size(), 3U);
+  EXPECT_EQ(complete.values.back(), 0.5);
+  EXPECT_EQ(complete.peak_bytes, 9);
+  EXPECT_EQ(complete.seconds, 2.5);
+  EXPECT_EQ(outcome(good, {.exit_code = 1}).state, TrialState::failed);
+  EXPECT_EQ(outcome(good, {.exit_code = 3}).reason, "out of memory");
+  EXPECT_EQ(outcome(good, {.exit_code = 0, .signal = 9}).reason, "signal 9");
+}
+
+TEST(ForkConfig, ReadsWhatItKnows) {
+  const auto read = [](const std::string& text) {
+    return read_fork_config(config::parse_text(text, "c"));
+  };
+  EXPECT_EQ(read("{batch_size: 4, epochs: 1, prefetch: auto, own: [1]}").prefetch, -1);
+  EXPECT_EQ(read("{batch_size: 4, epochs: 1, gpu_id: null}").gpu_id, -1);
+  EXPECT_THROW((void)read("{batch_size: 4, epochs: 1, verbose: 3}"), ConfigError);
+  EXPECT_THROW((void)read("{batch_size: no}"), ConfigError);
+}
+
+}  // namespace
+}  // namespace tare::testing
