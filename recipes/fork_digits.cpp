@@ -2,8 +2,9 @@
 // configuration, each run a process with a folder of its own, and runs nothing twice. Edit the
 // configuration while it runs, or run it again: only what is new is run.
 //
-// Run: build/bin/fork_digits     Expect: four runs below runs/fork in 10 s on two cores, each with
-// history.json, run_data.json, model.pt and the plots; run_data.csv and furcate.log beside them.
+// Run: build/bin/fork_digits     Expect: four runs below runs/fork in 6 s on two cores, each with a
+// validation loss of 0.03 to 0.7 and history.json, run_data.json, model.pt and the plots;
+// run_data.csv and furcate.log beside them.
 #include <tare/tare.h>
 
 namespace {
@@ -30,9 +31,9 @@ class Digits : public Fork {
 
   std::vector<Metric> get_metrics() override { return {"accuracy"}; }
 
-  // Pixels from 0 to 255 become numbers around 0.
+  // Ink from 0 to 1 becomes numbers around 0.
   Batch preprocess(Batch batch) const override {
-    batch.input = (batch.input.to(torch::kFloat32) / 255 - 0.13) / 0.31;
+    batch.input = (batch.input - 0.13) / 0.31;
     return batch;
   }
 };

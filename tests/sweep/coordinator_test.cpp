@@ -67,6 +67,24 @@ class CoordinatorTest : public ::testing::Test {
 
 constexpr const char* kTwoByTwo = "parameters: {a: [1, 2], c: [3, 4]}\nresources: {jobs: 2}\n";
 
+TEST_F(CoordinatorTest, ARunMayBeToldByAFunctionInPlaceOfItsReport) {
+  const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
+  Surroundings around = this->around(sweep, "echo 0.5 > \"$folder/mine\"; exit $((a - 1))");
+  around.outcome = [](const std::filesystem::path& folder, const sweep::ChildEnd& end) {
+    sweep::Outcome outcome{.reason = "told", .exit_code = end.exit_code};
+    if (end.exit_code != 0) return outcome;
+    outcome.state = TrialState::complete;
+    outcome.values = {std::stod(io::read_text(folder / "mine"))};
+    outcome.seconds = 2;
+    return outcome;
+  };
+  const SweepReport report = sweep::run_sweep(sweep, around);
+  EXPECT_EQ(report.complete, 1);
+  EXPECT_EQ(report.failed, 1);
+  EXPECT_THAT(out_.str(), HasSubstr("s0_a1  acc 0.5, peak 0 B, 2 s"));
+  EXPECT_THAT(out_.str(), HasSubstr("s1_a2  failed: told"));
+}
+
 TEST_F(CoordinatorTest, RunsEveryCellOnce) {
   const SweepReport first = run(kTwoByTwo, "echo said; echo wrong >&2; finish 0.$a$c 1000");
   EXPECT_EQ(first.complete, 4);

@@ -26,6 +26,12 @@ class FurcateTest : public ::testing::Test {
         R"({"data_name": "example", "data_dir": "foo/", "epochs": 50)" + more + "}");
     return sweep::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
   }
+  [[nodiscard]] sweep::SweepOptions program(const std::string& keys) const {
+    io::write_atomically(
+        folder_ / "config.json",
+        R"({"data_name": "example", "data_dir": "foo/", "epochs": 50, )" + keys + "}");
+    return sweep::read_program_sweep(folder_ / "config.json");
+  }
   [[nodiscard]] static std::vector<std::string> names(const sweep::SweepOptions& sweep) {
     std::vector<std::string> all;
     for (const auto& cell : sweep::grid(sweep))
@@ -98,6 +104,45 @@ TEST_F(FurcateTest, ItsFolderOfDataIsThatOfAFolderOfImages) {
   EXPECT_THAT(settings(), Not(Contains(R"(data.folder="foo/")")));
   io::write_atomically(folder_ / "r.yaml", "data: {name: png_folder}\n");
   EXPECT_THAT(settings(), Contains(R"(data.folder="foo/")"));
+}
+
+TEST_F(FurcateTest, AProgramNeedsNoRecipeAndVariesInKeysOfItsOwn) {
+  const auto sweep = program(R"("batch_size": [32], "framework": "tare", "name": ["a", "b"],
+      "verbose": [1, 2], "mine": {"k": [1]}, "width": 3,
+      "meta": {"allow_cpu": true, "exclude_configs": [{"name": "b", "width": 3.0}]})");
+  EXPECT_TRUE(sweep::is_program(sweep));
+  EXPECT_FALSE(sweep::is_program(read(R"(, "batch_size": [32])")));
+  EXPECT_EQ(sweep.metric.name, "val_loss");
+  EXPECT_EQ(sweep.resources.jobs, 1);
+  EXPECT_THAT(names(sweep), ElementsAre("example0_foo_v1_bs32_na", "example1_foo_v2_bs32_na"));
+  EXPECT_THAT(sweep::settings_of(sweep, sweep::grid(sweep).at(1), "n"),
+              IsSupersetOf({"batch_size=32", R"(name="a")", "verbose=2", "mine={k: [1]}", "width=3",
+                            "learning_rate=0.001"}));
+  EXPECT_THROW((void)program(R"("batch_size": [])"), ConfigError);
+  EXPECT_THROW((void)program(R"("batch_size": 1, "log_dir": ["a", "b"])"), ConfigError);
+  EXPECT_THROW((void)program(R"("batch_size": 1, "a=b": 1)"), ConfigError);
+  EXPECT_THROW((void)program(R"("batch_size": 1, "meta": {"exclude_configs": [{"no": 1}]})"),
+               ConfigError);
+}
+
+TEST_F(FurcateTest, ARunOfAProgramIsToldByItsConfiguration) {
+  const auto identities = [&](const std::string& keys) {
+    const auto sweep = program(keys);
+    std::vector<std::string> all;
+    for (const auto& cell : sweep::grid(sweep)) all.push_back(sweep::Identity(sweep).of(cell));
+    return all;
+  };
+  const auto one = identities(R"("batch_size": 32)").at(0);
+  for (const char* same :
+       {R"("batch_size": [32.0])", R"("batch_size": 32, "log_dir": "other", "verbose": 0)",
+        R"("batch_size": 32, "gpu_id": 1, "recipe": "r.yaml", "meta": {"allow_cpu": true})",
+        R"("learning_rate": 1e-3, "batch_size": 32, "width": null)"})
+    EXPECT_EQ(identities(same).at(0), one) << same;
+  for (const char* other : {R"("batch_size": 33)", R"("batch_size": 32, "width": 1)",
+                            R"("batch_size": "32")", R"("batch_size": 32, "seed": 1)"})
+    EXPECT_NE(identities(other).at(0), one) << other;
+  const auto two = identities(R"("batch_size": 32, "verbose": [1, 2])");
+  EXPECT_NE(two.at(0), two.at(1)) << "what varies counts";
 }
 
 TEST_F(FurcateTest, RefusesWhatItCannotDo) {

@@ -119,6 +119,17 @@ TEST(RunRecord, AddsTheResultsOfATest) {
   EXPECT_EQ(data_of(run).at("results").dump(), "{\"loss\":0.5,\"accuracy\":null}");
 }
 
+TEST(RunRecord, AddsPeakAndWhatElseIsKnown) {
+  RunRecord known = record();
+  EXPECT_FALSE(ordered_json::parse(run_data_json(known))["meta"]["data"].contains("peak_bytes"));
+  known.peak_bytes = 4096;
+  known.more = {{"epochs", 7}, {"mine", 0.5}};
+  const auto data = ordered_json::parse(run_data_json(known))["meta"]["data"];
+  EXPECT_EQ(data["peak_bytes"].dump(), "4096");
+  EXPECT_EQ(data["epochs"], 7);
+  EXPECT_EQ(data["mine"], 0.5);
+}
+
 TEST(RunRecord, KeepsWhatMetaHas) {
   const auto meta_of = [](const char* config) {
     return ordered_json::parse(run_data_json(record(config))).at("meta");
