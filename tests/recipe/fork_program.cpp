@@ -4,7 +4,10 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include <chrono>
+#include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "tare/data/splits.h"
 #include "tare/model/registry.h"
@@ -33,6 +36,10 @@ class Points : public Fork {
   Splits get_datasets(const ForkFiles& files) override {
     std::cout << "call get_datasets\nfiles " << files.train.size() << ' ' << files.valid.size()
               << ' ' << files.test.size() << '\n';
+    std::cout << std::flush;
+    if (has("wait_for"))  // a file that says that the run may go on
+      while (!std::filesystem::exists(get<std::string>("wait_for")))
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (has("ask")) std::cout << get<double>(get<std::string>("ask")) << '\n';
     const auto data = tensor_dataset(at::randn({64, 1, 4, 4}), at::randint(3, {64}, at::kLong));
     return split(data, {.train = 32, .valid = get<double>("valid", 16), .test = 16});

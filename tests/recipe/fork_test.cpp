@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "support/program.h"
 #include "support/temp_dir.h"
@@ -168,6 +171,39 @@ TEST_F(ForkTest, AFolderOfDataThatIsNotThereFailsTheRun) {
 TEST_F(ForkTest, WithoutValidationTheTrainingIsCompared) {
   ASSERT_EQ(run(R"("batch_size": 8, "valid": 0)").status, 0);
   EXPECT_FALSE(read("e0_foo/history.json").contains("val_loss"));
+}
+
+TEST_F(ForkTest, WhatWasStoppedStartsAgainFromItsBeginning) {
+  write(R"("batch_size": 8, "wait_for": "go")");
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    Program program("fork_program", {}, folder_.path());
+    while (!fs::exists(folder_ / "logs/e0_foo/e0_foo.log") ||
+           text("e0_foo/e0_foo.log").find("call get_datasets") == std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ::kill(program.pid(), signal);
+    EXPECT_EQ(program.wait().status, 128 + signal);
+    EXPECT_FALSE(fs::exists(folder_ / "logs/e0_foo/run_data.json"));
+    io::remove_all(folder_ / "logs/e0_foo/e0_foo.log");
+  }
+  io::write_atomically(folder_ / "go", "");
+  const auto result = run_program("fork_program", {}, folder_.path());
+  EXPECT_THAT(result.out, HasSubstr("1 complete, 0 failed, 0 waiting; 1 started"));
+  EXPECT_EQ(lines("e0_foo/e0_foo.log", "call get_model").size(), 1U);
+}
+
+TEST_F(ForkTest, AnEditedListIsFollowedWhileItRuns) {
+  write(R"("batch_size": [8], "wait_for": "go")");
+  Program program("fork_program", {}, folder_.path());
+  while (!fs::exists(folder_ / "logs/e0_foo_bs8/e0_foo_bs8.log"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  write(R"("batch_size": [8, 16], "wait_for": "go")");
+  while (program.read("err").find("edited sweep is in force") == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  io::write_atomically(folder_ / "go", "");
+  const auto result = program.wait();
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, HasSubstr("2 complete, 0 failed, 0 waiting; 2 started"));
+  EXPECT_EQ(read("e1_foo_bs16/run_data.json")["batch_size"], 16);
 }
 
 TEST_F(ForkTest, SaysWhatIsWrongWithItsConfiguration) {

@@ -85,13 +85,13 @@ std::string override_text(const std::string& key, const Node& value) {
 
 std::vector<std::string> override_texts(const SweepOptions& sweep, const Settings& settings) {
   std::vector<std::string> all;
-  for (const auto& [name, value] : settings.values) {
-    const auto alias =
-        std::ranges::find_if(sweep.aliases, [&](const auto& a) { return a.first == name; });
+  for (const auto& setting : settings.values) {
+    const auto alias = std::ranges::find_if(
+        sweep.aliases, [&](const auto& known) { return known.first == setting.first; });
     if (alias == sweep.aliases.end())
-      all.push_back(override_text(name, value));
+      all.push_back(override_text(setting.first, setting.second));
     else
-      all.push_back(override_text(alias->second, as_recipe_says(alias->second, value)));
+      all.push_back(override_text(alias->second, as_recipe_says(alias->second, setting.second)));
   }
   return all;
 }
