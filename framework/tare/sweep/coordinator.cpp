@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -13,7 +14,6 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/sweep/child.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
@@ -25,11 +25,10 @@ namespace tare::sweep {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
 constexpr std::chrono::milliseconds kWatchEvery{50}, kShowEvery{200};
-
-using Clock = std::chrono::steady_clock;
 
 class Coordinator {
  public:
@@ -54,7 +53,7 @@ class Coordinator {
       show();
       wait_for_ends();
     }
-    if (!report_.interrupted && may_fail_more()) end_paused();
+    if (!report_.interrupted && may_start_more()) end_paused();
     results_.write();
     count();
     return report_;
@@ -88,12 +87,11 @@ class Coordinator {
         kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
-      Outcome outcome = outcome_of(folder_of(trial), {}, sweep_.metric.name);
-      if (outcome.state == TrialState::complete) {
+      const Outcome outcome = outcome_of(folder_of(trial), {}, sweep_.metric.name);
+      if (outcome.state == TrialState::complete)
         store_.finish(trial, outcome);
-      } else {
+      else
         store_.put_back(trial);
-      }
     }
   }
 
@@ -184,12 +182,13 @@ class Coordinator {
     return settings_of(sweep_, trial.cell, trial.run_name);
   }
 
-  [[nodiscard]] bool may_fail_more() const {
-    return sweep_.on_failure.max_failed == 0 || failed_ < sweep_.on_failure.max_failed;
+  [[nodiscard]] bool may_start_more() const {
+    const int64_t limit = sweep_.on_failure.max_failed;
+    return !recipe_changed_ && (limit == 0 || failed_ < limit);
   }
 
   void start_what_fits() {
-    while (may_fail_more()) {
+    while (may_start_more()) {
       if (static_cast<int64_t>(running_.size()) >= rooms_.jobs() || interrupted()) return;
       refill();
       auto next = next_run();
@@ -237,7 +236,7 @@ class Coordinator {
   bool is_as_asked(const Trial& trial) {
     if (Identity(sweep_).of(trial.cell) == trial.identity) return true;
     log::error("the recipe has changed: no other run starts; run the sweep again");
-    queue_.clear();
+    recipe_changed_ = true;
     return false;
   }
 
@@ -262,7 +261,8 @@ class Coordinator {
 
   void stop() {
     report_.interrupted = true;
-    for (const auto& run : running_) run.child.send(SIGTERM);
+    for (const auto& run : running_)  // others have been asked; a second signal would end them
+      if (run.verdict == Verdict::go_on) run.child.send(SIGTERM);
   }
 
   /// Asks runs to save and end that should not go on.
@@ -271,7 +271,7 @@ class Coordinator {
     watched_ = Clock::now();
     for (auto& run : running_) {
       const auto& values = run.reports.read(folder_of(run.trial), sweep_.metric.name);
-      if (run.verdict != Verdict::go_on) continue;  // it is saving; another signal would end it
+      if (run.verdict != Verdict::go_on) continue;  // it is saving
       run.verdict = tuner_.report(run.trial, values);
       if (run.verdict != Verdict::go_on) run.child.send(SIGTERM);
     }
@@ -287,9 +287,9 @@ class Coordinator {
       const std::chrono::duration<double> time = Clock::now() - run.started;
       now.running.push_back({.name = run.trial.run_name,
                              .epochs = static_cast<int64_t>(values.size()),
+                             .value = values.empty() ? std::nan("") : values.back(),
                              .bytes = run.bytes,
                              .seconds = time.count()});
-      if (!values.empty()) now.running.back().value = values.back();
     }
     around_.progress(now);
   }
@@ -387,6 +387,7 @@ class Coordinator {
   std::unordered_set<std::string> wanted_;  // identities
   Clock::time_point watched_{}, shown_{};
   int64_t highest_peak_ = 0, failed_ = 0;
+  bool recipe_changed_ = false;
   SweepReport report_;
 };
 
