@@ -88,7 +88,7 @@ function(tare_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES
-    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1;TARE_SOURCE_DIR=${tare_SOURCE_DIR};TARE_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1;TARE_SOURCE_DIR=${tare_SOURCE_DIR};TARE_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};LSAN_OPTIONS=suppressions=${tare_SOURCE_DIR}/tests/support/leaks.txt:print_suppressions=0"
     SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\] [^\n]*\n)+$")
   if(test_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}")

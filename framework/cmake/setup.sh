@@ -8,8 +8,8 @@ set -euo pipefail
 
 torch_version=2.11.0
 packages=(g++ cmake ninja-build ccache libcxxopts-dev libyaml-cpp-dev libspdlog-dev libgtest-dev libgmock-dev
-  libbenchmark-dev nlohmann-json3-dev zlib1g-dev libpng-dev libxxhash-dev libssl-dev libsqlite3-dev libcairo2-dev curl valgrind python3
-  python3-venv)
+  libbenchmark-dev nlohmann-json3-dev zlib1g-dev libpng-dev libxxhash-dev libssl-dev libsqlite3-dev libcairo2-dev pkg-config curl
+  valgrind python3 python3-venv)
 home=${TARE_HOME:-$HOME/.cache/tare}
 
 say() { printf '[setup] %s\n' "$*" >&2; }

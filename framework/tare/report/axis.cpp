@@ -43,14 +43,23 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
-std::string label_of(double value, double high, Unit unit) {
+/// So many digits that ticks `step` apart differ where the largest has the size `size`: at least 6,
+/// and no more than a double has.
+std::string number_label(double value, double size, double step) {
+  const double digits = std::ceil(std::log10(size / step)) + 1;
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*g", static_cast<int>(std::clamp(digits, 6.0, 15.0)), value);
+  return text;
+}
+
+std::string label_of(double value, const Axis& axis, double step, Unit unit) {
   switch (unit) {
     case Unit::bytes:
       return format_bytes(static_cast<int64_t>(std::clamp(value, -9e18, 9e18)));
     case Unit::count:
       return format_count(static_cast<int64_t>(std::clamp(value, -9e18, 9e18)));
     case Unit::seconds: {
-      const double per_unit = seconds_per_unit(high);
+      const double per_unit = seconds_per_unit(axis.high);
       return format("%.6g", value / per_unit) + (per_unit == 1    ? " s"
                                                  : per_unit == 60 ? " min"
                                                                   : " h");
@@ -58,7 +67,7 @@ std::string label_of(double value, double high, Unit unit) {
     case Unit::number:
       break;
   }
-  return format("%.6g", value);
+  return number_label(value, std::max(std::abs(axis.low), std::abs(axis.high)), step);
 }
 
 void move_apart(double& low, double& high, Unit unit) {
@@ -72,7 +81,7 @@ Axis with_ticks(Axis axis, double step, Unit unit) {
   const auto last = static_cast<int64_t>(std::floor(axis.high / step + 1e-6));
   for (int64_t i = first; i <= last; ++i) {
     const double value = static_cast<double>(i) * step;
-    axis.ticks.push_back({value, label_of(value, axis.high, unit)});
+    axis.ticks.push_back({value, label_of(value, axis, step, unit)});
   }
   return axis;
 }

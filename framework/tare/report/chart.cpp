@@ -183,14 +183,12 @@ std::string legend(const std::vector<LegendItem>& items) {
 }
 
 std::string chart_style() {
-  const char* light[kColours] = {"#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "#cc79a7",
-                                 "#d6c520", "#8c5a2b", "#332288", "#8b939c", "#16191d"};
   const char* dark[kColours] = {"#3d9be0", "#8fd0f7", "#f07f3a", "#f3b73e", "#2fc79a", "#e39cc4",
                                 "#eadf62", "#b98a5c", "#8d80e8", "#7d858e", "#ffffff"};
   std::string variables = ":root{", night = "@media(prefers-color-scheme:dark){:root{", classes;
   for (size_t i = 0; i < kColours; ++i) {
     const std::string number = std::to_string(i), name = "--c" + number;
-    variables += name + ':' + light[i] + ';';
+    variables += name + ':' + kOnWhite[i] + ';';
     night += name + ':' + dark[i] + ';';
     classes.append(".s").append(number).append("{stroke:var(").append(name).append(")}");
     classes.append(".f").append(number).append("{fill:var(").append(name).append(")}");

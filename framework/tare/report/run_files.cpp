@@ -215,6 +215,14 @@ void read_curves(const fs::path& folder, RunFiles& run) {
 
 }  // namespace
 
+std::vector<std::string> metric_names(const RunFiles& run) {
+  std::vector<std::string> names;
+  for (const auto& phase : run.phases)
+    for (const auto& name : phase.metrics)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
 RunFiles read_run(const fs::path& folder, const fs::path& trace) {
   if (!fs::exists(folder)) throw IoError(kWhere, folder.string(), ENOENT);
   const fs::path recipe = folder / "recipe.yaml", report = folder / "report.json";

@@ -68,6 +68,9 @@ struct RunFiles {
   std::vector<std::string> missing{};  ///< sentences
 };
 
+/// Of all phases, each once, in the order in which they name them.
+[[nodiscard]] std::vector<std::string> metric_names(const RunFiles& run);
+
 /// Reads recipe.yaml, report.json, the CSV files of the phases, and timeline.csv of `trace`, which
 /// need not be there if `trace` is the run's folder. Throws IoError if the folder or the trace is
 /// missing, ConfigError if the folder holds no run, FormatError and ConfigError for a damaged file.

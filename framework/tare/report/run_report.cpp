@@ -93,10 +93,7 @@ std::string metric_curve(const RunFiles& run, const std::string& name) {
 }
 
 std::string metric_curves(const RunFiles& run) {
-  std::vector<std::string> names;
-  for (const auto& phase : run.phases)
-    for (const auto& name : phase.metrics)
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  const auto names = metric_names(run);
   std::string text;
   for (size_t i = 0; i < std::min(names.size(), kCharts); ++i) text += metric_curve(run, names[i]);
   return text;

@@ -1,0 +1,175 @@
+#include "tare/sweep/run_record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/report/plot.h"
+#include "tare/sweep/optuna_json.h"
+
+namespace tare::sweep {
+namespace {
+
+using config::Kind;
+using config::Node;
+using nlohmann::ordered_json;
+using std::chrono::microseconds;
+using std::chrono::system_clock;
+
+bool is_nan(double value) { return std::isnan(value); }
+
+/// Nothing where there is no value at all.
+std::vector<double> measured(std::vector<double> values) {
+  if (std::ranges::all_of(values, is_nan)) values.clear();
+  return values;
+}
+
+MetricHistory losses(const report::RunFiles& run) {
+  MetricHistory loss{.name = "loss"};
+  for (const auto& phase : run.phases) {
+    for (const auto& epoch : phase.epochs) {
+      loss.train.push_back(epoch.train_loss);
+      loss.valid.push_back(epoch.valid_loss);
+    }
+  }
+  loss.valid = measured(std::move(loss.valid));
+  return loss;
+}
+
+MetricHistory metric_history(const report::RunFiles& run, const std::string& name) {
+  std::vector<double> values;
+  for (const auto& phase : run.phases) {
+    const auto named = std::ranges::find(phase.metrics, name);
+    const auto index = static_cast<size_t>(named - phase.metrics.begin());
+    for (const auto& epoch : phase.epochs)
+      values.push_back(index < epoch.metrics.size() ? epoch.metrics[index] : std::nan(""));
+  }
+  return {.name = name, .train = {}, .valid = measured(std::move(values))};
+}
+
+ordered_json json_of(const Node& node) {
+  if (node.kind == Kind::sequence) {
+    ordered_json list = ordered_json::array();
+    for (const Node& item : node.items) list.push_back(json_of(item));
+    return list;
+  }
+  if (node.kind == Kind::map) {
+    ordered_json map = ordered_json::object();
+    for (const auto& entry : node.entries) map[entry.key] = json_of(entry.value);
+    return map;
+  }
+  return scalar_json(node);
+}
+
+microseconds since_1970(system_clock::time_point time) {
+  return std::chrono::floor<microseconds>(time.time_since_epoch());
+}
+
+double seconds(microseconds duration) { return static_cast<double>(duration.count()) / 1e6; }
+
+std::string local_time(system_clock::time_point time) {
+  const std::time_t whole = system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
+  std::tm parts{};
+  localtime_r(&whole, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
+}
+
+microseconds total_of(const RunRecord& record) {
+  return std::max(since_1970(record.end) - since_1970(record.start), microseconds{0});
+}
+
+/// {"loss": 0.4, ...}.
+ordered_json results_json(const RunRecord& record) {
+  ordered_json results = ordered_json::object();
+  for (const auto& [name, value] : record.results) results[name] = value;
+  return results;
+}
+
+/// The last values of all metrics, and the epochs.
+void add_last_epoch(const RunRecord& record, ordered_json& data) {
+  size_t epochs = 0;
+  for (const auto& metric : record.history) {
+    if (!metric.train.empty()) data["train_" + metric.name] = metric.train.back();
+    if (!metric.valid.empty()) data["val_" + metric.name] = metric.valid.back();
+    epochs = std::max({epochs, metric.train.size(), metric.valid.size()});
+  }
+  data["epochs"] = epochs;
+}
+
+ordered_json data_json(const RunRecord& record) {
+  const microseconds total = total_of(record);
+  ordered_json data{{"start_time", seconds(since_1970(record.start))},
+                    {"start_time_string", local_time(record.start)},
+                    {"end_time", seconds(since_1970(record.end))},
+                    {"end_time_string", local_time(record.end)},
+                    {"total_time", seconds(total)},
+                    {"total_time_string", duration_text(total)}};
+  if (!record.results.empty()) data["results"] = results_json(record);
+  add_last_epoch(record, data);
+  return data;
+}
+
+}  // namespace
+
+RunRecord record_of(const report::RunFiles& run, config::Node config,
+                    system_clock::time_point start, system_clock::time_point end) {
+  RunRecord record{.config = std::move(config), .start = start, .end = end};
+  record.history.push_back(losses(run));
+  for (const auto& name : report::metric_names(run))
+    record.history.push_back(metric_history(run, name));
+  if (run.figures) record.results = run.figures->test;
+  return record;
+}
+
+std::string history_json(const RunRecord& record) {
+  ordered_json history = ordered_json::object();
+  for (const auto& metric : record.history) {
+    if (!metric.train.empty()) history[metric.name] = metric.train;
+    if (!metric.valid.empty()) history["val_" + metric.name] = metric.valid;
+  }
+  return text_of(history) + '\n';
+}
+
+std::string run_data_json(const RunRecord& record) {
+  if (record.config.kind != Kind::map)
+    throw ConfigError("sweep.run_data_json", "config", "must be a mapping", {},
+                      config::describe(record.config));
+  ordered_json json = json_of(record.config);
+  auto& meta = json["meta"];
+  if (!meta.is_object()) meta = ordered_json::object();
+  meta["data"] = data_json(record);
+  return text_of(json) + '\n';
+}
+
+std::string duration_text(microseconds duration) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(duration).count();
+  std::string text;
+  const auto add = [&](auto count, char unit) {
+    if (text.empty() && count == 0 && unit != 's') return;
+    text += (text.empty() ? "" : " ") + std::to_string(count) + unit;
+  };
+  add(whole / 86400, 'd');
+  add(whole / 3600 % 24, 'h');
+  add(whole / 60 % 60, 'm');
+  add(whole % 60, 's');
+  return text;
+}
+
+void write_run_files(const std::filesystem::path& folder, const RunRecord& record) {
+  const std::string run_data = run_data_json(record);
+  io::write_atomically(folder / "history.json", history_json(record));
+  for (const auto& metric : record.history) {
+    const report::MetricPlot plot{metric.name, metric.train, metric.valid};
+    const std::string name = report::plot_file_name(metric.name);
+    io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot));
+    io::write_atomically(folder / (name + ".png"), report::plot_png(plot));
+  }
+  io::write_atomically(folder / "run_data.json", run_data);
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,54 @@
+// What furcate's users find in the folder of a run that has ended: history.json, run_data.json and
+// a plot of each metric.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tare/config/node.h"
+#include "tare/report/run_files.h"
+
+namespace tare::sweep {
+
+/// A metric by epoch. Either list may be empty: it was not measured there.
+struct MetricHistory {
+  std::string name{};  ///< "loss", "accuracy", ...; any text
+  std::vector<double> train{}, valid{};
+};
+
+/// A run that has ended. A value.
+struct RunRecord {
+  config::Node config{};  ///< the run's whole configuration, a map, in its order
+  std::chrono::system_clock::time_point start{}, end{};
+  std::vector<MetricHistory> history{};
+  std::vector<report::NamedValue> results{};  ///< of a test split; empty without
+};
+
+/// The record of a run of `tare run`: the losses and, of the validation, the metrics, over all
+/// phases in order, NaN for epochs of a phase without that metric. A loss or metric that has no
+/// value in any epoch of the validation was not measured there.
+[[nodiscard]] RunRecord record_of(const report::RunFiles& run, config::Node config,
+                                  std::chrono::system_clock::time_point start,
+                                  std::chrono::system_clock::time_point end);
+
+/// {"loss": [...], "val_loss": [...], ...} on one line: lists that are not empty, numbers that are
+/// not finite as null. Text that is not UTF-8 becomes U+FFFD, here and in run_data_json().
+[[nodiscard]] std::string history_json(const RunRecord& record);
+
+/// The configuration as JSON on one line, with `meta.data` in the place of what is there: start and
+/// end in seconds since 1970, with microseconds, and as local time; total_time in seconds, 0 for a
+/// clock that was set back; the results; train_<m> and val_<m> of the last epoch, and the epochs.
+/// A `meta` that is no map gives way to one. Throws ConfigError if the configuration is no map.
+[[nodiscard]] std::string run_data_json(const RunRecord& record);
+
+/// Furcate's form, whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
+[[nodiscard]] std::string duration_text(std::chrono::microseconds duration);
+
+/// Writes history.json, plot_file_name(m).svg and .png for each metric m, and last run_data.json,
+/// with which a run has ended for furcate. Each atomically; `folder` must exist. Throws IoError,
+/// and what run_data_json() throws, before it writes.
+void write_run_files(const std::filesystem::path& folder, const RunRecord& record);
+
+}  // namespace tare::sweep
