@@ -75,7 +75,7 @@ TEST_F(TuningTest, TheSameSeedDrawsTheSameAlsoAfterAStop) {
     const char* script = "finish 0.$c$(echo $a | tail -c 4) 1";
     if (stops) {
       int asked = 0;
-      EXPECT_TRUE(run(text, script, [&] { return ++asked > 12; }).interrupted);
+      EXPECT_TRUE(run(text, script, [&] { return ++asked > 10; }).interrupted);
     }
     EXPECT_EQ(run(text, script).complete, 14);
     std::vector<std::string> cells;
@@ -126,6 +126,15 @@ TEST_F(TuningTest, ARunThatFallsBehindIsPruned) {
   const std::string data = io::read_text(files_.log_dir() / "run_data.csv");
   EXPECT_THAT(data, HasSubstr("\n1,s1_a2,PRUNED,2,0."));
   EXPECT_EQ(run(text, "exit 1").started, 0) << "what is pruned is done";
+}
+
+TEST_F(TuningTest, EachRunHasTheFilesOfFurcate) {
+  (void)run("parameters: {a: [1]}\n", "pause=0; train 0.1 0.2");
+  for (const char* name :
+       {"history.json", "run_data.json", "loss.svg", "loss.png", "acc.svg", "acc.png"})
+    EXPECT_TRUE(std::filesystem::exists(files_.log_dir() / "s0_a1" / name)) << name;
+  EXPECT_EQ(io::read_text(files_.log_dir() / "s0_a1/history.json"),
+            "{\"loss\":[1.0,1.0],\"val_loss\":[2.0,2.0],\"val_acc\":[0.1,0.2]}\n");
 }
 
 TEST_F(TuningTest, HyperbandPrunesInItsBrackets) {

@@ -43,7 +43,7 @@ struct Picture {
 /// A PNG file with kPngScale pixels for each pixel of the picture. The title is in no PNG. Throws
 /// StateError where Cairo cannot draw, std::bad_alloc without memory.
 [[nodiscard]] std::string png_file(const Picture& picture);
-inline constexpr double kPngScale = 2;
+inline constexpr double kPngScale = 1;
 
 /// printable(), with U+FFFD for the code points that neither XML nor Cairo takes for characters.
 [[nodiscard]] std::string drawable_text(std::string_view text, size_t limit = 200);

@@ -18,6 +18,7 @@
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
+#include "tare/sweep/records.h"
 #include "tare/sweep/results.h"
 #include "tare/sweep/tuner.h"
 
@@ -53,6 +54,8 @@ class Coordinator {
       show();
       wait_for_ends();
     }
+    while (records_.write_one()) {
+    }
     if (!report_.interrupted && may_start_more()) end_paused();
     results_.write();
     count();
@@ -66,6 +69,7 @@ class Coordinator {
     size_t device = 0;
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
+    Records::Time began = std::chrono::system_clock::now();
     Reports reports{};
     Verdict verdict = Verdict::go_on;
   };
@@ -73,6 +77,7 @@ class Coordinator {
   struct Wanted {
     std::vector<Cell> cells{};
     std::vector<std::string> identities{};
+    std::string recipe{};
   };
 
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
@@ -97,7 +102,7 @@ class Coordinator {
 
   [[nodiscard]] Wanted wanted(const SweepOptions& sweep) const {
     const Identity identity(sweep);
-    Wanted all;
+    Wanted all{.recipe = identity.of({})};
     if (tuner_.draws()) {  // what has been drawn for this recipe
       for (Trial& trial : store_.trials()) {
         if (trial.reason == kDropped || identity.of(trial.cell) != trial.identity) continue;
@@ -116,6 +121,7 @@ class Coordinator {
   void fill(const Wanted& wanted, bool failed_too) {
     store_.wait_for(wanted.cells, wanted.identities, failed_too);
     wanted_ = {wanted.identities.begin(), wanted.identities.end()};
+    recipe_ = wanted.recipe;
   }
 
   void load() {
@@ -192,7 +198,7 @@ class Coordinator {
       if (static_cast<int64_t>(running_.size()) >= rooms_.jobs() || interrupted()) return;
       refill();
       auto next = next_run();
-      if (!next || !is_as_asked(next->trial)) return;
+      if (!next || !recipe_is_as_asked()) return;
       start(std::move(*next));
     }
   }
@@ -233,8 +239,8 @@ class Coordinator {
   }
 
   /// Children read the recipe themselves, and it may have been edited.
-  bool is_as_asked(const Trial& trial) {
-    if (Identity(sweep_).of(trial.cell) == trial.identity) return true;
+  bool recipe_is_as_asked() {
+    if (Identity(sweep_).of({}) == recipe_) return true;
     log::error("the recipe has changed: no other run starts; run the sweep again");
     recipe_changed_ = true;
     return false;
@@ -297,7 +303,8 @@ class Coordinator {
   void wait_for_ends() {
     std::vector<pollfd> ends;
     for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
-    poll(ends.data(), ends.size(), kPollMs);
+    if (poll(ends.data(), ends.size(), 0) == 0 && !records_.write_one())
+      poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (ends[i].revents == 0) continue;
       Running run = std::move(running_[i]);
@@ -346,6 +353,8 @@ class Coordinator {
       if (outcome.state == TrialState::failed) ++failed_;
     }
     tuner_.see(results_.add(run.trial, outcome));
+    if (outcome.state != TrialState::failed)
+      records_.add(run.trial, run.began, std::chrono::system_clock::now());
   }
 
   /// Nothing can promote them any more.
@@ -381,12 +390,14 @@ class Coordinator {
   Tuner tuner_;
   Rooms rooms_;
   Results results_{sweep_, around_.out};
+  Records records_{sweep_};
   Queue queue_;
   std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;
   std::unordered_set<std::string> wanted_;  // identities
   Clock::time_point watched_{}, shown_{};
   int64_t highest_peak_ = 0, failed_ = 0;
+  std::string recipe_;  // as an identity
   bool recipe_changed_ = false;
   SweepReport report_;
 };

@@ -164,6 +164,7 @@ void write_run_files(const std::filesystem::path& folder, const RunRecord& recor
   const std::string run_data = run_data_json(record);
   io::write_atomically(folder / "history.json", history_json(record));
   for (const auto& metric : record.history) {
+    if (std::max(metric.train.size(), metric.valid.size()) < 2) continue;
     const report::MetricPlot plot{metric.name, metric.train, metric.valid};
     const std::string name = report::plot_file_name(metric.name);
     io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot));
