@@ -21,6 +21,7 @@
 #include "tare/sweep/records.h"
 #include "tare/sweep/results.h"
 #include "tare/sweep/tuner.h"
+#include "tare/sweep/wanted_runs.h"
 
 namespace tare::sweep {
 namespace {
@@ -43,7 +44,7 @@ class Coordinator {
 
   SweepReport run() {
     take_over();
-    fill(wanted(sweep_), around_.retry_failed);
+    fill(wanted_runs(sweep_, store_.trials()), around_.retry_failed);
     load();
     while (true) {
       if (!report_.interrupted && interrupted()) stop();
@@ -73,12 +74,6 @@ class Coordinator {
     Reports reports{};
     Verdict verdict = Verdict::go_on;
   };
-  /// What a sweep's options ask for.
-  struct Wanted {
-    std::vector<Cell> cells{};
-    std::vector<std::string> identities{};
-    std::string recipe{};
-  };
 
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
     return sweep_.log_dir / trial.run_name;
@@ -100,25 +95,7 @@ class Coordinator {
     }
   }
 
-  [[nodiscard]] Wanted wanted(const SweepOptions& sweep) const {
-    const Identity identity(sweep);
-    Wanted all{.recipe = identity.of({})};
-    if (tuner_.draws()) {  // what has been drawn for this recipe
-      for (Trial& trial : store_.trials()) {
-        if (trial.reason == kDropped || identity.of(trial.cell) != trial.identity) continue;
-        all.identities.push_back(std::move(trial.identity));
-        all.cells.push_back(std::move(trial.cell));
-      }
-      return all;
-    }
-    all.cells = grid(sweep);
-    if (sweep.trials > 0 && all.cells.size() > static_cast<size_t>(sweep.trials))
-      all.cells.resize(static_cast<size_t>(sweep.trials));
-    for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
-    return all;
-  }
-
-  void fill(const Wanted& wanted, bool failed_too) {
+  void fill(const WantedRuns& wanted, bool failed_too) {
     store_.wait_for(wanted.cells, wanted.identities, failed_too);
     wanted_ = {wanted.identities.begin(), wanted.identities.end()};
     recipe_ = wanted.recipe;
@@ -155,7 +132,7 @@ class Coordinator {
       if (const char* key = fixed_key(sweep_, *edited))
         throw ConfigError("sweep", key, "cannot change while the sweep runs",
                           "stop it, and sweep in another log_dir", {});
-      const Wanted now = wanted(*edited);
+      const WantedRuns now = wanted_runs(*edited, store_.trials());
       const SweepOptions before = std::exchange(sweep_, std::move(*edited));
       try {
         fill(now, false);
