@@ -6,6 +6,7 @@
 // validation loss of 0.03 to 0.7 and history.json, run_data.json, model.pt and the plots;
 // run_data.csv and furcate.log beside them.
 #include <tare/tare.h>
+#include <torch/torch.h>
 
 namespace {
 

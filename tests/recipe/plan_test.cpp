@@ -80,6 +80,29 @@ TEST(PlanRecipe, CountsOptimizerStatesThatAPhaseKeeps) {
   EXPECT_EQ(report.residual_bytes, 0);
 }
 
+TEST(PlanRecipe, WhatNoPlanNeedsChangesNone) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.optimizer = {.kind = "sgd", .weight_decay = 0, .momentum = 0.5, .nesterov = true};
+  RecipeOptions other = recipe;
+  other.name = "other";
+  other.seed = 7;
+  other.optimizer.lr = 0.5;
+  other.optimizer.momentum = 0.75;
+  other.phases[0].lr = 0.25;
+  other.phases[0].epochs = 9;
+  EXPECT_EQ(without_what_no_plan_needs(recipe), without_what_no_plan_needs(other));
+  const auto peak = [](const RecipeOptions& r) {
+    return plan_recipe(r, {.advice = false}).phases.at(0).peak_bytes;
+  };
+  EXPECT_EQ(peak(recipe), peak(other));
+  EXPECT_EQ(peak(recipe), peak(without_what_no_plan_needs(recipe)));
+  other.optimizer.momentum = 0;
+  other.optimizer.nesterov = false;
+  EXPECT_NE(without_what_no_plan_needs(recipe), without_what_no_plan_needs(other));
+  EXPECT_NE(peak(recipe), peak(other)) << "no state";
+}
+
 TEST(PlanRecipe, LargestBatchFitsAndOneMoreDoesNot) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);

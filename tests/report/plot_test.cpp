@@ -63,8 +63,8 @@ void expect_files(const MetricPlot& plot) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
   const Image image(plot_png(plot));
-  EXPECT_EQ(image.width, 1440U);
-  EXPECT_EQ(image.height, 864U);
+  EXPECT_EQ(image.width, 720U);
+  EXPECT_EQ(image.height, 432U);
   EXPECT_GT(std::set(image.pixels.begin(), image.pixels.end()).size(), 4U) << "of one colour";
 }
 
@@ -101,15 +101,24 @@ TEST(Plot, LeavesAGapWhereThereIsNoValue) {
 
 TEST(Plot, DrawsInThePngWhatItDrawsInTheSvg) {
   const Image both(plot_png(falling()));
-  EXPECT_GT(both.training(), 1000);
-  EXPECT_GT(both.validation(), 100);
-  EXPECT_GT(both.count(0xff, 0xff, 0xff), 1'000'000) << "on white";
+  EXPECT_GT(both.training(), 300);
+  EXPECT_GT(both.validation(), 25);
+  EXPECT_GT(both.count(0xff, 0xff, 0xff), 250'000) << "on white";
   const Image trained(plot_png({.metric = "loss", .train = {2, 1}, .valid = {}}));
-  EXPECT_GT(trained.training(), 1000);
+  EXPECT_GT(trained.training(), 300);
   EXPECT_EQ(trained.validation(), 0);
   const Image validated(plot_png({.metric = "loss", .train = {NAN, NAN}, .valid = {2, 1}}));
   EXPECT_EQ(validated.training(), 0);
-  EXPECT_GT(validated.validation(), 100);
+  EXPECT_GT(validated.validation(), 25);
+}
+
+TEST(Plot, SaysThatItsScaleIsLogarithmic) {
+  MetricPlot plot{.metric = "loss", .train = {100, 1, 0.1}, .valid = {}};
+  EXPECT_THAT(plot_svg(plot), HasSubstr(">Loss (log scale)</text>"));
+  plot.metric = std::string(500, 'W');
+  EXPECT_THAT(plot_svg(plot), HasSubstr("W... (log scale)</text>"));
+  plot.train = {2, 1};
+  EXPECT_THAT(plot_svg(plot), Not(HasSubstr("log scale")));
 }
 
 TEST(Plot, NamesOnlyTheCurvesItHas) {

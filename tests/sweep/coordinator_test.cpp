@@ -328,7 +328,7 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
   const std::vector<std::string> edits{
       "metric: {name: loss}", "metric: {name: acc, goal: minimize}",
-      "parameters: {a: {min: 1, max: 9000000}}", "parameters: {no.such.key: [1]}"};
+      "parameters: {a: {min: 1, max: 9000000}}", "parameters: {b.c.d: [1]}"};
   size_t next = 0;
   auto surroundings = around(sweep, "sleep 0.02; finish 1 1");
   surroundings.edited = [&]() -> std::optional<sweep::SweepOptions> {

@@ -180,7 +180,8 @@ TEST(RunRecord, TellsDurationsAsFurcateDoes) {
 TEST(RunRecord, WritesEveryFile) {
   const TempDir folder;
   RunRecord run = record("{text: '\xc3\xa4'}");
-  run.history.push_back({"top 5/\xff", {}, {0.5}});
+  run.history.push_back({"top 5/\xff", {}, {0.5, 0.75}});
+  run.history.push_back({"once", {}, {0.5}});
   write_run_files(folder.path(), run);
   EXPECT_EQ(io::read_text(folder / "history.json"), history_json(run));
   EXPECT_EQ(io::read_text(folder / "run_data.json"), run_data_json(run));

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "sweep/query.h"
 #include "sweep/support.h"
@@ -73,7 +75,7 @@ TEST_F(TuningTest, TheSameSeedDrawsTheSameAlsoAfterAStop) {
     const char* script = "finish 0.$c$(echo $a | tail -c 4) 1";
     if (stops) {
       int asked = 0;
-      EXPECT_TRUE(run(text, script, [&] { return ++asked > 12; }).interrupted);
+      EXPECT_TRUE(run(text, script, [&] { return ++asked > 10; }).interrupted);
     }
     EXPECT_EQ(run(text, script).complete, 14);
     std::vector<std::string> cells;
@@ -81,6 +83,15 @@ TEST_F(TuningTest, TheSameSeedDrawsTheSameAlsoAfterAStop) {
     return cells;
   };
   EXPECT_EQ(draws(false), draws(true));
+}
+
+TEST_F(TuningTest, NothingIsDrawnOnceTheRecipeHasChanged) {
+  const std::string recipe = (files_.log_dir() / "../recipe.yaml").string();
+  const SweepReport report =
+      run("parameters: {a: {min: 0.0, max: 1.0}}\nmethod: tpe\ntrials: 9\nresources: {jobs: 1}\n",
+          "test -e $folder/../s1* && echo 'b: {c: 7}' > " + recipe + "; finish 1 1");
+  EXPECT_LT(report.complete, 4);
+  EXPECT_EQ(report.failed, 0);
 }
 
 TEST_F(TuningTest, ADiscreteSpaceEndsWhenAllHasBeenSeen) {
@@ -115,6 +126,15 @@ TEST_F(TuningTest, ARunThatFallsBehindIsPruned) {
   const std::string data = io::read_text(files_.log_dir() / "run_data.csv");
   EXPECT_THAT(data, HasSubstr("\n1,s1_a2,PRUNED,2,0."));
   EXPECT_EQ(run(text, "exit 1").started, 0) << "what is pruned is done";
+}
+
+TEST_F(TuningTest, EachRunHasTheFilesOfFurcate) {
+  (void)run("parameters: {a: [1]}\n", "pause=0; train 0.1 0.2");
+  for (const char* name :
+       {"history.json", "run_data.json", "loss.svg", "loss.png", "acc.svg", "acc.png"})
+    EXPECT_TRUE(std::filesystem::exists(files_.log_dir() / "s0_a1" / name)) << name;
+  EXPECT_EQ(io::read_text(files_.log_dir() / "s0_a1/history.json"),
+            "{\"loss\":[1.0,1.0],\"val_loss\":[2.0,2.0],\"val_acc\":[0.1,0.2]}\n");
 }
 
 TEST_F(TuningTest, HyperbandPrunesInItsBrackets) {
@@ -168,6 +188,28 @@ TEST_F(TuningTest, ReportsAreInTheStoreWhileARunIsOn) {
   });
   EXPECT_TRUE(seen);
   EXPECT_THAT(states(), ElementsAre("COMPLETE 3"));
+}
+
+// As with Optuna's dashboard open, which reads all the time and writes notes.
+TEST_F(TuningTest, ManyReportAtOnceWhileOthersReadAndWriteTheStore) {
+  std::atomic<int> looks = 0;
+  const std::jthread dashboard([&](const std::stop_token& stop) {
+    while (!std::filesystem::exists(files_.log_dir() / "s0_a1")) std::this_thread::yield();
+    while (!stop.stop_requested()) {
+      EXPECT_EQ(trials().size(), 64U);
+      (void)rows(store(),
+                 "PRAGMA busy_timeout = 10000; INSERT OR REPLACE INTO study_user_attributes "
+                 "(study_id, \"key\", value_json) VALUES (1, 'note', '\"" +
+                     std::to_string(++looks) + "\"')");
+    }
+  });
+  const SweepReport report =
+      run("parameters: {a: {min: 1, max: 64}}\nresources: {jobs: 64, memory: 1MiB}\n",
+          "pause=0.1; train 0.1 0.2 0.3 0.4 0.5");
+  EXPECT_EQ(report.complete, 64);
+  EXPECT_GT(looks, 3);
+  EXPECT_THAT(rows(store(), "SELECT count(*) FROM trial_intermediate_values"), ElementsAre("320"));
+  EXPECT_THAT(rows(store(), "PRAGMA integrity_check"), ElementsAre("ok"));
 }
 
 TEST_F(TuningTest, APrunerThatContradictsItselfIsRefused) {

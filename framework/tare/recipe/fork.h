@@ -107,7 +107,7 @@ class Fork : protected ForkConfig {
   /// run_data.json; by default the values of the last epoch, train_<name> and val_<name>.
   virtual void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
                            const std::string& metric);
-  /// By default writes log_dir/<metric>.svg and .png.
+  /// By default writes log_dir/<metric>.svg and .png, from two epochs on.
   virtual void plot_metric(const ForkHistory& history, const std::string& metric);
   virtual void save_history(const ForkHistory& history);  ///< by default log_dir/history.json
 

@@ -16,7 +16,7 @@ struct Label {
   std::string text{};  ///< as drawable_text() gives it
   Point at{};          ///< on the baseline
   double size = 12;    ///< of the letters, in pixels
-  const char* colour = "#16191d";
+  const char* colour = "#000000";
   Anchor anchor = Anchor::start;
   bool bold = false;
   bool upwards = false;  ///< turned, to be read from below
@@ -24,7 +24,7 @@ struct Label {
 
 struct Stroke {
   std::vector<Point> points{};  ///< one that is not finite lifts the pen; one alone is a dot
-  const char* colour = "#16191d";
+  const char* colour = "#000000";
   double width = 1;  ///< in pixels; the ends are round
   bool dashed = false;
 };
@@ -43,7 +43,7 @@ struct Picture {
 /// A PNG file with kPngScale pixels for each pixel of the picture. The title is in no PNG. Throws
 /// StateError where Cairo cannot draw, std::bad_alloc without memory.
 [[nodiscard]] std::string png_file(const Picture& picture);
-inline constexpr double kPngScale = 2;
+inline constexpr double kPngScale = 1;
 
 /// printable(), with U+FFFD for the code points that neither XML nor Cairo takes for characters.
 [[nodiscard]] std::string drawable_text(std::string_view text, size_t limit = 200);

@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kWidth = 720, kHeight = 432;
 constexpr double kTop = 84, kBottom = kHeight - 62, kRight = kWidth - 28;  // of the plot
-constexpr double kMargin = 16;  // left of everything, and above and below the y axis' name
-constexpr double kSmall = 12, kNormal = 13, kLarge = 18;  // letters
+constexpr double kMargin = 16;                                             // left of everything
+constexpr double kSmall = 12, kNormal = 13, kLarge = 18;                   // letters
 constexpr const char *kInkColour = kOnWhite[kInk], *kSoft = "#5b6570", *kRule = "#dfe3e8";
 
 struct Curve {
@@ -94,7 +94,7 @@ Layout layout_of(const MetricPlot& plot, const std::vector<Curve>& curves) {
 /// In the middle of a pixel, so that a thin line is sharp.
 double sharp(double value) { return std::floor(value) + 0.5; }
 
-void add_axes(const Layout& layout, const std::string& name, Picture& picture) {
+void add_axes(const Layout& layout, Picture& picture) {
   for (const auto& tick : layout.y.ticks) {
     const double y = sharp(layout.place({0, tick.value}).y);
     picture.strokes.push_back({.points = {{layout.left, y}, {kRight, y}}, .colour = kRule});
@@ -105,17 +105,10 @@ void add_axes(const Layout& layout, const std::string& name, Picture& picture) {
   for (const auto& tick : layout.x.ticks) {
     const double x = sharp(layout.place({tick.value, 0}).x);
     picture.strokes.push_back({.points = {{x, foot}, {x, foot + 5}}, .colour = kSoft});
-    picture.labels.push_back({tick.label, {x, kBottom + 20}, kSmall, kSoft, Anchor::middle});
+    const double furthest = kWidth - 4 - width_of(tick.label, kSmall) / 2;
+    picture.labels.push_back(
+        {tick.label, {std::min(x, furthest), kBottom + 20}, kSmall, kSoft, Anchor::middle});
   }
-  picture.labels.push_back(
-      {"Epochs", {(layout.left + kRight) / 2, kBottom + 44}, kNormal, kInkColour, Anchor::middle});
-  picture.labels.push_back({name,
-                            {kMargin + kNormal, (kTop + kBottom) / 2},
-                            kNormal,
-                            kInkColour,
-                            Anchor::middle,
-                            false,
-                            true});
 }
 
 void add_curve(const Layout& layout, const Curve& curve, Picture& picture) {
@@ -140,7 +133,7 @@ void add_legend(const Layout& layout, const std::vector<Curve>& curves, Picture&
   }
 }
 
-/// "Over 3 epochs; training ends at 0.25, validation at 0.5."
+/// "4 epochs; last training value 0.25; last validation value 0.5."
 std::string description_of(const MetricPlot& plot, const std::vector<Curve>& curves) {
   if (curves.empty()) return "No values.";
   const size_t epochs = std::max(plot.train.size(), plot.valid.size());
@@ -160,6 +153,32 @@ std::string capitalized(std::string name) {
   return name;
 }
 
+/// The title and the axes' names, cut where they have no room.
+void add_names(const Layout& layout, const std::string& metric, Picture& picture) {
+  const double across = (layout.left + kRight) / 2, height = kBottom - kTop;
+  const std::string scale = layout.y.logarithmic ? " (log scale)" : "";
+  const std::string name =
+      fitting(drawable_text(capitalized(metric)), kNormal, height - width_of(scale, kNormal));
+  picture.labels.push_back(
+      {.text = fitting(drawable_text(picture.title), kLarge, kRight - layout.left),
+       .at = {layout.left, 34},
+       .size = kLarge,
+       .colour = kInkColour,
+       .bold = true});
+  picture.labels.push_back({.text = name + scale,
+                            .at = {kMargin + kNormal, kBottom - height / 2},
+                            .size = kNormal,
+                            .colour = kInkColour,
+                            .anchor = Anchor::middle,
+                            .upwards = true});
+  picture.labels.push_back({"Epochs", {across, kBottom + 44}, kNormal, kInkColour, Anchor::middle});
+}
+
+void add_absence(const Layout& layout, Picture& picture) {
+  const Point centre{(layout.left + kRight) / 2, (kTop + kBottom) / 2};
+  picture.labels.push_back({"No values", centre, kNormal, kSoft, Anchor::middle});
+}
+
 Picture picture_of(const MetricPlot& plot) {
   const auto curves = curves_of(plot);
   const Layout layout = layout_of(plot, curves);
@@ -167,23 +186,11 @@ Picture picture_of(const MetricPlot& plot) {
                   .height = kHeight,
                   .title = plot_title(plot.metric),
                   .description = description_of(plot, curves)};
-  const std::string name =
-      drawable_text(capitalized(plot.metric)) + (layout.y.logarithmic ? " (log scale)" : "");
-  add_axes(layout, fitting(name, kNormal, kBottom - kTop), picture);
+  add_axes(layout, picture);
+  add_names(layout, plot.metric, picture);
   for (const auto& curve : curves) add_curve(layout, curve, picture);
   add_legend(layout, curves, picture);
-  picture.labels.push_back({fitting(drawable_text(picture.title), kLarge, kRight - layout.left),
-                            {layout.left, 34},
-                            kLarge,
-                            kInkColour,
-                            Anchor::start,
-                            true});
-  if (curves.empty())
-    picture.labels.push_back({"No values",
-                              {(layout.left + kRight) / 2, (kTop + kBottom) / 2},
-                              kNormal,
-                              kSoft,
-                              Anchor::middle});
+  if (curves.empty()) add_absence(layout, picture);
   return picture;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -13,23 +14,23 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/sweep/child.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
+#include "tare/sweep/records.h"
 #include "tare/sweep/results.h"
 #include "tare/sweep/tuner.h"
+#include "tare/sweep/wanted_runs.h"
 
 namespace tare::sweep {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
 constexpr std::chrono::milliseconds kWatchEvery{50}, kShowEvery{200};
-
-using Clock = std::chrono::steady_clock;
 
 class Coordinator {
  public:
@@ -43,7 +44,7 @@ class Coordinator {
 
   SweepReport run() {
     take_over();
-    fill(wanted(sweep_), around_.retry_failed);
+    fill(wanted_runs(sweep_, store_.trials()), around_.retry_failed);
     load();
     while (true) {
       if (!report_.interrupted && interrupted()) stop();
@@ -54,7 +55,9 @@ class Coordinator {
       show();
       wait_for_ends();
     }
-    if (!report_.interrupted && may_fail_more()) end_paused();
+    while (records_.write_one()) {
+    }
+    if (!report_.interrupted && may_start_more()) end_paused();
     results_.write();
     count();
     return report_;
@@ -67,13 +70,9 @@ class Coordinator {
     size_t device = 0;
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
+    Records::Time began = std::chrono::system_clock::now();
     Reports reports{};
     Verdict verdict = Verdict::go_on;
-  };
-  /// What a sweep's options ask for.
-  struct Wanted {
-    std::vector<Cell> cells{};
-    std::vector<std::string> identities{};
   };
 
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
@@ -99,35 +98,17 @@ class Coordinator {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
       const Outcome outcome = outcome_of_run(trial, {});
-      if (outcome.state == TrialState::complete) {
+      if (outcome.state == TrialState::complete)
         store_.finish(trial, outcome);
-      } else {
+      else
         store_.put_back(trial);
-      }
     }
   }
 
-  [[nodiscard]] Wanted wanted(const SweepOptions& sweep) const {
-    const Identity identity(sweep);
-    Wanted all;
-    if (tuner_.draws()) {  // what has been drawn for this recipe
-      for (Trial& trial : store_.trials()) {
-        if (trial.reason == kDropped || identity.of(trial.cell) != trial.identity) continue;
-        all.identities.push_back(std::move(trial.identity));
-        all.cells.push_back(std::move(trial.cell));
-      }
-      return all;
-    }
-    all.cells = grid(sweep);
-    if (sweep.trials > 0 && all.cells.size() > static_cast<size_t>(sweep.trials))
-      all.cells.resize(static_cast<size_t>(sweep.trials));
-    for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
-    return all;
-  }
-
-  void fill(const Wanted& wanted, bool failed_too) {
+  void fill(const WantedRuns& wanted, bool failed_too) {
     store_.wait_for(wanted.cells, wanted.identities, failed_too);
     wanted_ = {wanted.identities.begin(), wanted.identities.end()};
+    recipe_ = wanted.recipe;
   }
 
   void load() {
@@ -161,7 +142,7 @@ class Coordinator {
       if (const char* key = fixed_key(sweep_, *edited))
         throw ConfigError("sweep", key, "cannot change while the sweep runs",
                           "stop it, and sweep in another log_dir", {});
-      const Wanted now = wanted(*edited);
+      const WantedRuns now = wanted_runs(*edited, store_.trials());
       const SweepOptions before = std::exchange(sweep_, std::move(*edited));
       try {
         fill(now, false);
@@ -194,16 +175,17 @@ class Coordinator {
     return settings_of(sweep_, trial.cell, trial.run_name);
   }
 
-  [[nodiscard]] bool may_fail_more() const {
-    return sweep_.on_failure.max_failed == 0 || failed_ < sweep_.on_failure.max_failed;
+  [[nodiscard]] bool may_start_more() const {
+    const int64_t limit = sweep_.on_failure.max_failed;
+    return !recipe_changed_ && (limit == 0 || failed_ < limit);
   }
 
   void start_what_fits() {
-    while (may_fail_more()) {
+    while (may_start_more()) {
       if (static_cast<int64_t>(running_.size()) >= rooms_.jobs() || interrupted()) return;
       refill();
       auto next = next_run();
-      if (!next || !is_as_asked(next->trial)) return;
+      if (!next || !recipe_is_as_asked()) return;
       start(std::move(*next));
     }
   }
@@ -244,10 +226,10 @@ class Coordinator {
   }
 
   /// Children read the recipe themselves, and it may have been edited.
-  bool is_as_asked(const Trial& trial) {
-    if (Identity(sweep_).of(trial.cell) == trial.identity) return true;
+  bool recipe_is_as_asked() {
+    if (Identity(sweep_).of({}) == recipe_) return true;
     log::error("the recipe has changed: no other run starts; run the sweep again");
-    queue_.clear();
+    recipe_changed_ = true;
     return false;
   }
 
@@ -272,7 +254,8 @@ class Coordinator {
 
   void stop() {
     report_.interrupted = true;
-    for (const auto& run : running_) run.child.send(SIGTERM);
+    for (const auto& run : running_)  // others have been asked; a second signal would end them
+      if (run.verdict == Verdict::go_on) run.child.send(SIGTERM);
   }
 
   /// Asks runs to save and end that should not go on.
@@ -281,7 +264,7 @@ class Coordinator {
     watched_ = Clock::now();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
-      if (run.verdict != Verdict::go_on) continue;  // it is saving; another signal would end it
+      if (run.verdict != Verdict::go_on) continue;  // it is saving
       run.verdict = tuner_.report(run.trial, values);
       if (run.verdict != Verdict::go_on) run.child.send(SIGTERM);
     }
@@ -297,9 +280,9 @@ class Coordinator {
       const std::chrono::duration<double> time = Clock::now() - run.started;
       now.running.push_back({.name = run.trial.run_name,
                              .epochs = static_cast<int64_t>(values.size()),
+                             .value = values.empty() ? std::nan("") : values.back(),
                              .bytes = run.bytes,
                              .seconds = time.count()});
-      if (!values.empty()) now.running.back().value = values.back();
     }
     around_.progress(now);
   }
@@ -307,7 +290,8 @@ class Coordinator {
   void wait_for_ends() {
     std::vector<pollfd> ends;
     for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
-    poll(ends.data(), ends.size(), kPollMs);
+    if (poll(ends.data(), ends.size(), 0) == 0 && !records_.write_one())
+      poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (ends[i].revents == 0) continue;
       Running run = std::move(running_[i]);
@@ -356,6 +340,8 @@ class Coordinator {
       if (outcome.state == TrialState::failed) ++failed_;
     }
     tuner_.see(results_.add(run.trial, outcome));
+    if (outcome.state != TrialState::failed && !around_.outcome)  // else the run has written them
+      records_.add(run.trial, run.began, std::chrono::system_clock::now());
   }
 
   /// Nothing can promote them any more.
@@ -391,12 +377,15 @@ class Coordinator {
   Tuner tuner_;
   Rooms rooms_;
   Results results_{sweep_, around_.out};
+  Records records_{sweep_};
   Queue queue_;
   std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;
   std::unordered_set<std::string> wanted_;  // identities
   Clock::time_point watched_{}, shown_{};
   int64_t highest_peak_ = 0, failed_ = 0;
+  std::string recipe_;  // as an identity
+  bool recipe_changed_ = false;
   SweepReport report_;
 };
 

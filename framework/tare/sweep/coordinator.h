@@ -25,7 +25,7 @@ struct Surroundings {
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
   /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
-  /// nothing of a run is known before its end.
+  /// nothing of a run is known before its end, and it writes furcate's files itself.
   std::function<Outcome(const std::filesystem::path& folder, const ChildEnd& end)> outcome{};
   /// Makes the process of a run; empty: its command is executed.
   std::function<Child(const ChildStart&)> start{};

@@ -73,16 +73,26 @@ std::string python_number(double value) {
   return digits.find('.') == std::string::npos ? digits + ".0" : digits;
 }
 
+bool is_text(const Node& value) {
+  if (value.kind != Kind::scalar) return false;
+  return value.quoted || !(config::as_bool(value.text) || config::as_number(value.text));
+}
+
+/// As Python's repr(): text has quotes.
+std::string python_repr(const Node& value) {
+  return is_text(value) ? '\'' + value.text + '\'' : python_text(value);
+}
+
 std::string python_list(const Node& node) {
   std::string text;
-  for (const auto& item : node.items) text += (text.empty() ? "" : ", ") + python_text(item);
+  for (const auto& item : node.items) text += (text.empty() ? "" : ", ") + python_repr(item);
   return '[' + text + ']';
 }
 
 std::string python_map(const Node& node) {
   std::string text;
   for (const auto& entry : node.entries)
-    text += (text.empty() ? "'" : ", '") + entry.key + "': " + python_text(entry.value);
+    text += (text.empty() ? "'" : ", '") + entry.key + "': " + python_repr(entry.value);
   return '{' + text + '}';
 }
 

@@ -165,6 +165,7 @@ std::string duration_text(microseconds duration) {
 }
 
 void write_plot(const std::filesystem::path& folder, const MetricHistory& metric) {
+  if (std::max(metric.train.size(), metric.valid.size()) < 2) return;
   const report::MetricPlot plot{metric.name, metric.train, metric.valid};
   const std::string name = report::plot_file_name(metric.name);
   io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot));

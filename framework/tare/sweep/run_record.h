@@ -56,12 +56,13 @@ struct RunRecord {
 /// Furcate's form, whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
 [[nodiscard]] std::string duration_text(std::chrono::microseconds duration);
 
-/// Writes plot_file_name(metric).svg and .png, each atomically. Throws IoError.
+/// Writes plot_file_name(metric).svg and .png, each atomically; nothing for less than two epochs.
+/// Throws IoError.
 void write_plot(const std::filesystem::path& folder, const MetricHistory& metric);
 
-/// Writes history.json, plot_file_name(m).svg and .png for each metric m, and last run_data.json,
-/// with which a run has ended for furcate. Each atomically; `folder` must exist. Throws IoError,
-/// and what run_data_json() throws, before it writes.
+/// Writes history.json, plot_file_name(m).svg and .png for each metric m of two epochs at least,
+/// and last run_data.json, with which a run has ended for furcate. Each atomically; `folder` must
+/// exist. Throws IoError, and what run_data_json() throws, before it writes.
 void write_run_files(const std::filesystem::path& folder, const RunRecord& record);
 
 }  // namespace tare::sweep

@@ -1,0 +1,25 @@
+#include "tare/sweep/wanted_runs.h"
+
+#include "tare/sweep/identity.h"
+
+namespace tare::sweep {
+
+WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known) {
+  const Identity identity(sweep);
+  WantedRuns all{.recipe = identity.of({})};
+  if (sweep.method != "grid") {
+    for (const Trial& trial : known) {
+      if (trial.reason == kDropped || identity.of(trial.cell) != trial.identity) continue;
+      all.cells.push_back(trial.cell);
+      all.identities.push_back(trial.identity);
+    }
+    return all;
+  }
+  all.cells = grid(sweep);
+  if (sweep.trials > 0 && all.cells.size() > static_cast<size_t>(sweep.trials))
+    all.cells.resize(static_cast<size_t>(sweep.trials));
+  for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
+  return all;
+}
+
+}  // namespace tare::sweep

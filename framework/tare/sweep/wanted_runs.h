@@ -1,0 +1,21 @@
+// The runs that a sweep asks for. Internal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+struct WantedRuns {
+  std::vector<Cell> cells{};
+  std::vector<std::string> identities{};  ///< of each cell; see Identity
+  std::string recipe{};                   ///< identity of the recipe with SweepOptions::set alone
+};
+
+/// Of a grid its cells, at most as many as `trials`; where they are drawn, those that have been
+/// drawn for this recipe. Throws as grid() and Identity do.
+[[nodiscard]] WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known);
+
+}  // namespace tare::sweep
