@@ -2,6 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tare/base/error.h"
 
 namespace tare::sweep {
@@ -82,9 +85,21 @@ bool Statement::is_null(int column) const {
   return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
+namespace {
+
+/// SQLite's own timeout sleeps longer each time, and so comes too late again and again where others
+/// write all the time.
+int wait_a_little(void*, int times) {
+  constexpr auto kBetween = std::chrono::milliseconds(2),
+                 kLongest = std::chrono::milliseconds(60'000);
+  std::this_thread::sleep_for(kBetween);
+  return times < kLongest / kBetween ? 1 : 0;
+}
+
+}  // namespace
+
 Database::Database(const std::filesystem::path& path, Access access)
     : handle_(nullptr, sqlite3_close) {
-  constexpr int kWaitMs = 10'000;
   sqlite3* made = nullptr;
   const int flags =
       access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
@@ -92,7 +107,7 @@ Database::Database(const std::filesystem::path& path, Access access)
   handle_.reset(made);
   if (code != SQLITE_OK)
     throw IoError("sweep.store", path.string(), made ? sqlite3_errmsg(made) : "out of memory");
-  sqlite3_busy_timeout(made, kWaitMs);
+  sqlite3_busy_handler(made, wait_a_little, nullptr);
   if (access == Access::write) execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;");
 }
 

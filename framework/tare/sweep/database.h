@@ -44,7 +44,7 @@ enum class Access {
   read
 };
 
-/// An open file in WAL mode; waits up to ten seconds for other processes.
+/// An open file in WAL mode; waits up to a minute for other processes.
 class Database {
  public:
   explicit Database(const std::filesystem::path& path, Access access = Access::write);
