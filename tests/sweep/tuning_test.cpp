@@ -115,7 +115,7 @@ TEST_F(TuningTest, ARunThatFallsBehindIsPruned) {
   EXPECT_THAT(out_.str(), HasSubstr("s1_a2  pruned after "));
   const auto after = trials();
   EXPECT_EQ(after[0].state, TrialState::complete);
-  for (const size_t i : {1, 2}) {
+  for (const size_t i : {size_t{1}, size_t{2}}) {
     EXPECT_EQ(after[i].state, TrialState::pruned) << i;
     EXPECT_EQ(after[i].reason, "") << i;
   }
