@@ -15,6 +15,7 @@ inline std::vector<std::string> rows(const std::filesystem::path& path, const st
   std::vector<std::string> all;
   sqlite3* database = nullptr;
   EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  sqlite3_busy_timeout(database, 60'000);
   const auto take = [](void* to, int columns, char** values, char**) {
     std::string row;
     for (int i = 0; i < columns; ++i)

@@ -198,7 +198,7 @@ TEST_F(TuningTest, ManyReportAtOnceWhileOthersReadAndWriteTheStore) {
     while (!stop.stop_requested()) {
       EXPECT_EQ(trials().size(), 64U);
       (void)rows(store(),
-                 "PRAGMA busy_timeout = 60000; INSERT OR REPLACE INTO study_user_attributes "
+                 "INSERT OR REPLACE INTO study_user_attributes "
                  "(study_id, \"key\", value_json) VALUES (1, 'note', '\"" +
                      std::to_string(++looks) + "\"')");
     }

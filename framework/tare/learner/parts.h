@@ -117,8 +117,8 @@ struct Learner::Parts {
   [[nodiscard]] int64_t gradient_bytes() const;
   /// What a phase begins with; see MicroBatches.
   [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
-  /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of a
-  /// new size.
+  /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
+  /// a new size.
   Evaluation evaluate(const DatasetPtr& set,
                       const std::function<void(MicroBatchChange)>& on_change);
   /// Outside a fit: tells the Learner's own callbacks.
