@@ -11,15 +11,10 @@
 namespace tare::report {
 namespace {
 
+using tare::testing::count_of;
 using tare::testing::is_well_formed;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++count;
-  return count;
-}
 
 LineChart two_lines() {
   return {

@@ -1,4 +1,4 @@
-// Whether HTML or SVG made by the report is well formed: every element closed in order.
+// Checks of HTML and SVG that the report makes.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 namespace tare::testing {
 
+/// Every element is closed in order.
 inline bool is_well_formed(std::string_view text) {
   constexpr std::array kVoid{"meta", "!DOCTYPE", "br"};
   std::vector<std::string> open;
@@ -32,6 +33,13 @@ inline bool is_well_formed(std::string_view text) {
     }
   }
   return open.empty();
+}
+
+/// How often `part` is in the text, without overlaps.
+inline size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++count;
+  return count;
 }
 
 }  // namespace tare::testing

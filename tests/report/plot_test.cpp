@@ -17,6 +17,7 @@
 namespace tare::report {
 namespace {
 
+using tare::testing::count_of;
 using tare::testing::is_well_formed;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -24,12 +25,6 @@ using ::testing::StartsWith;
 
 MetricPlot falling() {
   return {.metric = "loss", .train = {2, 1, 0.5, 0.25}, .valid = {2, NAN, INFINITY, 1}};
-}
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++count;
-  return count;
 }
 
 /// A decoded PNG; without pixels if it is none.

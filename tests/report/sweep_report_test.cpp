@@ -14,17 +14,12 @@
 namespace tare::report {
 namespace {
 
+using tare::testing::count_of;
 using tare::testing::example_sweep;
 using tare::testing::hostile_sweep;
 using tare::testing::is_well_formed;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++count;
-  return count;
-}
 
 SweepRun run(int64_t number, const char* state, double value) {
   return {.name = "run" + std::to_string(number),

@@ -8,9 +8,8 @@
 #include <thread>
 
 #include "sweep/query.h"
-#include "sweep/support.h"
+#include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
-#include "tare/sweep/coordinator.h"
 #include "tare/sweep/identity.h"
 
 namespace tare::testing {
@@ -22,19 +21,8 @@ using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class TuningTest : public ::testing::Test {
+class TuningTest : public ShellSweepTest {
  protected:
-  SweepReport run(const std::string& text, const std::string& script,
-                  const std::function<bool()>& interrupted = {}) {
-    const auto sweep = files_.read("metric: {name: acc, goal: maximize}\n" + text);
-    sweep::Surroundings around;
-    around.command = [&](const std::vector<std::string>& settings, const sweep::DeviceRoom&,
-                         int64_t budget) { return shell_run(sweep, settings, budget, script); };
-    around.interrupted = interrupted;
-    around.out = &out_;
-    return sweep::run_sweep(sweep, around);
-  }
-  [[nodiscard]] std::filesystem::path store() const { return files_.log_dir() / "s.sqlite"; }
   [[nodiscard]] std::vector<Trial> trials() const { return sweep::read_store(store(), "s").trials; }
   /// "COMPLETE 2": each trial's state and how many epochs it reported.
   [[nodiscard]] std::vector<std::string> states() const {
@@ -42,9 +30,6 @@ class TuningTest : public ::testing::Test {
                 "SELECT state || ' ' || (SELECT count(*) FROM trial_intermediate_values i WHERE "
                 "i.trial_id = t.trial_id) FROM trials t ORDER BY number");
   }
-
-  SweepFiles files_;
-  std::ostringstream out_;
 };
 
 constexpr const char* kDrawn =
