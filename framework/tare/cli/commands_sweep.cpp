@@ -95,17 +95,13 @@ std::vector<sweep::DeviceRoom> rooms_of(const SweepOptions& sweep,
   return rooms;
 }
 
-int threads_of(const SweepOptions& sweep) {
-  return static_cast<int>(
-      sweep::threads_of_run(jobs_in(rooms_of(sweep, sweep.resources), sweep.resources.jobs)));
-}
-
 /// What an operator takes depends on its threads: plans have those of the runs.
-void prepare(const SweepOptions& sweep) {
-  init({.threads = threads_of(sweep)});
+void prepare(const SweepOptions& sweep, const std::vector<sweep::DeviceRoom>& rooms) {
+  const int64_t threads = sweep::threads_of_run(jobs_in(rooms, sweep.resources.jobs));
+  init({.threads = static_cast<int>(threads)});
   plan::measurements().keep_in(io::cache_home() / "plan");
   check_metric(sweep);
-  if (sweep.needs_gpu && !rooms_of(sweep, sweep.resources).front().is_gpu())
+  if (sweep.needs_gpu && !rooms.front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "
                       "runs are on the CPU");
@@ -120,7 +116,7 @@ int main_of_run(const std::vector<std::string>& command) {
     const int count = static_cast<int>(words.size()) - 1;  // without the program
     return run_command(parse(find_command("run"), count, words.data() + 1));
   } catch (...) {
-    return report(std::current_exception());
+    return report_error(std::current_exception());
   }
 }
 
@@ -129,7 +125,8 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   // Before anything begins a thread, also in this process's children.
   sweep::ForkServer server([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
-  prepare(sweep);
+  const auto rooms = rooms_of(sweep, sweep.resources);
+  prepare(sweep, rooms);
   const InterruptScope interrupts;
   Plans plans(sweep.recipe);
   std::optional<LiveTable> live;
@@ -145,7 +142,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .out = live ? &live->lines() : &std::cout};
   if (live) around.progress = [&](const auto& progress) { live->draw(progress); };
   // A GPU's driver does not survive a fork.
-  if (!rooms_of(sweep, sweep.resources).front().is_gpu())
+  if (!rooms.front().is_gpu())
     around.start = [&](const sweep::ChildStart& start) { return server.start(start); };
   const auto report = sweep::run_sweep(sweep, around);
   live.reset();
@@ -175,10 +172,10 @@ std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
 }
 
 int plan(const SweepOptions& sweep) {
-  prepare(sweep);
+  const auto rooms = rooms_of(sweep, sweep.resources);
+  prepare(sweep, rooms);
   Plans plans(sweep.recipe);
   const auto cells = first_cells(sweep);
-  const auto rooms = rooms_of(sweep, sweep.resources);
   const int64_t jobs = jobs_in(rooms, sweep.resources.jobs);
   std::cout << sweep.name << ": " << cells.size()
             << (sweep.method == "grid" ? " runs, " : " runs drawn first, ") << jobs

@@ -6,14 +6,12 @@
 #include <string_view>
 
 #include "tare/cuda/nvml.h"
+#include "tare/memory/context.h"
 
 namespace tare::cli {
 namespace {
 
 using sweep::DeviceRoom;
-
-/// What a process holds on a card beside its tensors: context and libraries. As in plans.
-constexpr int64_t kContextBytes = int64_t{600} << 20;
 
 std::optional<size_t> index_of(std::string_view word) {
   size_t index = 0;
@@ -51,7 +49,7 @@ std::vector<DeviceRoom> gpu_rooms(const sweep::Resources& resources, const char*
     cards.push_back({.name = card.uuid(),
                      .total_bytes = memory ? memory->free_bytes : 0,
                      .jobs = resources.max_per_gpu,
-                     .context_bytes = kContextBytes});
+                     .context_bytes = memory::kContextBytes});
   }
   if (visible && *visible != '\0') cards = chosen(cards, visible);
   std::erase_if(cards, [](const DeviceRoom& room) {

@@ -55,6 +55,6 @@ int main(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
   } catch (...) {
-    return report(std::current_exception());
+    return report_error(std::current_exception());
   }
 }

@@ -10,9 +10,9 @@
 
 #include "tare/base/error.h"
 #include "tare/cli/arguments.h"
-#include "tare/cli/exit_code.h"
 #include "tare/inference/predictor.h"
 #include "tare/memory/device.h"
+#include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
 
 namespace {
@@ -77,7 +77,7 @@ int predict(const Request& request) {
       const auto predictions = predictor.classify(image, request.top);
       request.json ? all.push_back(to_json(image, predictions)) : print(image, predictions);
     } catch (...) {
-      const int failed = report(std::current_exception());
+      const int failed = report_error(std::current_exception());
       if (code == kSuccess) code = failed;
     }
   }
@@ -99,6 +99,6 @@ int main(int argc, char** argv) {
     init({.threads = 0, .cuda = cuda_for(request.predictor.device)});
     return predict(request);
   } catch (...) {
-    return report(std::current_exception());
+    return report_error(std::current_exception());
   }
 }

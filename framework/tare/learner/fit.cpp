@@ -106,7 +106,6 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   p.ensure_optimizer();
   p.choose_recompute();
   auto micro_batches = p.training_micro_batches(first_micro_batch);
-
   Run run{.plan = std::move(work.plan),
           .callbacks = p.options.callbacks,
           .context = {.learner = *this}};

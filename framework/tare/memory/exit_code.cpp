@@ -1,4 +1,4 @@
-#include "tare/cli/exit_code.h"
+#include "tare/memory/exit_code.h"
 
 #include <cerrno>
 
@@ -7,9 +7,9 @@
 #include "tare/memory/does_not_fit.h"
 #include "tare/memory/oom.h"
 
-namespace tare::cli {
+namespace tare {
 
-int report(const std::exception_ptr& error) {
+int report_error(const std::exception_ptr& error) {
   if (const auto oom = memory::classify(error)) {
     log::error(oom->message);
     return kOutOfMemory;
@@ -39,4 +39,4 @@ int report(const std::exception_ptr& error) {
   }
 }
 
-}  // namespace tare::cli
+}  // namespace tare

@@ -1,9 +1,10 @@
-// Exit codes of the programs, and report(), which turns an error into one.
+// Exit codes of the programs, and report_error(), which turns an error into one. In this room
+// because it tells an out-of-memory.
 #pragma once
 
 #include <exception>
 
-namespace tare::cli {
+namespace tare {
 
 enum ExitCode { kSuccess = 0, kFailed = 1, kBadInput = 2, kOutOfMemory = 3, kIo = 4 };
 
@@ -13,6 +14,6 @@ inline constexpr const char* kExitCodes =
     "signal";
 
 /// Logs the error as one line and returns its exit code.
-int report(const std::exception_ptr& error);
+int report_error(const std::exception_ptr& error);
 
-}  // namespace tare::cli
+}  // namespace tare

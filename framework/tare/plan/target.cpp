@@ -7,6 +7,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/context.h"
 #include "tare/memory/device.h"
 
 namespace tare::plan {
@@ -29,9 +30,6 @@ constexpr std::array kCards{
     Card{"T4", 15360_MiB, false},        Card{"V100-16GB", 16384_MiB, false},
     Card{"V100-32GB", 32768_MiB, false},
 };
-
-// The context, and the kernels of LibTorch, cuBLAS and cuDNN: in no allocator's figures.
-constexpr int64_t kContext = 600_MiB;
 
 // LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
 constexpr int64_t kHopperWorkspace = 32_MiB;
@@ -94,7 +92,7 @@ Target parse_target(const std::string& text) {
   const auto card =
       std::ranges::find(kCards, what, [](const Card& c) { return std::string(c.name); });
   if (target.cuda && card != kCards.end()) {
-    target.capacity_bytes = card->bytes - kContext;
+    target.capacity_bytes = card->bytes - memory::kContextBytes;
     if (card->hopper) target.workspace_bytes = kHopperWorkspace;
     return target;
   }

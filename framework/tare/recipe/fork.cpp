@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -14,14 +13,13 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/base/log.h"
 #include "tare/config/scalar.h"
 #include "tare/experiment/experiment.h"
 #include "tare/learner/summary.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
+#include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
-#include "tare/memory/oom.h"
 #include "tare/recipe/fork_runner.h"
 
 namespace tare {
@@ -30,35 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 using std::chrono::system_clock;
-
-enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2, kIo = 4 };  // as those of `tare`
-
-/// Logs the error; returns its exit code.
-int report_error(const std::exception_ptr& error) {
-  if (const auto oom = memory::classify(error)) {
-    log::error(oom->message);
-    return sweep::kOutOfMemoryExit;
-  }
-  try {
-    std::rethrow_exception(error);
-  } catch (const IoError& e) {
-    log::error(e.what());
-    const int cause = e.error_number();
-    return cause == ENOENT || cause == ENOTDIR || cause == EISDIR ? kBadInput : kIo;
-  } catch (const DivergedError& e) {
-    log::error(e.what());
-    return kFailed;
-  } catch (const Error& e) {
-    log::error(e.what());
-    return kBadInput;
-  } catch (const c10::Error& e) {
-    log::error(e.what_without_backtrace());
-    return kFailed;
-  } catch (const std::exception& e) {
-    log::error(e.what());
-    return kFailed;
-  }
-}
 
 /// The words that this process was started with.
 std::vector<std::string> command_line() {
@@ -131,7 +100,7 @@ int Fork::run() {
     name_ = given.name;
     id_ = given.id;
     run_one(file);
-    return kDone;
+    return kSuccess;
   } catch (...) {
     return report_error(std::current_exception());
   }

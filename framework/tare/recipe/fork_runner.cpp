@@ -13,6 +13,8 @@
 #include "tare/base/io.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/context.h"
+#include "tare/memory/exit_code.h"
 #include "tare/recipe/fork_log.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/furcate.h"
@@ -28,13 +30,6 @@ using nlohmann::json;
 using sweep::DeviceRoom;
 
 constexpr const char* kRunData = "run_data.json";
-constexpr int64_t kContextBytes = int64_t{600} << 20;  // as `tare sweep` counts it
-
-std::string how_it_ended(const sweep::ChildEnd& end) {
-  if (end.signal != 0) return "signal " + std::to_string(end.signal);
-  if (end.exit_code == sweep::kOutOfMemoryExit) return "out of memory";
-  return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
-}
 
 json parsed(const fs::path& file) {
   return fs::exists(file) ? json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false)
@@ -123,7 +118,7 @@ class Runner {
               << report.waiting << " waiting; " << report.started << " started; "
               << (log_dir_ / "run_data.csv").string() << std::endl;
     if (report.interrupted) return 128 + interrupts.signal();
-    return report.failed == 0 ? 0 : 1;
+    return report.failed == 0 ? kSuccess : kFailed;
   }
 
  private:
@@ -136,7 +131,7 @@ class Runner {
       all.push_back({.name = visible_name(index),
                      .total_bytes = memory::backend(device).memory_info().available_bytes,
                      .jobs = std::max<int64_t>(1, (resources.jobs + cards - 1) / cards),
-                     .context_bytes = kContextBytes});
+                     .context_bytes = memory::kContextBytes});
     }
     return all;  // none: the host
   }
@@ -223,7 +218,7 @@ ForkArguments fork_arguments(const std::vector<std::string>& words) {
 }
 
 sweep::Outcome outcome_of_fork(const fs::path& folder, const sweep::ChildEnd& end) {
-  sweep::Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};
+  sweep::Outcome outcome{.reason = sweep::how_it_ended(end), .exit_code = end.exit_code};
   if (!outcome.reason.empty()) return outcome;
   if (!fs::exists(folder / kRunData)) {
     outcome.reason = "no " + std::string(kRunData);

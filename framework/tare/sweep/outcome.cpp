@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/memory/exit_code.h"
 #include "tare/report/run_files.h"
 
 namespace tare::sweep {
@@ -49,13 +50,13 @@ uintmax_t table_bytes(const fs::path& folder) {
   return bytes;
 }
 
+}  // namespace
+
 std::string how_it_ended(const ChildEnd& end) {
   if (end.signal != 0) return "signal " + std::to_string(end.signal);
-  if (end.exit_code == kOutOfMemoryExit) return "out of memory";
+  if (end.exit_code == kOutOfMemory) return "out of memory";
   return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
 }
-
-}  // namespace
 
 Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::string& metric) {
   Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};

@@ -10,8 +10,8 @@
 
 namespace tare::sweep {
 
-/// The exit code of a run that was out of memory.
-inline constexpr int kOutOfMemoryExit = 3;
+/// "signal 9", "out of memory", "exit 2"; "" for exit code 0.
+[[nodiscard]] std::string how_it_ended(const ChildEnd& end);
 
 /// What a run's folder says after its process has ended so.
 [[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const ChildEnd& end,

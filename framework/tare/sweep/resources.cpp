@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "tare/memory/exit_code.h"
 #include "tare/memory/process.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
@@ -73,7 +74,7 @@ int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted)
 std::optional<int64_t> asked_again(const OnFailure& limits, const Trial& trial,
                                    int64_t reserved_bytes, int64_t room_bytes,
                                    const Outcome& outcome) {
-  const bool oom = outcome.exit_code == kOutOfMemoryExit;
+  const bool oom = outcome.exit_code == kOutOfMemory;
   const bool killed = outcome.reason.starts_with("signal");
   if (trial.attempt >= limits.max_retries || !(oom || killed)) return std::nullopt;
   if (killed) return trial.asked_bytes;

@@ -21,8 +21,7 @@ class Tuner {
   /// No longer: its recipe is another one now.
   void forget(int64_t number);
 
-  /// The cell of trial `number`, none of `taken`'s identities if that can be had; nullopt: there is
-  /// none left. Throws ConfigError as sample() does.
+  /// The cell of trial `number`; nullopt: there is none left. Throws ConfigError as sample() does.
   [[nodiscard]] std::optional<Cell> draw(int64_t number) const;
 
   /// The metric of a run, by epoch, so far: keeps what is new, and decides.

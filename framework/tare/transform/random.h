@@ -1,23 +1,16 @@
 // Random bits as a pure function of a seed and a counter: the same on every machine, compiler and
 // thread.
 //
-// The mixing function is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable
-// Pseudorandom Number Generators, OOPSLA 2014). Only integer arithmetic and exact conversions are
+// Only integer arithmetic and exact conversions are
 // used; no std:: distribution, whose results differ between standard libraries.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace tare {
+#include "tare/base/mix_bits.h"
 
-/// A bijection of 64 bits in which every input bit changes each output bit with probability close
-/// to 1/2.
-[[nodiscard]] constexpr uint64_t mix_bits(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
+namespace tare {
 
 /// Derives a seed from a seed and a number: (run seed, epoch), (epoch seed, sample), (sample seed,
 /// transform). Different pairs give unrelated seeds.
