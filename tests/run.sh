@@ -16,5 +16,11 @@ if [ -e "${CUDA_HOME:-/usr/local/cuda}/include/cuda_runtime_api.h" ] && [ ! -e b
   echo "a CUDA toolkit is here, but build/lib/libtare_cuda.so was not built" >&2
   exit 1
 fi
+# Sweeps on a cluster are tested with a Slurm of their own, which is skipped where it is not installed. Only as root and
+# without systemd, so that no service starts on a machine that somebody uses.
+if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null && ! command -v slurmctld >/dev/null; then
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null ||
+    echo "slurm-wlm cannot be installed: slurm_test is skipped" >&2
+fi
 ctest --test-dir build --output-on-failure --no-tests=error -j 2 "$@"
 [ $deep = 0 ] || bash tests/deep.sh

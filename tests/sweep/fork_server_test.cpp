@@ -118,7 +118,8 @@ TEST(ForkServer, RunsEndWithThisProcess) {
   const pid_t coordinator = fork();
   if (coordinator == 0) {
     ForkServer server([] {}, act);
-    const Child child = server.start({{"sleep"}, folder / "out", folder / "err"});
+    const Child child =
+        server.start({.command = {"sleep"}, .out = folder / "out", .err = folder / "err"});
     const auto mark = child.mark();
     const int64_t told[2]{mark.pid, mark.started_ticks};
     if (write(ends[1], told, sizeof told) != sizeof told) _exit(1);

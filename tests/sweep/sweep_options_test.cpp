@@ -45,6 +45,36 @@ TEST(SweepOptions, ReadsEveryKey) {
   EXPECT_EQ(sweep.when.front().param, "lr");
 }
 
+TEST(SweepOptions, ReadsWhereRunsAre) {
+  const SweepFiles files;
+  const auto read = [&](const std::string& text) {
+    return files.read("parameters: {a: [1]}\n" + text).executor;
+  };
+  EXPECT_FALSE(read("").is_slurm());
+  EXPECT_TRUE(read("executor: slurm\n").is_slurm());
+  const auto executor = read(
+      "executor: {type: slurm, options: ['--gres=gpu:1'], setup: [module load cuda], "
+      "save_before: 30}\n");
+  EXPECT_EQ(executor.options, std::vector<std::string>{"--gres=gpu:1"});
+  EXPECT_EQ(executor.setup, std::vector<std::string>{"module load cuda"});
+  EXPECT_EQ(executor.save_before, 30);
+  const std::map<std::string, std::string> wrong{
+      {"executor: ray\n", "executor.type must be"},
+      {"executor: {type: slurm, options: [gpu]}\n", "has what is no option of sbatch"},
+      {"executor: {type: slurm, options: [--array=1]}\n", "has what the sweep sets itself"},
+      {"executor: {type: slurm, options: [-a, 1]}\n", "has what the sweep sets itself"},
+      {"executor: {options: [--exclusive]}\n", "takes no options"},
+      {"executor: slurm\nmethod: random\ntrials: 4\n", "resources.jobs is missing"}};
+  for (const auto& [text, message] : wrong) {
+    try {
+      (void)read(text);
+      ADD_FAILURE() << text;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(message));
+    }
+  }
+}
+
 TEST(SweepOptions, OfTheTreeAllRead) {
   const std::filesystem::path root =
       std::filesystem::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs";

@@ -27,6 +27,8 @@
 #include "tare/sweep/fork_server.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/sampler.h"
+#include "tare/sweep/slurm.h"
+#include "tare/sweep/slurm_agent.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
 #include "tare/sweep/tpe.h"
@@ -70,9 +72,10 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
   // This very program, also if its file has been replaced meanwhile.
   std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
-  command.insert(command.end(),
-                 {"--resume=auto", room.is_gpu() ? "--device-budget" : "--host-budget",
-                  std::to_string(budget_bytes)});
+  command.emplace_back("--resume=auto");
+  if (sweep.executor.is_slurm()) return command;  // its memory is that of the job
+  command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
+                                 std::to_string(budget_bytes)});
   return command;
 }
 
@@ -85,9 +88,11 @@ void check_metric(const SweepOptions& sweep) {
                       printable(sweep.metric.name));
 }
 
-/// The GPUs, unless there is none or the recipe is for the CPU; else the host.
+/// Jobs of Slurm's, where they are asked for; the GPUs, unless there is none or the recipe is for
+/// the CPU; else the host.
 std::vector<sweep::DeviceRoom> rooms_of(const SweepOptions& sweep,
                                         const sweep::Resources& resources) {
+  if (sweep.executor.is_slurm()) return {sweep::slurm_room(resources)};
   const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
   auto rooms = recipe.device == "cpu" ? std::vector<sweep::DeviceRoom>()
                                       : gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
@@ -120,6 +125,20 @@ int main_of_run(const std::vector<std::string>& command) {
   }
 }
 
+/// Where runs are. On the host they are forked; a GPU's driver does not survive that.
+std::unique_ptr<sweep::Executor> executor_of(const SweepOptions& sweep,
+                                             const std::vector<sweep::DeviceRoom>& rooms,
+                                             sweep::ForkServer& server) {
+  if (sweep.executor.is_slurm()) {
+    const auto program = std::filesystem::read_symlink("/proc/self/exe");
+    return std::make_unique<sweep::SlurmExecutor>(
+        sweep, std::vector<std::string>{program.string(), "sweep", "agent"});
+  }
+  if (rooms.front().is_gpu()) return std::make_unique<sweep::LocalExecutor>();
+  return std::make_unique<sweep::LocalExecutor>(
+      [&server](const sweep::ChildStart& start) { return server.start(start); });
+}
+
 int run(sweep::SweepFile& file, bool retry_failed) {
   const SweepOptions sweep = file.options();
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
@@ -129,6 +148,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   prepare(sweep, rooms);
   const InterruptScope interrupts;
   Plans plans(sweep.recipe);
+  const auto executor = executor_of(sweep, rooms, server);
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
   sweep::Surroundings around{
@@ -136,14 +156,18 @@ int run(sweep::SweepFile& file, bool retry_failed) {
                      int64_t bytes) { return run_of(sweep, settings, room, bytes); },
       .rooms = [&](const auto& resources) { return rooms_of(sweep, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
+      .executor = executor.get(),
       .edited = [&] { return file.changed(); },
       .interrupted = [] { return interrupt_requested(); },
       .retry_failed = retry_failed,
       .out = live ? &live->lines() : &std::cout};
   if (live) around.progress = [&](const auto& progress) { live->draw(progress); };
-  // A GPU's driver does not survive a fork.
-  if (!rooms.front().is_gpu())
-    around.start = [&](const sweep::ChildStart& start) { return server.start(start); };
+  // Where there is always room, only the settings are looked at.
+  if (sweep.executor.is_slurm())
+    around.predict = [&](const auto& settings) -> std::optional<int64_t> {
+      (void)read_recipe(sweep.recipe, settings);
+      return 0;
+    };
   const auto report = sweep::run_sweep(sweep, around);
   live.reset();
   std::cout << sweep.name << ": " << report.complete << " complete, ";
@@ -180,8 +204,12 @@ int plan(const SweepOptions& sweep) {
   std::cout << sweep.name << ": " << cells.size()
             << (sweep.method == "grid" ? " runs, " : " runs drawn first, ") << jobs
             << " at a time, in";
-  for (const auto& room : rooms)
-    std::cout << ' ' << (room.is_gpu() ? room.name + ' ' : "") << format_bytes(room.total_bytes);
+  for (const auto& room : rooms) {
+    if (sweep.executor.is_slurm())
+      std::cout << " jobs of Slurm's";
+    else
+      std::cout << ' ' << (room.is_gpu() ? room.name + ' ' : "") << format_bytes(room.total_bytes);
+  }
   std::cout << '\n';
   std::vector<sweep::Placed> round;
   int64_t rounds = 1, number = 0;
@@ -257,10 +285,11 @@ int status(const SweepOptions& sweep) {
 int sweep_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const std::string& verb = words.front();
-  const std::vector<std::string> verbs{"run", "plan", "status", "report", "stop", "retry"};
+  const std::vector<std::string> verbs{"run", "plan", "status", "report", "stop", "retry", "agent"};
   if (std::ranges::find(verbs, verb) == verbs.end())
     throw ConfigError("tare sweep", "'" + printable(verb) + "' is none of " +
                                         config::joined(verbs) + did_you_mean(verb, verbs));
+  if (verb == "agent") return sweep::run_slurm_agent(words[1], sweep::slurm_task());
   sweep::SweepFile file(words[1], {words.begin() + 2, words.end()});
   if (verb == "status") return status(file.options());
   if (verb == "report") return write_page(file.options());

@@ -1,6 +1,7 @@
 #include "tare/sweep/child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -146,12 +147,22 @@ ChildEnd Child::wait() {
     if (errno != EINTR) throw IoError("sweep.wait", "process " + std::to_string(pid), errno);
   }
   if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
-  if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
-  return {WEXITSTATUS(status), 0};
+  if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
+  return {.exit_code = WEXITSTATUS(status)};
 }
 
-void Child::send(int signal) const {
+bool Child::has_ended() {
+  pollfd end{descriptor_, POLLIN, 0};
+  return poll(&end, 1, 0) > 0;
+}
+
+void Child::send(int signal) {
   if (pid_ > 0) kill(-pid_, signal);
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 ChildMark mark_of(int64_t pid) { return {pid, boot_id(), started_ticks(pid)}; }

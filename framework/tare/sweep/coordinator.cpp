@@ -38,6 +38,7 @@ class Coordinator {
       : sweep_(sweep),
         around_(around),
         lock_(lock_folder(sweep_)),
+        executor_(around_.executor ? *around_.executor : local_),
         store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
         tuner_(sweep_, store_),
         rooms_(around_.rooms, sweep_.resources) {}
@@ -49,8 +50,8 @@ class Coordinator {
     while (true) {
       if (!report_.interrupted && interrupted()) stop();
       if (!report_.interrupted) follow_edits();
-      if (!report_.interrupted) start_what_fits();
-      if (running_.empty()) break;
+      const bool waits = !report_.interrupted && start_what_fits();
+      if (running_.empty() && !waits) break;
       watch();
       show();
       wait_for_ends();
@@ -59,14 +60,14 @@ class Coordinator {
     }
     if (!report_.interrupted && may_start_more()) end_paused();
     results_.write();
-    count();
+    count_states();
     return report_;
   }
 
  private:
   struct Running {
     Trial trial;
-    Child child;
+    std::unique_ptr<Process> process;
     size_t device = 0;
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
@@ -89,20 +90,37 @@ class Coordinator {
                            : run.reports.read(folder_of(run.trial), sweep_.metric.name);
   }
 
-  /// What a coordinator that was killed has left: its children end with it.
+  /// What a coordinator that was killed has left: its children end with it, others are followed.
   void take_over() {
-    for (const Trial& trial : store_.trials()) {
-      if (trial.state != TrialState::running) continue;
-      while (is_alive(trial.child) && !interrupted()) {
-        kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const auto trials = store_.trials();
+    std::vector<ChildMark> marks;
+    for (const Trial& trial : trials)
+      if (trial.state == TrialState::running) marks.push_back(trial.child);
+    auto left = executor_.left_behind(marks);
+    for (const Trial& trial : trials) {
+      const bool was_on = trial.state == TrialState::running;
+      const auto found = left.find(trial.run_name);
+      const bool waits = trial.state == TrialState::waiting;
+      if (found != left.end() && (was_on || (waits && !found->second->has_ended()))) {
+        follow(trial, std::move(found->second), 0, 0);
+        left.erase(found);
+      } else if (was_on) {
+        end_left_behind(trial);
       }
-      const Outcome outcome = outcome_of_run(trial, {});
-      if (outcome.state == TrialState::complete)
-        store_.finish(trial, outcome);
-      else
-        store_.put_back(trial);
     }
+    for (const auto& [name, process] : left) process->send(SIGTERM);
+  }
+
+  void end_left_behind(const Trial& trial) {
+    while (is_alive(trial.child) && !interrupted()) {
+      kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const Outcome outcome = outcome_of_run(trial, {});
+    if (outcome.state == TrialState::complete)
+      store_.finish(trial, outcome);
+    else
+      store_.put_back(trial);
   }
 
   void fill(const WantedRuns& wanted, bool failed_too) {
@@ -180,14 +198,31 @@ class Coordinator {
     return !recipe_changed_ && (limit == 0 || failed_ < limit);
   }
 
-  void start_what_fits() {
+  /// Returns whether something could start where there is no place for it yet.
+  bool start_what_fits() {
     while (may_start_more()) {
-      if (static_cast<int64_t>(running_.size()) >= rooms_.jobs() || interrupted()) return;
+      if (interrupted()) return true;
+      const int64_t on = count(running_), startable = count(queue_) + drawable() + promotable();
+      if (!executor_.has_room(on + startable)) return startable > 0;
+      if (on >= rooms_.jobs()) break;
       refill();
       auto next = next_run();
-      if (!next || !recipe_is_as_asked()) return;
+      if (!next || !recipe_is_as_asked()) break;
       start(std::move(*next));
     }
+    return false;
+  }
+
+  [[nodiscard]] static int64_t count(const auto& runs) { return static_cast<int64_t>(runs.size()); }
+
+  /// Runs that may still be drawn, as far as is known.
+  [[nodiscard]] int64_t drawable() const {
+    if (!tuner_.draws()) return 0;
+    return sweep_.trials > 0 ? std::max<int64_t>(0, sweep_.trials - count(wanted_)) : rooms_.jobs();
+  }
+
+  [[nodiscard]] int64_t promotable() const {
+    return !paused_.empty() && tuner_.promotion() ? 1 : 0;
   }
 
   /// A run that may go on, or a new one where they are drawn.
@@ -196,8 +231,7 @@ class Coordinator {
       queue_.add_first(std::move(paused_.extract(*number).mapped()));
       return;
     }
-    const bool enough = sweep_.trials > 0 && static_cast<int64_t>(wanted_.size()) >= sweep_.trials;
-    if (!tuner_.draws() || enough || !queue_.empty()) return;
+    if (drawable() == 0 || !queue_.empty()) return;
     const auto cell = tuner_.draw(store_.next_number());
     if (!cell) return;
     const std::string identity = Identity(sweep_).of(*cell);
@@ -239,23 +273,28 @@ class Coordinator {
     const fs::path folder = folder_of(trial);
     io::make_directories(folder);
     ChildStart how{
+        .name = trial.run_name,
         .command = around_.command(settings(trial), room, next.bytes - room.context_bytes),
         .out = folder / (trial.run_name + ".log"),
         .err = folder / (trial.run_name + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
     if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
-    Child child = around_.start ? around_.start(how) : Child(how);
-    store_.start(trial, child.mark(), next.bytes);
+    auto process = executor_.start(how);
+    follow(std::move(trial), std::move(process), next.device, next.bytes);
+    ++report_.started;
+  }
+
+  void follow(Trial trial, std::unique_ptr<Process> process, size_t device, int64_t bytes) {
+    store_.start(trial, process->mark(), bytes);
     trial.state = TrialState::running;
     tuner_.see(trial);
-    running_.push_back({std::move(trial), std::move(child), next.device, next.bytes});
-    ++report_.started;
+    running_.push_back({std::move(trial), std::move(process), device, bytes});
   }
 
   void stop() {
     report_.interrupted = true;
     for (const auto& run : running_)  // others have been asked; a second signal would end them
-      if (run.verdict == Verdict::go_on) run.child.send(SIGTERM);
+      if (run.verdict == Verdict::go_on) run.process->send(SIGTERM);
   }
 
   /// Asks runs to save and end that should not go on.
@@ -266,7 +305,7 @@ class Coordinator {
       const auto& values = reports_of(run);
       if (run.verdict != Verdict::go_on) continue;  // it is saving
       run.verdict = tuner_.report(run.trial, values);
-      if (run.verdict != Verdict::go_on) run.child.send(SIGTERM);
+      if (run.verdict != Verdict::go_on) run.process->send(SIGTERM);
     }
   }
 
@@ -289,11 +328,11 @@ class Coordinator {
 
   void wait_for_ends() {
     std::vector<pollfd> ends;
-    for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
+    for (const auto& run : running_) ends.push_back({run.process->descriptor(), POLLIN, 0});
     if (poll(ends.data(), ends.size(), 0) == 0 && !records_.write_one())
       poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
-      if (ends[i].revents == 0) continue;
+      if (!running_[i].process->has_ended()) continue;
       Running run = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       end(run);
@@ -301,11 +340,15 @@ class Coordinator {
   }
 
   void end(Running& run) {
-    const ChildEnd how = run.child.wait();
+    const ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
     const auto& values = reports_of(run);
     if (outcome.state == TrialState::complete) {
       (void)tuner_.report(run.trial, values);
+    } else if (how.saved && !report_.interrupted && run.verdict == Verdict::go_on) {
+      put_back(run);
+      queue_.add_first(std::move(run.trial));
+      return;
     } else if (report_.interrupted || has_ended_as_asked(run, how, Verdict::pause)) {
       put_back(run);
       return;
@@ -319,7 +362,8 @@ class Coordinator {
   }
 
   static bool has_ended_as_asked(const Running& run, const ChildEnd& how, Verdict verdict) {
-    return run.verdict == verdict && (how.exit_code == 128 + SIGTERM || how.signal == SIGTERM);
+    return run.verdict == verdict &&
+           (how.exit_code == 128 + SIGTERM || how.signal == SIGTERM || how.saved);
   }
 
   void put_back(Running& run) {
@@ -358,7 +402,7 @@ class Coordinator {
     paused_.clear();
   }
 
-  void count() {
+  void count_states() {
     std::map<std::string, TrialState> latest;
     for (const Trial& trial : store_.trials())
       if (wanted_.contains(trial.identity)) latest[trial.identity] = trial.state;
@@ -373,6 +417,8 @@ class Coordinator {
   SweepOptions sweep_;
   const Surroundings& around_;
   std::unique_ptr<io::FolderLock> lock_;
+  LocalExecutor local_;
+  Executor& executor_;
   Store store_;
   Tuner tuner_;
   Rooms rooms_;

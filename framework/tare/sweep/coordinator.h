@@ -4,7 +4,7 @@
 #include <functional>
 #include <iosfwd>
 
-#include "tare/sweep/child.h"
+#include "tare/sweep/executor.h"
 #include "tare/sweep/progress.h"
 #include "tare/sweep/resources.h"
 #include "tare/sweep/store.h"
@@ -27,8 +27,7 @@ struct Surroundings {
   /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
   /// nothing of a run is known before its end, and it writes furcate's files itself.
   std::function<Outcome(const std::filesystem::path& folder, const ChildEnd& end)> outcome{};
-  /// Makes the process of a run; empty: its command is executed.
-  std::function<Child(const ChildStart&)> start{};
+  Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.
   std::function<std::optional<SweepOptions>()> edited{};
   /// True: nothing else starts, and the runs are asked to save and end.

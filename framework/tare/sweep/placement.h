@@ -9,12 +9,12 @@
 namespace tare::sweep {
 
 struct DeviceRoom {
-  std::string name{};         ///< "host", or a GPU's UUID
+  std::string name{};         ///< "host", a GPU's UUID, or "slurm"
   int64_t total_bytes = 0;    ///< for all runs
   int64_t jobs = 1;           ///< runs at a time
   int64_t context_bytes = 0;  ///< that a process takes beside its tensors, in what it reserves
 
-  [[nodiscard]] bool is_gpu() const { return name != "host"; }
+  [[nodiscard]] bool is_gpu() const { return name != "host" && name != "slurm"; }
 };
 
 /// A run that is on a device now.

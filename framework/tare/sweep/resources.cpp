@@ -32,6 +32,13 @@ DeviceRoom host_room(const Resources& resources) {
           .jobs = resources.jobs > 0 ? resources.jobs : cores()};
 }
 
+DeviceRoom slurm_room(const Resources& resources) {
+  constexpr int64_t kAny = int64_t{1} << 60;
+  return {.name = "slurm",
+          .total_bytes = kAny,
+          .jobs = resources.jobs > 0 ? resources.jobs : kMaxSlurmAgents};
+}
+
 int64_t jobs_in(const std::vector<DeviceRoom>& rooms, int64_t jobs) {
   int64_t all = 0;
   for (const auto& room : rooms) all += room.jobs;

@@ -20,6 +20,9 @@ namespace tare::sweep {
 /// What the runs of a sweep share: cores and memory of this machine.
 [[nodiscard]] DeviceRoom host_room(const Resources& resources);
 
+/// What runs share whose memory and cores are those of jobs of Slurm's.
+[[nodiscard]] DeviceRoom slurm_room(const Resources& resources);
+
 /// Runs at a time: `jobs` at most, 0: as many as the rooms take.
 [[nodiscard]] int64_t jobs_in(const std::vector<DeviceRoom>& rooms, int64_t jobs);
 

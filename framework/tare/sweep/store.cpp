@@ -51,11 +51,6 @@ const char* bind_value(Statement& statement, int place, double value) {
   return value > 0 ? "INF_POS" : "INF_NEG";
 }
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 }  // namespace
 
 struct Store::Parts {

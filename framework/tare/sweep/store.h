@@ -23,6 +23,10 @@ struct ChildMark {
   int64_t pid = 0;
   std::string boot_id{};      ///< of the machine's current boot
   int64_t started_ticks = 0;  ///< of the process, since boot
+
+  /// Of a run in a job of Slurm's: no process of this machine.
+  [[nodiscard]] static ChildMark of_cluster() { return {.boot_id = "slurm"}; }
+  [[nodiscard]] bool is_of_cluster() const { return boot_id == "slurm"; }
 };
 
 /// One row: a run and how it went.

@@ -114,6 +114,9 @@ void check(const SweepOptions& sweep) {
   });
   if (sweep.method != "grid" && sweep.trials == 0 && endless)
     throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
+  if (sweep.method != "grid" && sweep.executor.is_slurm() && sweep.resources.jobs == 0)
+    throw ConfigError("sweep", "resources.jobs", "is missing",
+                      "how many runs are on at a time, while others wait for what they teach", {});
   for (size_t i = 0; i < sweep.exclude.size(); ++i)
     check_known(sweep, sweep.exclude[i], "exclude." + std::to_string(i));
   for (size_t i = 0; i < sweep.when.size(); ++i) {
@@ -227,6 +230,7 @@ void visit_fields(config::Visitor& visit, SweepOptions& o) {
   visit("pruner", o.pruner);
   visit("resources", o.resources);
   visit("on_failure", o.on_failure);
+  visit("executor", o.executor);
 }
 
 const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
@@ -236,6 +240,7 @@ const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
   if (after.method != before.method) return "method";
   if (after.metric.name != before.metric.name || after.metric.goal != before.metric.goal)
     return "metric";
+  if (after.executor != before.executor) return "executor";
   return nullptr;
 }
 
@@ -243,10 +248,15 @@ SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  if (Node* executor = root.find("executor"); executor && executor->kind == Kind::scalar) {
+    Node type = std::exchange(*executor, Node::map());
+    executor->set("type", std::move(type));
+  }
   auto sweep = is_furcate(root) ? furcate_sweep(root) : config::read<SweepOptions>(root);
   check_recipe_is_there(sweep);
   check(sweep);
   check(sweep.pruner);
+  check(sweep.executor);
   check_name(sweep);
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (!sweep.aliases.empty()) set_data_folder(sweep);

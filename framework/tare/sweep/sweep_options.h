@@ -10,6 +10,7 @@
 
 #include "tare/config/field.h"
 #include "tare/config/node.h"
+#include "tare/sweep/executor_options.h"
 #include "tare/sweep/pruner_options.h"
 
 namespace tare::sweep {
@@ -99,6 +100,7 @@ struct SweepOptions {
   PrunerOptions pruner{};
   Resources resources{};
   OnFailure on_failure{};
+  ExecutorOptions executor{};
 
   // Of furcate's configurations only, see furcate.h; no keys.
   config::Node furcate{};  ///< the whole configuration; null: it is none of furcate's

@@ -1,0 +1,77 @@
+#include "tare/sweep/slurm_files.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+
+namespace tare::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char *kOrder = "order.json", *kState = "state.json";
+
+json parsed(const fs::path& file) {
+  try {
+    return json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false);
+  } catch (const IoError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+void write(const fs::path& agent, const Order& order) {
+  const ChildStart& how = order.how;
+  const json all{{"number", order.number},  {"stop", order.stop},
+                 {"leave", order.leave},    {"name", how.name},
+                 {"command", how.command},  {"out", how.out.string()},
+                 {"err", how.err.string()}, {"environment", how.environment}};
+  try {
+    io::write_atomically(agent / kOrder, all.dump());
+  } catch (const json::type_error&) {
+    throw ConfigError("sweep", "the command of " + printable(how.name) + " is not UTF-8");
+  }
+}
+
+void write(const fs::path& agent, const AgentState& state) {
+  const json all{{"restarts", state.restarts}, {"host", state.host},
+                 {"done", state.done},         {"exit_code", state.end.exit_code},
+                 {"signal", state.end.signal}, {"saved", state.saved},
+                 {"left", state.left}};
+  io::write_atomically(agent / kState, all.dump());
+}
+
+Order read_order(const fs::path& agent) {
+  const json all = parsed(agent / kOrder);
+  if (!all.is_object()) return {};
+  try {
+    return {.number = all.at("number"),
+            .how = {.name = all.at("name"),
+                    .command = all.at("command"),
+                    .out = all.at("out").get<std::string>(),
+                    .err = all.at("err").get<std::string>(),
+                    .environment = all.at("environment")},
+            .stop = all.at("stop"),
+            .leave = all.at("leave")};
+  } catch (const json::exception& error) {
+    throw FormatError("sweep.slurm", (agent / kOrder).string(), "order", error.what());
+  }
+}
+
+AgentState read_state(const fs::path& agent) {
+  const json all = parsed(agent / kState);
+  if (!all.is_object()) return {};
+  return {.restarts = all.value("restarts", int64_t{0}),
+          .host = all.value("host", std::string()),
+          .done = all.value("done", int64_t{0}),
+          .end = {.exit_code = all.value("exit_code", 0), .signal = all.value("signal", 0)},
+          .saved = all.value("saved", int64_t{0}),
+          .left = all.value("left", false)};
+}
+
+bool has_state(const fs::path& agent) { return fs::exists(agent / kState); }
+
+}  // namespace tare::sweep

@@ -1,0 +1,229 @@
+// `tare sweep` whose runs are in jobs of a real Slurm of one node.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "support/files.h"
+#include "support/program.h"
+#include "support/slurm.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+constexpr int kWaitS = 90;
+
+class SlurmTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { cluster_ = std::make_unique<SlurmCluster>(); }
+  static void TearDownTestSuite() { cluster_.reset(); }
+
+  void SetUp() override {
+    if (!cluster_->problem().empty()) GTEST_SKIP() << cluster_->problem();
+    write("recipe.yaml", R"(name: tiny
+batch: 32
+workers: 0
+save_every: 2
+device: cpu
+data: {name: generated_digits, count: 200, size: 12}
+model: {name: resnet9, width: 4}
+phases: [{name: all, epochs: 2, lr: 1.0e-2}]
+)");
+    sweep("parameters: {phases.0.lr: [1.0e-3, 1.0e-2], model.width: [4, 8]}\n");
+  }
+  void TearDown() override {
+    if (!cluster_->problem().empty()) return;
+    SlurmCluster::call("scancel", {"--user=root"});
+    wait_until([] { return SlurmCluster::jobs().empty(); });
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+  void sweep(const std::string& text, const std::string& options = "") const {
+    write("sweep.yaml",
+          "name: tiny\nrecipe: recipe.yaml\nresources: {jobs: 2}\n"
+          "metric: {name: accuracy, goal: maximize}\nexecutor: {type: slurm" +
+              options + "}\n" + text);
+  }
+  /// Two runs of some seconds.
+  void long_sweep(const std::string& options = "") const {
+    sweep("parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\nset: {phases.0.epochs: 60}\n", options);
+  }
+  [[nodiscard]] std::unique_ptr<Program> start() const {
+    return std::make_unique<Program>("tare", std::vector<std::string>{"sweep", "run", "sweep.yaml"},
+                                     folder_.path());
+  }
+  [[nodiscard]] ProgramResult run() const { return start()->wait(); }
+
+  static ::testing::AssertionResult wait_until(const std::function<bool()>& is_so) {
+    for (int tries = 0; tries < kWaitS * 5; ++tries) {
+      if (is_so()) return ::testing::AssertionSuccess();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+    return ::testing::AssertionFailure()
+           << "not in " << kWaitS << " s; jobs: " << SlurmCluster::jobs();
+  }
+  /// What all agents have printed.
+  [[nodiscard]] std::string agents() const {
+    std::string text;
+    for (const auto& entry : fs::directory_iterator(folder_ / "runs/tiny/slurm"))
+      if (entry.path().extension() == ".log") text += content_of(entry.path());
+    return text;
+  }
+  /// How often each run was begun.
+  [[nodiscard]] std::map<std::string, int> begun() const {
+    std::map<std::string, int> runs;
+    std::istringstream lines(agents());
+    for (std::string line; std::getline(lines, line);)
+      if (const size_t at = line.find("] runs "); at != std::string::npos)
+        ++runs[line.substr(at + 7)];
+    return runs;
+  }
+  /// Lines of epochs that both runs have written.
+  [[nodiscard]] bool both_are_on() const {
+    size_t runs = 0;
+    const fs::path place = folder_ / "runs/tiny";
+    if (!fs::exists(place)) return false;
+    for (const auto& entry : fs::directory_iterator(place))
+      if (fs::exists(entry.path() / "all.csv"))
+        runs += content_of(entry.path() / "all.csv").size() > 150 ? 1 : 0;
+    return runs == 2;
+  }
+  /// The first task that is on.
+  static std::string a_task() {
+    const std::string jobs = SlurmCluster::jobs();
+    const size_t at = jobs.find(" RUNNING");
+    return at == std::string::npos
+               ? ""
+               : jobs.substr(jobs.rfind('\n', at) + 1, at - jobs.rfind('\n', at) - 1);
+  }
+  [[nodiscard]] std::string data() const { return content_of(folder_ / "runs/tiny/run_data.csv"); }
+  void expect_complete(const ProgramResult& result, const std::string& counts) const {
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("tiny: " + counts))
+        << result.err << agents() << SlurmCluster::call("scontrol", {"show", "job"}).out
+        << cluster_->log();
+    EXPECT_THAT(data(), Not(HasSubstr("FAIL")));
+  }
+  /// Every epoch of a run once, whoever has done it.
+  void expect_whole_epochs(int64_t epochs) const {
+    for (const auto& entry : fs::directory_iterator(folder_ / "runs/tiny")) {
+      if (!fs::exists(entry.path() / "all.csv")) continue;
+      const std::string table = content_of(entry.path() / "all.csv");
+      EXPECT_EQ(std::ranges::count(table, '\n'), epochs + 1) << table;
+    }
+  }
+
+  TempDir folder_;
+  static inline std::unique_ptr<SlurmCluster> cluster_;
+};
+
+TEST_F(SlurmTest, RunsEachCellOnceInAnArrayOfAgents) {
+  sweep("parameters: {phases.0.lr: [1.0e-3, 1.0e-2], model.width: [4, 8]}\n",
+        ", options: ['--gres=gpu:1', --cpus-per-task=1], setup: [echo card $CUDA_VISIBLE_DEVICES]");
+  expect_complete(run(), "4 complete, 0 failed, 0 waiting; 4 started");
+  EXPECT_THAT(begun(), AllOf(SizeIs(4), Each(Pair(::testing::_, 1))));
+  EXPECT_THAT(agents(), AllOf(HasSubstr("card 0"), HasSubstr("card 1")));
+  EXPECT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
+  expect_complete(run(), "4 complete, 0 failed, 0 waiting; 0 started");
+}
+
+TEST_F(SlurmTest, RunsGoOnWithoutTheirCoordinatorAndTheNextOneFollowsThem) {
+  long_sweep();
+  const auto first = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << first->read("err");
+  ::kill(first->pid(), SIGKILL);
+  (void)first->wait();
+  expect_complete(run(), "2 complete, 0 failed, 0 waiting; 0 started");
+  EXPECT_THAT(begun(), AllOf(SizeIs(2), Each(Pair(::testing::_, 1))));
+  expect_whole_epochs(60);
+}
+
+TEST_F(SlurmTest, SavesAndRequeuesItselfWhenTimeIsShort) {
+  long_sweep();
+  const auto program = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
+  const std::string task = a_task();
+  SlurmCluster::call("scancel", {"--batch", "--signal=USR1", task});
+  ASSERT_TRUE(wait_until(
+      [&] { return SlurmCluster::jobs().find(task + " PENDING") != std::string::npos; }));
+  SlurmCluster::call("scontrol", {"update", "JobId=" + task, "StartTime=now"});
+  expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
+  EXPECT_THAT(agents(), HasSubstr("[agent " + task + " on "));
+  EXPECT_THAT(agents(), HasSubstr("has saved tiny"));
+  EXPECT_THAT(content_of(folder_ / "runs/tiny/slurm" / task / "state.json"),
+              HasSubstr("\"restarts\":1"));
+  expect_whole_epochs(60);
+}
+
+TEST_F(SlurmTest, GoesOnAfterAnotherJobTookItsPlace) {
+  long_sweep();
+  const auto program = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
+  SlurmCluster::call("sbatch",
+                     {"--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
+  ASSERT_TRUE(
+      wait_until([&] { return SlurmCluster::jobs().find("_0 PENDING") != std::string::npos; }));
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const std::string jobs = SlurmCluster::jobs();
+  for (const char* index : {"_0", "_1"})
+    SlurmCluster::call(
+        "scontrol", {"update", "JobId=" + jobs.substr(0, jobs.find('_')) + index, "StartTime=now"});
+  expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
+  for (const auto& [run, times] : begun()) EXPECT_EQ(times, 2) << run;
+  expect_whole_epochs(60);
+}
+
+TEST_F(SlurmTest, AnotherAgentGoesOnWithTheRunOfACancelledOne) {
+  long_sweep();
+  const auto program = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
+  SlurmCluster::call("scancel", {a_task()});
+  expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 3 started");
+  expect_whole_epochs(60);
+}
+
+TEST_F(SlurmTest, StopsAndGoesOn) {
+  long_sweep();
+  const auto program = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
+  ::kill(program->pid(), SIGINT);
+  const auto stopped = program->wait();
+  EXPECT_EQ(stopped.status, 130);
+  EXPECT_THAT(stopped.out, HasSubstr("0 complete, 0 failed, 2 waiting; 2 started"));
+  EXPECT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
+  expect_complete(run(), "2 complete, 0 failed, 0 waiting; 2 started");
+  expect_whole_epochs(60);
+}
+
+TEST_F(SlurmTest, SaysWhatSlurmRefusesAndWhyAgentsEnd) {
+  sweep("parameters: {model.width: [4, 8]}\n", ", options: [--partition=none]");
+  const auto refused = run();
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("sbatch refuses: sbatch: error: invalid partition"));
+  sweep("parameters: {model.width: [4, 8]}\n", ", setup: [echo no module of this name, exit 1]");
+  const auto broken = run();
+  EXPECT_EQ(broken.status, 2);
+  EXPECT_THAT(broken.err,
+              HasSubstr("agents end before they begin; the last one printed: no module"));
+  EXPECT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
+  sweep("parameters: {model.width: [4, 8]}\n", ", options: [--array=0-7]");
+  EXPECT_THAT(run().err, HasSubstr("executor.options has what the sweep sets itself"));
+}
+
+}  // namespace
+}  // namespace tare::testing
