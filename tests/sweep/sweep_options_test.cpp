@@ -59,7 +59,7 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
   EXPECT_EQ(executor.setup, std::vector<std::string>{"module load cuda"});
   EXPECT_EQ(executor.save_before, 30);
   const std::map<std::string, std::string> wrong{
-      {"executor: ray\n", "executor.type must be"},
+      {"executor: ray\n", "executor.type is not known, got ray"},
       {"executor: {type: slurm, options: [gpu]}\n", "has what is no option of sbatch"},
       {"executor: {type: slurm, options: [--array=1]}\n", "has what the sweep sets itself"},
       {"executor: {type: slurm, options: [-a, 1]}\n", "has what the sweep sets itself"},
