@@ -18,7 +18,6 @@
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
-#include "tare/sweep/records.h"
 #include "tare/sweep/results.h"
 #include "tare/sweep/tuner.h"
 #include "tare/sweep/wanted_runs.h"
@@ -55,9 +54,9 @@ class Coordinator {
       show();
       wait_for_ends();
     }
-    while (records_.write_one()) {
-    }
     if (!report_.interrupted && may_start_more()) end_paused();
+    while (results_.write_more()) {
+    }
     results_.write();
     count();
     return report_;
@@ -70,7 +69,6 @@ class Coordinator {
     size_t device = 0;
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
-    Records::Time began = std::chrono::system_clock::now();
     Reports reports{};
     Verdict verdict = Verdict::go_on;
   };
@@ -245,8 +243,9 @@ class Coordinator {
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
     if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
     Child child = around_.start ? around_.start(how) : Child(how);
-    store_.start(trial, child.mark(), next.bytes);
+    trial.started = store_.start(trial, child.mark(), next.bytes);
     trial.state = TrialState::running;
+    trial.gpu_id = room.is_gpu() ? static_cast<int64_t>(next.device) : -1;
     tuner_.see(trial);
     running_.push_back({std::move(trial), std::move(child), next.device, next.bytes});
     ++report_.started;
@@ -290,7 +289,7 @@ class Coordinator {
   void wait_for_ends() {
     std::vector<pollfd> ends;
     for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
-    if (poll(ends.data(), ends.size(), 0) == 0 && !records_.write_one())
+    if (poll(ends.data(), ends.size(), 0) == 0 && !results_.write_more())
       poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (ends[i].revents == 0) continue;
@@ -303,8 +302,9 @@ class Coordinator {
   void end(Running& run) {
     const ChildEnd how = run.child.wait();
     Outcome outcome = outcome_of_run(run.trial, how);
-    const auto& values = reports_of(run);
-    if (outcome.state == TrialState::complete) {
+    const bool complete = outcome.state == TrialState::complete;
+    const auto& values = complete ? outcome.values : reports_of(run);
+    if (complete) {
       (void)tuner_.report(run.trial, values);
     } else if (report_.interrupted || has_ended_as_asked(run, how, Verdict::pause)) {
       put_back(run);
@@ -314,6 +314,7 @@ class Coordinator {
       outcome.reason.clear();
       outcome.values = values;
     }
+    if (outcome.state == TrialState::failed) require_room(sweep_.log_dir);  // else it goes on later
     note_peak(outcome.peak_bytes);
     finish(run, outcome);
   }
@@ -340,8 +341,6 @@ class Coordinator {
       if (outcome.state == TrialState::failed) ++failed_;
     }
     tuner_.see(results_.add(run.trial, outcome));
-    if (outcome.state != TrialState::failed && !around_.outcome)  // else the run has written them
-      records_.add(run.trial, run.began, std::chrono::system_clock::now());
   }
 
   /// Nothing can promote them any more.
@@ -376,8 +375,7 @@ class Coordinator {
   Store store_;
   Tuner tuner_;
   Rooms rooms_;
-  Results results_{sweep_, around_.out};
-  Records records_{sweep_};
+  Results results_{sweep_, around_.out, /*write_files=*/!around_.outcome};
   Queue queue_;
   std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;
