@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <set>
 
 #include "support/fault_file_system.h"
 #include "support/small_disk.h"
@@ -137,31 +137,6 @@ TEST_F(BadDiskTest, ANameThatNoFolderCanHaveIsRefusedBeforeAnythingStarts) {
     EXPECT_EQ(error.error_number(), ENAMETOOLONG) << error.what();
   }
   EXPECT_EQ(out_.str(), "");
-}
-
-TEST_F(BadDiskTest, LongAndForeignValuesAreWholeEverywhereAndNamesStayShort) {
-  const std::string longest(500, 'q'), foreign = "Größe 模型,\"x\"";
-  const std::string text = "parameters: {b.c: ['" + longest + "1', '" + longest + "2', '" +
-                           foreign + "', \"two\\nlines\"]}\nresources: {jobs: 1}\n";
-  const SweepReport report = run(text, "finish 1 1");
-  EXPECT_EQ(report.complete, 4);
-  const auto trials = sweep::read_store(store(), "s").trials;
-  ASSERT_EQ(trials.size(), 4U);
-  EXPECT_EQ(trials[0].cell.find("b.c")->text, longest + '1');
-  EXPECT_EQ(trials[2].cell.find("b.c")->text, foreign);
-  EXPECT_EQ(trials[3].cell.find("b.c")->text, "two\nlines");
-  std::set<std::string> names;
-  for (const auto& trial : trials) {
-    names.insert(trial.run_name);
-    EXPECT_LE(trial.run_name.size() + 5, 255U) << "with .json";
-    EXPECT_TRUE(fs::exists(files_.log_dir() / trial.run_name / "run_data.json")) << trial.run_name;
-  }
-  EXPECT_EQ(names.size(), 4U) << "unlike in their numbers";
-  const std::string table = file("run_data.csv");
-  EXPECT_NE(table.find(',' + longest + "1,"), table.npos);
-  EXPECT_NE(table.find(",\"Größe 模型,\"\"x\"\"\","), table.npos);
-  EXPECT_NE(table.find(",two\\nlines,"), table.npos) << "a record is one line";
-  EXPECT_EQ(std::ranges::count(table, '\n'), 5);
 }
 
 }  // namespace

@@ -87,14 +87,17 @@ void add_chunk(std::string& file, const std::string& type, const std::string& da
 std::string rows_of(cairo_surface_t* surface, int width, int height) {
   const unsigned char* data = cairo_image_surface_get_data(surface);
   const auto stride = static_cast<size_t>(cairo_image_surface_get_stride(surface));
-  std::string rows;
-  rows.reserve(static_cast<size_t>(height) * (3 * static_cast<size_t>(width) + 1));
-  for (size_t y = 0; y < static_cast<size_t>(height); ++y) {
-    rows += '\0';
-    for (size_t x = 0; x < static_cast<size_t>(width); ++x) {
+  const auto across = static_cast<size_t>(width), down = static_cast<size_t>(height);
+  std::string rows(down * (3 * across + 1), '\0');
+  char* to = rows.data();
+  for (size_t y = 0; y < down; ++y) {
+    ++to;
+    for (size_t x = 0; x < across; ++x, to += 3) {
       uint32_t pixel = 0;
       std::memcpy(&pixel, data + y * stride + x * sizeof pixel, sizeof pixel);
-      for (const int shift : {16, 8, 0}) rows += static_cast<char>(pixel >> shift & 255);
+      to[0] = static_cast<char>(pixel >> 16 & 255);
+      to[1] = static_cast<char>(pixel >> 8 & 255);
+      to[2] = static_cast<char>(pixel & 255);
     }
   }
   return rows;
