@@ -279,6 +279,15 @@ TEST_F(IoFault, ARemovalThatEndsBeforeAnyCall) {
   }
 }
 
+TEST(Flush, NoDoesNotWaitForTheDisk) {
+  const TempDir dir;
+  const FaultFileSystem counting;
+  write_atomically(dir / "x", "new", Flush::no);
+  EXPECT_EQ(read_text(dir / "x"), "new");
+  EXPECT_FALSE(fs::exists(dir / "x.partial"));
+  for (const std::string& call : counting.calls()) EXPECT_EQ(call.find("flush"), call.npos);
+}
+
 TEST_F(IoFault, ReadsAreTypedErrorsAtEveryCall) {
   FastDir dir;
   write_atomically(dir / "x", kOld);

@@ -10,6 +10,7 @@
 
 #include "support/files.h"
 #include "support/program.h"
+#include "support/small_disk.h"
 
 namespace tare::testing {
 namespace {
@@ -88,6 +89,34 @@ TEST(SweepCommand, GoesOnAfterItWasKilledOrStopped) {
   const std::string data = sweep.data();
   EXPECT_EQ(std::ranges::count(data, '\n'), 5) << data;
   EXPECT_THAT(data, Not(HasSubstr("FAIL")));
+}
+
+TEST(SweepCommand, AFullOrReadOnlyDiskIsOneMessageAndLaterTheSweepGoesOn) {
+  const SmallDisk disk(int64_t{32} << 20);
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  const Sweep sweep;
+  const std::string folder = (disk.path() / "logs").string();
+  const auto run = [&] {
+    return sweep.tare({"run", "sweep.yaml", "resources.jobs=1", "log_dir=" + folder});
+  };
+  ASSERT_TRUE(disk.set_read_only(true));
+  const auto refused = run();
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_EQ(refused.err,
+            "[tare] error: [io.make_directories] " + folder + ": Read-only file system\n");
+  EXPECT_EQ(refused.out, "");
+  ASSERT_TRUE(disk.set_read_only(false));
+  fill(disk.path() / "ballast");
+  fs::resize_file(disk.path() / "ballast", fs::file_size(disk.path() / "ballast") - 500'000);
+  const auto full = run();
+  EXPECT_EQ(full.status, 4);
+  EXPECT_EQ(std::ranges::count(full.err, '\n'), 1) << full.err;
+  EXPECT_THAT(full.err, HasSubstr(folder));
+  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  fs::remove(disk.path() / "ballast");
+  const auto later = run();
+  EXPECT_EQ(later.status, 0) << later.err;
+  EXPECT_THAT(later.out, HasSubstr("tiny: 4 complete, 0 failed, 0 waiting"));
 }
 
 }  // namespace

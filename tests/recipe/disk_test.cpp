@@ -3,18 +3,17 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 
 #include "recipe/tiny.h"
 #include "support/deep.h"
 #include "support/fault_file_system.h"
 #include "support/power_loss.h"
+#include "support/small_disk.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/callback/autosave.h"
@@ -137,33 +136,6 @@ TEST_F(RunOnABadDisk, PowerLostAtAnyCallLosesNoCheckpoint) {
       }
       expect_goes_on(found.path(), what);
     }
-  }
-}
-
-// A folder on a file system of its own of so many bytes, where mounting is allowed.
-class SmallDisk {
- public:
-  explicit SmallDisk(int64_t bytes) {
-    const std::string size = "size=" + std::to_string(bytes);
-    mounted_ = ::mount("tmpfs", place_.path().c_str(), "tmpfs", 0, size.c_str()) == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(place_.path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  [[nodiscard]] bool mounted() const { return mounted_; }
-  [[nodiscard]] const fs::path& path() const { return place_.path(); }
-
- private:
-  TempDir place_;
-  bool mounted_ = false;
-};
-
-void fill(const fs::path& path) {
-  std::ofstream file(path, std::ios::binary);
-  const std::string block(4096, 'x');
-  while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
   }
 }
 

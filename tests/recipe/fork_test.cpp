@@ -88,8 +88,11 @@ TEST_F(ForkTest, EachRunLeavesFurcatesFiles) {
       EXPECT_TRUE(fs::exists(folder_ / "logs" / name / file)) << name << '/' << file;
     EXPECT_EQ(text(name + '/' + name + ".err"), "");
   }
-  EXPECT_THAT(text("run_data.csv"), HasSubstr("run_val_loss"));
-  EXPECT_THAT(text("run_data.csv"), HasSubstr("\n1,e1_foo_bs16,COMPLETE,16,"));
+  EXPECT_THAT(text("run_data.csv"),
+              ::testing::StartsWith("log_dir,learning_rate,verbose,cache,seed,prefetch,meta,"));
+  EXPECT_THAT(text("run_data.csv"), HasSubstr(",gpu_id,run_start_time,"));
+  EXPECT_THAT(text("run_data.csv"), HasSubstr("\nlogs/e0_foo_bs8,0.001,"));
+  EXPECT_THAT(text("run_data.csv"), HasSubstr("\nlogs/e1_foo_bs16,0.001,"));
   const std::string log = text("furcate.log");
   EXPECT_THAT(log, HasSubstr(": furcate] e0_foo_bs8 starts\n"));
   EXPECT_THAT(log, HasSubstr("; 1 run remains, estimated total time remaining "));

@@ -122,6 +122,30 @@ TEST_F(TuningTest, EachRunHasTheFilesOfFurcate) {
             "{\"loss\":[1.0,1.0],\"val_loss\":[2.0,2.0],\"val_acc\":[0.1,0.2]}\n");
 }
 
+TEST_F(TuningTest, WhatARunLacksIsMadeAgainAndNothingElse) {
+  const auto folder = files_.log_dir() / "s0_a1";
+  const auto again = [&] {
+    EXPECT_EQ(run("parameters: {a: [1, 2]}\n", "pause=0; train 0.1 0.2").complete, 2);
+  };
+  again();
+  const std::string run_data = io::read_text(folder / "run_data.json");
+  const std::string plot = io::read_text(folder / "acc.svg");
+  io::write_atomically(files_.log_dir() / "s1_a2/history.json", "mine");
+  io::remove_all(folder / "run_data.json");  // killed before
+  again();
+  EXPECT_EQ(io::read_text(folder / "run_data.json"), run_data) << "with the same times";
+  for (const char* empty : {"acc.svg", "run_data.json", "history.json"}) {  // a power loss
+    io::write_atomically(folder / empty, "");
+    again();
+    EXPECT_EQ(io::read_text(folder / "run_data.json"), run_data);
+    EXPECT_EQ(io::read_text(folder / "acc.svg"), plot);
+  }
+  EXPECT_EQ(io::read_text(files_.log_dir() / "s1_a2/history.json"), "mine");
+  io::remove_all(folder);
+  again();
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "who deletes a run's folder wants none";
+}
+
 TEST_F(TuningTest, HyperbandPrunesInItsBrackets) {
   const SweepReport report =
       run("parameters: {a: {min: 1, max: 8}}\nresources: {jobs: 2}\n"
@@ -148,6 +172,10 @@ TEST_F(TuningTest, PausedRunsGoOnWhenTheyArePromoted) {
   EXPECT_EQ(starts["1"], 1);
   const std::string table = io::read_text(files_.log_dir() / trials()[3].run_name / "all.csv");
   EXPECT_EQ(std::ranges::count(table, '\n'), 5) << "each epoch once";
+  for (const Trial& trial : trials())
+    for (const char* name : {"history.json", "run_data.json"})
+      EXPECT_TRUE(std::filesystem::exists(files_.log_dir() / trial.run_name / name))
+          << trial.run_name << '/' << name;
 }
 
 TEST_F(TuningTest, PausedRunsSurviveAStop) {

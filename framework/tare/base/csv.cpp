@@ -34,21 +34,27 @@ bool split(std::string_view line, std::vector<std::string>& fields) {
   return !quoted;
 }
 
+/// Quoted if it has one of `special`.
+std::string guarded(std::string text, const char* special) {
+  if (!text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos)
+    text.insert(0, "'");
+  if (text.find_first_of(special) == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
 [[noreturn]] void refuse(const std::filesystem::path& path, size_t line, const char* problem) {
   throw FormatError("csv.read", path.string(), "line " + std::to_string(line), problem);
 }
 
 }  // namespace
 
-std::string csv_field(std::string_view text) {
-  std::string safe = printable(text);
-  if (!safe.empty() && std::string_view("=+-@").find(safe[0]) != std::string_view::npos)
-    safe.insert(0, "'");
-  if (safe.find_first_of(",\"") == std::string::npos) return safe;
-  std::string quoted = "\"";
-  for (const char c : safe) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+std::string csv_field(std::string_view text, size_t limit) {
+  return guarded(printable(text, limit), ",\"");
 }
+
+std::string csv_text(std::string_view text) { return guarded(std::string(text), ",\"\r\n"); }
 
 void read_csv(const std::filesystem::path& path,
               const std::function<void(const std::vector<std::string>& fields, size_t line)>& row) {

@@ -136,8 +136,10 @@ Mapping::~Mapping() {
 std::string read_text(const fs::path& path, int64_t limit_bytes) {
   File file(path, Mode::read);
   const auto limit = static_cast<size_t>(limit_bytes);
-  // One byte more than expected, so that a file of just that size ends in one read.
-  std::string text(std::min(static_cast<size_t>(file.size()), limit) + 1, '\0');
+  // One byte more than expected, so that a file of just that size ends in one read. Those of the
+  // kernel's own file systems have a size of 0.
+  constexpr size_t kLeast = 4095;
+  std::string text(std::min(std::max(static_cast<size_t>(file.size()), kLeast), limit) + 1, '\0');
   size_t used = file.read(text.data(), text.size());
   while (used == text.size() && used <= limit) {
     text.resize(std::min(2 * used, limit + 1));
@@ -204,7 +206,7 @@ fs::path behind_links(const fs::path& path) {
 
 }  // namespace
 
-void write_atomically(const fs::path& path, const std::function<void(File&)>& fill) {
+void write_atomically(const fs::path& path, const std::function<void(File&)>& fill, Flush flush) {
   if (is_stream(path)) {
     File stream(path, Mode::append);
     fill(stream);
@@ -215,14 +217,15 @@ void write_atomically(const fs::path& path, const std::function<void(File&)>& fi
   const Leftover leftover(partial);
   File file(partial, Mode::create);
   fill(file);
-  file.flush();
+  if (flush == Flush::yes) file.flush();
   file.close();
   rename_checked(partial, target);
-  flush_committed(target);
+  if (flush == Flush::yes) flush_committed(target);
 }
 
-void write_atomically(const fs::path& path, std::string_view text) {
-  write_atomically(path, [text](File& file) { file.write(text); });
+void write_atomically(const fs::path& path, std::string_view text, Flush flush) {
+  write_atomically(
+      path, [text](File& file) { file.write(text); }, flush);
 }
 
 void check_writable(const fs::path& path) {

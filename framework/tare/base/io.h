@@ -63,14 +63,23 @@ class Mapping {
 [[nodiscard]] std::string read_text(const std::filesystem::path& path,
                                     int64_t limit_bytes = int64_t{64} << 20);
 
+/// Whether a write waits for the disk.
+enum class Flush {
+  yes,
+  no  ///< a kill leaves the old or the new content too, but a power loss may leave an empty file:
+      ///< for what can be made again
+};
+
 /// Writes a file atomically: `path`.partial is written, flushed and renamed, then the folder
 /// flushed, so that at every moment the old or the new content is complete. On an error the old
 /// file stays, the partial one is removed, and the IoError or what `fill` threw is rethrown. If
 /// only the last call, the flush of the folder, fails, the new content is in place and the IoError
 /// says that it may not survive a power loss. The folder must exist. For a symbolic link the target
 /// is replaced; a device or pipe is written directly.
-void write_atomically(const std::filesystem::path& path, const std::function<void(File&)>& fill);
-void write_atomically(const std::filesystem::path& path, std::string_view text);
+void write_atomically(const std::filesystem::path& path, const std::function<void(File&)>& fill,
+                      Flush flush = Flush::yes);
+void write_atomically(const std::filesystem::path& path, std::string_view text,
+                      Flush flush = Flush::yes);
 
 /// Throws the IoError with which write_atomically would fail because of `path` itself: a missing
 /// folder, one that is not writable, a folder in the file's place. For long work whose result is

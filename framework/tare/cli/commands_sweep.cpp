@@ -211,6 +211,7 @@ int plan(const SweepOptions& sweep) {
       std::cout << ' ' << (room.is_gpu() ? room.name + ' ' : "") << format_bytes(room.total_bytes);
   }
   std::cout << '\n';
+  constexpr size_t kLongest = 4096;  // values, on the line of their run
   std::vector<sweep::Placed> round;
   int64_t rounds = 1, number = 0;
   for (const auto& cell : cells) {
@@ -230,7 +231,7 @@ int plan(const SweepOptions& sweep) {
               << (planned ? format_bytes(*planned) : "cannot tell") << ", reserves "
               << format_bytes(place->bytes) << (rooms.size() > 1 ? " of " : "")
               << (rooms.size() > 1 ? rooms[place->device].name : "") << "  "
-              << sweep::python_text(cell) << '\n';
+              << printable(sweep::python_text(cell), kLongest) << '\n';
   }
   return kSuccess;
 }

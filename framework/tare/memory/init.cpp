@@ -28,7 +28,6 @@ namespace {
 
 constexpr const char* kRoomFile = "libtare_cuda.so";
 constexpr const char* kHooksName = "CUDAHooks";
-constexpr const char* kSpinCount = "1000";
 bool done = false;
 
 /// LibTorch asks its registry for CUDA once and keeps the answer. This entry of the lowest

@@ -36,5 +36,6 @@ void init(const InitOptions& options = {});
 /// the first and executes the program again, once. `argv` is that of main. Returns if there is
 /// nothing to do or the program cannot be executed again.
 void bound_spinning(char** argv);
+inline constexpr const char* kSpinCount = "1000";  ///< what it sets
 
 }  // namespace tare

@@ -18,7 +18,6 @@
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
-#include "tare/sweep/records.h"
 #include "tare/sweep/results.h"
 #include "tare/sweep/tuner.h"
 #include "tare/sweep/wanted_runs.h"
@@ -56,9 +55,9 @@ class Coordinator {
       show();
       wait_for_ends();
     }
-    while (records_.write_one()) {
-    }
     if (!report_.interrupted && may_start_more()) end_paused();
+    while (results_.write_more()) {
+    }
     results_.write();
     count_states();
     return report_;
@@ -71,7 +70,6 @@ class Coordinator {
     size_t device = 0;
     int64_t bytes = 0;
     Clock::time_point started = Clock::now();
-    Records::Time began = std::chrono::system_clock::now();
     Reports reports{};
     Verdict verdict = Verdict::go_on;
   };
@@ -279,6 +277,7 @@ class Coordinator {
         .err = folder / (trial.run_name + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
     if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
+<<<<<<< HEAD
     auto process = executor_.start(how);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
     ++report_.started;
@@ -286,7 +285,12 @@ class Coordinator {
 
   void follow(Trial trial, std::unique_ptr<Process> process, size_t device, int64_t bytes) {
     store_.start(trial, process->mark(), bytes);
+=======
+    Child child = around_.start ? around_.start(how) : Child(how);
+    trial.started = store_.start(trial, child.mark(), next.bytes);
+>>>>>>> a6ee863fa7d96e9252b7c8d57c3b0c14dfdbcbde
     trial.state = TrialState::running;
+    trial.gpu_id = room.is_gpu() ? static_cast<int64_t>(next.device) : -1;
     tuner_.see(trial);
     running_.push_back({std::move(trial), std::move(process), device, bytes});
   }
@@ -328,8 +332,13 @@ class Coordinator {
 
   void wait_for_ends() {
     std::vector<pollfd> ends;
+<<<<<<< HEAD
     for (const auto& run : running_) ends.push_back({run.process->descriptor(), POLLIN, 0});
     if (poll(ends.data(), ends.size(), 0) == 0 && !records_.write_one())
+=======
+    for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
+    if (poll(ends.data(), ends.size(), 0) == 0 && !results_.write_more())
+>>>>>>> a6ee863fa7d96e9252b7c8d57c3b0c14dfdbcbde
       poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (!running_[i].process->has_ended()) continue;
@@ -342,8 +351,9 @@ class Coordinator {
   void end(Running& run) {
     const ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
-    const auto& values = reports_of(run);
-    if (outcome.state == TrialState::complete) {
+    const bool complete = outcome.state == TrialState::complete;
+    const auto& values = complete ? outcome.values : reports_of(run);
+    if (complete) {
       (void)tuner_.report(run.trial, values);
     } else if (how.saved && !report_.interrupted && run.verdict == Verdict::go_on) {
       put_back(run);
@@ -357,6 +367,7 @@ class Coordinator {
       outcome.reason.clear();
       outcome.values = values;
     }
+    if (outcome.state == TrialState::failed) require_room(sweep_.log_dir);  // else it goes on later
     note_peak(outcome.peak_bytes);
     finish(run, outcome);
   }
@@ -384,8 +395,6 @@ class Coordinator {
       if (outcome.state == TrialState::failed) ++failed_;
     }
     tuner_.see(results_.add(run.trial, outcome));
-    if (outcome.state != TrialState::failed && !around_.outcome)  // else the run has written them
-      records_.add(run.trial, run.began, std::chrono::system_clock::now());
   }
 
   /// Nothing can promote them any more.
@@ -422,8 +431,7 @@ class Coordinator {
   Store store_;
   Tuner tuner_;
   Rooms rooms_;
-  Results results_{sweep_, around_.out};
-  Records records_{sweep_};
+  Results results_{sweep_, around_.out, /*write_files=*/!around_.outcome};
   Queue queue_;
   std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;

@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kBetween{10};
 
 std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
   io::make_directories(sweep.log_dir);
+  io::check_writable(sweep.log_dir / "run_data.csv");
   for (const auto& entry : fs::directory_iterator(sweep.log_dir)) {
     const fs::path& file = entry.path();
     if (file.extension() == ".sqlite" && file.stem() != sweep.name)
@@ -34,6 +35,20 @@ std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
     }
     std::this_thread::sleep_for(kBetween);
   }
+}
+
+void require_room(const std::filesystem::path& folder) {
+  constexpr int64_t kBytes = int64_t{1} << 20;  // what a small run writes
+  const fs::path file = folder / "room.partial";
+  int error = 0;
+  try {
+    io::File room(file, io::Mode::create);
+    room.allocate(kBytes);
+  } catch (const IoError& full) {
+    error = full.error_number();
+  }
+  io::remove_all(file);
+  if (error != 0) throw IoError("sweep.run", folder.string(), error);
 }
 
 }  // namespace tare::sweep

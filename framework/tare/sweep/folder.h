@@ -9,7 +9,11 @@
 namespace tare::sweep {
 
 /// Makes log_dir and holds it. Throws ConfigError if it is of another sweep; StateError if another
-/// process sweeps in it; IoError.
+/// process sweeps in it; IoError, also if it is not writable.
 [[nodiscard]] std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep);
+
+/// Throws IoError if a folder's disk is full, so that whatever has just failed may have failed of
+/// that.
+void require_room(const std::filesystem::path& folder);
 
 }  // namespace tare::sweep

@@ -1,7 +1,6 @@
 // The files that furcate's users find in each run's folder, written when there is time. Internal.
 #pragma once
 
-#include <chrono>
 #include <deque>
 
 #include "tare/sweep/store.h"
@@ -10,23 +9,23 @@ namespace tare::sweep {
 
 class Records {
  public:
-  using Time = std::chrono::system_clock::time_point;
-
   /// `sweep` must outlive it.
   explicit Records(const SweepOptions& sweep) : sweep_(sweep) {}
 
   /// A run that has ended.
-  void add(const Trial& trial, Time start, Time end) { waiting_.push_back({trial, start, end}); }
-  /// Writes the files of one run, and returns whether there was one. What cannot be written is a
-  /// warning.
+  void add(const Trial& trial) { waiting_.push_back({trial}); }
+  /// One that has ended earlier, and gets its files if it lacks one: a coordinator that was killed
+  /// has not come to it, or a power loss has left an empty one, as they are not flushed.
+  void add_missing(const Trial& trial) { waiting_.push_back({trial, true}); }
+  /// Looks after one run, and returns whether there was one. What cannot be written is a warning.
   bool write_one();
 
  private:
   struct Ended {
     Trial trial;
-    Time start, end;
+    bool only_missing = false;
   };
-  void write(const Ended& run) const;
+  void write(const Trial& trial) const;
 
   const SweepOptions& sweep_;
   std::deque<Ended> waiting_;

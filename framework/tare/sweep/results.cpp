@@ -5,6 +5,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/sweep/run_data.h"
 
 namespace tare::sweep {
@@ -18,6 +19,13 @@ double last(const std::vector<double>& values) {
 
 }  // namespace
 
+void Results::become(std::vector<Trial> ended) {
+  ended_ = std::move(ended);
+  if (!write_files_) return;
+  for (const Trial& trial : ended_)
+    if (trial.state != TrialState::failed) records_.add_missing(trial);
+}
+
 const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
   say(trial, outcome);
   Trial& ended = ended_.emplace_back(trial);
@@ -25,14 +33,30 @@ const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
   ended.reason = outcome.reason;
   ended.peak_bytes = outcome.peak_bytes;
   ended.seconds = outcome.seconds;
+  ended.ended = outcome.ended;
   if (outcome.state != TrialState::failed) ended.value = last(outcome.values);
+  if (write_files_ && outcome.state != TrialState::failed) records_.add(ended);
+  behind_ = true;
   if (std::chrono::steady_clock::now() - written_ >= kWriteEvery) write();
   return ended;
 }
 
 void Results::write() {
-  write_run_data(sweep_.log_dir / "run_data.csv", sweep_.metric.name, ended_);
+  const std::string text = sweep_.furcate.kind == config::Kind::map
+                               ? furcate_.text(ended_)
+                               : run_data_text(sweep_.metric.name, ended_);
+  io::write_atomically(sweep_.log_dir / "run_data.csv", text, io::Flush::no);
   written_ = std::chrono::steady_clock::now();
+  behind_ = false;
+}
+
+bool Results::write_more() {
+  const bool wrote = records_.write_one();
+  behind_ = behind_ || wrote;  // furcate's table is made from them
+  if (!wrote && (!behind_ || std::chrono::steady_clock::now() - written_ < kWriteEvery))
+    return false;
+  if (!wrote) write();
+  return true;
 }
 
 SweepProgress Results::progress() const {

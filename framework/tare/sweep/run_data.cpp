@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tare/base/csv.h"
-#include "tare/base/io.h"
 #include "tare/config/scalar.h"
 
 namespace tare::sweep {
@@ -12,7 +11,8 @@ namespace {
 
 /// A number as it is; text so that a spreadsheet takes it for text.
 std::string field(const std::string& text) {
-  return config::as_number(text) ? text : csv_field(text);
+  constexpr size_t kLongest = size_t{16} << 10;  // whole, but for what no line has room for
+  return config::as_number(text) ? text : csv_field(text, kLongest);
 }
 
 std::string line(const std::vector<std::string>& fields) {
@@ -23,8 +23,7 @@ std::string line(const std::vector<std::string>& fields) {
 
 }  // namespace
 
-void write_run_data(const std::filesystem::path& path, const std::string& metric,
-                    const std::vector<Trial>& trials) {
+std::string run_data_text(const std::string& metric, const std::vector<Trial>& trials) {
   std::vector<std::string> keys;
   for (const Trial& trial : trials)
     for (const auto& [key, value] : trial.cell.values)
@@ -46,7 +45,7 @@ void write_run_data(const std::filesystem::path& path, const std::string& metric
     row.push_back(config::number_text(trial.seconds));
     text += line(row);
   }
-  io::write_atomically(path, text);
+  return text;
 }
 
 }  // namespace tare::sweep

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/base/io.h"
 #include "tare/report/plot.h"
 #include "tare/sweep/optuna_json.h"
 
@@ -164,19 +163,19 @@ std::string duration_text(microseconds duration) {
   return text;
 }
 
-void write_plot(const std::filesystem::path& folder, const MetricHistory& metric) {
+void write_plot(const std::filesystem::path& folder, const MetricHistory& metric, io::Flush flush) {
   if (std::max(metric.train.size(), metric.valid.size()) < 2) return;
   const report::MetricPlot plot{metric.name, metric.train, metric.valid};
   const std::string name = report::plot_file_name(metric.name);
-  io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot));
-  io::write_atomically(folder / (name + ".png"), report::plot_png(plot));
+  io::write_atomically(folder / (name + ".svg"), report::plot_svg(plot), flush);
+  io::write_atomically(folder / (name + ".png"), report::plot_png(plot), flush);
 }
 
 void write_run_files(const std::filesystem::path& folder, const RunRecord& record) {
   const std::string run_data = run_data_json(record);
-  io::write_atomically(folder / "history.json", history_json(record));
-  for (const auto& metric : record.history) write_plot(folder, metric);
-  io::write_atomically(folder / "run_data.json", run_data);
+  io::write_atomically(folder / "history.json", history_json(record), io::Flush::no);
+  for (const auto& metric : record.history) write_plot(folder, metric, io::Flush::no);
+  io::write_atomically(folder / "run_data.json", run_data, io::Flush::no);
 }
 
 }  // namespace tare::sweep

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/io.h"
 #include "tare/config/node.h"
 #include "tare/report/run_files.h"
 
@@ -58,11 +59,13 @@ struct RunRecord {
 
 /// Writes plot_file_name(metric).svg and .png, each atomically; nothing for less than two epochs.
 /// Throws IoError.
-void write_plot(const std::filesystem::path& folder, const MetricHistory& metric);
+void write_plot(const std::filesystem::path& folder, const MetricHistory& metric,
+                io::Flush flush = io::Flush::yes);
 
 /// Writes history.json, plot_file_name(m).svg and .png for each metric m of two epochs at least,
-/// and last run_data.json, with which a run has ended for furcate. Each atomically; `folder` must
-/// exist. Throws IoError, and what run_data_json() throws, before it writes.
+/// and last run_data.json, with which a run has ended for furcate. Each atomically but not flushed,
+/// as all of it can be made again; `folder` must exist. Throws IoError, and what run_data_json()
+/// throws, before it writes.
 void write_run_files(const std::filesystem::path& folder, const RunRecord& record);
 
 }  // namespace tare::sweep

@@ -27,11 +27,9 @@ constexpr int64_t kSchemaVersion = 12;
 constexpr const char* kAlembicHead = "v3.2.0.a";
 
 /// UTC, with microseconds, as Optuna writes it.
-std::string now_text() {
+std::string text_of(std::chrono::system_clock::time_point time) {
   using std::chrono::microseconds;
-  const auto now =
-      std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
+  const auto now = std::chrono::floor<microseconds>(time.time_since_epoch()).count();
   const std::time_t seconds = now / 1'000'000;
   std::tm utc{};
   gmtime_r(&seconds, &utc);
@@ -284,11 +282,13 @@ ResolvedSteps Store::resolved_steps() const {
 
 std::vector<Trial> Store::trials() const { return trials_of(parts_->database, parts_->study); }
 
-void Store::start(const Trial& trial, const ChildMark& child, int64_t reserved_bytes) {
+std::chrono::system_clock::time_point Store::start(const Trial& trial, const ChildMark& child,
+                                                   int64_t reserved_bytes) {
+  const auto now = std::chrono::system_clock::now();
   parts_->database.transaction([&] {
     const Database& database = parts_->database;
     database.prepare("UPDATE trials SET state = 'RUNNING', datetime_start = ? WHERE trial_id = ?")
-        .bind(1, now_text())
+        .bind(1, text_of(now))
         .bind(2, trial.id)
         .run();
     database
@@ -316,6 +316,7 @@ void Store::start(const Trial& trial, const ChildMark& child, int64_t reserved_b
           .run();
     }
   });
+  return now;
 }
 
 void Store::finish(const Trial& trial, const Outcome& outcome) {
@@ -326,7 +327,7 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
   const Database& database = parts_->database;
   database.prepare("UPDATE trials SET state = ?, datetime_complete = ? WHERE trial_id = ?")
       .bind(1, to_string(outcome.state))
-      .bind(2, now_text())
+      .bind(2, text_of(outcome.ended))
       .bind(3, trial.id)
       .run();
   database

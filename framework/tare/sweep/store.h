@@ -2,11 +2,13 @@
 // it, with tables of our own beside.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,9 @@ struct Trial {
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   int64_t peak_bytes = 0;                                   ///< measured; 0: not known
   double seconds = 0;
+  std::optional<int64_t> gpu_id{};  ///< of its card among the sweep's; -1: the host; unset: it was
+                                    ///< started by another coordinator
+  std::chrono::system_clock::time_point started{}, ended{};  ///< 1970: it has not; the last time
 };
 
 /// What a run that has ended leaves.
@@ -55,6 +60,7 @@ struct Outcome {
   int64_t peak_bytes = 0;        ///< highest tracked bytes; 0: not known
   int64_t exit_code = 0;
   double seconds = 0;
+  std::chrono::system_clock::time_point ended = std::chrono::system_clock::now();
 };
 
 /// The reason of a trial that waited and is no longer wanted.
@@ -100,7 +106,9 @@ class Store {
   [[nodiscard]] std::vector<Trial> trials() const;
   /// The same for samplers and pruners, without what was dropped.
   [[nodiscard]] std::vector<SeenTrial> history() const;
-  void start(const Trial& trial, const ChildMark& child, int64_t reserved_bytes);
+  /// Returns the time that it has written.
+  std::chrono::system_clock::time_point start(const Trial& trial, const ChildMark& child,
+                                              int64_t reserved_bytes);
   /// The metric of a running trial after so many epochs; see PrunerOptions.
   void report(const Trial& trial, int64_t step, double value);
   void set_rungs(const Trial& trial, const std::vector<double>& values);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <chrono>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,6 +33,17 @@ double value_of(const Statement& row, int column) {
   return kind == "INF_NEG" ? -infinity : infinity;
 }
 
+/// "2026-11-22 09:30:00.123456", UTC, as Optuna writes it; 1970 for anything else.
+std::chrono::system_clock::time_point time_of(const std::string& text) {
+  std::tm parts{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
+  if (!end) return {};
+  const std::string digits = (*end == '.' ? end + 1 : end) + std::string("000000");
+  int64_t micros = 0;
+  std::from_chars(digits.data(), digits.data() + 6, micros);
+  return std::chrono::system_clock::from_time_t(timegm(&parts)) + std::chrono::microseconds(micros);
+}
+
 }  // namespace
 
 const char* to_string(TrialState state) { return kStates[static_cast<size_t>(state)]; }
@@ -38,7 +52,8 @@ std::vector<Trial> trials_of(const Database& database, int64_t study) {
   auto row = database.prepare(
       "SELECT t.trial_id, t.number, t.state, r.identity, r.run_name, r.settings, r.attempt, "
       "r.asked_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, "
-      "coalesce(v.value_type, 'NAN'), r.peak_bytes, r.seconds FROM trials t JOIN sweep_runs r "
+      "coalesce(v.value_type, 'NAN'), r.peak_bytes, r.seconds, t.datetime_start, "
+      "t.datetime_complete FROM trials t JOIN sweep_runs r "
       "USING (trial_id) "
       "LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 "
       "WHERE t.study_id = ? ORDER BY t.number");
@@ -58,6 +73,8 @@ std::vector<Trial> trials_of(const Database& database, int64_t study) {
     trial.value = value_of(row, 12);
     trial.peak_bytes = row.integer(14);
     trial.seconds = row.number(15);
+    trial.started = time_of(row.text(16));
+    trial.ended = time_of(row.text(17));
     all.push_back(std::move(trial));
   }
   return all;

@@ -1,0 +1,82 @@
+#include "tare/sweep/furcate_table.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "tare/base/csv.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/sweep/grid.h"
+
+namespace tare::sweep {
+namespace {
+
+using config::Node;
+using nlohmann::ordered_json;
+
+Node node_of(const ordered_json& json) {
+  if (json.is_null()) return {};
+  if (json.is_string()) return Node::string(json.get<std::string>());
+  if (json.is_object()) {
+    Node map = Node::map();
+    for (const auto& [key, value] : json.items()) map.set(key, node_of(value));
+    return map;
+  }
+  if (!json.is_array()) return Node::scalar(json.dump());
+  std::vector<Node> items;
+  for (const auto& item : json) items.push_back(node_of(item));
+  return Node::sequence(std::move(items));
+}
+
+std::string field_of(const ordered_json& json) {
+  if (json.is_null()) return "";
+  const std::string text = python_text(node_of(json));
+  return json.is_number() ? text : csv_text(text);
+}
+
+/// Columns and fields of one run; none if it is no run's.
+std::vector<std::pair<std::string, std::string>> row_of(ordered_json run) {
+  std::vector<std::pair<std::string, std::string>> row;
+  if (!run.is_object() || !run.contains("meta") || !run["meta"].is_object()) return row;
+  const ordered_json data = run["meta"].value("data", ordered_json::object());
+  run["meta"].erase("data");
+  for (const auto& [key, value] : run.items()) row.emplace_back(key, field_of(value));
+  if (!data.is_object()) return row;
+  for (const auto& [key, value] : data.items()) row.emplace_back("run_" + key, field_of(value));
+  return row;
+}
+
+std::string line_of(const std::vector<std::string>& fields) {
+  std::string line;
+  for (size_t i = 0; i < fields.size(); ++i) line += (i > 0 ? "," : "") + fields[i];
+  return line + '\n';
+}
+
+}  // namespace
+
+std::string FurcateTable::text(const std::vector<Trial>& ended) {
+  std::vector<std::string> header;
+  std::unordered_map<std::string, size_t> columns;
+  std::vector<const Row*> rows;
+  for (const Trial& trial : ended) {
+    if (trial.state == TrialState::failed) continue;
+    Row& row = rows_[trial.number];
+    const auto file = log_dir_ / trial.run_name / "run_data.json";
+    if (row.empty() && std::filesystem::exists(file))
+      row = row_of(ordered_json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false));
+    if (row.empty()) continue;
+    rows.push_back(&row);
+    for (const auto& [key, value] : row)
+      if (columns.try_emplace(key, header.size()).second) header.push_back(csv_text(key));
+  }
+  std::string text = line_of(header);
+  for (const Row* row : rows) {
+    std::vector<std::string> fields(header.size());
+    for (const auto& [key, value] : *row) fields[columns.at(key)] = value;
+    text += line_of(fields);
+  }
+  return text;
+}
+
+}  // namespace tare::sweep
