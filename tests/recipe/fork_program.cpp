@@ -5,6 +5,7 @@
 #include <ATen/ops/randn.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -23,11 +24,14 @@ class Points : public Fork {
  protected:
   std::vector<int64_t> get_available_gpu_indices() override {
     std::cout << "call get_available_gpu_indices\n";
+    if (std::getenv("TARE_TEST_GPUS")) return {0, 5};
     return {};
   }
   void set_visible_gpus() override {
     std::cout << "call set_visible_gpus\n";
     Fork::set_visible_gpus();
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::cout << "visible " << (visible ? visible : "all") << '\n';
   }
   ForkFiles get_filepaths() override {
     std::cout << "call get_filepaths\n";

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "support/environment.h"
 #include "support/program.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
@@ -43,7 +44,7 @@ class ForkTest : public ::testing::Test {
     io::write_atomically(
         folder_ / "config.json",
         R"({"data_name": "e", "epochs": 2, "optimizer_name": "SGD", "data_dir": ")" + data_dir +
-            R"(", "meta": {"allow_cpu": true}, )" + keys + "}");
+            R"(", "meta": )" + meta_ + ", " + keys + "}");
   }
   [[nodiscard]] std::string text(const std::string& file) const {
     return io::read_text(folder_ / "logs" / file);
@@ -59,6 +60,7 @@ class ForkTest : public ::testing::Test {
     return some;
   }
   TempDir folder_;
+  std::string meta_ = R"({"allow_cpu": true})";
 };
 
 constexpr const char* kTwo = R"("batch_size": [8, 16], "factor": 0.5, "verbose": 1)";
@@ -204,6 +206,22 @@ TEST_F(ForkTest, AnEditedListIsFollowedWhileItRuns) {
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, HasSubstr("2 complete, 0 failed, 0 waiting; 2 started"));
   EXPECT_EQ(read("e1_foo_bs16/run_data.json")["batch_size"], 16);
+}
+
+// The stand-in for NVIDIA's library has three cards, and tells the memory of one.
+TEST_F(ForkTest, ARunIsOnACardOfTheIndicesThatHasMemoryLeft) {
+  meta_ = "{}";
+  const ScopedVariable gpus("TARE_TEST_GPUS", "1");
+  const ScopedVariable visible("CUDA_VISIBLE_DEVICES", std::nullopt);
+  const auto result = run(R"("batch_size": 8)");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("GPU 5 is left out"));
+  EXPECT_EQ(read("e0_foo/run_data.json")["gpu_id"], 0);
+  EXPECT_THAT(lines("e0_foo/e0_foo.log", "visible "), ElementsAre("GPU-0a0a"));
+  const ScopedVariable hidden("CUDA_VISIBLE_DEVICES", "1");
+  const auto none = run(R"("batch_size": 16)");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no GPU with memory left, and meta.allow_cpu"));
 }
 
 TEST_F(ForkTest, SaysWhatIsWrongWithItsConfiguration) {

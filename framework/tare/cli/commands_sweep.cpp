@@ -16,7 +16,6 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
-#include "tare/cli/gpu_rooms.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/init.h"
@@ -25,6 +24,7 @@
 #include "tare/report/sweep_report.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
+#include "tare/sweep/gpu_rooms.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/sampler.h"
 #include "tare/sweep/sweep_file.h"
@@ -89,8 +89,9 @@ void check_metric(const SweepOptions& sweep) {
 std::vector<sweep::DeviceRoom> rooms_of(const SweepOptions& sweep,
                                         const sweep::Resources& resources) {
   const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-  auto rooms = recipe.device == "cpu" ? std::vector<sweep::DeviceRoom>()
-                                      : gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
+  auto rooms = recipe.device == "cpu"
+                   ? std::vector<sweep::DeviceRoom>()
+                   : sweep::gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
   if (rooms.empty()) rooms.push_back(sweep::host_room(resources));
   return rooms;
 }

@@ -36,5 +36,8 @@ void init(const InitOptions& options = {});
 /// the first and executes the program again, once. `argv` is that of main. Returns if there is
 /// nothing to do or the program cannot be executed again.
 void bound_spinning(char** argv);
+/// The same for the programs that this one will start: sets GOMP_SPINCOUNT in its environment.
+/// False where the user has set either.
+bool bound_spinning_of_children();
 
 }  // namespace tare
