@@ -208,6 +208,35 @@ TEST_F(ForkTest, AnEditedListIsFollowedWhileItRuns) {
   EXPECT_EQ(read("e1_foo_bs16/run_data.json")["batch_size"], 16);
 }
 
+TEST_F(ForkTest, ACacheReadsEachSampleOnceAndIsProcessedInEveryEpoch) {
+  ASSERT_EQ(run(R"("batch_size": [8], "framework": "tf", "cache": [true, false])").status, 0);
+  const auto count = [&](const std::string& run, const std::string& word) {
+    return std::stoi(lines(run + '/' + run + ".log", word).at(0));
+  };
+  constexpr int kSamples = 64, kTrainedOrChecked = 2 * (32 + 16) + 16;
+  const std::string cached = "e0_foo_cTrue_bs8", plain = "e1_foo_cFalse_bs8";
+  EXPECT_EQ(count(cached, "read "), kSamples);
+  EXPECT_GE(count(plain, "read "), kTrainedOrChecked);
+  EXPECT_EQ(count(cached, "processed "), count(plain, "processed "));
+  EXPECT_GE(count(cached, "processed "), kTrainedOrChecked);
+}
+
+TEST_F(ForkTest, ABufferOfOneSampleKeepsTheOrder) {
+  ASSERT_EQ(run(R"("batch_size": 8, "num_parallel_calls": 0,
+      "shuffle_buffer_size": [0, 1, 2, 100, null])")
+                .status,
+            0);
+  const auto epochs_are_alike = [&](const std::string& run) {
+    const auto order = lines(run + '/' + run + ".log", "order ");
+    EXPECT_EQ(order.size(), 8U) << "two epochs of 32 samples";
+    return std::equal(order.begin(), order.begin() + 4, order.begin() + 4, order.end());
+  };
+  EXPECT_TRUE(epochs_are_alike("e0_foo_sbs0"));
+  EXPECT_TRUE(epochs_are_alike("e1_foo_sbs1"));
+  for (const char* run : {"e2_foo_sbs2", "e3_foo_sbs100", "e4_foo_sbsNone"})
+    EXPECT_FALSE(epochs_are_alike(run)) << run;
+}
+
 // The stand-in for NVIDIA's library has three cards, and tells the memory of one.
 TEST_F(ForkTest, ARunIsOnACardOfTheIndicesThatHasMemoryLeft) {
   meta_ = "{}";
@@ -283,7 +312,10 @@ TEST(ForkConfig, ReadsWhatItKnows) {
   };
   EXPECT_EQ(read("{batch_size: 4, epochs: 1, prefetch: auto, own: [1]}").prefetch, -1);
   EXPECT_EQ(read("{batch_size: 4, epochs: 1, gpu_id: null}").gpu_id, -1);
+  EXPECT_EQ(read("{batch_size: 4, epochs: 1, framework: tf}").shuffle_buffer_size, std::nullopt);
+  EXPECT_EQ(read("{batch_size: 4, epochs: 1, shuffle_buffer_size: 0}").shuffle_buffer_size, 0);
   EXPECT_THROW((void)read("{batch_size: 4, epochs: 1, verbose: 3}"), ConfigError);
+  EXPECT_THROW((void)read("{batch_size: 4, epochs: 1, shuffle_buffer_size: -1}"), ConfigError);
   EXPECT_THROW((void)read("{batch_size: no}"), ConfigError);
 }
 

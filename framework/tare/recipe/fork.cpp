@@ -141,6 +141,9 @@ sweep::RunRecord Fork::train() {
 
 std::unique_ptr<Learner> Fork::compile() {
   Splits data = get_datasets(get_filepaths());
+  if (cache)
+    for (DatasetPtr* split : {&data.train, &data.valid, &data.test})
+      if (*split) *split = tare::cache(*split);
   Model model = get_model();
   if (verbose >= 1) model_summary(model);
   const auto metrics = get_metrics();
@@ -251,6 +254,7 @@ std::unique_ptr<Learner> Fork::model_compile(Model model, const ForkOptimizer& o
   options.batch = batch_size;
   options.seed = static_cast<uint64_t>(seed);
   options.workers = loader_threads();
+  options.shuffle = !shuffle_buffer_size || *shuffle_buffer_size > 1;
   options.folder = log_dir;
   options.progress = verbose >= 2;
   options.optimizer.lr = learning_rate;
