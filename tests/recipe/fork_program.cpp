@@ -1,6 +1,7 @@
 // A program of tare::Fork's for fork_test.cpp: says which of its methods is called, and trains on a
 // few points. Its configuration is config.json of the working directory.
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
@@ -61,6 +62,7 @@ class Points : public Fork {
     std::cout << "call get_datasets\nfiles " << files.train.size() << ' ' << files.valid.size()
               << ' ' << files.test.size() << '\n';
     std::cout << std::flush;
+    if (has("keep")) kept_ = at::ones({get<int64_t>("keep")}, at::kByte);
     if (has("wait_for"))  // a file that says that the run may go on
       while (!std::filesystem::exists(get<std::string>("wait_for")))
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -135,6 +137,7 @@ class Points : public Fork {
  private:
   std::atomic<int64_t> read_ = 0;
   mutable std::atomic<int64_t> processed_ = 0;
+  at::Tensor kept_;
 };
 
 }  // namespace

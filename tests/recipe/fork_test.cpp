@@ -237,6 +237,37 @@ TEST_F(ForkTest, ABufferOfOneSampleKeepsTheOrder) {
     EXPECT_FALSE(epochs_are_alike(run)) << run;
 }
 
+TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
+  meta_ = R"({"allow_cpu": true, "mem_trace": {"enabled": true, "delay": 1, "trace": 2}})";
+  write(R"("batch_size": 8, "verbose": 0, "keep": 1000003, "wait_for": "go")");
+  Program program("fork_program", {}, folder_.path());
+  const fs::path log = folder_ / "logs/e0_foo/e0_foo.log";
+  while (!fs::exists(log) || io::read_text(log).find("- Snapshot -") == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  io::write_atomically(folder_ / "go", "");
+  ASSERT_EQ(program.wait().status, 0);
+  const std::string all = text("e0_foo/e0_foo.log");
+  size_t at = 0;
+  for (const char* title : {"Start", "Snapshot", "Before the Learner is destroyed", "End"}) {
+    at = all.find(": mem_trace] ------ " + std::string(title) + " ------\n", at);
+    ASSERT_NE(at, std::string::npos) << title;
+  }
+  const std::string first = all.substr(all.find("- Snapshot -"));
+  for (const char* line :
+       {"] gpu_stats id=0, name=NVIDIA \\x1b[31mH200, mem_used=40960 MiB, mem_total=102400 MiB, "
+        "mem_util=40 %, volatile_gpu=97 %, temp=54 C\n",
+        "mem_used=-, mem_total=-, mem_util=-, volatile_gpu=97 %, temp=-\n",
+        "] host_stats resident=", ": size=1,000,003 B (+1,000,003 B), count=1 (+1), average=",
+        "] top_current i=1, stat=cpu, phase none, ",
+        ": size=1,000,003 B, count=1, average=1,000,003 B\n",
+        "] traceback memory_blocks=1, size_kB=976, cpu, phase none\n", "Points::get_datasets("})
+    EXPECT_THAT(first, HasSubstr(line));
+  EXPECT_THAT(text("furcate.log"), Not(HasSubstr("mem_trace")));
+  meta_ = R"({"allow_cpu": true, "mem_trace": {"delay": 1}})";
+  ASSERT_EQ(run(R"("batch_size": 16)").status, 0);
+  EXPECT_THAT(text("e1_foo/e1_foo.log"), Not(HasSubstr("mem_trace")));
+}
+
 // The stand-in for NVIDIA's library has three cards, and tells the memory of one.
 TEST_F(ForkTest, ARunIsOnACardOfTheIndicesThatHasMemoryLeft) {
   meta_ = "{}";

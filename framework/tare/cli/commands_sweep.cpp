@@ -24,6 +24,7 @@
 #include "tare/report/sweep_report.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
+#include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_rooms.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/sampler.h"
@@ -73,6 +74,8 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
   command.insert(command.end(),
                  {"--resume=auto", room.is_gpu() ? "--device-budget" : "--host-budget",
                   std::to_string(budget_bytes)});
+  if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
+    command.push_back("--mem-trace=" + sweep::flow_text(config::to_node(trace)));
   return command;
 }
 
