@@ -44,7 +44,7 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
       {"learner", {"callback", "parallel", "adapt", "plan", "inference"}},
       {"recipe", {"learner", "sweep"}},
-      {"sweep", {"report"}},
+      {"sweep", {"report", "cuda"}},
       {"cli", {"recipe", "sweep", "cuda"}},
   };
   return table;

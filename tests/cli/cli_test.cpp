@@ -67,6 +67,25 @@ TEST(Cli, WritesAMemoryTrace) {
   EXPECT_TRUE(std::filesystem::exists(recipe.folder / "trace/timeline.csv"));
 }
 
+TEST(Cli, PrintsWhatHoldsMemory) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--mem-trace={top: 1}", "test=false"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  size_t at = 0;
+  for (const char* line : {"Start ------", "Before the purge of only ------", "] top_diffs i=1, ",
+                           "] top_current i=1, ", "End ------"}) {
+    at = run.out.find(line, at);
+    EXPECT_NE(at, std::string::npos) << line << '\n' << run.out;
+  }
+  EXPECT_EQ(run.out.find("top_current i=2"), std::string::npos);
+  EXPECT_NE(recipe.run({"--mem-trace", "--dry-run"}).out.find("top_current i=2"),
+            std::string::npos);
+  EXPECT_EQ(recipe.run({"--dry-run"}).out.find("mem_trace"), std::string::npos);
+  const auto wrong = recipe.run({"--mem-trace={dely: 3}"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("did you mean \"delay\"?"), std::string::npos) << wrong.err;
+}
+
 TEST(Cli, PlansAlikeFromWhatAnEarlierPlanMeasured) {
   const Recipe recipe;
   const ScopedVariable home("TARE_HOME", (recipe.folder / "home").string());

@@ -73,6 +73,25 @@ TEST(SweepCommand, RefusesWhatIsNotThere) {
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
 }
 
+TEST(SweepCommand, RunsOfFurcatePrintWhatHoldsMemory) {
+  const Sweep sweep;
+  const auto run = [&](const std::string& mem_trace) {
+    std::ofstream(sweep.folder / "f.json")
+        << R"({"data_name": "f", "data_dir": "d", "recipe": "recipe.yaml", "batch_size": [32],
+               "epochs": 1, "framework": "tf", "meta": {"allow_cpu": true, "mem_trace": )"
+        << mem_trace << "}}";
+    return sweep.tare({"run", "f.json"});
+  };
+  const auto first = run(R"({"enabled": true, "top": 3})");
+  ASSERT_EQ(first.status, 0) << first.err << first.out;
+  const std::string log = content_of(sweep.folder / "logs/f0_d_bs32/f0_d_bs32.log");
+  EXPECT_THAT(log, HasSubstr("] ------ Before the purge of all ------\n"));
+  EXPECT_THAT(log, HasSubstr("] top_current i=3, stat=cpu, phase "));
+  EXPECT_THAT(log, Not(HasSubstr("top_current i=4")));
+  EXPECT_THAT(run(R"({"enabled": false})").out, HasSubstr("1 complete, 0 failed, 0 waiting; 0 "))
+      << "it is the same run";
+}
+
 TEST(SweepCommand, GoesOnAfterItWasKilledOrStopped) {
   const Sweep sweep;
   const std::vector<std::string> words{"sweep", "run", "sweep.yaml"};

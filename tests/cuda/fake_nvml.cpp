@@ -62,6 +62,11 @@ EXPORTED int nvmlDeviceGetUtilizationRates(void*, Utilization* rates) {
   *rates = {97, 12};
   return kSuccess;
 }
+EXPORTED int nvmlDeviceGetTemperature(void* card, int sensor, unsigned* degrees) {
+  if (card == &cards[2] || sensor != 0) return kNoPermission;
+  *degrees = 54;
+  return kSuccess;
+}
 EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* card, unsigned* count,
                                                      ProcessInfo* list) {
   const unsigned here = card == &cards[0] ? 2 : kMany;

@@ -21,7 +21,9 @@ TEST(Nvml, ListsTheCardsThatMayBeAsked) {
   EXPECT_EQ(memory->total_bytes, 100 * kGiB);
   EXPECT_EQ(memory->used_bytes, 40 * kGiB);
   EXPECT_EQ(memory->free_bytes, 60 * kGiB);
+  EXPECT_EQ(cards[0].temperature(), 54);
   EXPECT_FALSE(cards[1].memory()) << "no permission";
+  EXPECT_FALSE(cards[1].temperature());
   EXPECT_EQ(nvml_driver_version(), "580.65.06");
 }
 
@@ -46,6 +48,7 @@ TEST(Nvml, SaysNothingOfACardThatIsNotThere) {
   EXPECT_EQ(card.name(), "");
   EXPECT_FALSE(card.memory());
   EXPECT_FALSE(card.utilisation());
+  EXPECT_FALSE(card.temperature());
   EXPECT_TRUE(card.processes().empty());
 }
 

@@ -176,6 +176,20 @@ TEST(Cache, ReadsTheBaseOnce) {
   EXPECT_EQ(samples, 600);
 }
 
+TEST(Cache, IsWhatIsInMemoryAlready) {
+  const DatasetPtr tensors = numbers(10);
+  EXPECT_EQ(cache(tensors), tensors);
+  const DatasetPtr cached = cache(transformed(images(), {Flip{1}}));
+  EXPECT_EQ(cache(cached), cached);
+  const DatasetPtr some = subset(cached, {3, 1});
+  EXPECT_EQ(cache(some), some);
+  for (const DatasetPtr& other :
+       {map(tensors, [](Batch b) { return b; }), transformed(images(), {Flip{1}}),
+        subset(transformed(images(), {Flip{1}}), {1})})
+    EXPECT_NE(cache(other), other);
+  EXPECT_THROW((void)cache(nullptr), ConfigError);
+}
+
 TEST(Cache, KeepsWhatTheBundleNeeds) {
   const Normalise normalise{{0.5}, {0.5}};
   const DatasetPtr base = transformed(images(), {Flip{1}, normalise});

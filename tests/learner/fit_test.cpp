@@ -212,6 +212,29 @@ TEST(Fit, StopsCleanlyAtAnInterruptAndGoesOn) {
   EXPECT_FALSE(learner.can_resume());
 }
 
+TEST(Fit, KeepsTheOrderOfTheSamplesIfItMayNotShuffle) {
+  struct Targets final : Callback {
+    [[nodiscard]] std::string name() const override { return "targets"; }
+    Action after_batch(FitContext& c) override {
+      all.push_back(c.data.target.clone());
+      return Action::proceed;
+    }
+    std::vector<torch::Tensor> all;
+  };
+  const TempDir folder;
+  const auto seen = [&](bool shuffle) {
+    LearnerOptions options = quiet(folder);
+    options.shuffle = shuffle;
+    Learner learner(make_net(), split_points(), options);
+    const auto targets = std::make_shared<Targets>();
+    learner.fit(2, {.callbacks = {targets}});
+    return torch::cat(targets->all);
+  };
+  const auto in_order = split_points().train->targets().repeat({2});
+  EXPECT_TRUE(torch::equal(seen(false), in_order));
+  EXPECT_FALSE(torch::equal(seen(true), in_order));
+}
+
 TEST(Fit, KeepsNothingOfAFailedStepAndStaysUsable) {
   const TempDir folder;
   LearnerOptions options = quiet(folder);

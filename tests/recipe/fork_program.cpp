@@ -1,10 +1,13 @@
 // A program of tare::Fork's for fork_test.cpp: says which of its methods is called, and trains on a
 // few points. Its configuration is config.json of the working directory.
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -16,6 +19,25 @@
 namespace tare::testing {
 namespace {
 
+/// Counts the samples that are read, and says in which order those of the training are.
+class Watched final : public Dataset {
+ public:
+  Watched(DatasetPtr base, std::atomic<int64_t>& read) : base_(std::move(base)), read_(read) {}
+  [[nodiscard]] int64_t size() const override { return base_->size(); }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    read_ += static_cast<int64_t>(request.indices.size());
+    std::string line = "order";
+    for (const int64_t index : request.indices) line += ' ' + std::to_string(index);
+    if (request.training) std::cout << line + '\n';
+    return base_->get(request);
+  }
+
+ private:
+  DatasetPtr base_;
+  std::atomic<int64_t>& read_;
+};
+
 class Points : public Fork {
  public:
   using Fork::Fork;
@@ -23,11 +45,14 @@ class Points : public Fork {
  protected:
   std::vector<int64_t> get_available_gpu_indices() override {
     std::cout << "call get_available_gpu_indices\n";
+    if (std::getenv("TARE_TEST_GPUS")) return {0, 5};
     return {};
   }
   void set_visible_gpus() override {
     std::cout << "call set_visible_gpus\n";
     Fork::set_visible_gpus();
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::cout << "visible " << (visible ? visible : "all") << '\n';
   }
   ForkFiles get_filepaths() override {
     std::cout << "call get_filepaths\n";
@@ -37,12 +62,14 @@ class Points : public Fork {
     std::cout << "call get_datasets\nfiles " << files.train.size() << ' ' << files.valid.size()
               << ' ' << files.test.size() << '\n';
     std::cout << std::flush;
+    if (has("keep")) kept_ = at::ones({get<int64_t>("keep")}, at::kByte);
     if (has("wait_for"))  // a file that says that the run may go on
       while (!std::filesystem::exists(get<std::string>("wait_for")))
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (has("ask")) std::cout << get<double>(get<std::string>("ask")) << '\n';
     const auto data = tensor_dataset(at::randn({64, 1, 4, 4}), at::randint(3, {64}, at::kLong));
-    return split(data, {.train = 32, .valid = get<double>("valid", 16), .test = 16});
+    return split(std::make_shared<Watched>(data, read_),
+                 {.train = 32, .valid = get<double>("valid", 16), .test = 16});
   }
   Model get_model() override {
     std::cout << "call get_model\n";
@@ -98,13 +125,19 @@ class Points : public Fork {
     Fork::plot_metric(history, metric);
   }
   void save_history(const ForkHistory& history) override {
-    std::cout << "call save_history\n";
+    std::cout << "call save_history\nread " << read_ << "\nprocessed " << processed_ << '\n';
     Fork::save_history(history);
   }
   [[nodiscard]] Batch preprocess(Batch batch) const override {
+    processed_ += batch.size();
     batch.input = at::mul(batch.input, get<double>("factor", 1));
     return batch;
   }
+
+ private:
+  std::atomic<int64_t> read_ = 0;
+  mutable std::atomic<int64_t> processed_ = 0;
+  at::Tensor kept_;
 };
 
 }  // namespace

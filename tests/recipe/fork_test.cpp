@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "support/environment.h"
 #include "support/program.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
@@ -43,7 +44,7 @@ class ForkTest : public ::testing::Test {
     io::write_atomically(
         folder_ / "config.json",
         R"({"data_name": "e", "epochs": 2, "optimizer_name": "SGD", "data_dir": ")" + data_dir +
-            R"(", "meta": {"allow_cpu": true}, )" + keys + "}");
+            R"(", "meta": )" + meta_ + ", " + keys + "}");
   }
   [[nodiscard]] std::string text(const std::string& file) const {
     return io::read_text(folder_ / "logs" / file);
@@ -59,6 +60,7 @@ class ForkTest : public ::testing::Test {
     return some;
   }
   TempDir folder_;
+  std::string meta_ = R"({"allow_cpu": true})";
 };
 
 constexpr const char* kTwo = R"("batch_size": [8, 16], "factor": 0.5, "verbose": 1)";
@@ -209,6 +211,82 @@ TEST_F(ForkTest, AnEditedListIsFollowedWhileItRuns) {
   EXPECT_EQ(read("e1_foo_bs16/run_data.json")["batch_size"], 16);
 }
 
+TEST_F(ForkTest, ACacheReadsEachSampleOnceAndIsProcessedInEveryEpoch) {
+  ASSERT_EQ(run(R"("batch_size": [8], "framework": "tf", "cache": [true, false])").status, 0);
+  const auto count = [&](const std::string& run, const std::string& word) {
+    return std::stoi(lines(run + '/' + run + ".log", word).at(0));
+  };
+  constexpr int kSamples = 64, kTrainedOrChecked = 2 * (32 + 16) + 16;
+  const std::string cached = "e0_foo_cTrue_bs8", plain = "e1_foo_cFalse_bs8";
+  EXPECT_EQ(count(cached, "read "), kSamples);
+  EXPECT_GE(count(plain, "read "), kTrainedOrChecked);
+  EXPECT_EQ(count(cached, "processed "), count(plain, "processed "));
+  EXPECT_GE(count(cached, "processed "), kTrainedOrChecked);
+}
+
+TEST_F(ForkTest, ABufferOfOneSampleKeepsTheOrder) {
+  ASSERT_EQ(run(R"("batch_size": 8, "num_parallel_calls": 0,
+      "shuffle_buffer_size": [0, 1, 2, 100, null])")
+                .status,
+            0);
+  const auto epochs_are_alike = [&](const std::string& run) {
+    const auto order = lines(run + '/' + run + ".log", "order ");
+    EXPECT_EQ(order.size(), 8U) << "two epochs of 32 samples";
+    return std::equal(order.begin(), order.begin() + 4, order.begin() + 4, order.end());
+  };
+  EXPECT_TRUE(epochs_are_alike("e0_foo_sbs0"));
+  EXPECT_TRUE(epochs_are_alike("e1_foo_sbs1"));
+  for (const char* run : {"e2_foo_sbs2", "e3_foo_sbs100", "e4_foo_sbsNone"})
+    EXPECT_FALSE(epochs_are_alike(run)) << run;
+}
+
+TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
+  meta_ = R"({"allow_cpu": true, "mem_trace": {"enabled": true, "delay": 1, "trace": 2}})";
+  write(R"("batch_size": 8, "verbose": 0, "keep": 1000003, "wait_for": "go")");
+  Program program("fork_program", {}, folder_.path());
+  const fs::path log = folder_ / "logs/e0_foo/e0_foo.log";
+  while (!fs::exists(log) || io::read_text(log).find("- Snapshot -") == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  io::write_atomically(folder_ / "go", "");
+  ASSERT_EQ(program.wait().status, 0);
+  const std::string all = text("e0_foo/e0_foo.log");
+  size_t at = 0;
+  for (const char* title : {"Start", "Snapshot", "Before the Learner is destroyed", "End"}) {
+    at = all.find(": mem_trace] ------ " + std::string(title) + " ------\n", at);
+    ASSERT_NE(at, std::string::npos) << title;
+  }
+  const std::string first = all.substr(all.find("- Snapshot -"));
+  for (const char* line :
+       {"] gpu_stats id=0, name=NVIDIA \\x1b[31mH200, mem_used=40960 MiB, mem_total=102400 MiB, "
+        "mem_util=40 %, volatile_gpu=97 %, temp=54 C\n",
+        "mem_used=-, mem_total=-, mem_util=-, volatile_gpu=97 %, temp=-\n",
+        "] host_stats resident=", ": size=1,000,003 B (+1,000,003 B), count=1 (+1), average=",
+        "] top_current i=1, stat=cpu, phase none, ",
+        ": size=1,000,003 B, count=1, average=1,000,003 B\n",
+        "] traceback memory_blocks=1, size_kB=976, cpu, phase none\n", "Points::get_datasets("})
+    EXPECT_THAT(first, HasSubstr(line));
+  EXPECT_THAT(text("furcate.log"), Not(HasSubstr("mem_trace")));
+  meta_ = R"({"allow_cpu": true, "mem_trace": {"delay": 1}})";
+  ASSERT_EQ(run(R"("batch_size": 16)").status, 0);
+  EXPECT_THAT(text("e1_foo/e1_foo.log"), Not(HasSubstr("mem_trace")));
+}
+
+// The stand-in for NVIDIA's library has three cards, and tells the memory of one.
+TEST_F(ForkTest, ARunIsOnACardOfTheIndicesThatHasMemoryLeft) {
+  meta_ = "{}";
+  const ScopedVariable gpus("TARE_TEST_GPUS", "1");
+  const ScopedVariable visible("CUDA_VISIBLE_DEVICES", std::nullopt);
+  const auto result = run(R"("batch_size": 8)");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("GPU 5 is left out"));
+  EXPECT_EQ(read("e0_foo/run_data.json")["gpu_id"], 0);
+  EXPECT_THAT(lines("e0_foo/e0_foo.log", "visible "), ElementsAre("GPU-0a0a"));
+  const ScopedVariable hidden("CUDA_VISIBLE_DEVICES", "1");
+  const auto none = run(R"("batch_size": 16)");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no GPU with memory left, and meta.allow_cpu"));
+}
+
 TEST_F(ForkTest, SaysWhatIsWrongWithItsConfiguration) {
   EXPECT_EQ(run(R"("batch_size": 8, "log_dir": ["a", "b"])").status, 2);
   const auto no_gpu = [&] {
@@ -268,7 +346,10 @@ TEST(ForkConfig, ReadsWhatItKnows) {
   };
   EXPECT_EQ(read("{batch_size: 4, epochs: 1, prefetch: auto, own: [1]}").prefetch, -1);
   EXPECT_EQ(read("{batch_size: 4, epochs: 1, gpu_id: null}").gpu_id, -1);
+  EXPECT_EQ(read("{batch_size: 4, epochs: 1, framework: tf}").shuffle_buffer_size, std::nullopt);
+  EXPECT_EQ(read("{batch_size: 4, epochs: 1, shuffle_buffer_size: 0}").shuffle_buffer_size, 0);
   EXPECT_THROW((void)read("{batch_size: 4, epochs: 1, verbose: 3}"), ConfigError);
+  EXPECT_THROW((void)read("{batch_size: 4, epochs: 1, shuffle_buffer_size: -1}"), ConfigError);
   EXPECT_THROW((void)read("{batch_size: no}"), ConfigError);
 }
 

@@ -76,6 +76,9 @@ TEST_F(FurcateTest, KeepsTheDefaultsThatAFileDoesNotChange) {
   const auto* trace = sweep.furcate.find("meta")->find("mem_trace");
   EXPECT_EQ(trace->find("enabled")->text, "true");
   EXPECT_EQ(trace->find("delay")->text, "300");
+  EXPECT_TRUE(sweep::mem_trace_of(sweep).enabled);
+  EXPECT_FALSE(sweep::mem_trace_of(read(R"(, "batch_size": 8)")).enabled);
+  EXPECT_FALSE(sweep::mem_trace_of({}).enabled);
   EXPECT_EQ(sweep.furcate.find("train_prefix")->text, "example.train");
   EXPECT_EQ(sweep.furcate.find("test_prefix")->text, "t");
 }
@@ -150,6 +153,8 @@ TEST_F(FurcateTest, RefusesWhatItCannotDo) {
   EXPECT_THROW((void)read(R"(, "batch_size": [])"), ConfigError);
   EXPECT_THROW((void)read(R"(, "batch_size": 1, "verbose": [1, 2])"), ConfigError);
   EXPECT_THROW((void)read(R"(, "batch_size": 1, "meta": {"alow_cpu": true})"), ConfigError);
+  EXPECT_THROW((void)read(R"(, "batch_size": 1, "meta": {"mem_trace": {"delay": 0}})"),
+               ConfigError);
   EXPECT_THROW((void)read(R"(, "batch_size": 1, "meta": {"exclude_configs": [{"no": 1}]})"),
                ConfigError);
   io::write_atomically(folder_ / "config.json",

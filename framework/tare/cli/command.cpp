@@ -18,6 +18,8 @@ const std::vector<Command>& commands() {
          "let tensors take at most so much of the host's memory, e.g. 8GiB"},
         {"device-budget", "BYTES", "the same of the GPU that the run is on"},
         {"memory-trace", "DIR", "record every allocation, and write files for viewers there"},
+        {"mem-trace", "OPTIONS",
+         "print what holds memory every 300 s, or as {delay: 60, top: 10, trace: 1} says", "{}"},
         {"call-sites", "", "name leaks by the line of code that allocated them; slower"},
         {"resume", "always|auto", "go on with an unfinished run; auto: or start anew", "always"},
         {"no-plan", "", "do not plan first: run also what does not seem to fit"}},

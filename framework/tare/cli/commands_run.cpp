@@ -27,6 +27,13 @@ Resume resume_of(const Arguments& arguments) {
                     "--resume stands alone or with auto, got '" + printable(value) + "'");
 }
 
+sweep::MemTrace mem_trace_of(const Arguments& arguments) {
+  sweep::MemTrace options{.enabled = arguments.has("mem-trace")};
+  if (options.enabled)
+    config::read_into(config::parse_text(arguments.get("mem-trace"), "--mem-trace"), options);
+  return options;
+}
+
 /// For commands that plan.
 void start() {
   init();
@@ -93,6 +100,7 @@ int run_command(const Arguments& arguments) {
                            .resume = resume_of(arguments),
                            .dry_run = arguments.has("dry-run"),
                            .memory_trace = arguments.get("memory-trace"),
+                           .mem_trace = mem_trace_of(arguments),
                            .call_sites = arguments.has("call-sites"),
                            .plan = !arguments.has("no-plan")};
   RunReport report;

@@ -16,7 +16,6 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
-#include "tare/cli/gpu_rooms.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/init.h"
@@ -25,6 +24,8 @@
 #include "tare/report/sweep_report.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
+#include "tare/sweep/furcate.h"
+#include "tare/sweep/gpu_rooms.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/sampler.h"
 #include "tare/sweep/slurm.h"
@@ -73,9 +74,11 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
   std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
   command.emplace_back("--resume=auto");
-  if (sweep.executor.is_slurm()) return command;  // its memory is that of the job
-  command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
-                                 std::to_string(budget_bytes)});
+  if (!sweep.executor.is_slurm())  // whose jobs have their memory
+    command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
+                                   std::to_string(budget_bytes)});
+  if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
+    command.push_back("--mem-trace=" + sweep::flow_text(config::to_node(trace)));
   return command;
 }
 
@@ -94,8 +97,9 @@ std::vector<sweep::DeviceRoom> rooms_of(const SweepOptions& sweep,
                                         const sweep::Resources& resources) {
   if (sweep.executor.is_slurm()) return {sweep::slurm_room(resources)};
   const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-  auto rooms = recipe.device == "cpu" ? std::vector<sweep::DeviceRoom>()
-                                      : gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
+  auto rooms = recipe.device == "cpu"
+                   ? std::vector<sweep::DeviceRoom>()
+                   : sweep::gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
   if (rooms.empty()) rooms.push_back(sweep::host_room(resources));
   return rooms;
 }

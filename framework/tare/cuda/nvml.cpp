@@ -23,6 +23,7 @@ struct ProcessInfo {
 };
 constexpr int kSuccess = 0;
 constexpr int kInsufficientSize = 7;
+constexpr int kOfChip = 0;  // NVML_TEMPERATURE_GPU
 constexpr auto kNotAvailable = std::numeric_limits<unsigned long long>::max();
 constexpr unsigned kTextBytes = 96;
 
@@ -37,6 +38,7 @@ struct Nvml {
   int (*uuid)(void*, char*, unsigned) = nullptr;
   int (*memory)(void*, Memory*) = nullptr;
   int (*utilization)(void*, Utilization*) = nullptr;
+  int (*temperature)(void*, int, unsigned*) = nullptr;  // NVIDIA means to drop it some day
   int (*processes)(void*, unsigned*, ProcessInfo*) = nullptr;
   bool ready = false;
 
@@ -52,6 +54,7 @@ struct Nvml {
     find(library, "nvmlDeviceGetUUID", uuid);
     find(library, "nvmlDeviceGetMemoryInfo", memory);
     find(library, "nvmlDeviceGetUtilizationRates", utilization);
+    find(library, "nvmlDeviceGetTemperature", temperature);
     find(library, "nvmlDeviceGetComputeRunningProcesses_v3", processes);
     ready = init && driver_version && count && handle_by_index && handle_by_bus_id && name &&
             uuid && memory && utilization && processes && init() == kSuccess;
@@ -112,6 +115,13 @@ std::optional<double> NvmlDevice::utilisation() const {
   Utilization now{};
   if (!handle_ || nvml().utilization(handle_, &now) != kSuccess) return {};
   return now.gpu_percent / 100.0;
+}
+
+std::optional<int64_t> NvmlDevice::temperature() const {
+  unsigned degrees = 0;
+  if (!handle_ || !nvml().temperature || nvml().temperature(handle_, kOfChip, &degrees) != kSuccess)
+    return {};
+  return degrees;
 }
 
 std::vector<NvmlProcess> NvmlDevice::processes() const {

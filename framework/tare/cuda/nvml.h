@@ -37,6 +37,8 @@ class NvmlDevice {
   [[nodiscard]] std::optional<NvmlMemory> memory() const;
   /// Share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
+  /// Of the chip, in degrees Celsius.
+  [[nodiscard]] std::optional<int64_t> temperature() const;
   [[nodiscard]] std::vector<NvmlProcess> processes() const;
   /// Memory that this process holds on the card; unset also where the driver hides processes, as in
   /// most containers.

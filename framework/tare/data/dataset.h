@@ -52,6 +52,9 @@ class Dataset {
   [[nodiscard]] virtual const Transforms* transforms() const { return nullptr; }
   /// All targets in order, [size, ...]; undefined: none. The default collects them with get().
   [[nodiscard]] virtual at::Tensor targets() const;
+  /// Whether get() does nothing but copy samples of tensors that it keeps: there is nothing to
+  /// cache().
+  [[nodiscard]] virtual bool in_memory() const { return false; }
   /// Adds the tensors it keeps to a ledger, under Category::other.
   virtual void account(Ledger&) const {}
 };
@@ -82,6 +85,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
                              std::vector<int64_t> sample_shape = {});
 
 /// `base` read once, without random transforms, and kept in memory: for slow readers and maps.
+/// `base` itself where it is in memory already.
 [[nodiscard]] DatasetPtr cache(const DatasetPtr& base);
 
 /// Throws ConfigError, naming the first element, if a class index in `targets` (int64, any shape)

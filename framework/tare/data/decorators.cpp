@@ -77,6 +77,7 @@ class Subset : public Decorator {
       mapped.push_back(indices_[static_cast<size_t>(index)]);
     return base_->get({mapped, request.seed, request.training && random_});
   }
+  [[nodiscard]] bool in_memory() const override { return base_->in_memory(); }
   [[nodiscard]] at::Tensor targets() const override {
     const at::Tensor all = base_->targets();
     return all.defined() ? gather_rows(all.contiguous(), indices_) : all;
@@ -125,6 +126,7 @@ class Cached : public Decorator {
   [[nodiscard]] const Transforms* transforms() const override {
     return transforms_ ? &*transforms_ : nullptr;
   }
+  [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
 
  private:
@@ -149,6 +151,8 @@ DatasetPtr map(const DatasetPtr& base, std::function<Batch(Batch)> function,
   return std::make_shared<Mapped>(base, std::move(function), std::move(sample_shape));
 }
 
-DatasetPtr cache(const DatasetPtr& base) { return std::make_shared<Cached>(base); }
+DatasetPtr cache(const DatasetPtr& base) {
+  return checked("data.cache", base)->in_memory() ? base : std::make_shared<Cached>(base);
+}
 
 }  // namespace tare

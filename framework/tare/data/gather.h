@@ -29,6 +29,7 @@ class TensorDataset : public Dataset {
     return transforms_ ? &*transforms_ : nullptr;
   }
   [[nodiscard]] at::Tensor targets() const override { return target_; }
+  [[nodiscard]] bool in_memory() const override { return !transforms_; }
   void account(Ledger& ledger) const override;
   /// The same tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;

@@ -35,7 +35,7 @@ void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, Fi
 
 LoaderOptions training_loader(const LearnerOptions& options) {
   return {.batch = options.batch,
-          .shuffle = true,
+          .shuffle = options.shuffle,
           .drop_last = options.drop_last,
           .workers = options.workers,
           .seed = options.seed,

@@ -69,6 +69,7 @@ struct LearnerOptions {
   OptimizerFactory optimizer_factory{};
   uint64_t seed = 42;      ///< of sample order and augmentation, not of the model's weights
   int64_t workers = 1;     ///< loader threads; 0: batches are made between the steps
+  bool shuffle = true;     ///< a new order of the training split in each epoch
   bool drop_last = false;  ///< skip a last batch that is not full
   std::filesystem::path folder = "runs";  ///< for checkpoints and logs; created when first needed
   std::vector<CallbackPtr> callbacks{};   ///< of every fit

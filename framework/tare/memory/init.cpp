@@ -146,9 +146,12 @@ void init(const InitOptions& options) {
 bool initialized() { return done; }
 
 void bound_spinning(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
-  setenv("GOMP_SPINCOUNT", kSpinCount, 0);
-  execv("/proc/self/exe", argv);
+  if (bound_spinning_of_children()) execv("/proc/self/exe", argv);
+}
+
+bool bound_spinning_of_children() {
+  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return false;
+  return setenv("GOMP_SPINCOUNT", kSpinCount, 0) == 0;
 }
 
 }  // namespace tare

@@ -21,6 +21,7 @@
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
 #include "tare/recipe/fork_runner.h"
+#include "tare/recipe/mem_trace_log.h"
 
 namespace tare {
 namespace {
@@ -127,12 +128,14 @@ void Fork::run_one(const fs::path& file) {
 
 sweep::RunRecord Fork::train() {
   sweep::RunRecord record{.config = config_, .start = system_clock::now()};
+  MemTraceLog holders(meta.mem_trace, std::cout);
   const c10::Device device = memory::parse_device(gpu_id < 0 ? "cpu" : "auto");
   Experiment experiment(
       name_, {.devices = {c10::kCPU, device}, .out = verbose >= 1 ? &std::cout : nullptr});
   auto& learner = experiment.emplace<std::unique_ptr<Learner>>("learner", compile());
   const FitResult fit = fit_and_evaluate(*learner, record);
   record.history = history_of(fit);
+  holders.snapshot("Before the Learner is destroyed");
   const ExperimentReport memory = experiment.finish();  // destroys the Learner
   record.peak_bytes = memory.on(device).peak_bytes;
   if (verbose >= 1) std::cout << memory << std::flush;
@@ -141,6 +144,9 @@ sweep::RunRecord Fork::train() {
 
 std::unique_ptr<Learner> Fork::compile() {
   Splits data = get_datasets(get_filepaths());
+  if (cache)
+    for (DatasetPtr* split : {&data.train, &data.valid, &data.test})
+      if (*split) *split = tare::cache(*split);
   Model model = get_model();
   if (verbose >= 1) model_summary(model);
   const auto metrics = get_metrics();
@@ -251,6 +257,7 @@ std::unique_ptr<Learner> Fork::model_compile(Model model, const ForkOptimizer& o
   options.batch = batch_size;
   options.seed = static_cast<uint64_t>(seed);
   options.workers = loader_threads();
+  options.shuffle = !shuffle_buffer_size || *shuffle_buffer_size > 1;
   options.folder = log_dir;
   options.progress = verbose >= 2;
   options.optimizer.lr = learning_rate;

@@ -85,6 +85,7 @@ class Fork : protected ForkConfig {
   virtual void set_visible_gpus();
   /// Throws IoError if data_dir cannot be read.
   virtual ForkFiles get_filepaths();
+  /// With `cache` true what it gives is then kept in memory, see tare::cache().
   virtual Splits get_datasets(const ForkFiles& files) = 0;
   virtual Model get_model() = 0;
   /// At verbose >= 1; by default prints summary(model).
@@ -94,7 +95,8 @@ class Fork : protected ForkConfig {
   virtual ForkOptimizer get_optimizer();
   virtual Loss get_loss();  ///< by default cross_entropy
   /// By default a Learner with batch_size, seed, the loader threads of num_parallel_calls or else
-  /// prefetch, the run's folder, and the epochs table at verbose 2; on the CPU if gpu_id is -1.
+  /// prefetch, the run's folder, and the epochs table at verbose 2; on the CPU if gpu_id is -1. A
+  /// shuffle_buffer_size of 0 or 1 keeps the order of the training split.
   virtual std::unique_ptr<Learner> model_compile(Model model, const ForkOptimizer& optimizer,
                                                  const Loss& loss,
                                                  const std::vector<Metric>& metrics, Splits data);

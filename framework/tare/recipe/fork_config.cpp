@@ -13,6 +13,7 @@ void visit_fields(config::Visitor& visit, ForkConfig& o) {
   visit("cache", o.cache);
   visit("seed", o.seed, config::at_least(0));
   visit("prefetch", o.prefetch, config::at_least(-1));
+  visit("shuffle_buffer_size", o.shuffle_buffer_size, config::at_least(0));
   visit("gpu_id", o.gpu_id, config::at_least(-1));
   visit("train_prefix", o.train_prefix);
   visit("valid_prefix", o.valid_prefix);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "tare/config/field.h"
@@ -19,11 +20,12 @@ struct ForkConfig {
   int64_t epochs = 0;                ///< >= 1
   double learning_rate = 0.001;      ///< > 0
   int64_t verbose = 2;  ///< 0: silent; 1: the summary and the memory's report; 2: epochs as well
-  bool cache = false;   ///< for the program: `tare::cache(data)` where it is true
-  int64_t seed = 42;    ///< of LibTorch's generators, and of the Learner
+  bool cache = false;  ///< keeps what get_datasets() gives in memory, see cache() of data/dataset.h
+  int64_t seed = 42;   ///< of LibTorch's generators, and of the Learner
   int64_t prefetch =
-      1;                ///< loader threads; -1, or "auto" in the file: one for each core of the run
-  int64_t gpu_id = -1;  ///< -1: on the CPU
+      1;  ///< loader threads; -1, or "auto" in the file: one for each core of the run
+  std::optional<int64_t> shuffle_buffer_size{};  ///< 0 or 1: the training split is not shuffled
+  int64_t gpu_id = -1;                           ///< -1: on the CPU
   std::string train_prefix{}, valid_prefix{}, test_prefix{};  ///< of file names in data_dir
   sweep::FurcateMeta meta{};
 };

@@ -1,7 +1,6 @@
 #include "tare/recipe/fork_log.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -13,22 +12,14 @@ namespace {
 
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
-using std::chrono::system_clock;
-
-std::string now_text() {
-  const auto now = system_clock::now();
-  const auto micros = std::chrono::floor<microseconds>(now.time_since_epoch()).count() % 1'000'000;
-  char fraction[16];
-  std::snprintf(fraction, sizeof fraction, ".%06d", static_cast<int>(micros));
-  return sweep::time_text(now) + fraction;
-}
 
 }  // namespace
 
 void ForkLog::line(const std::string& text) const {
   try {
     io::File file(file_, io::Mode::append);
-    file.write(now_text() + ": furcate] " + printable(text, 1000) + '\n');
+    file.write(sweep::exact_time_text(std::chrono::system_clock::now()) + ": furcate] " +
+               printable(text, 1000) + '\n');
     file.close();
   } catch (const IoError& error) {
     log::warning(error.what());

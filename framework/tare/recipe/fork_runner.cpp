@@ -6,18 +6,20 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/learner/interrupt.h"
-#include "tare/memory/backend.h"
-#include "tare/memory/context.h"
 #include "tare/memory/exit_code.h"
+#include "tare/memory/init.h"
 #include "tare/recipe/fork_log.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/furcate.h"
+#include "tare/sweep/gpu_rooms.h"
 #include "tare/sweep/run_record.h"
 #include "tare/sweep/sweep_file.h"
 
@@ -76,14 +78,21 @@ void read_results(const fs::path& folder, sweep::Outcome& outcome) {
   outcome.state = sweep::TrialState::complete;
 }
 
-std::vector<std::string> split_by_comma(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    words.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
+/// What is free on each of these cards; one of which that is not known, or that is full, is left
+/// out.
+std::map<int64_t, DeviceRoom> rooms_of(const std::vector<int64_t>& indices) {
+  std::map<int64_t, DeviceRoom> rooms;
+  if (indices.empty()) return rooms;
+  const auto gpus = sweep::visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
+  for (const int64_t index : indices) {
+    const auto at = static_cast<size_t>(index);
+    if (at < gpus.size() && sweep::has_room(gpus[at]))
+      rooms.emplace(index, gpus[at]);
+    else
+      log::warning("[fork.run] GPU " + std::to_string(index) +
+                   " is left out: it is not known to have memory left");
   }
-  return words;
+  return rooms;
 }
 
 class Runner {
@@ -93,16 +102,17 @@ class Runner {
         name_(file_.options().name),
         log_dir_(file_.options().log_dir),
         log_(log_dir_ / "furcate.log"),
-        gpus_(gpus()) {
+        gpus_(rooms_of(gpus())) {
     if (file_.options().needs_gpu && gpus_.empty())
       throw ConfigError("fork.run",
-                        "there is no GPU, and meta.allow_cpu is false; with true the runs are on "
+                        "there is no GPU with memory left, and meta.allow_cpu is false; with true "
+                        "the runs are on "
                         "the CPU");
   }
 
   int run() {
-    std::signal(SIGCHLD, SIG_DFL);        // ends are waited for
-    setenv("GOMP_SPINCOUNT", "1000", 0);  // for the runs, see bound_spinning()
+    std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
+    bound_spinning_of_children();
     const InterruptScope interrupts;
     const sweep::Surroundings around{
         .command = [this](const auto& settings, const auto& room,
@@ -126,27 +136,16 @@ class Runner {
   [[nodiscard]] std::vector<DeviceRoom> rooms(const sweep::Resources& resources) const {
     std::vector<DeviceRoom> all;
     const auto cards = static_cast<int64_t>(gpus_.size());
-    for (const int64_t index : gpus_) {
-      const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
-      all.push_back({.name = visible_name(index),
-                     .total_bytes = memory::backend(device).memory_info().available_bytes,
-                     .jobs = std::max<int64_t>(1, (resources.jobs + cards - 1) / cards),
-                     .context_bytes = memory::kContextBytes});
+    for (const auto& gpu : gpus_) {
+      all.push_back(gpu.second);
+      all.back().jobs = std::max<int64_t>(1, (resources.jobs + cards - 1) / cards);
     }
     return all;  // none: the host
   }
 
-  /// As CUDA_VISIBLE_DEVICES must say it in a run: indices are among those that this process sees.
-  [[nodiscard]] static std::string visible_name(int64_t index) {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    const auto words = split_by_comma(visible ? visible : "");
-    const auto at = static_cast<size_t>(index);
-    return at < words.size() ? words[at] : std::to_string(index);
-  }
-
   [[nodiscard]] int64_t gpu_id(const DeviceRoom& room) const {
-    for (const int64_t index : gpus_)
-      if (room.name == visible_name(index)) return index;
+    for (const auto& gpu : gpus_)
+      if (room.name == gpu.second.name) return gpu.first;
     return -1;
   }
 
@@ -191,7 +190,7 @@ class Runner {
   std::string name_;
   fs::path log_dir_;
   ForkLog log_;
-  std::vector<int64_t> gpus_;
+  std::map<int64_t, DeviceRoom> gpus_;  // by index
   int64_t at_a_time_ = 1;
 };
 

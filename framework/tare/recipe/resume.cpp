@@ -55,7 +55,7 @@ void check_same_recipe(const RecipeOptions& recipe, const fs::path& file) {
                                          "; give the old value, or start anew without --resume");
 }
 
-void sweep(const fs::path& folder) {
+void remove_leftovers(const fs::path& folder) {
   for (const auto& name : Autosave::names()) {
     for (const auto& done : io::recover_directory(folder / name)) log::info("swept: " + done);
   }
@@ -85,7 +85,7 @@ void refuse_resume(const fs::path& folder) {
 
 std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe, const fs::path& folder,
                                              Resume resume) {
-  sweep(folder);
+  remove_leftovers(folder);
   if (resume == Resume::never) {
     set_aside(folder);
     return {};

@@ -26,6 +26,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
+#include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
@@ -51,6 +52,7 @@ class Runner {
         folder_(recipe.folder / recipe.name),
         autosave_(std::make_shared<Autosave>(recipe.save_every)) {
     if (!options.memory_trace.empty()) trace_.emplace(options.memory_trace, device_);
+    if (options.out) holders_.emplace(options.mem_trace, *options.out);
   }
 
   RunReport run() {
@@ -180,6 +182,7 @@ class Runner {
     } else if (!phase.save.empty() && !options_.dry_run) {
       learner.save(phase.save);
     }
+    if (holders_) holders_->snapshot("Before the purge of " + result.name);
     weigh(stage, result);
     result.seconds = seconds_since(start);
     print(result);
@@ -381,6 +384,7 @@ class Runner {
   std::optional<CheckpointInfo> from_;
   bool under_way_ = false;  // the next phase goes on inside its fit
   std::optional<MemoryTrace> trace_;
+  std::optional<MemTraceLog> holders_;
   RunReport report_;
 };
 

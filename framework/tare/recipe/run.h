@@ -10,6 +10,7 @@
 #include "tare/learner/options.h"
 #include "tare/memory/tracker_cost.h"
 #include "tare/recipe/recipe.h"
+#include "tare/sweep/furcate.h"
 
 namespace tare {
 
@@ -69,8 +70,9 @@ struct RunOptions {
   bool dry_run = false;  ///< two steps per phase and nothing saved or exported, to see the peaks
   /// Folder for a record of the device's allocations, also if the run fails; empty: none.
   std::filesystem::path memory_trace{};
-  bool call_sites = false;  ///< name leaks by the line that allocated them; slower
-  bool plan = false;        ///< plan first (see plan.h), and throw DoesNotFit before any work
+  sweep::MemTrace mem_trace{};  ///< printed to `out`, see mem_trace_log.h
+  bool call_sites = false;      ///< name leaks by the line that allocated them; slower
+  bool plan = false;            ///< plan first (see plan.h), and throw DoesNotFit before any work
 };
 
 /// Runs all phases, then test, export and destroy. Needs tare::init().

@@ -78,7 +78,7 @@ std::string last_part(std::string path) {
 
 void visit_fields(config::Visitor& visit, MemTrace& o) {
   visit("enabled", o.enabled);
-  visit("delay", o.delay, config::at_least(1));
+  visit("delay", o.delay, config::between(1, 31'536'000));  // a year
   visit("top", o.top, config::at_least(0));
   visit("trace", o.trace, config::at_least(0));
 }
@@ -106,6 +106,10 @@ Node furcate_config(const Node& root) {
     if (!all.find(key)) all.set(key, Node::string(name.text + '.' + split));
   }
   return all;
+}
+
+MemTrace mem_trace_of(const SweepOptions& sweep) {
+  return sweep.furcate.kind == Kind::map ? meta_of(sweep.furcate).mem_trace : MemTrace();
 }
 
 void set_data_folder(SweepOptions& sweep) {

@@ -11,12 +11,12 @@ namespace tare::sweep {
 /// Whether a configuration is one of furcate's: it has data_name and data_dir.
 [[nodiscard]] bool is_furcate(const config::Node& root);
 
-/// `meta.mem_trace`: what holds memory, every `delay` seconds, in furcate.log.
+/// `meta.mem_trace`: each run prints what holds its memory (see recipe/mem_trace_log.h).
 struct MemTrace {
   bool enabled = false;
-  int64_t delay = 300;  ///< seconds, at least 1
-  int64_t top = 10;     ///< holders that are listed
-  int64_t trace = 1;    ///< of these with their call stacks
+  int64_t delay = 300;  ///< seconds between two looks, 1 to 31,536,000
+  int64_t top = 10;     ///< lines of each section at most
+  int64_t trace = 1;    ///< call stacks that are printed: those that hold the most
 };
 void visit_fields(config::Visitor& visit, MemTrace& o);
 
@@ -51,6 +51,9 @@ void visit_fields(config::Visitor& visit, FurcateMeta& o);
 
 /// Whether it is what furcate_program_sweep() has made.
 [[nodiscard]] bool is_program(const SweepOptions& sweep);
+
+/// `meta.mem_trace`; not enabled for a sweep that is none of furcate's.
+[[nodiscard]] MemTrace mem_trace_of(const SweepOptions& sweep);
 
 /// data_dir is data.folder where the recipe's data are a png_folder. Throws IoError and ConfigError
 /// for the recipe.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -115,6 +116,13 @@ std::string time_text(system_clock::time_point time) {
   localtime_r(&whole, &parts);
   char text[64];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
+}
+
+std::string exact_time_text(system_clock::time_point time) {
+  const auto micros = std::chrono::floor<microseconds>(time.time_since_epoch()).count() % 1'000'000;
+  char fraction[16];
+  std::snprintf(fraction, sizeof fraction, ".%06d", static_cast<int>(micros));
+  return time_text(time) + fraction;
 }
 
 RunRecord record_of(const report::RunFiles& run, config::Node config,

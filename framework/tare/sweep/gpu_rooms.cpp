@@ -1,4 +1,4 @@
-#include "tare/cli/gpu_rooms.h"
+#include "tare/sweep/gpu_rooms.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,10 +8,8 @@
 #include "tare/cuda/nvml.h"
 #include "tare/memory/context.h"
 
-namespace tare::cli {
+namespace tare::sweep {
 namespace {
-
-using sweep::DeviceRoom;
 
 std::optional<size_t> index_of(std::string_view word) {
   size_t index = 0;
@@ -42,20 +40,26 @@ std::vector<DeviceRoom> chosen(const std::vector<DeviceRoom>& cards, std::string
 
 }  // namespace
 
-std::vector<DeviceRoom> gpu_rooms(const sweep::Resources& resources, const char* visible) {
+std::vector<DeviceRoom> visible_gpus(const char* visible) {
   std::vector<DeviceRoom> cards;
   for (const auto& card : cuda::NvmlDevice::all()) {
     const auto memory = card.memory();
     cards.push_back({.name = card.uuid(),
                      .total_bytes = memory ? memory->free_bytes : 0,
-                     .jobs = resources.max_per_gpu,
                      .context_bytes = memory::kContextBytes});
   }
-  if (visible && *visible != '\0') cards = chosen(cards, visible);
-  std::erase_if(cards, [](const DeviceRoom& room) {
-    return room.name.empty() || room.total_bytes <= room.context_bytes;
-  });
-  return cards;
+  return visible && *visible != '\0' ? chosen(cards, visible) : cards;
 }
 
-}  // namespace tare::cli
+bool has_room(const DeviceRoom& gpu) {
+  return !gpu.name.empty() && gpu.total_bytes > gpu.context_bytes;
+}
+
+std::vector<DeviceRoom> gpu_rooms(const Resources& resources, const char* visible) {
+  auto rooms = visible_gpus(visible);
+  std::erase_if(rooms, [](const DeviceRoom& gpu) { return !has_room(gpu); });
+  for (auto& room : rooms) room.jobs = resources.max_per_gpu;
+  return rooms;
+}
+
+}  // namespace tare::sweep

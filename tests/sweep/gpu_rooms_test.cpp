@@ -1,10 +1,10 @@
 // Against a stand-in for NVIDIA's library, which has three cards and may be asked about two.
-#include "tare/cli/gpu_rooms.h"
+#include "tare/sweep/gpu_rooms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tare::cli {
+namespace tare::sweep {
 namespace {
 
 using ::testing::ElementsAre;
@@ -36,5 +36,18 @@ TEST(GpuRooms, AreThoseThatCudaMaySee) {
   EXPECT_THAT(names("-1"), IsEmpty());
 }
 
+TEST(VisibleGpus, AreInTheOrderOfCudasIndices) {
+  const auto all = visible_gpus(nullptr);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].name, "GPU-0a0a");
+  EXPECT_TRUE(has_room(all[0]));
+  EXPECT_EQ(all[1].name, "GPU-2c2c");
+  EXPECT_FALSE(has_room(all[1])) << "its memory is not known";
+  const auto turned = visible_gpus("GPU-2c2c,0");
+  ASSERT_EQ(turned.size(), 2U);
+  EXPECT_EQ(turned[0].name, "GPU-2c2c");
+  EXPECT_EQ(turned[1].name, "GPU-0a0a");
+}
+
 }  // namespace
-}  // namespace tare::cli
+}  // namespace tare::sweep

@@ -1,0 +1,44 @@
+// MemTraceLog: what holds the memory of a run, in lines as furcate's mem_trace prints them.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "tare/sweep/furcate.h"
+
+namespace tare {
+
+/// Prints what holds memory when it is made ("Start"), every MemTrace::delay seconds from a thread
+/// of its own ("Snapshot"), and when it is destroyed ("End"). Where the options are not enabled it
+/// does nothing: no thread, no line, no call stack. Else a memory::CallSites is in scope.
+///
+///   2026-11-22 09:30:00.000123: mem_trace] ------ Snapshot ------
+///   ... GPU Stats               each card as NVIDIA's library tells it, the host, tensors by
+///   device
+///   ... Top Diffs since Start   by the phase that allocated the blocks, against "Start"
+///   ... Top Incremental         by phase and call site, against the lines before
+///   ... Top Current             by phase and call site
+///   ... traceback               of the call stacks that hold the most, each frame a line
+///
+/// Sizes are those of live blocks of tensors on every device, exact at one moment for each device.
+/// What did not change since is in neither of the diffs. Ledgers are those of the training's
+/// thread, so blocks have no category here.
+class MemTraceLog {
+ public:
+  /// `out` must outlive it and may be written meanwhile by other threads, as std::cout may; a
+  /// moment's lines are written to it at once.
+  MemTraceLog(const sweep::MemTrace& options, std::ostream& out);
+  ~MemTraceLog();
+  MemTraceLog(const MemTraceLog&) = delete;
+  MemTraceLog& operator=(const MemTraceLog&) = delete;
+
+  /// Prints the same now. Thread-safe.
+  void snapshot(const std::string& title);
+
+ private:
+  class Tracer;
+  std::unique_ptr<Tracer> tracer_;  // null: not enabled
+};
+
+}  // namespace tare
