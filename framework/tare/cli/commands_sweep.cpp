@@ -47,14 +47,22 @@ class Plans {
 
   /// The highest bytes of tensors over the phases; unset if a phase cannot be told.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
-    const auto recipe = without_what_no_plan_needs(read_recipe(recipe_, settings));
+    const auto recipe = needed(settings);
     const std::string key = config::to_yaml(config::to_node(recipe));
     const auto known = known_.find(key);
     return known != known_.end() ? known->second
                                  : known_.emplace(key, planned(recipe)).first->second;
   }
 
+  /// The same for runs that need the same memory.
+  [[nodiscard]] std::string signature(const std::vector<std::string>& settings) const {
+    return config::to_yaml(config::to_node(needed(settings)));
+  }
+
  private:
+  [[nodiscard]] RecipeOptions needed(const std::vector<std::string>& settings) const {
+    return without_what_no_plan_needs(read_recipe(recipe_, settings));
+  }
   [[nodiscard]] static std::optional<int64_t> planned(const RecipeOptions& recipe) {
     int64_t bytes = 0;
     for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
@@ -160,6 +168,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
                      int64_t bytes) { return run_of(sweep, settings, room, bytes); },
       .rooms = [&](const auto& resources) { return rooms_of(sweep, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
+      .signature = [&](const auto& settings) { return plans.signature(settings); },
       .executor = executor.get(),
       .edited = [&] { return file.changed(); },
       .interrupted = [] { return interrupt_requested(); },

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -16,9 +15,11 @@
 #include "tare/base/log.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/measured_peaks.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
 #include "tare/sweep/results.h"
+#include "tare/sweep/running.h"
 #include "tare/sweep/tuner.h"
 #include "tare/sweep/wanted_runs.h"
 
@@ -40,7 +41,8 @@ class Coordinator {
         executor_(around_.executor ? *around_.executor : local_),
         store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
         tuner_(sweep_, store_),
-        rooms_(around_.rooms, sweep_.resources) {}
+        rooms_(around_.rooms, sweep_.resources),
+        peaks_(signature()) {}
 
   SweepReport run() {
     take_over();
@@ -59,20 +61,15 @@ class Coordinator {
     while (results_.write_more()) {
     }
     results_.write();
-    count_states();
+    static_cast<RunCounts&>(report_) = count_runs(store_.trials(), wanted_);
     return report_;
   }
 
  private:
-  struct Running {
-    Trial trial;
-    std::unique_ptr<Process> process;
-    size_t device = 0;
-    int64_t bytes = 0;
-    Clock::time_point started = Clock::now();
-    Reports reports{};
-    Verdict verdict = Verdict::go_on;
-  };
+  [[nodiscard]] MeasuredPeaks::Signature signature() {
+    if (!around_.signature) return {};
+    return [this](const Trial& trial) { return around_.signature(settings(trial)); };
+  }
 
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
     return sweep_.log_dir / trial.run_name;
@@ -131,7 +128,7 @@ class Coordinator {
     std::vector<Trial> waiting, ended;
     paused_.clear();
     for (Trial& trial : store_.trials()) {
-      note_peak(trial.peak_bytes);
+      if (trial.state != TrialState::running) peaks_.see(trial);
       const bool counts = wanted_.contains(trial.identity) || trial.state == TrialState::running;
       if (counts && trial.reason != kDropped)
         tuner_.see(trial);
@@ -175,8 +172,6 @@ class Coordinator {
     }
   }
 
-  void note_peak(int64_t bytes) { highest_peak_ = std::max(highest_peak_, bytes); }
-
   [[nodiscard]] bool interrupted() const { return around_.interrupted && around_.interrupted(); }
 
   /// Bytes that a waiting run will take; 0: nothing is known.
@@ -185,6 +180,12 @@ class Coordinator {
     const bool asks = !sweep_.resources.memory.bytes && around_.predict;
     return rooms_.with_context(
         reservation(sweep_, asks ? around_.predict(settings(trial)) : std::nullopt));
+  }
+
+  [[nodiscard]] int64_t unknown_bytes_of(const Trial& trial) {
+    const int64_t measured = peaks_.of(trial);
+    return measured > 0 ? rooms_.with_context(reservation(sweep_, measured))
+                        : rooms_.largest_bytes();
   }
 
   [[nodiscard]] std::vector<std::string> settings(const Trial& trial) const {
@@ -242,11 +243,9 @@ class Coordinator {
   std::optional<Queue::Start> next_run() {
     std::vector<Placed> placed;
     for (const auto& run : running_) placed.push_back({run.device, run.bytes});
-    const int64_t unknown = highest_peak_ > 0
-                                ? rooms_.with_context(reservation(sweep_, highest_peak_))
-                                : rooms_.largest_bytes();
     return queue_.next(
-        rooms_.all(), placed, unknown, [this](const Trial& trial) { return bytes_of(trial); },
+        rooms_.all(), placed, [this](const Trial& trial) { return unknown_bytes_of(trial); },
+        [this](const Trial& trial) { return bytes_of(trial); },
         [this](const Trial& trial, const std::string& why) { refuse(trial, why); });
   }
 
@@ -277,20 +276,15 @@ class Coordinator {
         .err = folder / (trial.run_name + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
     if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
-<<<<<<< HEAD
     auto process = executor_.start(how);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
     ++report_.started;
   }
 
   void follow(Trial trial, std::unique_ptr<Process> process, size_t device, int64_t bytes) {
-    store_.start(trial, process->mark(), bytes);
-=======
-    Child child = around_.start ? around_.start(how) : Child(how);
-    trial.started = store_.start(trial, child.mark(), next.bytes);
->>>>>>> a6ee863fa7d96e9252b7c8d57c3b0c14dfdbcbde
+    trial.started = store_.start(trial, process->mark(), bytes);
     trial.state = TrialState::running;
-    trial.gpu_id = room.is_gpu() ? static_cast<int64_t>(next.device) : -1;
+    trial.gpu_id = rooms_.all()[device].is_gpu() ? static_cast<int64_t>(device) : -1;
     tuner_.see(trial);
     running_.push_back({std::move(trial), std::move(process), device, bytes});
   }
@@ -318,27 +312,14 @@ class Coordinator {
     shown_ = Clock::now();
     SweepProgress now = results_.progress();
     now.waiting = static_cast<int64_t>(queue_.size() + paused_.size());
-    for (auto& run : running_) {
-      const auto& values = run.reports.values();
-      const std::chrono::duration<double> time = Clock::now() - run.started;
-      now.running.push_back({.name = run.trial.run_name,
-                             .epochs = static_cast<int64_t>(values.size()),
-                             .value = values.empty() ? std::nan("") : values.back(),
-                             .bytes = run.bytes,
-                             .seconds = time.count()});
-    }
+    for (const auto& run : running_) now.running.push_back(run.now());
     around_.progress(now);
   }
 
   void wait_for_ends() {
     std::vector<pollfd> ends;
-<<<<<<< HEAD
     for (const auto& run : running_) ends.push_back({run.process->descriptor(), POLLIN, 0});
-    if (poll(ends.data(), ends.size(), 0) == 0 && !records_.write_one())
-=======
-    for (const auto& run : running_) ends.push_back({run.child.descriptor(), POLLIN, 0});
     if (poll(ends.data(), ends.size(), 0) == 0 && !results_.write_more())
->>>>>>> a6ee863fa7d96e9252b7c8d57c3b0c14dfdbcbde
       poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (!running_[i].process->has_ended()) continue;
@@ -359,22 +340,16 @@ class Coordinator {
       put_back(run);
       queue_.add_first(std::move(run.trial));
       return;
-    } else if (report_.interrupted || has_ended_as_asked(run, how, Verdict::pause)) {
+    } else if (report_.interrupted || run.has_ended_for(Verdict::pause, how)) {
       put_back(run);
       return;
-    } else if (has_ended_as_asked(run, how, Verdict::prune)) {
+    } else if (run.has_ended_for(Verdict::prune, how)) {
       outcome.state = TrialState::pruned;
       outcome.reason.clear();
       outcome.values = values;
     }
     if (outcome.state == TrialState::failed) require_room(sweep_.log_dir);  // else it goes on later
-    note_peak(outcome.peak_bytes);
     finish(run, outcome);
-  }
-
-  static bool has_ended_as_asked(const Running& run, const ChildEnd& how, Verdict verdict) {
-    return run.verdict == verdict &&
-           (how.exit_code == 128 + SIGTERM || how.signal == SIGTERM || how.saved);
   }
 
   void put_back(Running& run) {
@@ -394,7 +369,9 @@ class Coordinator {
       store_.finish(run.trial, outcome);
       if (outcome.state == TrialState::failed) ++failed_;
     }
-    tuner_.see(results_.add(run.trial, outcome));
+    const Trial& ended = results_.add(run.trial, outcome);
+    tuner_.see(ended);
+    peaks_.see(ended);
   }
 
   /// Nothing can promote them any more.
@@ -411,18 +388,6 @@ class Coordinator {
     paused_.clear();
   }
 
-  void count_states() {
-    std::map<std::string, TrialState> latest;
-    for (const Trial& trial : store_.trials())
-      if (wanted_.contains(trial.identity)) latest[trial.identity] = trial.state;
-    for (const auto& [identity, state] : latest) {
-      if (state == TrialState::complete) ++report_.complete;
-      if (state == TrialState::pruned) ++report_.pruned;
-      if (state == TrialState::failed) ++report_.failed;
-      if (state == TrialState::waiting) ++report_.waiting;
-    }
-  }
-
   SweepOptions sweep_;
   const Surroundings& around_;
   std::unique_ptr<io::FolderLock> lock_;
@@ -433,11 +398,12 @@ class Coordinator {
   Rooms rooms_;
   Results results_{sweep_, around_.out, /*write_files=*/!around_.outcome};
   Queue queue_;
+  MeasuredPeaks peaks_;
   std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;
   std::unordered_set<std::string> wanted_;  // identities
   Clock::time_point watched_{}, shown_{};
-  int64_t highest_peak_ = 0, failed_ = 0;
+  int64_t failed_ = 0;
   std::string recipe_;  // as an identity
   bool recipe_changed_ = false;
   SweepReport report_;

@@ -24,6 +24,8 @@ struct Surroundings {
   std::function<std::vector<DeviceRoom>(const Resources&)> rooms{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
+  /// Equal for runs that need the same memory, asked where `predict` cannot tell; empty: all do.
+  std::function<std::string(const std::vector<std::string>& settings)> signature{};
   /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
   /// nothing of a run is known before its end, and it writes furcate's files itself.
   std::function<Outcome(const std::filesystem::path& folder, const ChildEnd& end)> outcome{};
@@ -38,9 +40,9 @@ struct Surroundings {
   std::ostream* out = nullptr;  ///< one line for each run that ends; null: silent
 };
 
-struct SweepReport {
-  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< of the runs that are wanted now
-  int64_t started = 0;                                        ///< by this call
+/// Its counts are of the runs that are wanted now.
+struct SweepReport : RunCounts {
+  int64_t started = 0;  ///< by this call
   bool interrupted = false;
 };
 

@@ -17,9 +17,12 @@ struct RunNow {
   double seconds = 0;                                       ///< since it started
 };
 
-/// How a sweep stands.
-struct SweepProgress {
+struct RunCounts {
   int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;
+};
+
+/// How a sweep stands.
+struct SweepProgress : RunCounts {
   std::vector<RunNow> running{};  ///< oldest first
   std::string best{};             ///< name of the best complete run; empty: none
   double best_value = std::numeric_limits<double>::quiet_NaN();

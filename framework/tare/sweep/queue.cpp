@@ -21,7 +21,7 @@ void Queue::become(std::vector<Trial> waiting) {
 }
 
 std::optional<Queue::Start> Queue::next(const std::vector<DeviceRoom>& devices,
-                                        const std::vector<Placed>& running, int64_t unknown_bytes,
+                                        const std::vector<Placed>& running, const Ask& unknown,
                                         const Ask& ask, const Refuse& refuse) {
   size_t far = static_cast<size_t>(kPatience);
   for (const auto& device : devices) far += static_cast<size_t>(device.jobs);
@@ -38,7 +38,8 @@ std::optional<Queue::Start> Queue::next(const std::vector<DeviceRoom>& devices,
       refuse(trial, error.what());
       continue;
     }
-    asked.push_back({*queued.bytes > 0 ? *queued.bytes : unknown_bytes, queued.passed_over});
+    asked.push_back(
+        {*queued.bytes > 0 ? *queued.bytes : unknown(queued.trial), queued.passed_over});
     const auto choice = next_start(devices, running, asked);
     if (!choice) continue;
     for (size_t before = 0; before < choice->waiting; ++before) ++waiting_[before].passed_over;

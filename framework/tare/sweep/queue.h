@@ -32,11 +32,11 @@ class Queue {
   /// Holds exactly these runs, in their order; what was asked of those it had stays.
   void become(std::vector<Trial> waiting);
 
-  /// Takes out the next run that can start, by next_start(). `unknown_bytes` is for runs of which
-  /// nothing is known. Asks for no more runs than it takes, each once; those that cannot be asked
-  /// are taken out and given to `refuse`.
+  /// Takes out the next run that can start, by next_start(). `unknown` says what is reserved for a
+  /// run of which nothing is known, each time anew. Asks for no more runs than it takes, each once;
+  /// those that cannot be asked are taken out and given to `refuse`.
   [[nodiscard]] std::optional<Start> next(const std::vector<DeviceRoom>& devices,
-                                          const std::vector<Placed>& running, int64_t unknown_bytes,
+                                          const std::vector<Placed>& running, const Ask& unknown,
                                           const Ask& ask, const Refuse& refuse);
 
  private:

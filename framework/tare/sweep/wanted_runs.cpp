@@ -1,5 +1,7 @@
 #include "tare/sweep/wanted_runs.h"
 
+#include <map>
+
 #include "tare/sweep/identity.h"
 
 namespace tare::sweep {
@@ -20,6 +22,21 @@ WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& know
     all.cells.resize(static_cast<size_t>(sweep.trials));
   for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
   return all;
+}
+
+RunCounts count_runs(const std::vector<Trial>& trials,
+                     const std::unordered_set<std::string>& identities) {
+  std::map<std::string, TrialState> latest;
+  for (const Trial& trial : trials)
+    if (identities.contains(trial.identity)) latest[trial.identity] = trial.state;
+  RunCounts counts;
+  for (const auto& [identity, state] : latest) {
+    if (state == TrialState::complete) ++counts.complete;
+    if (state == TrialState::pruned) ++counts.pruned;
+    if (state == TrialState::failed) ++counts.failed;
+    if (state == TrialState::waiting) ++counts.waiting;
+  }
+  return counts;
 }
 
 }  // namespace tare::sweep

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "tare/sweep/progress.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
@@ -17,5 +19,9 @@ struct WantedRuns {
 /// Of a grid its cells, at most as many as `trials`; where they are drawn, those that have been
 /// drawn for this recipe. Throws as grid() and Identity do.
 [[nodiscard]] WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known);
+
+/// Of the latest trial of each wanted run.
+[[nodiscard]] RunCounts count_runs(const std::vector<Trial>& trials,
+                                   const std::unordered_set<std::string>& identities);
 
 }  // namespace tare::sweep

@@ -1,0 +1,22 @@
+#include "tare/sweep/running.h"
+
+#include <cmath>
+#include <csignal>
+
+namespace tare::sweep {
+
+RunNow Running::now() const {
+  const auto& values = reports.values();
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - started;
+  return {.name = trial.run_name,
+          .epochs = static_cast<int64_t>(values.size()),
+          .value = values.empty() ? std::nan("") : values.back(),
+          .bytes = bytes,
+          .seconds = time.count()};
+}
+
+bool Running::has_ended_for(Verdict asked, const ChildEnd& how) const {
+  return verdict == asked && (how.exit_code == 128 + SIGTERM || how.signal == SIGTERM || how.saved);
+}
+
+}  // namespace tare::sweep
