@@ -78,7 +78,8 @@ class Fork : protected ForkConfig {
   // ---- the methods, by call order
 
   /// In the runner: indices of the CUDA devices that runs may use; by default all. One run is on
-  /// each at a time, more where meta.max_threads is above their number.
+  /// each at a time, more where meta.max_threads is above their number. One whose free memory
+  /// NVIDIA's library does not tell is left out.
   virtual std::vector<int64_t> get_available_gpu_indices();
   /// Before init(). The runner has set CUDA_VISIBLE_DEVICES to the run's card already; a run that
   /// was started by hand gets its gpu_id, unless the variable is set.
