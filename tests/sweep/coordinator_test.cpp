@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "sweep/query.h"
 #include "sweep/shell_sweep.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -112,6 +113,26 @@ TEST_F(CoordinatorTest, ACellThatCannotBePlannedHasFailedAndTheOthersGoOn) {
   EXPECT_EQ(report.complete, 3);
   EXPECT_EQ(report.failed, 1);
   EXPECT_THAT(out_.str(), HasSubstr("s2_a2_c3  failed: [recipe] no such c\n"));
+}
+
+TEST_F(CoordinatorTest, WhatNoPlanTellsIsKnownFromARunOfItsKind) {
+  const std::string text = "parameters: {a: [1, 2, 3, 4]}\nresources: {jobs: 1, total: 1000MiB}\n";
+  const auto sweep = read(text);
+  auto surroundings = around(sweep, "finish 1 $((a % 2 * 100 + 100))000000");
+  surroundings.predict = [](const auto&) { return std::nullopt; };
+  surroundings.signature = [](const std::vector<std::string>& settings) {
+    return std::stoi(settings[0].substr(2)) % 2 == 0 ? "even" : "odd";
+  };
+  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 4);
+  // The first alone; the second as the only one that is known; then each as the one of its kind.
+  EXPECT_THAT(rows(store(), "SELECT reserved_bytes FROM sweep_runs ORDER BY trial_id"),
+              ElementsAre("1048576000", "220000000", "220000000", "110000000"));
+  // The next coordinator knows it from the store.
+  const auto more =
+      read("parameters: {a: [1, 2, 3, 4, 6]}\nresources: {jobs: 1, total: 1000MiB}\n");
+  EXPECT_EQ(sweep::run_sweep(more, surroundings).started, 1);
+  EXPECT_THAT(rows(store(), "SELECT reserved_bytes FROM sweep_runs ORDER BY trial_id DESC LIMIT 1"),
+              ElementsAre("110000000"));
 }
 
 TEST_F(CoordinatorTest, NothingStartsOnceTheRecipeHasChanged) {
