@@ -14,8 +14,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 sweep::SweepProgress progress(size_t running, const std::string& name = "digits7_lr0-01") {
-  sweep::SweepProgress now{
-      .complete = 3, .failed = 1, .waiting = 9, .best = "digits2", .best_value = 0.5};
+  sweep::SweepProgress now{{.complete = 3, .failed = 1, .waiting = 9}, {}, "digits2", 0.5};
   now.running.assign(running, {.name = name, .epochs = 2, .bytes = 3 << 20, .seconds = 12});
   return now;
 }
