@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <thread>
 
 #include "support/temp_dir.h"
@@ -102,6 +103,24 @@ TEST_F(ForkServerTest, AFileThatCannotBeMadeIsAnError) {
   wrong.out = folder_ / "absent" / "out";
   EXPECT_THROW((void)server_.start(wrong), IoError);
   EXPECT_EQ(exit_code({"exit", "5"}), 5) << "and the server goes on";
+}
+
+TEST_F(ForkServerTest, TheProcessThatWaitsForARunMayBeKilled) {
+  EXPECT_EQ(exit_code({"exit", "1"}), 1);
+  const auto living_children = [] {
+    std::istringstream text(
+        io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
+    std::vector<pid_t> all;
+    for (pid_t pid = 0; text >> pid;)
+      if (is_alive(sweep::mark_of(pid))) all.push_back(pid);
+    return all;
+  };
+  std::vector<pid_t> children;
+  while ((children = living_children()).size() < 2) std::this_thread::yield();
+  const pid_t waiting = children.back();  // behind the server
+  kill(waiting, SIGKILL);
+  waitpid(waiting, nullptr, 0);
+  EXPECT_EQ(exit_code({"exit", "6"}), 6);
 }
 
 TEST(ForkServer, IsRefusedBesideOtherThreads) {

@@ -67,12 +67,21 @@ bool use_as(const std::filesystem::path& file, int flags, int descriptor) {
 }
 
 /// In a process that the server has forked twice: becomes a child of the coordinator, which takes
-/// in what its descendants leave behind, and does the run.
-[[noreturn]] void be_a_run(const ChildStart& start, const ForkMain& main, pid_t coordinator,
-                           pid_t between, int socket) {
+/// in what its descendants leave behind, waits for a request, says so to the server, and does the
+/// run.
+[[noreturn]] void be_a_run(const ForkMain& main, pid_t coordinator, pid_t between, int socket,
+                           int taken) {
   while (getppid() == between) sched_yield();
   if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != coordinator)
     _exit(kCannotStart);
+  std::vector<char> buffer(kMaxMessage);
+  ssize_t size = -1;
+  do {
+    size = recv(socket, buffer.data(), buffer.size(), 0);
+  } while (size < 0 && errno == EINTR);
+  if (size <= 0) _exit(0);
+  close(taken);
+  const ChildStart start = start_of({buffer.data(), static_cast<size_t>(size)});
   const int64_t pid = getpid();
   if (send(socket, &pid, sizeof pid, 0) != sizeof pid) _exit(kCannotStart);
   close(socket);
@@ -83,29 +92,47 @@ bool use_as(const std::filesystem::path& file, int flags, int descriptor) {
   leave(main(start.command));
 }
 
-/// The server's whole life. A process between it and the run ends at once, so that the run is
-/// nobody's child but the coordinator's.
+/// Forks a process that waits for the next request. A process between it and the server ends at
+/// once, so that it is nobody's child but the coordinator's. Returns an errno.
+int fork_ahead(const ForkMain& main, pid_t coordinator, int socket, int taken) {
+  const pid_t between = fork();
+  if (between < 0) return errno;
+  if (between == 0) {
+    const pid_t self = getpid();
+    const pid_t run = fork();
+    if (run == 0) be_a_run(main, coordinator, self, socket, taken);
+    _exit(run < 0 ? errno : 0);
+  }
+  int status = 0;
+  while (waitpid(between, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WEXITSTATUS(status);
+}
+
+/// Answers the next request with an error.
+void refuse(int socket, int error) {
+  char word = 0;
+  ssize_t size = -1;
+  do {
+    size = recv(socket, &word, sizeof word, 0);
+  } while (size < 0 && errno == EINTR);
+  const int64_t reply = -error;
+  if (size <= 0 || send(socket, &reply, sizeof reply, 0) < 0) _exit(0);
+}
+
+/// The server's whole life: there is always one process that waits, so that a start takes no fork.
 [[noreturn]] void serve(const ForkMain& main, pid_t coordinator, int socket) {
-  std::vector<char> buffer(kMaxMessage);
   while (true) {
-    const ssize_t size = recv(socket, buffer.data(), buffer.size(), 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) _exit(0);
-    const ChildStart start = start_of({buffer.data(), static_cast<size_t>(size)});
-    const pid_t between = fork();
-    if (between == 0) {
-      const pid_t self = getpid();
-      const pid_t run = fork();
-      if (run == 0) be_a_run(start, main, coordinator, self, socket);
-      _exit(run < 0 ? errno : 0);
+    int taken[2];  // its end says that the process has a request, or is no more
+    if (pipe2(taken, O_CLOEXEC) != 0) _exit(kCannotStart);
+    const int error = fork_ahead(main, coordinator, socket, taken[1]);
+    close(taken[1]);
+    char word = 0;
+    while (error == 0 && read(taken[0], &word, sizeof word) < 0 && errno == EINTR) {
     }
-    int status = 0;
-    if (between > 0)
-      while (waitpid(between, &status, 0) < 0 && errno == EINTR) {
-      }
-    const int64_t error = between < 0 ? errno : WEXITSTATUS(status);
-    const int64_t reply = -error;
-    if (error != 0 && send(socket, &reply, sizeof reply, 0) < 0) _exit(0);
+    close(taken[0]);
+    if (error != 0) refuse(socket, error);
+    if (recv(socket, &word, sizeof word, MSG_PEEK | MSG_DONTWAIT) == 0) _exit(0);
   }
 }
 
