@@ -153,6 +153,17 @@ TEST_F(SlurmTest, RunsGoOnWithoutTheirCoordinatorAndTheNextOneFollowsThem) {
   expect_whole_epochs(60);
 }
 
+TEST_F(SlurmTest, ASecondCoordinatorDisturbsNothing) {
+  long_sweep();
+  const auto first = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << first->read("err");
+  const auto second = run();
+  EXPECT_EQ(second.status, 2);
+  EXPECT_THAT(second.err, HasSubstr("in use by another process"));
+  expect_complete(first->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
+  EXPECT_THAT(begun(), AllOf(SizeIs(2), Each(Pair(::testing::_, 1))));
+}
+
 TEST_F(SlurmTest, SavesAndRequeuesItselfWhenTimeIsShort) {
   long_sweep();
   const auto program = start();
@@ -161,7 +172,6 @@ TEST_F(SlurmTest, SavesAndRequeuesItselfWhenTimeIsShort) {
   SlurmCluster::call("scancel", {"--batch", "--signal=USR1", task});
   ASSERT_TRUE(wait_until(
       [&] { return SlurmCluster::jobs().find(task + " PENDING") != std::string::npos; }));
-  SlurmCluster::call("scontrol", {"update", "JobId=" + task, "StartTime=now"});
   expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
   EXPECT_THAT(agents(), HasSubstr("[agent " + task + " on "));
   EXPECT_THAT(agents(), HasSubstr("has saved tiny"));
@@ -178,11 +188,6 @@ TEST_F(SlurmTest, GoesOnAfterAnotherJobTookItsPlace) {
                      {"--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
   ASSERT_TRUE(
       wait_until([&] { return SlurmCluster::jobs().find("_0 PENDING") != std::string::npos; }));
-  std::this_thread::sleep_for(std::chrono::seconds(2));
-  const std::string jobs = SlurmCluster::jobs();
-  for (const char* index : {"_0", "_1"})
-    SlurmCluster::call(
-        "scontrol", {"update", "JobId=" + jobs.substr(0, jobs.find('_')) + index, "StartTime=now"});
   expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
   for (const auto& [run, times] : begun()) EXPECT_EQ(times, 2) << run;
   expect_whole_epochs(60);

@@ -114,7 +114,9 @@ class SlurmCluster {
     const std::string here = folder_.path().string();
     std::ofstream(folder_ / "slurm.conf")
         << "ClusterName=test\nSlurmUser=root\nSlurmctldHost=" << host << "(127.0.0.1)\n"
-        << "AuthType=auth/munge\nAuthInfo=socket=" << file("munge.socket") << '\n'
+        << "AuthType=auth/munge\nAuthInfo=cred_expire=10,socket=" << file("munge.socket")
+        << '\n'  // a requeued job waits until its credential has expired
+
         << "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nMpiDefault=none\n"
         << "JobAcctGatherType=jobacct_gather/none\nReturnToService=2\nKillWait=5\nMinJobAge=30\n"
         << "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nGresTypes=gpu\n"

@@ -78,7 +78,7 @@ TEST_F(ExecutorTest, RunsWaitForAPlaceAndGoOnInAnother) {
   EXPECT_EQ(report.complete, 3);
   EXPECT_EQ(report.started, 4);
   EXPECT_THAT(place.started_, ElementsAre("s0_a1", "s0_a1", "s1_a2", "s2_a3"));
-  EXPECT_EQ(place.asked_, 3);
+  EXPECT_EQ(place.asked_, 2);
   EXPECT_THAT(rows(store(), "SELECT state FROM trials"),
               ElementsAre("COMPLETE", "COMPLETE", "COMPLETE"));
 }

@@ -140,7 +140,7 @@ int main_of_run(const std::vector<std::string>& command) {
 /// Where runs are. On the host they are forked; a GPU's driver does not survive that.
 std::unique_ptr<sweep::Executor> executor_of(const SweepOptions& sweep,
                                              const std::vector<sweep::DeviceRoom>& rooms,
-                                             sweep::ForkServer& server) {
+                                             std::optional<sweep::ForkServer>& server) {
   if (sweep.executor.is_slurm()) {
     const auto program = std::filesystem::read_symlink("/proc/self/exe");
     return std::make_unique<sweep::SlurmExecutor>(
@@ -148,14 +148,16 @@ std::unique_ptr<sweep::Executor> executor_of(const SweepOptions& sweep,
   }
   if (rooms.front().is_gpu()) return std::make_unique<sweep::LocalExecutor>();
   return std::make_unique<sweep::LocalExecutor>(
-      [&server](const sweep::ChildStart& start) { return server.start(start); });
+      [&server](const sweep::ChildStart& start) { return server->start(start); });
 }
 
 int run(sweep::SweepFile& file, bool retry_failed) {
   const SweepOptions sweep = file.options();
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   // Before anything begins a thread, also in this process's children.
-  sweep::ForkServer server([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
+  std::optional<sweep::ForkServer> server;
+  if (!sweep.executor.is_slurm())
+    server.emplace([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
   const auto rooms = rooms_of(sweep, sweep.resources);
   prepare(sweep, rooms);
   const InterruptScope interrupts;

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <map>
 #include <memory>
-#include <thread>
 #include <unordered_set>
 
 #include "tare/base/error.h"
@@ -100,22 +99,14 @@ class Coordinator {
         follow(trial, std::move(found->second), 0, 0);
         left.erase(found);
       } else if (was_on) {
-        end_left_behind(trial);
+        const Outcome outcome = outcome_of_run(trial, {});
+        if (outcome.state == TrialState::complete)
+          store_.finish(trial, outcome);
+        else
+          store_.put_back(trial);
       }
     }
     for (const auto& [name, process] : left) process->send(SIGTERM);
-  }
-
-  void end_left_behind(const Trial& trial) {
-    while (is_alive(trial.child) && !interrupted()) {
-      kill(static_cast<pid_t>(-trial.child.pid), SIGKILL);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    const Outcome outcome = outcome_of_run(trial, {});
-    if (outcome.state == TrialState::complete)
-      store_.finish(trial, outcome);
-    else
-      store_.put_back(trial);
   }
 
   void fill(const WantedRuns& wanted, bool failed_too) {
@@ -202,7 +193,7 @@ class Coordinator {
     while (may_start_more()) {
       if (interrupted()) return true;
       const int64_t on = count(running_), startable = count(queue_) + drawable() + promotable();
-      if (!executor_.has_room(on + startable)) return startable > 0;
+      if (!executor_.has_room(std::min(on + startable, rooms_.jobs()))) return startable > 0;
       if (on >= rooms_.jobs()) break;
       refill();
       auto next = next_run();

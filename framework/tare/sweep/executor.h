@@ -15,17 +15,20 @@ namespace tare::sweep {
 class Executor {
  public:
   virtual ~Executor() = default;
-  /// Called once, before start(): the runs by their names that an earlier coordinator has started
-  /// and that can be followed. `marks`: of those that it thought were on. Throws StateError for one
-  /// that may still be on, and is out of reach.
+  /// Called once, before start(), with what an earlier coordinator thought was on: the runs by
+  /// their names that it has started and that can be followed. The others have ended then. Throws
+  /// StateError for one that may still be on, and is out of reach.
   virtual std::map<std::string, std::unique_ptr<Process>> left_behind(
       const std::vector<ChildMark>& marks) = 0;
   /// Whether start() may be called now; called a few times a second, with how many runs are on or
-  /// could be. Throws StateError if there can never be room.
+  /// could be at a time. Throws StateError if there can never be room.
   virtual bool has_room(int64_t runs) = 0;
   /// Throws IoError.
   virtual std::unique_ptr<Process> start(const ChildStart& how) = 0;
 };
+
+/// Ends those processes that are still there, with their groups.
+void end_processes(const std::vector<ChildMark>& marks);
 
 /// Children of this process.
 class LocalExecutor : public Executor {

@@ -1,5 +1,6 @@
 #include "tare/sweep/results.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
@@ -28,7 +29,8 @@ void Results::become(std::vector<Trial> ended) {
 
 const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
   say(trial, outcome);
-  Trial& ended = ended_.emplace_back(trial);
+  const auto place = std::ranges::upper_bound(ended_, trial.number, {}, &Trial::number);
+  Trial& ended = *ended_.insert(place, trial);
   ended.state = outcome.state;
   ended.reason = outcome.reason;
   ended.peak_bytes = outcome.peak_bytes;

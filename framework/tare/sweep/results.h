@@ -38,7 +38,7 @@ class Results {
   const SweepOptions& sweep_;
   std::ostream* out_;
   bool write_files_;
-  std::vector<Trial> ended_;
+  std::vector<Trial> ended_;  // by number, as the rows of run_data.csv
   Records records_{sweep_};
   FurcateTable furcate_{sweep_.log_dir};
   std::chrono::steady_clock::time_point written_{};

@@ -9,7 +9,6 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/sweep/resources.h"
 #include "tare/sweep/slurm_files.h"
 #include "tare/sweep/slurm_tools.h"
 
@@ -43,7 +42,6 @@ class SlurmExecutor::Cluster {
  public:
   Cluster(const SweepOptions& sweep, std::vector<std::string> agent)
       : folder_(fs::absolute(sweep.log_dir) / "slurm"),
-        jobs_(std::min(slurm_room(sweep.resources).jobs, kMaxSlurmAgents)),
         tools_(folder_, sweep.executor, std::move(agent)) {
     for (const auto& id : tools_.begun()) {
       Agent& known = agents_[id];
@@ -73,7 +71,7 @@ class SlurmExecutor::Cluster {
       ++there;
       busy += agent.is_busy() ? 1 : 0;
     }
-    const int64_t wanted = std::min(jobs_, std::max(runs, busy));
+    const int64_t wanted = std::min(kMaxSlurmAgents, std::max(runs, busy));
     if (there < wanted) submit(wanted - there, there == 0);
     for (auto agent = agents_.rbegin(); agent != agents_.rend() && there > wanted; ++agent)
       if (!agent->second.gone && !agent->second.order.leave && !agent->second.is_busy()) {
@@ -205,13 +203,12 @@ class SlurmExecutor::Cluster {
   }
 
   void let_go(const std::string& id, Agent& agent) {
+    if (agent.pending && !agent.is_busy()) cancelled_.push_back(id);
     agent.order.leave = true;
     if (agent.begun) write(folder_ / id, agent.order);
-    if (agent.pending && !agent.is_busy()) cancelled_.push_back(id);
   }
 
   fs::path folder_;
-  int64_t jobs_;
   SlurmTools tools_;
   std::map<std::string, Agent> agents_;  // by id
   std::vector<std::string> cancelled_;
@@ -240,11 +237,15 @@ class SlurmExecutor::Run : public Process {
 };
 
 SlurmExecutor::SlurmExecutor(const SweepOptions& sweep, std::vector<std::string> agent)
-    : cluster_(std::make_shared<Cluster>(sweep, std::move(agent))) {}
+    : sweep_(sweep), agent_(std::move(agent)) {
+  require_slurm();
+}
 SlurmExecutor::~SlurmExecutor() = default;
 
 std::map<std::string, std::unique_ptr<Process>> SlurmExecutor::left_behind(
-    const std::vector<ChildMark>&) {
+    const std::vector<ChildMark>& marks) {
+  end_processes(marks);
+  cluster_ = std::make_shared<Cluster>(sweep_, agent_);
   std::map<std::string, std::unique_ptr<Process>> all;
   for (const auto& [name, order] : cluster_->orders())
     all[name] = std::make_unique<Run>(cluster_, order.first, order.second);

@@ -16,8 +16,9 @@ namespace tare::sweep {
 /// agents go on, and the next one follows them.
 class SlurmExecutor : public Executor {
  public:
-  /// `agent`: the words of the program that calls run_slurm_agent(), the folder is added. Throws
-  /// StateError without Slurm's programs; IoError.
+  /// `sweep` must outlive it. `agent`: the words of the program that calls run_slurm_agent(), the
+  /// folder is added. Nothing is touched before left_behind(), so that of two coordinators the one
+  /// that does not get the folder disturbs no agent. Throws StateError without Slurm's programs.
   SlurmExecutor(const SweepOptions& sweep, std::vector<std::string> agent);
   ~SlurmExecutor() override;
 
@@ -30,6 +31,8 @@ class SlurmExecutor : public Executor {
  private:
   class Cluster;
   class Run;
+  const SweepOptions& sweep_;
+  std::vector<std::string> agent_;
   std::shared_ptr<Cluster> cluster_;
 };
 

@@ -39,16 +39,21 @@ std::string array_of(const std::string& task) { return task.substr(0, task.find(
 
 }  // namespace
 
+void require_slurm() {
+  const fs::path nowhere("/dev/null");
+  try {
+    Child tool({.command = {"sbatch", "--version"}, .out = nowhere, .err = nowhere});
+    if (tool.wait().exit_code == 0) return;
+  } catch (const IoError&) {
+  }
+  throw StateError("sweep.slurm", "sbatch cannot be executed",
+                   "sweep where jobs of Slurm's are submitted, or with executor.type=local");
+}
+
 SlurmTools::SlurmTools(fs::path folder, const ExecutorOptions& options,
                        const std::vector<std::string>& agent)
     : folder_(std::move(folder)), options_(options) {
   io::make_directories(folder_);
-  try {
-    (void)call({"sbatch", "--version"});
-  } catch (const IoError&) {
-    throw StateError("sweep.slurm", "sbatch cannot be executed",
-                     "sweep where jobs of Slurm's are submitted, or with executor.type=local");
-  }
   io::write_atomically(folder_ / "agent.sh", script_of(options_, agent, folder_));
   if (!fs::exists(folder_ / "jobs")) return;
   std::istringstream lines(io::read_text(folder_ / "jobs"));

@@ -14,10 +14,13 @@
 
 namespace tare::sweep {
 
+/// Throws StateError if sbatch cannot be executed.
+void require_slurm();
+
 class SlurmTools {
  public:
   /// `folder`: log_dir/slurm, absolute; it is made, with the script of the jobs, which executes the
-  /// words `agent` and the folder. Throws StateError without Slurm's programs; IoError.
+  /// words `agent` and the folder. Throws IoError.
   SlurmTools(std::filesystem::path folder, const ExecutorOptions& options,
              const std::vector<std::string>& agent);
 
