@@ -243,10 +243,10 @@ int plan(const SweepOptions& sweep) {
     }
     round.push_back({place->device, place->bytes});
     std::cout << name << "  round " << rounds << "  planned "
-              << (planned ? format_bytes(*planned) : "cannot tell") << ", reserves "
-              << format_bytes(place->bytes) << (rooms.size() > 1 ? " of " : "")
-              << (rooms.size() > 1 ? rooms[place->device].name : "") << "  "
-              << printable(sweep::python_text(cell), kLongest) << '\n';
+              << (planned ? format_bytes(*planned) : "cannot tell");
+    if (!sweep.executor.is_slurm()) std::cout << ", reserves " << format_bytes(place->bytes);
+    if (rooms.size() > 1) std::cout << " of " << rooms[place->device].name;
+    std::cout << "  " << printable(sweep::python_text(cell), kLongest) << '\n';
   }
   return kSuccess;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -41,7 +42,7 @@ class Coordinator {
         store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
         tuner_(sweep_, store_),
         rooms_(around_.rooms, sweep_.resources),
-        peaks_(signature()) {}
+        peaks_([this](const Trial& trial) { return signature_of(trial); }) {}
 
   SweepReport run() {
     take_over();
@@ -65,9 +66,8 @@ class Coordinator {
   }
 
  private:
-  [[nodiscard]] MeasuredPeaks::Signature signature() {
-    if (!around_.signature) return {};
-    return [this](const Trial& trial) { return around_.signature(settings(trial)); };
+  [[nodiscard]] std::string signature_of(const Trial& trial) const {
+    return around_.signature ? around_.signature(settings(trial)) : "";
   }
 
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
@@ -192,7 +192,8 @@ class Coordinator {
   bool start_what_fits() {
     while (may_start_more()) {
       if (interrupted()) return true;
-      const int64_t on = count(running_), startable = count(queue_) + drawable() + promotable();
+      const int64_t on = std::ssize(running_),
+                    startable = std::ssize(queue_) + drawable() + promotable();
       if (!executor_.has_room(std::min(on + startable, rooms_.jobs()))) return startable > 0;
       if (on >= rooms_.jobs()) break;
       refill();
@@ -203,12 +204,11 @@ class Coordinator {
     return false;
   }
 
-  [[nodiscard]] static int64_t count(const auto& runs) { return static_cast<int64_t>(runs.size()); }
-
   /// Runs that may still be drawn, as far as is known.
   [[nodiscard]] int64_t drawable() const {
     if (!tuner_.draws()) return 0;
-    return sweep_.trials > 0 ? std::max<int64_t>(0, sweep_.trials - count(wanted_)) : rooms_.jobs();
+    return sweep_.trials > 0 ? std::max<int64_t>(0, sweep_.trials - std::ssize(wanted_))
+                             : rooms_.jobs();
   }
 
   [[nodiscard]] int64_t promotable() const {
@@ -302,7 +302,7 @@ class Coordinator {
     if (!around_.progress || Clock::now() - shown_ < kShowEvery) return;
     shown_ = Clock::now();
     SweepProgress now = results_.progress();
-    now.waiting = static_cast<int64_t>(queue_.size() + paused_.size());
+    now.waiting = std::ssize(queue_) + std::ssize(paused_);
     for (const auto& run : running_) now.running.push_back(run.now());
     around_.progress(now);
   }
@@ -368,11 +368,10 @@ class Coordinator {
   /// Nothing can promote them any more.
   void end_paused() {
     for (const auto& [number, trial] : paused_) {
-      const auto folder = folder_of(trial);
       Outcome outcome = outcome_of_run(trial, {});
       outcome.state = TrialState::pruned;
       outcome.reason.clear();
-      outcome.values = Reports().read(folder, sweep_.metric.name);
+      outcome.values = Reports().read(folder_of(trial), sweep_.metric.name);
       store_.finish(trial, outcome);
       results_.add(trial, outcome);
     }

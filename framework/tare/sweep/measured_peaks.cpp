@@ -9,11 +9,11 @@ namespace tare::sweep {
 void MeasuredPeaks::see(const Trial& trial) {
   if (trial.peak_bytes <= 0) return;
   highest_ = std::max(highest_, trial.peak_bytes);
-  if (signature_) unread_.push_back(trial);
+  unread_.push_back(trial);
 }
 
 int64_t MeasuredPeaks::of(const Trial& trial) {
-  if (highest_ == 0 || !signature_) return highest_;
+  if (highest_ == 0) return 0;
   for (const Trial& ended : std::exchange(unread_, {})) {
     int64_t& peak = peaks_[signature_of(ended)];
     peak = std::max(peak, ended.peak_bytes);

@@ -14,7 +14,7 @@ namespace tare::sweep {
 
 class MeasuredPeaks {
  public:
-  /// Equal for runs that need the same memory. May be empty: then all runs are alike.
+  /// Equal for runs that need the same memory.
   using Signature = std::function<std::string(const Trial&)>;
 
   explicit MeasuredPeaks(Signature signature) : signature_(std::move(signature)) {}
