@@ -101,7 +101,7 @@ class Agent {
         seen = Clock::now();
       }
     }
-    say("leaves");
+    say(state_.left ? "leaves" : "ends; Slurm may requeue it");
     return kSuccess;
   }
 
