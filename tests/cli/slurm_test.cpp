@@ -61,7 +61,10 @@ phases: [{name: all, epochs: 2, lr: 1.0e-2}]
   }
   /// Two runs of some seconds.
   void long_sweep(const std::string& options = "") const {
-    sweep("parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\nset: {phases.0.epochs: 60}\n", options);
+    sweep(
+        "parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\nset: {phases.0.epochs: 60}\n"
+        "on_failure: {max_retries: 0}\n",
+        options);
   }
   [[nodiscard]] std::unique_ptr<Program> start() const {
     return std::make_unique<Program>("tare", std::vector<std::string>{"sweep", "run", "sweep.yaml"},
@@ -93,16 +96,17 @@ phases: [{name: all, epochs: 2, lr: 1.0e-2}]
         ++runs[line.substr(at + 7)];
     return runs;
   }
-  /// Lines of epochs that both runs have written.
-  [[nodiscard]] bool both_are_on() const {
-    size_t runs = 0;
+  /// Runs that have done some epochs.
+  [[nodiscard]] int runs_that_are_on() const {
+    int runs = 0;
     const fs::path place = folder_ / "runs/tiny";
-    if (!fs::exists(place)) return false;
+    if (!fs::exists(place)) return 0;
     for (const auto& entry : fs::directory_iterator(place))
       if (fs::exists(entry.path() / "all.csv"))
         runs += content_of(entry.path() / "all.csv").size() > 150 ? 1 : 0;
-    return runs == 2;
+    return runs;
   }
+  [[nodiscard]] bool both_are_on() const { return runs_that_are_on() == 2; }
   /// The first task that is on.
   static std::string a_task() {
     const std::string jobs = SlurmCluster::jobs();
@@ -189,7 +193,8 @@ TEST_F(SlurmTest, GoesOnAfterAnotherJobTookItsPlace) {
   ASSERT_TRUE(
       wait_until([&] { return SlurmCluster::jobs().find("_0 PENDING") != std::string::npos; }));
   expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
-  for (const auto& [run, times] : begun()) EXPECT_EQ(times, 2) << run;
+  EXPECT_THAT(begun(), SizeIs(2));
+  EXPECT_THAT(agents(), HasSubstr("has saved tiny"));
   expect_whole_epochs(60);
 }
 
@@ -199,6 +204,37 @@ TEST_F(SlurmTest, AnotherAgentGoesOnWithTheRunOfACancelledOne) {
   ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
   SlurmCluster::call("scancel", {a_task()});
   expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 3 started");
+  expect_whole_epochs(60);
+}
+
+TEST_F(SlurmTest, WhatWasDoneWithoutACoordinatorIsNotDoneAgain) {
+  long_sweep();
+  const auto first = start();
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << first->read("err");
+  ::kill(first->pid(), SIGKILL);
+  (void)first->wait();
+  const auto done = [&](const char* run) {
+    return fs::exists(folder_ / "runs/tiny" / run / "report.json");
+  };
+  ASSERT_TRUE(wait_until([&] { return done("tiny0_p0l0-001") && done("tiny1_p0l0-01"); }));
+  SlurmCluster::call("scancel", {"--user=root"});  // or two minutes later
+  ASSERT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
+  expect_complete(run(), "2 complete, 0 failed, 0 waiting; 0 started");
+}
+
+// Two of the six jobs wait for processors, and have no run.
+TEST_F(SlurmTest, GoesOnWhenItsCoordinatorIsKilledWhileRunsSave) {
+  sweep(
+      "parameters: {seed: {min: 1, max: 6}}\nset: {phases.0.epochs: 60}\n"
+      "on_failure: {max_retries: 0}\n");
+  const std::vector<std::string> words{"sweep", "run", "sweep.yaml", "resources.jobs=6"};
+  Program first("tare", words, folder_.path());
+  ASSERT_TRUE(wait_until([&] { return runs_that_are_on() == 4; })) << first.read("err");
+  ::kill(first.pid(), SIGINT);
+  ASSERT_TRUE(wait_until([&] { return agents().find(" to save") != std::string::npos; }));
+  ::kill(first.pid(), SIGKILL);
+  (void)first.wait();
+  expect_complete(Program("tare", words, folder_.path()).wait(), "6 complete, 0 failed, 0 waiting");
   expect_whole_epochs(60);
 }
 
@@ -223,8 +259,9 @@ TEST_F(SlurmTest, SaysWhatSlurmRefusesAndWhyAgentsEnd) {
   sweep("parameters: {model.width: [4, 8]}\n", ", setup: [echo no module of this name, exit 1]");
   const auto broken = run();
   EXPECT_EQ(broken.status, 2);
-  EXPECT_THAT(broken.err,
-              HasSubstr("agents end before they begin; the last one printed: no module"));
+  EXPECT_THAT(
+      broken.err,
+      HasSubstr("agents end before they have done anything; the last one printed: no module"));
   EXPECT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
   sweep("parameters: {model.width: [4, 8]}\n", ", options: [--array=0-7]");
   EXPECT_THAT(run().err, HasSubstr("executor.options has what the sweep sets itself"));

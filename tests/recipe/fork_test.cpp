@@ -263,7 +263,7 @@ TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
         "] host_stats resident=", ": size=1,000,003 B (+1,000,003 B), count=1 (+1), average=",
         "] top_current i=1, stat=cpu, phase none, ",
         ": size=1,000,003 B, count=1, average=1,000,003 B\n",
-        "] traceback memory_blocks=1, size_kB=976, cpu, phase none\n", "Points::get_datasets("})
+        "] traceback memory_blocks=1, size_kB=976, cpu, phase none\n", "get_datasets"})
     EXPECT_THAT(first, HasSubstr(line));
   EXPECT_THAT(text("furcate.log"), Not(HasSubstr("mem_trace")));
   meta_ = R"({"allow_cpu": true, "mem_trace": {"delay": 1}})";

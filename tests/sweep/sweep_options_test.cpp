@@ -54,15 +54,17 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
   EXPECT_TRUE(read("executor: slurm\n").is_slurm());
   const auto executor = read(
       "executor: {type: slurm, options: ['--gres=gpu:1'], setup: [module load cuda], "
-      "save_before: 30}\n");
+      "save_before_s: 30}\n");
   EXPECT_EQ(executor.options, std::vector<std::string>{"--gres=gpu:1"});
   EXPECT_EQ(executor.setup, std::vector<std::string>{"module load cuda"});
-  EXPECT_EQ(executor.save_before, 30);
+  EXPECT_EQ(executor.save_before_s, 30);
   const std::map<std::string, std::string> wrong{
       {"executor: ray\n", "executor.type is not known, got ray"},
       {"executor: {type: slurm, options: [gpu]}\n", "has what is no option of sbatch"},
       {"executor: {type: slurm, options: [--array=1]}\n", "has what the sweep sets itself"},
       {"executor: {type: slurm, options: [-a, 1]}\n", "has what the sweep sets itself"},
+      {"executor: {type: slurm, options: [-Jmine]}\n", "has what the sweep sets itself"},
+      {"executor: {type: slurm, options: [--job-n=x]}\n", "has what the sweep sets itself"},
       {"executor: {options: [--exclusive]}\n", "takes no options"},
       {"executor: slurm\nmethod: random\ntrials: 4\n", "resources.jobs is missing"}};
   for (const auto& [text, message] : wrong) {

@@ -228,7 +228,7 @@ ForkFiles Fork::get_filepaths() {
   std::vector<fs::path> files;
   for (fs::directory_iterator entry(data_dir, error), end; !error && entry != end;
        entry.increment(error))
-    files.push_back(entry->path());
+    if (!entry->is_directory(error)) files.push_back(entry->path());
   if (error) throw IoError("fork.get_filepaths", data_dir.string(), error.value());
   std::ranges::sort(files);
   return {files_with(files, train_prefix), files_with(files, valid_prefix),

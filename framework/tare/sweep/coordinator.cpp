@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
-constexpr std::chrono::milliseconds kWatchEvery{50}, kShowEvery{200};
+constexpr std::chrono::milliseconds kWatchEvery{50}, kWatchFarEvery{2000}, kShowEvery{200};
 
 class Coordinator {
  public:
@@ -51,7 +51,7 @@ class Coordinator {
     while (true) {
       if (!report_.interrupted && interrupted()) stop();
       if (!report_.interrupted) follow_edits();
-      const bool waits = !report_.interrupted && start_what_fits();
+      const bool waits = start_what_fits();
       if (running_.empty() && !waits) break;
       watch();
       show();
@@ -93,20 +93,21 @@ class Coordinator {
     auto left = executor_.left_behind(marks);
     for (const Trial& trial : trials) {
       const bool was_on = trial.state == TrialState::running;
-      const auto found = left.find(trial.run_name);
       const bool waits = trial.state == TrialState::waiting;
-      if (found != left.end() && (was_on || (waits && !found->second->has_ended()))) {
+      const auto found = left.find(trial.run_name);
+      const bool is_on = found != left.end() && !found->second->has_ended();
+      const Outcome outcome = was_on || waits ? outcome_of_run(trial, {}) : Outcome{};
+      if (is_on || (was_on && found != left.end())) {
         follow(trial, std::move(found->second), 0, 0);
         left.erase(found);
+      } else if (outcome.state == TrialState::complete) {
+        store_.finish(trial, outcome);
       } else if (was_on) {
-        const Outcome outcome = outcome_of_run(trial, {});
-        if (outcome.state == TrialState::complete)
-          store_.finish(trial, outcome);
-        else
-          store_.put_back(trial);
+        store_.put_back(trial);
       }
     }
-    for (const auto& [name, process] : left) process->send(SIGTERM);
+    for (const auto& [name, process] : left)
+      if (!process->has_ended()) process->send(SIGTERM);
   }
 
   void fill(const WantedRuns& wanted, bool failed_too) {
@@ -188,20 +189,22 @@ class Coordinator {
     return !recipe_changed_ && (limit == 0 || failed_ < limit);
   }
 
-  /// Returns whether something could start where there is no place for it yet.
+  /// Returns whether something could start for which there is no place yet.
   bool start_what_fits() {
-    while (may_start_more()) {
-      if (interrupted()) return true;
-      const int64_t on = std::ssize(running_),
-                    startable = std::ssize(queue_) + drawable() + promotable();
-      if (!executor_.has_room(std::min(on + startable, rooms_.jobs()))) return startable > 0;
-      if (on >= rooms_.jobs()) break;
+    while (true) {
+      const int64_t on = std::ssize(running_);
+      const bool may_start = !report_.interrupted && may_start_more();
+      const int64_t startable =
+          may_start ? std::ssize(queue_) + drawable() + promotable() : int64_t{0};
+      const bool has_room = executor_.has_room(std::min(on + startable, rooms_.jobs()));
+      if (startable == 0) return false;
+      if (!has_room || interrupted()) return true;
+      if (on >= rooms_.jobs()) return false;
       refill();
       auto next = next_run();
-      if (!next || !recipe_is_as_asked()) break;
+      if (!next || !recipe_is_as_asked()) return false;
       start(std::move(*next));
     }
-    return false;
   }
 
   /// Runs that may still be drawn, as far as is known.
@@ -275,7 +278,8 @@ class Coordinator {
   void follow(Trial trial, std::unique_ptr<Process> process, size_t device, int64_t bytes) {
     trial.started = store_.start(trial, process->mark(), bytes);
     trial.state = TrialState::running;
-    trial.gpu_id = rooms_.all()[device].is_gpu() ? static_cast<int64_t>(device) : -1;
+    const DeviceRoom& room = rooms_.all()[device];
+    if (room.name != kSlurmRoom) trial.gpu_id = room.is_gpu() ? static_cast<int64_t>(device) : -1;
     tuner_.see(trial);
     running_.push_back({std::move(trial), std::move(process), device, bytes});
   }
@@ -288,7 +292,8 @@ class Coordinator {
 
   /// Asks runs to save and end that should not go on.
   void watch() {
-    if (Clock::now() - watched_ < kWatchEvery) return;
+    const bool is_far = rooms_.all().front().name == kSlurmRoom;  // over a network's file system
+    if (Clock::now() - watched_ < (is_far ? kWatchFarEvery : kWatchEvery)) return;
     watched_ = Clock::now();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
@@ -323,6 +328,9 @@ class Coordinator {
   void end(Running& run) {
     const ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
+    if (how.signal == SIGKILL)  // also what Slurm no longer knows: it may have been done
+      if (Outcome done = outcome_of_run(run.trial, {}); done.state == TrialState::complete)
+        outcome = std::move(done);
     const bool complete = outcome.state == TrialState::complete;
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {

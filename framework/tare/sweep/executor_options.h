@@ -16,7 +16,7 @@ struct ExecutorOptions {
   std::string type = "local";          ///< local: this machine; slurm: jobs of a cluster
   std::vector<std::string> options{};  ///< of sbatch, for each job: "--gres=gpu:1"
   std::vector<std::string> setup{};    ///< lines of the shell in each job, before its runs
-  int64_t save_before = 90;            ///< seconds before the end of a job's time its run saves
+  int64_t save_before_s = 90;          ///< seconds before the end of a job's time its run saves
 
   [[nodiscard]] bool is_slurm() const { return type == "slurm"; }
   bool operator==(const ExecutorOptions&) const = default;

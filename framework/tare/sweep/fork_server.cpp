@@ -80,11 +80,14 @@ bool use_as(const std::filesystem::path& file, int flags, int descriptor) {
     size = recv(socket, buffer.data(), buffer.size(), 0);
   } while (size < 0 && errno == EINTR);
   if (size <= 0) _exit(0);
-  close(taken);
-  const ChildStart start = start_of({buffer.data(), static_cast<size_t>(size)});
   const int64_t pid = getpid();
   if (send(socket, &pid, sizeof pid, 0) != sizeof pid) _exit(kCannotStart);
+  close(taken);
   close(socket);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const ChildStart start = start_of({buffer.data(), static_cast<size_t>(size)});
   for (const auto& [key, value] : start.environment) setenv(key.c_str(), value.c_str(), 1);
   if (!use_as("/dev/null", O_RDONLY, 0) || !use_as(start.out, O_WRONLY | O_APPEND, 1) ||
       !use_as(start.err, O_WRONLY | O_APPEND, 2))
@@ -123,11 +126,15 @@ void refuse(int socket, int error) {
 /// The server's whole life: there is always one process that waits, so that a start takes no fork.
 [[noreturn]] void serve(const ForkMain& main, pid_t coordinator, int socket) {
   while (true) {
+    char word = 0;
     int taken[2];  // its end says that the process has a request, or is no more
     if (pipe2(taken, O_CLOEXEC) != 0) _exit(kCannotStart);
-    const int error = fork_ahead(main, coordinator, socket, taken[1]);
+    int error = fork_ahead(main, coordinator, socket, taken[1]);
+    if (error != 0) {  // again when a process is wanted
+      (void)recv(socket, &word, sizeof word, MSG_PEEK);
+      error = fork_ahead(main, coordinator, socket, taken[1]);
+    }
     close(taken[1]);
-    char word = 0;
     while (error == 0 && read(taken[0], &word, sizeof word) < 0 && errno == EINTR) {
     }
     close(taken[0]);

@@ -40,12 +40,13 @@ int64_t peak_of(const report::RunFiles& run) {
 
 /// Of the phases' tables of epochs.
 uintmax_t table_bytes(const fs::path& folder) {
-  std::error_code ignored;
+  std::error_code error;
   uintmax_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const fs::path& file = entry.path();
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& file = entry->path();
     if (file.extension() == ".csv" && file.stem().extension() != ".steps")
-      bytes += entry.file_size(ignored);
+      bytes += entry->file_size(error);
   }
   return bytes;
 }

@@ -8,13 +8,16 @@
 
 namespace tare::sweep {
 
+/// The name of the room of all jobs of a cluster.
+inline constexpr const char* kSlurmRoom = "slurm";
+
 struct DeviceRoom {
-  std::string name{};         ///< "host", a GPU's UUID, or "slurm"
+  std::string name{};         ///< "host", a GPU's UUID, or kSlurmRoom
   int64_t total_bytes = 0;    ///< for all runs
   int64_t jobs = 1;           ///< runs at a time
   int64_t context_bytes = 0;  ///< that a process takes beside its tensors, in what it reserves
 
-  [[nodiscard]] bool is_gpu() const { return name != "host" && name != "slurm"; }
+  [[nodiscard]] bool is_gpu() const { return name != "host" && name != kSlurmRoom; }
 };
 
 /// A run that is on a device now.

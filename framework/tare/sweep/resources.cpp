@@ -34,7 +34,7 @@ DeviceRoom host_room(const Resources& resources) {
 
 DeviceRoom slurm_room(const Resources& resources) {
   constexpr int64_t kAny = int64_t{1} << 60;
-  return {.name = "slurm",
+  return {.name = kSlurmRoom,
           .total_bytes = kAny,
           .jobs = resources.jobs > 0 ? resources.jobs : kMaxSlurmAgents};
 }

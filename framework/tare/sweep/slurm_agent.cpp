@@ -33,15 +33,6 @@ int64_t number_of(const char* text) {
   return number;
 }
 
-/// Empty where it cannot be read now.
-std::string text_of(const fs::path& file) {
-  try {
-    return io::read_text(file);
-  } catch (const IoError&) {
-    return {};
-  }
-}
-
 /// Signals as something that poll() waits for; children get them as usual.
 class Signals {
  public:
@@ -73,7 +64,7 @@ class Signals {
 class Agent {
  public:
   Agent(const fs::path& folder, const SlurmTask& task)
-      : beat_(folder / "beat"), task_(task), folder_(folder / task.id) {
+      : place_(folder), task_(task), folder_(folder / task.id) {
     io::make_directories(folder_);
     const AgentState before = read_state(folder_);  // of the job before it was requeued
     state_ = {
@@ -92,11 +83,13 @@ class Agent {
         seen = Clock::now();
         continue;
       }
-      if (order.leave || Clock::now() - seen > kPatience || signals_.wait(-1) != 0) {
+      const int signal = signals_.wait(-1);
+      if (signal == SIGTERM) break;  // Slurm alone knows whether the job comes back
+      if (order.leave || signal != 0 || Clock::now() - seen > kPatience) {
         leave();
         break;
       }
-      if (std::string now = text_of(beat_); now != beat) {
+      if (std::string now = read_beat(place_); now != beat) {
         beat = std::move(now);
         seen = Clock::now();
       }
@@ -122,14 +115,17 @@ class Agent {
       if (const int signal = signals_.wait(child.descriptor()); signal != 0) gone = signal;
       // Slurm itself sends SIGTERM to all processes of the job; a second one would end the run.
       const bool ask = gone == SIGUSR1 || (gone == 0 && read_order(folder_).stop);
-      if (ask && !asked) child.send(SIGTERM);
+      if (ask && !asked) {
+        say("asks " + order.how.name + " to save and end");
+        child.send(SIGTERM);
+      }
       asked = asked || ask;
     }
     const ChildEnd how_it_ended = child.wait();
     const bool stopped = how_it_ended.exit_code == 128 + SIGTERM || how_it_ended.signal == SIGTERM;
-    if (gone == 0 || !stopped) {
+    if (gone == 0 || !stopped || read_order(folder_).stop) {
       end(order, how_it_ended);
-      if (gone != 0) leave();
+      if (gone == SIGUSR1) leave();
       return gone == 0;
     }
     say("has saved " + order.how.name);
@@ -157,7 +153,7 @@ class Agent {
                 .out = folder_ / "scontrol.log",
                 .err = folder_ / "scontrol.log"});
     if (tool.wait().exit_code != 0) {
-      say("is not requeued: " + text_of(folder_ / "scontrol.log"));
+      say("is not requeued; see " + (folder_ / "scontrol.log").string());
       return false;
     }
     for (const auto asked = Clock::now(); Clock::now() - asked < kForRequeue;)
@@ -174,7 +170,7 @@ class Agent {
     std::cout << "[agent " << task_.id << " on " << state_.host << "] " << text << std::endl;
   }
 
-  fs::path beat_;
+  fs::path place_;
   SlurmTask task_;
   fs::path folder_;
   Signals signals_;

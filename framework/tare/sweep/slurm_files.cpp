@@ -13,12 +13,17 @@ using nlohmann::json;
 
 constexpr const char *kOrder = "order.json", *kState = "state.json";
 
-json parsed(const fs::path& file) {
+/// Empty where it cannot be read now.
+std::string text_of(const fs::path& file) {
   try {
-    return json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false);
+    return io::read_text(file);
   } catch (const IoError&) {
     return {};
   }
+}
+
+json parsed(const fs::path& file) {
+  return json::parse(text_of(file), nullptr, /*allow_exceptions=*/false);
 }
 
 }  // namespace
@@ -72,6 +77,11 @@ AgentState read_state(const fs::path& agent) {
           .left = all.value("left", false)};
 }
 
-bool has_state(const fs::path& agent) { return fs::exists(agent / kState); }
+bool has_state(const fs::path& agent) {
+  std::error_code error;
+  return fs::exists(agent / kState, error);
+}
+
+std::string read_beat(const fs::path& folder) { return text_of(folder / "beat"); }
 
 }  // namespace tare::sweep

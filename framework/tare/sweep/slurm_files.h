@@ -2,7 +2,7 @@
 // whole by its one writer, so they work on any file system that a cluster shares. Internal.
 //
 //   log_dir/slurm/agent.sh          the script of the jobs
-//   log_dir/slurm/jobs              the arrays that were submitted, a number on each line
+//   log_dir/slurm/name              of the jobs, of this sweep alone
 //   log_dir/slurm/beat              changes while a coordinator is there
 //   log_dir/slurm/12_0.log          what the job printed
 //   log_dir/slurm/12_0/order.json   by the coordinator
@@ -19,8 +19,8 @@ namespace tare::sweep {
 
 /// What an agent has to do.
 struct Order {
-  int64_t number = 0;  ///< 1, 2, ... for each agent; 0: nothing yet
-  ChildStart how{};    ///< of the run; its environment is added to the job's
+  int64_t number = 0;  ///< 1, 2, ... of the sweep; 0: nothing yet
+  ChildStart how{};    ///< of the run; the environment is the job's
   bool stop = false;   ///< the run is to save and end
   bool leave = false;  ///< and the agent too, when nothing is on
 };
@@ -43,5 +43,7 @@ void write(const std::filesystem::path& agent, const AgentState& state);
 [[nodiscard]] AgentState read_state(const std::filesystem::path& agent);
 /// Whether the agent has begun.
 [[nodiscard]] bool has_state(const std::filesystem::path& agent);
+/// Of log_dir/slurm; empty where none is.
+[[nodiscard]] std::string read_beat(const std::filesystem::path& folder);
 
 }  // namespace tare::sweep

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <random>
 #include <sstream>
 #include <utility>
 
@@ -16,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kJobName = "tare-sweep";
 constexpr size_t kLogBytes = 1000;
 
 /// For a shell.
@@ -28,14 +28,20 @@ std::string quoted(const std::string& word) {
 
 std::string script_of(const ExecutorOptions& options, const std::vector<std::string>& agent,
                       const fs::path& folder) {
-  std::string text = "#!/bin/sh\n";
+  std::string text = "#!/bin/bash -l\n";  // with what a user's shell has, such as module
   for (const auto& line : options.setup) text += line + '\n';
   text += "exec";
   for (const auto& word : agent) text += ' ' + quoted(word);
   return text + ' ' + quoted(folder.string()) + '\n';
 }
 
-std::string array_of(const std::string& task) { return task.substr(0, task.find('_')); }
+/// Of no other sweep.
+std::string new_name() {
+  std::random_device random;
+  std::ostringstream name;
+  name << "tare-" << std::hex << random() << random();
+  return name.str();
+}
 
 }  // namespace
 
@@ -55,19 +61,18 @@ SlurmTools::SlurmTools(fs::path folder, const ExecutorOptions& options,
     : folder_(std::move(folder)), options_(options) {
   io::make_directories(folder_);
   io::write_atomically(folder_ / "agent.sh", script_of(options_, agent, folder_));
-  if (!fs::exists(folder_ / "jobs")) return;
-  std::istringstream lines(io::read_text(folder_ / "jobs"));
-  for (std::string job; std::getline(lines, job);) jobs_.insert(job);
+  if (!fs::exists(folder_ / "name")) io::write_atomically(folder_ / "name", new_name());
+  name_ = io::read_text(folder_ / "name");
 }
 
 std::vector<std::string> SlurmTools::submit(int64_t count) {
   std::vector<std::string> command{"sbatch",
                                    "--parsable",
                                    "--array=0-" + std::to_string(count - 1),
-                                   std::string("--job-name=") + kJobName,
+                                   "--job-name=" + name_,
                                    "--requeue",
                                    "--open-mode=append",
-                                   "--signal=B:USR1@" + std::to_string(options_.save_before),
+                                   "--signal=B:USR1@" + std::to_string(options_.save_before_s),
                                    "--output=" + (folder_ / "%A_%a.log").string()};
   command.insert(command.end(), options_.options.begin(), options_.options.end());
   command.push_back((folder_ / "agent.sh").string());
@@ -75,10 +80,6 @@ std::vector<std::string> SlurmTools::submit(int64_t count) {
   if (said.exit_code != 0)
     throw StateError("sweep.slurm", "sbatch refuses: " + printable(said.err));
   const std::string job = said.out.substr(0, said.out.find_first_of(";\n"));  // ";CLUSTER"
-  jobs_.insert(job);
-  std::string all;
-  for (const auto& known : jobs_) all += known + '\n';
-  io::write_atomically(folder_ / "jobs", all);
   std::vector<std::string> tasks;
   for (int64_t i = 0; i < count; ++i) tasks.push_back(job + '_' + std::to_string(i));
   log::info("[sweep] submitted " + std::to_string(count) + " agents as job " + job);
@@ -95,7 +96,7 @@ std::vector<std::string> SlurmTools::begun() const {
 
 void SlurmTools::ask() {
   squeue_.emplace(begin({"squeue", "--noheader", "--array", "--user=" + std::to_string(getuid()),
-                         std::string("--name=") + kJobName, "--format=%i %T"}));
+                         "--name=" + name_, "--format=%i %T"}));
 }
 
 std::optional<SlurmTools::Tasks> SlurmTools::answer() {
@@ -119,11 +120,10 @@ SlurmTools::Tasks SlurmTools::wait_for_answer() {
   return parsed(said.out);
 }
 
-SlurmTools::Tasks SlurmTools::parsed(const std::string& text) const {
+SlurmTools::Tasks SlurmTools::parsed(const std::string& text) {
   Tasks tasks;
   std::istringstream lines(text);
-  for (std::string id, state; lines >> id >> state;)
-    if (jobs_.contains(array_of(id))) tasks[id] = state;
+  for (std::string id, state; lines >> id >> state;) tasks[id] = state;
   return tasks;
 }
 
@@ -146,8 +146,9 @@ Child SlurmTools::begin(const std::vector<std::string>& command) const {
   const ChildStart how{.command = command,
                        .out = folder_ / (command.front() + ".out"),
                        .err = folder_ / (command.front() + ".err")};
-  fs::remove(how.out);
-  fs::remove(how.err);
+  std::error_code ignored;  // then it is not there, or Child says why not
+  fs::remove(how.out, ignored);
+  fs::remove(how.err, ignored);
   return Child(how);
 }
 

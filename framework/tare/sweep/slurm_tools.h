@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -51,11 +50,11 @@ class SlurmTools {
   [[nodiscard]] Child begin(const std::vector<std::string>& command) const;
   [[nodiscard]] Said finish(Child& tool, const std::string& name) const;
   [[nodiscard]] Said call(const std::vector<std::string>& command) const;
-  [[nodiscard]] Tasks parsed(const std::string& text) const;
+  [[nodiscard]] static Tasks parsed(const std::string& text);
 
   std::filesystem::path folder_;
   ExecutorOptions options_;
-  std::set<std::string> jobs_;  // arrays
+  std::string name_;  // of the jobs
   std::optional<Child> squeue_;
   bool said_ = false;
 };

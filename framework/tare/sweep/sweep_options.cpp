@@ -261,6 +261,10 @@ SweepOptions read_sweep(const std::filesystem::path& file,
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (!sweep.aliases.empty()) set_data_folder(sweep);
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
+  if (sweep.executor.is_slurm()) {  // jobs may be elsewhere
+    sweep.recipe = std::filesystem::absolute(sweep.recipe);
+    sweep.log_dir = std::filesystem::absolute(sweep.log_dir);
+  }
   return sweep;
 }
 
