@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/tiny_recipe.h"
 #include "support/files.h"
 #include "support/program.h"
 #include "support/slurm.h"
@@ -33,15 +34,7 @@ class SlurmTest : public ::testing::Test {
 
   void SetUp() override {
     if (!cluster_->problem().empty()) GTEST_SKIP() << cluster_->problem();
-    write("recipe.yaml", R"(name: tiny
-batch: 32
-workers: 0
-save_every: 2
-device: cpu
-data: {name: generated_digits, count: 200, size: 12}
-model: {name: resnet9, width: 4}
-phases: [{name: all, epochs: 2, lr: 1.0e-2}]
-)");
+    write("recipe.yaml", kTinyRecipe);
     sweep("parameters: {phases.0.lr: [1.0e-3, 1.0e-2], model.width: [4, 8]}\n");
   }
   void TearDown() override {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "cli/tiny_recipe.h"
 #include "support/files.h"
 #include "support/program.h"
 #include "support/small_disk.h"
@@ -21,15 +22,7 @@ using ::testing::Not;
 
 struct Sweep {
   Sweep() {
-    std::ofstream(folder / "recipe.yaml") << R"(name: tiny
-batch: 32
-workers: 0
-save_every: 2
-device: cpu
-data: {name: generated_digits, count: 200, size: 12}
-model: {name: resnet9, width: 4}
-phases: [{name: all, epochs: 2, lr: 1.0e-2}]
-)";
+    std::ofstream(folder / "recipe.yaml") << kTinyRecipe;
     std::ofstream(folder / "sweep.yaml") << R"(name: tiny
 recipe: recipe.yaml
 metric: {name: accuracy, goal: maximize}

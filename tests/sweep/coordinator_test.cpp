@@ -184,10 +184,12 @@ TEST_F(CoordinatorTest, AKilledRunIsTriedAgainSoManyTimes) {
   const char* text = "parameters: {a: [1]}\non_failure: {max_retries: 2}\n";
   EXPECT_EQ(run(text,
                 "test -e $folder/third && finish 1 1; test -e $folder/second && touch "
-                "$folder/third; touch $folder/second; kill -9 $$")
+                "$folder/third; touch $folder/second; echo half > $folder/report.json; "
+                "kill -9 $$")
                 .complete,
             1);
   EXPECT_EQ(trials(text).size(), 3U);
+  EXPECT_EQ(trials(text).front().reason, "signal 9") << "not what is wrong with its report";
 }
 
 TEST_F(CoordinatorTest, NeverHoldsMoreThanThereIs) {

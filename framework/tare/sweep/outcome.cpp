@@ -81,7 +81,7 @@ Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::strin
       outcome.state = TrialState::complete;
     }
   } catch (const Error& error) {
-    outcome.reason = error.what();
+    if (outcome.reason.empty()) outcome.reason = error.what();  // else killed while it wrote
   }
   return outcome;
 }
