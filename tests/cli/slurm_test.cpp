@@ -218,7 +218,7 @@ TEST_F(SlurmTest, WhatWasDoneWithoutACoordinatorIsNotDoneAgain) {
 // Two of the six jobs wait for processors, and have no run.
 TEST_F(SlurmTest, GoesOnWhenItsCoordinatorIsKilledWhileRunsSave) {
   sweep(
-      "parameters: {seed: {min: 1, max: 6}}\nset: {phases.0.epochs: 60}\n"
+      "parameters: {seed: {min: 1, max: 6}}\nset: {phases.0.epochs: 40}\n"
       "on_failure: {max_retries: 0}\n");
   const std::vector<std::string> words{"sweep", "run", "sweep.yaml", "resources.jobs=6"};
   Program first("tare", words, folder_.path());
@@ -228,7 +228,7 @@ TEST_F(SlurmTest, GoesOnWhenItsCoordinatorIsKilledWhileRunsSave) {
   ::kill(first.pid(), SIGKILL);
   (void)first.wait();
   expect_complete(Program("tare", words, folder_.path()).wait(), "6 complete, 0 failed, 0 waiting");
-  expect_whole_epochs(60);
+  expect_whole_epochs(40);
 }
 
 TEST_F(SlurmTest, StopsAndGoesOn) {

@@ -15,7 +15,7 @@
 #include "tare/base/log.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/measured_peaks.h"
+#include "tare/sweep/needs.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
 #include "tare/sweep/results.h"
@@ -42,7 +42,7 @@ class Coordinator {
         store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
         tuner_(sweep_, store_),
         rooms_(around_.rooms, sweep_.resources),
-        peaks_([this](const Trial& trial) { return signature_of(trial); }) {}
+        needs_(sweep_, rooms_, around_.predict, around_.signature) {}
 
   SweepReport run() {
     take_over();
@@ -66,10 +66,6 @@ class Coordinator {
   }
 
  private:
-  [[nodiscard]] std::string signature_of(const Trial& trial) const {
-    return around_.signature ? around_.signature(settings(trial)) : "";
-  }
-
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
     return sweep_.log_dir / trial.run_name;
   }
@@ -120,7 +116,7 @@ class Coordinator {
     std::vector<Trial> waiting, ended;
     paused_.clear();
     for (Trial& trial : store_.trials()) {
-      if (trial.state != TrialState::running) peaks_.see(trial);
+      if (trial.state != TrialState::running) needs_.see(trial);
       const bool counts = wanted_.contains(trial.identity) || trial.state == TrialState::running;
       if (counts && trial.reason != kDropped)
         tuner_.see(trial);
@@ -165,24 +161,6 @@ class Coordinator {
   }
 
   [[nodiscard]] bool interrupted() const { return around_.interrupted && around_.interrupted(); }
-
-  /// Bytes that a waiting run will take; 0: nothing is known.
-  [[nodiscard]] int64_t bytes_of(const Trial& trial) const {
-    if (trial.asked_bytes > 0) return trial.asked_bytes;
-    const bool asks = !sweep_.resources.memory.bytes && around_.predict;
-    return rooms_.with_context(
-        reservation(sweep_, asks ? around_.predict(settings(trial)) : std::nullopt));
-  }
-
-  [[nodiscard]] int64_t unknown_bytes_of(const Trial& trial) {
-    const int64_t measured = peaks_.of(trial);
-    return measured > 0 ? rooms_.with_context(reservation(sweep_, measured))
-                        : rooms_.largest_bytes();
-  }
-
-  [[nodiscard]] std::vector<std::string> settings(const Trial& trial) const {
-    return settings_of(sweep_, trial.cell, trial.run_name);
-  }
 
   [[nodiscard]] bool may_start_more() const {
     const int64_t limit = sweep_.on_failure.max_failed;
@@ -238,8 +216,8 @@ class Coordinator {
     std::vector<Placed> placed;
     for (const auto& run : running_) placed.push_back({run.device, run.bytes});
     return queue_.next(
-        rooms_.all(), placed, [this](const Trial& trial) { return unknown_bytes_of(trial); },
-        [this](const Trial& trial) { return bytes_of(trial); },
+        rooms_.all(), placed, [this](const Trial& trial) { return needs_.measured(trial); },
+        [this](const Trial& trial) { return needs_.planned(trial); },
         [this](const Trial& trial, const std::string& why) { refuse(trial, why); });
   }
 
@@ -265,7 +243,8 @@ class Coordinator {
     io::make_directories(folder);
     ChildStart how{
         .name = trial.run_name,
-        .command = around_.command(settings(trial), room, next.bytes - room.context_bytes),
+        .command = around_.command(settings_of(sweep_, trial.cell, trial.run_name), room,
+                                   next.bytes - room.context_bytes),
         .out = folder / (trial.run_name + ".log"),
         .err = folder / (trial.run_name + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
@@ -370,7 +349,7 @@ class Coordinator {
     }
     const Trial& ended = results_.add(run.trial, outcome);
     tuner_.see(ended);
-    peaks_.see(ended);
+    needs_.see(ended);
   }
 
   /// Nothing can promote them any more.
@@ -396,7 +375,7 @@ class Coordinator {
   Rooms rooms_;
   Results results_{sweep_, around_.out, /*write_files=*/!around_.outcome};
   Queue queue_;
-  MeasuredPeaks peaks_;
+  Needs needs_;
   std::map<int64_t, Trial> paused_;  // by number
   std::vector<Running> running_;
   std::unordered_set<std::string> wanted_;  // identities
