@@ -53,11 +53,10 @@ class SlurmTest : public ::testing::Test {
               options + "}\n" + text);
   }
   /// Two runs of some seconds.
-  void long_sweep(const std::string& options = "") const {
+  void long_sweep() const {
     sweep(
         "parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\nset: {phases.0.epochs: 60}\n"
-        "on_failure: {max_retries: 0}\n",
-        options);
+        "on_failure: {max_retries: 0}\n");
   }
   [[nodiscard]] std::unique_ptr<Program> start() const {
     return std::make_unique<Program>("tare", std::vector<std::string>{"sweep", "run", "sweep.yaml"},

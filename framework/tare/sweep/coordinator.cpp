@@ -92,7 +92,8 @@ class Coordinator {
       const bool waits = trial.state == TrialState::waiting;
       const auto found = left.find(trial.run_name);
       const bool is_on = found != left.end() && !found->second->has_ended();
-      const Outcome outcome = was_on || waits ? outcome_of_run(trial, {}) : Outcome{};
+      const bool may_be_done = was_on || (waits && found != left.end());
+      const Outcome outcome = may_be_done ? outcome_of_run(trial, {}) : Outcome{};
       if (is_on || (was_on && found != left.end())) {
         follow(trial, std::move(found->second), 0, 0);
         left.erase(found);

@@ -26,7 +26,6 @@ class Queue {
 
   void add(Trial trial) { waiting_.push_back({std::move(trial)}); }
   void add_first(Trial trial) { waiting_.insert(waiting_.begin(), {std::move(trial)}); }
-  void clear() { waiting_.clear(); }
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   [[nodiscard]] size_t size() const { return waiting_.size(); }
   /// Holds exactly these runs, in their order; what was asked of those it had stays.
