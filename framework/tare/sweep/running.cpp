@@ -1,7 +1,6 @@
 #include "tare/sweep/running.h"
 
 #include <cmath>
-#include <csignal>
 
 namespace tare::sweep {
 
@@ -16,7 +15,7 @@ RunNow Running::now() const {
 }
 
 bool Running::has_ended_for(Verdict asked, const ChildEnd& how) const {
-  return verdict == asked && (how.exit_code == 128 + SIGTERM || how.signal == SIGTERM || how.saved);
+  return verdict == asked && (how.was_stopped() || how.saved);
 }
 
 }  // namespace tare::sweep

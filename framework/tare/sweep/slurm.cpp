@@ -39,10 +39,6 @@ struct Agent {
   }
 };
 
-bool was_stopped(const ChildEnd& end) {
-  return end.exit_code == 128 + SIGTERM || end.signal == SIGTERM;
-}
-
 }  // namespace
 
 /// The agents of a sweep as this process knows them.
@@ -137,7 +133,7 @@ class SlurmExecutor::Cluster {
     ChildEnd end{.signal = SIGKILL};
     if (agent.state.done >= given.order) {
       end = agent.state.end;
-      end.saved = agent.order.stop && was_stopped(end);
+      end.saved = agent.order.stop && end.was_stopped();
       return end;
     }
     // One that has left without having done it has saved, or has not seen the order.

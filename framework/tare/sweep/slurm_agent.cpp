@@ -122,8 +122,7 @@ class Agent {
       asked = asked || ask;
     }
     const ChildEnd how_it_ended = child.wait();
-    const bool stopped = how_it_ended.exit_code == 128 + SIGTERM || how_it_ended.signal == SIGTERM;
-    if (gone == 0 || !stopped || read_order(folder_).stop) {
+    if (gone == 0 || !how_it_ended.was_stopped() || read_order(folder_).stop) {
       end(order, how_it_ended);
       if (gone == SIGUSR1) leave();
       return gone == 0;
