@@ -42,7 +42,7 @@ TEST(Recipe, ReadsPhasesAndOverrides) {
   EXPECT_EQ(r.batch, 256);
   EXPECT_EQ(r.phases.at(1).epochs, 5);
   EXPECT_EQ(r.model.options.width, 8);
-  EXPECT_EQ(std::get<LrRange>(r.phases.at(1).lr).from, 1e-4);
+  EXPECT_EQ(std::get<LrRange>(*r.phases.at(1).lr).from, 1e-4);
   EXPECT_EQ(r.phases.at(0).schedule.kind, "one_cycle");
 }
 
