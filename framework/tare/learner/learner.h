@@ -163,8 +163,12 @@ class Learner final : public Accountable, private Trainee {
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running
+  /// Where the search for micro-batches starts; 0: at the whole batch.
+  struct FirstMicroBatches {
+    int64_t train = 0, valid = 0;
+  };
   FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
-                      int64_t first_micro_batch = 0);
+                      const FirstMicroBatches& first);
   FitResult run_fit(Run& run);
   void run_epochs(Run& run);
   void train_epoch(Run& run);

@@ -86,6 +86,9 @@ struct FitOptions {
   /// The micro-batch to start with where none is set or was found before, such as
   /// MemoryPlan::largest_micro_batch; 0: the whole batch.
   int64_t first_micro_batch = 0;
+  /// The same for the validation after each epoch, such as
+  /// MemoryPlan::largest_validation_micro_batch.
+  int64_t first_validation_micro_batch = 0;
 };
 
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).

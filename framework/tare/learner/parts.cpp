@@ -76,6 +76,7 @@ void Learner::Parts::set_up(c10::Device to) {
   device = to;
   set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
+  warn_of_slow_precision(precision, device.type());
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
@@ -251,6 +252,13 @@ int64_t Learner::Parts::gradient_bytes() const {
 
 MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
   return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
+}
+
+MicroBatches::Settings Learner::Parts::validation_micro_batches(int64_t first) const {
+  auto settings = micro_batches("validate");
+  if (validation_micro_batch) settings.fixed = validation_micro_batch;
+  settings.search.start = first;
+  return settings;
 }
 
 MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {

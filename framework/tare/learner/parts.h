@@ -89,6 +89,8 @@ struct Learner::Parts {
   /// Of a batch in many parts only the first two and the last are gone through, as those between
   /// allocate like the second.
   bool abridged = false;
+  /// In a stand-in, the samples per forward of a validation; unset: as for a training step.
+  std::optional<int64_t> validation_micro_batch{};
 
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
@@ -117,9 +119,11 @@ struct Learner::Parts {
   [[nodiscard]] int64_t gradient_bytes() const;
   /// What a phase begins with; see MicroBatches.
   [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
+  /// The settings of a validation. `first`: see FitOptions::first_validation_micro_batch.
+  [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
   /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
   /// a new size.
-  Evaluation evaluate(const DatasetPtr& set,
+  Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                       const std::function<void(MicroBatchChange)>& on_change);
   /// Outside a fit: tells the Learner's own callbacks.
   void tell(Learner& learner, MicroBatchChange change) const;
@@ -184,7 +188,8 @@ struct Learner::Run {
   LossMean loss_mean{};
   StepSnapshot snapshot{};
   std::optional<MicroBatches> micro_batches{};
-  GeneratorSnapshot before_update{};  ///< after before_batch, which is not called again
+  MicroBatches::Settings validation{};  ///< of the validation after each epoch
+  GeneratorSnapshot before_update{};    ///< after before_batch, which is not called again
   /// Gradients that a callback left to add up, by parameter, while a step is tried.
   Parts::Gradients earlier_gradients{};
   bool finite = true;                       ///< the gradients of this step

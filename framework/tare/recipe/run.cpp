@@ -230,7 +230,8 @@ class Runner {
                        {.lr = phase.lr,
                         .schedule = phase.schedule,
                         .callbacks = callbacks(name_of(recipe_, index)),
-                        .first_micro_batch = planned_micro_batch(index)});
+                        .first_micro_batch = planned_micro_batch(index),
+                        .first_validation_micro_batch = planned_validation_micro_batch(index)});
   }
 
   // Where a batch that does not fit whole starts; 0: whole.
@@ -242,6 +243,12 @@ class Runner {
                     << format_bytes(plan.capacity_bytes) << ": in micro-batches of "
                     << format_count(plan.largest_micro_batch) << ", by the plan\n";
     return plan.largest_micro_batch;
+  }
+
+  // Where the validations of such a phase start; 0: whole.
+  [[nodiscard]] int64_t planned_validation_micro_batch(size_t index) const {
+    if (index >= planned_.phases.size()) return 0;
+    return planned_.phases[index].largest_validation_micro_batch;
   }
 
   FitResult resume(Learner& learner, const std::string& name) {
