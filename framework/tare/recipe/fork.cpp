@@ -96,7 +96,7 @@ std::vector<report::NamedValue> results_of(const Evaluation& test) {
 /// Saves a checkpoint after every epoch, the older of two giving way.
 class SaveEpochs final : public Callback {
  public:
-  void write(Trainee& learner) {
+  void write(auto& learner) {
     saves_.write([&](const std::string& checkpoint) { learner.save(checkpoint); });
   }
   [[nodiscard]] std::string name() const override { return saves_.name(); }
