@@ -147,7 +147,7 @@ int Fork::run_one(const fs::path& file) {
   sweep::RunRecord record = train();
   if (signal_ != 0) return 128 + signal_;
   save(record);
-  remove_autosaves(log_dir);
+  if (!saved_in_.empty()) remove_autosaves(saved_in_);
   return kSuccess;
 }
 
@@ -313,7 +313,8 @@ FitResult Fork::model_fit(Learner& learner, int64_t epoch_count,
   const auto saves = std::make_shared<SaveEpochs>();
   auto all = callbacks;
   all.push_back(saves);
-  const auto newest = newest_checkpoint(log_dir, Autosave::names());
+  saved_in_ = learner.folder();
+  const auto newest = newest_checkpoint(saved_in_, Autosave::names());
   if (newest) (void)learner.load(newest->name);
   FitResult fit = newest ? learner.resume(all) : learner.fit(epoch_count, {.callbacks = all});
   signal_ = interrupts.signal();

@@ -153,7 +153,8 @@ class Fork : protected ForkConfig {
   std::vector<CallbackPtr> callbacks_;
   std::string name_;
   int64_t id_ = -1;
-  int signal_ = 0;  // that has interrupted the fit
+  int signal_ = 0;                  // that has interrupted the fit
+  std::filesystem::path saved_in_;  // the folder of the checkpoints of model_fit()
 };
 
 template <class T>
