@@ -73,7 +73,7 @@ TEST_P(SweepDataTest, IsPlannedAndRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Data, SweepDataTest, ::testing::ValuesIn(datasets::names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& data) { return data.param; });
 
 }  // namespace
 }  // namespace tare::testing
