@@ -16,6 +16,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/loader.h"
 #include "tare/data/splits.h"
+#include "tare/data/tfrecord.h"
 #include "tare/experiment/experiment.h"
 #include "tare/experiment/region_log.h"
 #include "tare/inference/predictor.h"

@@ -43,7 +43,7 @@ const std::vector<Command>& commands() {
        plan_command},
       {"sweep",
        "run a recipe with every combination of settings, as many at a time as fit; each once",
-       "run|plan|status|report|stop|retry|agent FILE [key=value ...]",
+       "run|plan|status|report|stop|retry|rebuild|agent FILE [key=value ...]",
        2,
        {},
        {"tare sweep plan recipes/configs/digits/sweep.yaml",

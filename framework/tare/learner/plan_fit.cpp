@@ -251,17 +251,19 @@ class Planner {
     if (subject_.options.optimizer_factory) return {};
     std::vector<OptimizerOptions> others;
     for (const double momentum : {0.9, 0.0}) {
-      if (now.kind == "sgd" && now.momentum <= momentum) continue;
+      if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
       others.push_back(now);
       others.back().kind = "sgd";
       others.back().momentum = momentum;
+      others.back().beta2.reset();  // which sgd does not have
+      others.back().eps.reset();
       others.back().nesterov = false;
     }
     return others;
   }
   static std::string text_of(const OptimizerOptions& optimizer) {
     return std::string("optimizer.kind=sgd optimizer.momentum=") +
-           (optimizer.momentum > 0 ? "0.9" : "0");
+           (momentum_of(optimizer) > 0 ? "0.9" : "0");
   }
 
   const FitSubject& subject_;

@@ -195,7 +195,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   recipe.export_to.clear();
   const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
   auto& optimizer = recipe.optimizer;
-  settle(optimizer.momentum, plain.optimizer.momentum);
+  optimizer.momentum = momentum_of(optimizer) > 0 ? 0.9 : 0;  // with or without its state
   settle(optimizer.weight_decay, plain.optimizer.weight_decay);
   optimizer.lr = plain.optimizer.lr;
   optimizer.beta2 = plain.optimizer.beta2;

@@ -38,6 +38,7 @@ class Checker {
     }
     known(recipe_.model.name, models::names(), {"model", "name"});
     at({"model"}, "model", [&] { models::check(recipe_.model.name, recipe_.model.options); });
+    at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_data(recipe_.data, {"data"});
     if (!recipe_.export_to.empty()) plain_name(recipe_.export_to, {"export"});
     if (recipe_.step_in_backward && recipe_.precision == "fp16")
