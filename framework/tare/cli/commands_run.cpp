@@ -98,6 +98,7 @@ int run_command(const Arguments& arguments) {
   const InterruptScope interrupts;
   const RunOptions options{.out = &std::cout,
                            .resume = resume_of(arguments),
+                           .overwrite = arguments.has("overwrite"),
                            .dry_run = arguments.has("dry-run"),
                            .memory_trace = arguments.get("memory-trace"),
                            .mem_trace = mem_trace_of(arguments),

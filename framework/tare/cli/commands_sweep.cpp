@@ -46,7 +46,9 @@ using sweep::TrialState;
 /// What runs will need, each plan made once.
 class Plans {
  public:
-  explicit Plans(std::filesystem::path recipe) : recipe_(std::move(recipe)) {}
+  /// `download`: the runs follow, and would download their data anyway.
+  Plans(std::filesystem::path recipe, bool download)
+      : recipe_(std::move(recipe)), download_(download) {}
 
   /// The highest bytes of tensors over the phases; unset if a phase cannot be told.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
@@ -66,9 +68,10 @@ class Plans {
   [[nodiscard]] RecipeOptions needed(const std::vector<std::string>& settings) const {
     return without_what_no_plan_needs(read_recipe(recipe_, settings));
   }
-  [[nodiscard]] static std::optional<int64_t> planned(const RecipeOptions& recipe) {
+  [[nodiscard]] std::optional<int64_t> planned(const RecipeOptions& recipe) const {
     int64_t bytes = 0;
-    for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
+    for (const MemoryPlan& phase :
+         plan_recipe(recipe, {.advice = false, .download = download_}).phases) {
       if (!phase.known()) return std::nullopt;
       bytes = std::max(bytes, phase.reserved_bytes);
     }
@@ -76,6 +79,7 @@ class Plans {
   }
 
   std::filesystem::path recipe_;
+  bool download_;
   std::map<std::string, std::optional<int64_t>> known_;  // by recipe
 };
 
@@ -84,8 +88,8 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
   // This very program, also if its file has been replaced meanwhile.
   std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
-  command.emplace_back("--resume=auto");
-  if (!sweep.executor.is_slurm())  // whose jobs have their memory
+  command.insert(command.end(), {"--resume=auto", "--overwrite"});  // the folder is the run's own
+  if (!sweep.executor.is_slurm())                                   // whose jobs have their memory
     command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
   if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
@@ -162,7 +166,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const auto rooms = rooms_of(sweep, sweep.resources);
   prepare(sweep, rooms);
   const InterruptScope interrupts;
-  Plans plans(sweep.recipe);
+  Plans plans(sweep.recipe, /*download=*/true);
   const auto executor = executor_of(sweep, rooms, server);
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
@@ -214,7 +218,7 @@ std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
 int plan(const SweepOptions& sweep) {
   const auto rooms = rooms_of(sweep, sweep.resources);
   prepare(sweep, rooms);
-  Plans plans(sweep.recipe);
+  Plans plans(sweep.recipe, /*download=*/false);
   const auto cells = first_cells(sweep);
   const int64_t jobs = jobs_in(rooms, sweep.resources.jobs);
   std::cout << sweep.name << ": " << cells.size()

@@ -67,6 +67,8 @@ at::Tensor read_one(const fs::path& path, const PngFolderOptions& options) {
 
 }  // namespace
 
+std::vector<fs::path> png_files(const fs::path& folder) { return list(folder).files; }
+
 DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   if (given.height < 0 || given.width < 0 || (given.height == 0) != (given.width == 0))
     throw ConfigError("data.png_folder", "height and width must both be 0 or both > 0");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "tare/data/dataset.h"
 
@@ -20,5 +21,8 @@ struct PngFolderOptions {
 /// without classes, a class without images, or more bytes than the limit.
 [[nodiscard]] DatasetPtr png_folder(const std::filesystem::path& folder,
                                     const PngFolderOptions& options = {});
+
+/// The files that png_folder() reads, in its order. Throws as it does for the folder.
+[[nodiscard]] std::vector<std::filesystem::path> png_files(const std::filesystem::path& folder);
 
 }  // namespace tare

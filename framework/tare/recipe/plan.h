@@ -11,8 +11,9 @@
 namespace tare {
 
 struct RecipePlanOptions {
-  std::string device{};  ///< see plan::parse_target; empty: the recipe's
-  bool advice = true;    ///< see PlanOptions::advice; false: only where a phase does not fit
+  std::string device{};   ///< see plan::parse_target; empty: the recipe's
+  bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
+  bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };
 
 /// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
@@ -31,9 +32,9 @@ struct RecipePlan {
 };
 
 /// Plans every phase on meta tensors. The data sets are read or generated, one at a time, for their
-/// sizes, but never downloaded; nothing is trained and no device of the plan needs to be there. Not
-/// in the plan: checkpoints that a phase loads, callbacks of the program. Throws ConfigError,
-/// IoError and FormatError for a recipe or data that run_recipe() would refuse.
+/// sizes, and downloaded only if the options say so; nothing is trained and no device of the plan
+/// needs to be there. Not in the plan: checkpoints that a phase loads, callbacks of the program.
+/// Throws ConfigError, IoError and FormatError for a recipe or data that run_recipe() would refuse.
 [[nodiscard]] RecipePlan plan_recipe(const RecipeOptions& recipe,
                                      const RecipePlanOptions& options = {});
 
