@@ -14,7 +14,7 @@
 
 #include "tare/data/splits.h"
 #include "tare/model/registry.h"
-#include "tare/recipe/fork.h"
+#include "tare/furcate/fork.h"
 
 namespace tare::testing {
 namespace {

@@ -1,10 +1,11 @@
-#include "tare/recipe/fork_log.h"
+#include "tare/furcate/fork_log.h"
 
 #include <algorithm>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/time_text.h"
 #include "tare/sweep/run_record.h"
 
 namespace tare {
@@ -18,7 +19,7 @@ using std::chrono::microseconds;
 void ForkLog::line(const std::string& text) const {
   try {
     io::File file(file_, io::Mode::append);
-    file.write(sweep::exact_time_text(std::chrono::system_clock::now()) + ": furcate] " +
+    file.write(exact_time_text(std::chrono::system_clock::now()) + ": furcate] " +
                printable(text, 1000) + '\n');
     file.close();
   } catch (const IoError& error) {
