@@ -49,6 +49,7 @@ TEST(Cli, RunsARecipePredictsAndInspects) {
   EXPECT_NE(run.out.find("residual 0 B"), std::string::npos) << run.out;
   for (const char c : run.out)
     ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << "control byte";
+  EXPECT_EQ(run.out.find("released: learner"), std::string::npos) << "in full without --verbose";
   EXPECT_TRUE(std::filesystem::exists(recipe.folder / "report.json"));
   const auto inspect =
       run_program("tare", {"inspect", "runs/tiny/tiny.tare"}, recipe.folder.path());
@@ -243,11 +244,32 @@ TEST(Cli, ASignalStopsAfterTheStepWithItsOwnExitCode) {
   }
 }
 
+TEST(Cli, SaysAsMuchAsItIsAskedFor) {
+  const Recipe recipe;
+  const auto quiet = recipe.run({"--quiet"});
+  EXPECT_EQ(quiet.status, 0) << quiet.err;
+  EXPECT_EQ(quiet.out, "");
+  for (const char* option : {"--verbose", "-v"}) {
+    const auto verbose = recipe.run({option});
+    EXPECT_EQ(verbose.status, 0) << verbose.err;
+    for (const char* part : {"released: learner", "largest after_loss", "layer1.0 "})
+      EXPECT_NE(verbose.out.find(part), std::string::npos) << option << part << verbose.out;
+  }
+  const auto both = recipe.run({"--quiet", "--verbose"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_NE(both.err.find("--quiet and --verbose contradict each other"), std::string::npos)
+      << both.err;
+}
+
 TEST(Cli, ListsAndDoctor) {
   EXPECT_NE(run_program("tare", {"ls", "models"}).out.find("resnet18"), std::string::npos);
   EXPECT_NE(run_program("tare", {"ls", "datasets"}).out.find("digits"), std::string::npos);
   const auto recipes = run_program("tare", {"ls", "recipes"}, std::getenv("TARE_SOURCE_DIR"));
-  EXPECT_NE(recipes.out.find("staged.yaml"), std::string::npos) << recipes.err;
+  EXPECT_NE(recipes.out.find("recipes/configs/digits/staged.yaml  "), std::string::npos)
+      << recipes.err;
+  const auto elsewhere = run_program("tare", {"ls", "recipes"}, "/");
+  EXPECT_NE(elsewhere.out.find("/share/tare/recipes/digits/staged.yaml  "), std::string::npos)
+      << elsewhere.err;
   const auto doctor = run_program("tare", {"doctor"});
   EXPECT_EQ(doctor.status, 0) << doctor.err;
   for (const char* what : {"LibTorch", "driver", "device 0", "threads", "disk", "digits"}) {

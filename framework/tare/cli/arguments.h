@@ -19,6 +19,7 @@ struct OptionSpec {
   /// words of the placeholder, `--name WORD` are allowed; any other word after it is an argument of
   /// its own. Empty: a value is required.
   std::string implicit{};
+  char letter = 0;  ///< 'v' for "-v" beside "--verbose"; 0: none
 };
 
 /// A parsed command line.

@@ -19,6 +19,7 @@ namespace tare::cli {
 int run_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
+int explain_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
 int sweep_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);

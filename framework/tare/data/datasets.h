@@ -118,6 +118,12 @@ std::vector<std::filesystem::path> make_files(const std::string& name,
                                               const std::filesystem::path& folder,
                                               const GeneratedDigits& options = {});
 
+/// Writes each generated digit as folder/<label>/<index>.png, which the data set png_folder reads
+/// and a bundle can classify; returns the paths.
+std::vector<std::filesystem::path> make_png_files(const std::string& name,
+                                                  const std::filesystem::path& folder,
+                                                  const GeneratedDigits& options = {});
+
 /// ${TARE_HOME:-~/.cache/tare}/data
 [[nodiscard]] std::filesystem::path cache_folder();
 

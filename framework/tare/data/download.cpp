@@ -15,8 +15,8 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/sha256.h"
 #include "tare/config/field.h"
-#include "tare/data/sha256.h"
 
 extern char** environ;
 

@@ -175,7 +175,7 @@ void Learner::train_epoch(Run& run) {
   const auto started = Clock::now();
   if (run.action == Action::stop_epoch) run.action = Action::proceed;
   if (run.plan.batch == 0) run.meter.reset();
-  c.row = EpochRow{.epoch = p.epochs_done};
+  c.row = EpochRow{.epoch = p.epochs_done + 1};
   c.epoch = run.plan.epoch;
   p.model.train(true);
   run.allows(&Callback::before_epoch, Action::stop_epoch);

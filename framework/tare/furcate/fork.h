@@ -21,7 +21,7 @@
 #include "tare/config/field.h"
 #include "tare/data/tfrecord.h"
 #include "tare/learner/learner.h"
-#include "tare/recipe/fork_config.h"
+#include "tare/furcate/fork_config.h"
 #include "tare/sweep/run_record.h"
 
 namespace tare {

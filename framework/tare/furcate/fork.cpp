@@ -1,4 +1,4 @@
-#include "tare/recipe/fork.h"
+#include "tare/furcate/fork.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -24,7 +24,7 @@
 #include "tare/memory/device.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
-#include "tare/recipe/fork_runner.h"
+#include "tare/furcate/fork_runner.h"
 #include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/resume.h"
 
