@@ -33,7 +33,7 @@ struct Recipe {
 TEST(Cli, HelpHasAnExampleForEveryCommand) {
   const auto overview = run_program("tare", {"--help"});
   EXPECT_EQ(overview.status, 0);
-  for (const char* command : {"run", "ls", "data", "inspect", "doctor", "predict"}) {
+  for (const char* command : {"run", "ls", "data", "export", "inspect", "doctor", "predict"}) {
     EXPECT_NE(overview.out.find(std::string("  ") + command), std::string::npos) << command;
     const auto help = run_program("tare", {command, "--help"});
     EXPECT_EQ(help.status, 0) << command << help.err;
@@ -58,6 +58,31 @@ TEST(Cli, RunsARecipePredictsAndInspects) {
   const auto predict =
       run_program("tare", {"predict", "runs/tiny/tiny.tare", "absent.png"}, recipe.folder.path());
   EXPECT_EQ(predict.status, 2) << predict.err;
+  const auto json =
+      run_program("tare", {"inspect", "--json", "runs/tiny/tiny.tare"}, recipe.folder.path());
+  EXPECT_NE(json.out.find("\"kind\": \"bundle\""), std::string::npos) << json.out;
+}
+
+TEST(Cli, ExportsARunACheckpointAndABundle) {
+  const Recipe recipe;
+  const auto run = recipe.run({"phases.0.save=mine", "test=false", "export=''"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto tare = [&](std::vector<std::string> words) {
+    return run_program("tare", words, recipe.folder.path());
+  };
+  const auto whole = tare({"export", "runs/tiny"});
+  EXPECT_EQ(whole.status, 0) << whole.err;
+  EXPECT_EQ(whole.out.find("exported runs/tiny/tiny.tare, "), 0U) << whole.out;
+  EXPECT_NE(whole.out.find(", from runs/tiny/mine, phase only"), std::string::npos) << whole.out;
+  EXPECT_EQ(tare({"export", "runs/tiny/mine", "--out", "mine.tare"}).status, 0);
+  EXPECT_EQ(tare({"export", "mine.tare", "--out", "copy.tare"}).status, 0);
+  EXPECT_EQ(io::read_text(recipe.folder / "copy.tare"),
+            io::read_text(recipe.folder / "runs/tiny/tiny.tare"));
+  EXPECT_EQ(tare({"inspect", "copy.tare"}).status, 0);
+  const auto none = tare({"export", "runs"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_NE(none.err.find("is neither a run's folder nor a checkpoint"), std::string::npos)
+      << none.err;
 }
 
 TEST(Cli, WritesAMemoryTrace) {

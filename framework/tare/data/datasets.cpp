@@ -90,7 +90,7 @@ Found idx(const DataOptions& o, bool) {
 Found folder(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set png_folder",
-                      "a folder with one subfolder a class", "");
+                      "a folder of PNG images, one subfolder a class", "");
   const DatasetPtr data =
       png_folder(o.folder, {.channels = o.channels, .height = o.size, .width = o.size});
   Found found{.description = format_count(data->size()) + " images of " + printable(o.folder),
@@ -115,7 +115,8 @@ const std::vector<Maker>& makers() {
       {{"mnist10k", "MNIST's 10,000 test images as a small data set of their own"},
        {"download"},
        mnist10k},
-      {{"png_folder", "a folder of PNG images, one subfolder a class"},
+      {{"png_folder",
+        "a folder of PNG images, one subfolder a class; without subfolders: no labels"},
        {"folder", "channels"},
        folder},
   };

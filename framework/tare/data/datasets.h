@@ -22,7 +22,7 @@ struct DataOptions {
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};             ///< idx: the two files
-  std::string folder{};                       ///< png_folder: one subfolder per class
+  std::string folder{};                       ///< png_folder: one subfolder per class, or none
   int64_t channels = 0;                       ///< png_folder: 1 grey, 3 RGB, 0: the first file's
   double train = 0.8, valid = 0.2, test = 0;  ///< sizes of the splits, see SplitSizes
   bool stratify = true;                       ///< every class has its share of each split

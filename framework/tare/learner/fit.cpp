@@ -141,8 +141,10 @@ FitResult Learner::run_fit(Run& run) {
     run_epochs(run);
   } catch (...) {
     abandon(run);
+    if (run.plan.step > first_step) p.note_trained();
     throw;
   }
+  if (run.plan.step > first_step) p.note_trained();
   run.release_step();
   p.pending.reset();
   if (run.interrupted) {

@@ -96,9 +96,14 @@ class Learner final : public Accountable, private Trainee {
   /// first: on any error the Learner is unchanged. Throws IoError, FormatError.
   LoadReport load(const std::string& name, const LoadOptions& options = {});
   /// Writes a bundle for inference: weights, how to rebuild the model, transforms, labels, metrics;
-  /// no optimizer state. Throws IoError, after which the old file is still there. (`export` is a
-  /// reserved word of C++.)
+  /// no optimizer state. Transforms, labels and sample shape are those of the data that the model
+  /// was last trained on; without a fit those of its bundle, or of the data that there is. Throws
+  /// IoError, after which the old file is still there; StateError as check_export(). (`export` is
+  /// a reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
+  /// Throws, before a fit on the present data, the StateError that export_to() would throw after
+  /// it: for data that a bundle cannot describe, see map().
+  void check_export() const;
 
   // ---- free
 

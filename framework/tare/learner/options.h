@@ -171,14 +171,19 @@ struct LoadReport {
 
 struct ExportOptions {
   bool destroy = false;               ///< destroy the Learner once the file is safe
-  std::vector<std::string> labels{};  ///< class names; empty: the data set's
+  std::vector<std::string> labels{};  ///< class names; empty: those of the data
 };
 
 struct LearnerLoadOptions {
-  DatasetPtr test{};            ///< data for get_preds(Split::test) and validate(Split::test)
-  std::optional<Loss> loss{};   ///< unset: the bundle's, which names none if it was a function
+  /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
+  /// to them; a data set that has them is taken as it is, one that has other ones is refused.
+  DatasetPtr test{};
+  /// Unset: the bundle's, which names none if it was a function. A function that names no
+  /// activation has the bundle's.
+  std::optional<Loss> loss{};
   std::string device = "auto";  ///< as in LearnerOptions
   int64_t batch = 64;           ///< samples per forward, >= 1
+  Task task{};                  ///< as in LearnerOptions
 };
 
 }  // namespace tare

@@ -118,6 +118,7 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
 
 Batch Learner::Parts::to_device(const Batch& batch) {
   Batch moved = batch;
+  if (batch.input.defined()) seen_input = batch.input.scalar_type();
   if (precision == Precision::bf16_true && batch.input.is_floating_point())
     moved.input = moved.input.to(c10::kBFloat16);
   if (options.kernels.channels_last && batch.input.dim() == 4)
@@ -159,6 +160,9 @@ void Learner::Parts::check_devices(const Batch& batch) const {
 }
 
 void Learner::Parts::check_output(const at::Tensor& output, const Batch& batch) {
+  if (!batch.target.defined())
+    throw StateError("learner.loss", "with data that has no targets",
+                     "give the samples targets, or use get_preds()");
   if (!checked_batch) {
     check_batch(loss, output, batch.target);
     checked_batch = true;

@@ -9,6 +9,7 @@
 #include "tare/callback/recorder.h"
 #include "tare/data/loader.h"
 #include "tare/inference/bundle.h"
+#include "tare/learner/bundle_data.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/micro_batches.h"
 #include "tare/learner/rng.h"
@@ -83,7 +84,11 @@ struct Learner::Parts {
   Run* run = nullptr;                 ///< the fit under way, for save() from a callback
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
-  adapt::SizeCache sizes;                ///< of the parts of batches, by phase and sample shape
+  /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
+  std::optional<BundleData> trained_on;
+  std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
+  bool new_data = false;                      ///< set_data() was called
+  adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
   /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
   bool stand_in = false;
   /// Of a batch in many parts only the first two and the last are gone through, as those between
@@ -162,7 +167,11 @@ struct Learner::Parts {
   [[nodiscard]] TrainState train_state() const;
   /// Takes over the progress of a checkpoint; tensors and callbacks are not touched.
   void set_progress(TrainState state);
-  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
+  /// Notes the present data as those that the model was last trained on.
+  void note_trained();
+  /// Throws StateError, naming `call`, for data that no bundle can describe.
+  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
+                                        const char* call) const;
 };
 
 /// The mean loss over the parts of a batch.
