@@ -46,18 +46,23 @@ c10::ScalarType product_type(Precision precision) {
   return c10::kFloat;
 }
 
-void warn_of_slow_precision(Precision precision, c10::DeviceType device) {
+std::string slow_precision(Precision precision) {
   const c10::ScalarType type = product_type(precision);
-  if (device != c10::kCPU || memory::processor_computes(type)) return;
-  static std::array<std::atomic<bool>, 4> warned;
-  const auto index = static_cast<size_t>(precision);
-  if (warned[index].exchange(true)) return;
+  if (memory::processor_computes(type)) return {};
   std::array<char, 32> factor{};
   std::snprintf(factor.data(), factor.size(), "%.1f", memory::product_time_ratio(type));
-  log::warning("precision: " + precision_names()[index] + " is slow here: this processor (" +
-               memory::processor_name() + ") has no instructions for " + c10::toString(type) +
-               ", and a product of matrices takes " + factor.data() +
-               " times as long as in float32 (measured); use fp32 unless memory matters more");
+  return "precision: " + precision_names()[static_cast<size_t>(precision)] +
+         " is slow here: this processor (" + memory::processor_name() +
+         ") has no instructions for " + c10::toString(type) + ", and a product of matrices takes " +
+         factor.data() +
+         " times as long as in float32 (measured); use fp32 unless memory matters more";
+}
+
+void warn_of_slow_precision(Precision precision, c10::DeviceType device) {
+  if (device != c10::kCPU || memory::processor_computes(product_type(precision))) return;
+  static std::array<std::atomic<bool>, 4> warned;
+  if (!warned[static_cast<size_t>(precision)].exchange(true))
+    log::warning(slow_precision(precision));
 }
 
 AutocastState AutocastState::of(c10::DeviceType device) {

@@ -25,8 +25,10 @@ enum class Precision {
 /// The type that matrix products are computed in.
 [[nodiscard]] c10::ScalarType product_type(Precision precision);
 
-/// Warns, once per process and precision, if this processor has no instructions for `precision`
-/// (see native_types.h), with the measured factor that it costs. Does nothing for another device
+/// One line for a precision that this processor has no instructions for (memory/native_types.h),
+/// with the factor that it was measured to cost; empty where it has them.
+[[nodiscard]] std::string slow_precision(Precision precision);
+/// Logs that line as a warning, once per process and precision. Does nothing for another device
 /// than the host.
 void warn_of_slow_precision(Precision precision, c10::DeviceType device);
 
