@@ -160,6 +160,16 @@ TEST_F(Adapt, TellsEverySizeWhenNothingFits) {
   }
 }
 
+// Not even what Tare itself does between two attempts may need memory.
+TEST_F(Adapt, TellsThatNothingFitsIntoAFewBytes) {
+  for (const int64_t budget : {0, 1, 10}) {
+    memory::set_host_budget(budget);
+    EXPECT_THROW(batch(8, [](int64_t size) { use(size); }), NothingFits) << budget;
+    EXPECT_THROW(range(0, 8, 4, [](int64_t from, int64_t to) { use(to - from); }), NothingFits);
+    memory::set_host_budget({});
+  }
+}
+
 TEST_F(Adapt, StopsForAnFThatKeepsFailingWhateverItsSize) {
   int calls = 0;
   const auto fail = [&](int64_t) { ++calls, throw std::bad_alloc(); };
