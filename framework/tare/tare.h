@@ -5,6 +5,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/base/signals.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/leak_watch.h"

@@ -5,6 +5,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
+#include "tare/cli/output.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
@@ -104,6 +105,7 @@ int run_command(const Arguments& arguments) {
                            .call_sites = arguments.has("call-sites"),
                            .plan = !arguments.has("no-plan")};
   RunReport report;
+  continue_without_output();
   try {
     report = run_recipe(recipe, options);
   } catch (const c10::OutOfMemoryError&) {
