@@ -5,10 +5,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "tare/memory/accountable.h"
 
 namespace tare {
 
@@ -19,6 +22,18 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at
 /// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
+  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  template <class F>
+  requires Accounting<F>
+  explicit Loss(const std::shared_ptr<F>& function)
+      : std::variant<std::string, LossFunction>(
+            LossFunction([function](const at::Tensor& output, const at::Tensor& target) {
+              return (*function)(output, target);
+            })),
+        account([function](Ledger& all) { function->account(all); }) {}
+
+  /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
 };
 
 /// A loss ready for use.
