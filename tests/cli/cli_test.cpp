@@ -118,6 +118,19 @@ TEST(Cli, ABudgetIsPlannedFor) {
   EXPECT_NE(on_host.err.find("give --host-budget"), std::string::npos) << on_host.err;
 }
 
+TEST(Cli, ALimitOfTheProcessIsForAllItsMemory) {
+  const Recipe recipe;
+  const auto planned = recipe.run({"--process-limit", "1MiB", "micro_batch=32"});
+  EXPECT_EQ(planned.status, 3) << planned.err;
+  const auto run = recipe.run({"--process-limit", "1MiB", "--no-plan", "micro_batch=32"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find(" of its limit of 1 MiB"), std::string::npos) << run.err;
+  const auto roomy = recipe.run({"--process-limit", "8GiB", "--limit-address-space"});
+  EXPECT_EQ(roomy.status, 0) << roomy.err;
+  EXPECT_EQ(recipe.run({"--limit-address-space"}).status, 2);
+  EXPECT_EQ(recipe.run({"--process-limit", "much"}).status, 2);
+}
+
 TEST(Cli, ABudgetBelowTheWeightsSaysSo) {
   const Recipe recipe;
   const auto run = recipe.run({"--host-budget", "1MiB", "model={name: mlp, hidden: [2000]}"});
