@@ -144,6 +144,19 @@ TEST(Cli, ABudgetIsPlannedFor) {
   EXPECT_NE(on_host.err.find("give --host-budget"), std::string::npos) << on_host.err;
 }
 
+TEST(Cli, ALimitOfTheProcessIsForAllItsMemory) {
+  const Recipe recipe;
+  const auto planned = recipe.run({"--process-limit", "1MiB", "micro_batch=32"});
+  EXPECT_EQ(planned.status, 3) << planned.err;
+  const auto run = recipe.run({"--process-limit", "1MiB", "--no-plan", "micro_batch=32"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find(" of its limit of 1 MiB"), std::string::npos) << run.err;
+  const auto roomy = recipe.run({"--process-limit", "8GiB", "--limit-address-space"});
+  EXPECT_EQ(roomy.status, 0) << roomy.err;
+  EXPECT_EQ(recipe.run({"--limit-address-space"}).status, 2);
+  EXPECT_EQ(recipe.run({"--process-limit", "much"}).status, 2);
+}
+
 TEST(Cli, ABudgetBelowTheWeightsSaysSo) {
   const Recipe recipe;
   const auto run = recipe.run({"--host-budget", "1MiB", "model={name: mlp, hidden: [2000]}"});
@@ -202,20 +215,6 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   const auto of_batch = recipe.run({"--host-budget", "1MiB", "--no-plan", "step_in_backward=true"});
   EXPECT_NE(of_batch.err.find("\nchange batch at tiny.yaml:2:8\n"), std::string::npos)
       << of_batch.err;
-}
-
-TEST(Cli, ACheckpointThatCouldNotBeWrittenIsAFailure) {
-  const Recipe recipe;
-  // Room for tables and the report, not for weights.
-  const auto run = run_program("/bin/sh",
-                               {"-c", "trap '' XFSZ; ulimit -f 16; exec " +
-                                          std::filesystem::absolute(program_path("tare")).string() +
-                                          " run tiny.yaml save_every=1 \"export=''\""},
-                               recipe.folder.path());
-  EXPECT_EQ(run.status, 4) << run.out << run.err;
-  EXPECT_NE(run.out.find("after destroy: 0 B"), std::string::npos) << "training went on\n"
-                                                                   << run.out;
-  EXPECT_NE(run.err.find("the last checkpoint could not be written"), std::string::npos) << run.err;
 }
 
 TEST(Cli, ExitCodesTellTheCause) {

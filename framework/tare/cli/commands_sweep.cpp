@@ -16,6 +16,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
+#include "tare/cli/output.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/init.h"
@@ -157,6 +158,7 @@ std::unique_ptr<sweep::Executor> executor_of(const SweepOptions& sweep,
 }
 
 int run(sweep::SweepFile& file, bool retry_failed) {
+  continue_without_output();
   const SweepOptions sweep = file.options();
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   // Before anything begins a thread, also in this process's children.
@@ -321,7 +323,10 @@ int sweep_command(const Arguments& arguments) {
   if (std::ranges::find(verbs, verb) == verbs.end())
     throw ConfigError("tare sweep", "'" + printable(verb) + "' is none of " +
                                         config::joined(verbs) + did_you_mean(verb, verbs));
-  if (verb == "agent") return sweep::run_slurm_agent(words[1], sweep::slurm_task());
+  if (verb == "agent") {
+    continue_without_output();
+    return sweep::run_slurm_agent(words[1], sweep::slurm_task());
+  }
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {
     const SweepOptions sweep = sweep::read_any_sweep(words[1], overrides);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
 #include "tare/inference/predictor.h"
@@ -161,6 +162,7 @@ int predict(const Request& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ignore_file_limit_signal();
   try {  // not bound_spinning(): executing anew would double the start of so short a program
     const Arguments arguments = parse(predict_command(), argc, argv);
     if (arguments.has("help")) {

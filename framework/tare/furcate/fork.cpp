@@ -14,6 +14,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/signals.h"
 #include "tare/callback/autosave.h"
 #include "tare/config/scalar.h"
 #include "tare/experiment/experiment.h"
@@ -117,6 +118,8 @@ Fork::Fork(fs::path config) : file_(std::move(config)) {}
 Fork::~Fork() = default;
 
 int Fork::run() {
+  ignore_file_limit_signal();
+  ignore_closed_output_signal();
   try {
     const ForkArguments given = fork_arguments(command_line());
     const fs::path file = given.config.empty() ? file_ : given.config;

@@ -5,6 +5,7 @@
 #include "tare/learner/parts.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
+#include "tare/model/devices.h"
 
 namespace tare {
 namespace {
@@ -165,7 +166,15 @@ at::Tensor Learner::Parts::compute(const at::Tensor& input) const {
 
 StepResult Learner::Parts::compute_task(const Batch& batch) {
   const AutocastScope in_precision(autocast);
-  const StepResult result = options.task.step(model, batch);
+  StepResult result;
+  try {
+    result = options.task.step(model, batch);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    explain_devices("learner.task", model, batch.input, error);
+    throw;
+  }
   return {.loss = full_precision(result.loss), .output = full_precision(result.output)};
 }
 

@@ -33,6 +33,8 @@ struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
   /// For get_preds; empty: the output of `step`.
   std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};
+  /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 

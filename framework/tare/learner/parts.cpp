@@ -80,7 +80,9 @@ void Learner::Parts::set_up(c10::Device to) {
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
-  if (!device.is_meta()) model.to(device);
+  if (device.is_meta()) return;
+  model.to(device);
+  born_after = memory::backend(device).sequence();
 }
 
 void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {

@@ -60,6 +60,7 @@ struct Learner::Parts {
   Splits data;
   LearnerOptions options;
   c10::Device device = c10::kCPU;
+  uint64_t born_after = 0;  ///< the newest block of the device when the Learner was made
   Precision precision = Precision::fp32;
   std::optional<AutocastState> autocast{};  ///< of the forward
   std::optional<GradScaler> scaler{};       ///< for fp16

@@ -5,11 +5,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "tare/memory/accountable.h"
 
 namespace tare {
 
@@ -25,7 +28,18 @@ struct Loss : std::variant<std::string, LossFunction> {
   Loss(LossFunction function, std::string of_outputs)
       : std::variant<std::string, LossFunction>(std::move(function)),
         activation(std::move(of_outputs)) {}
+  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  template <class F>
+  requires Accounting<F>
+  explicit Loss(const std::shared_ptr<F>& function)
+      : std::variant<std::string, LossFunction>(
+            LossFunction([function](const at::Tensor& output, const at::Tensor& target) {
+              return (*function)(output, target);
+            })),
+        account([function](Ledger& all) { function->account(all); }) {}
 
+  /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
   std::string activation = {};  ///< of a function; empty: none
 };
 
