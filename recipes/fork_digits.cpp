@@ -5,8 +5,8 @@
 // Run: build/bin/fork_digits     Expect: four runs below runs/fork in 6 s on two cores, each with a
 // validation loss of 0.03 to 0.7 and history.json, run_data.json, model.pt and the plots;
 // run_data.csv and furcate.log beside them.
+#include <tare/furcate/fork.h>
 #include <tare/tare.h>
-#include <torch/torch.h>
 
 namespace {
 

@@ -225,6 +225,20 @@ TEST_F(Datasets, OwnFilesAreRead) {
   EXPECT_EQ(datasets::make(folder).splits.train->sample_shape(), (std::vector<int64_t>{3, 20, 20}));
 }
 
+TEST_F(Datasets, GeneratedImagesAreMadeForAFolderOfImages) {
+  const GeneratedDigits options{.count = 20, .size = 16, .seed = 3};
+  const auto paths = datasets::make_png_files("generated_digits", folder_ / "made", options);
+  const DigitImages digits = generate_digits(options);
+  ASSERT_EQ(paths.size(), 20U);
+  EXPECT_TRUE(at::equal(read_png(paths[7]), digits.images[7]));
+  const DataOptions read{
+      .name = "png_folder", .folder = (folder_ / "made").string(), .train = 1, .valid = 0};
+  const DatasetPtr data = datasets::make(read).splits.train;
+  EXPECT_TRUE((at::bincount(data->targets()) == 2).all().item<bool>());
+  EXPECT_EQ(paths[7].parent_path().filename(),
+            std::to_string(digits.labels[7].item<int64_t>()));
+}
+
 TEST_F(Datasets, WrongOptionsAreRefusedByName) {
   const auto field = [](const DataOptions& options) {
     try {
@@ -243,6 +257,7 @@ TEST_F(Datasets, WrongOptionsAreRefusedByName) {
   EXPECT_EQ(field({.name = "generated_digits", .count = -1}), "count");
   EXPECT_THROW((void)datasets::fetch("idx"), ConfigError);
   EXPECT_THROW((void)datasets::make_files("mnist", folder_ / "x"), ConfigError);
+  EXPECT_THROW((void)datasets::make_png_files("mnist", folder_ / "x"), ConfigError);
   try {
     (void)datasets::make({.name = "generated_digts"});
     FAIL();

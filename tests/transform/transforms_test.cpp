@@ -12,8 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 const Transforms& sample() {
-  static const Transforms transforms{Resize{32, 40}, Flip{0.25}, Shift{3, "edge"}, Affine{15, 0.2},
-                                     Normalise{{0.1307, 1.0 / 3}, {0.3081, 0.5}}};
+  static const Transforms transforms{Resize{32, 40, true}, Flip{0.25}, Shift{3, "edge"},
+                                     Affine{15, 0.2}, Normalise{{0.1307, 1.0 / 3}, {0.3081, 0.5}}};
   return transforms;
 }
 

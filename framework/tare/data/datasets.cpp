@@ -10,9 +10,10 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/sha256.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
-#include "tare/data/sha256.h"
+#include "tare/transform/image.h"
 #include "tare/transform/random.h"
 
 namespace tare::datasets {
@@ -89,7 +90,7 @@ Found idx(const DataOptions& o, bool) {
 Found folder(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set png_folder",
-                      "a folder with one subfolder a class", "");
+                      "a folder of PNG images, one subfolder a class", "");
   const DatasetPtr data =
       png_folder(o.folder, {.channels = o.channels, .height = o.size, .width = o.size});
   Found found{.description = format_count(data->size()) + " images of " + printable(o.folder),
@@ -114,7 +115,8 @@ const std::vector<Maker>& makers() {
       {{"mnist10k", "MNIST's 10,000 test images as a small data set of their own"},
        {"download"},
        mnist10k},
-      {{"png_folder", "a folder of PNG images, one subfolder a class"},
+      {{"png_folder",
+        "a folder of PNG images, one subfolder a class; without subfolders: no labels"},
        {"folder", "channels"},
        folder},
   };
@@ -260,13 +262,35 @@ Named make(const DataOptions& options, Network network) {
   return named;
 }
 
-std::vector<std::filesystem::path> make_files(const std::string& name,
-                                              const std::filesystem::path& folder,
-                                              const GeneratedDigits& options) {
+namespace {
+
+DigitImages make_named(const std::string& name, const GeneratedDigits& options) {
   if (name != "generated_digits")
     throw ConfigError("data.make_files", "name", "is not a generated data set", "generated_digits",
                       name);
-  const DigitImages digits = generate_digits(options);
+  return generate_digits(options);
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> make_png_files(const std::string& name,
+                                                  const std::filesystem::path& folder,
+                                                  const GeneratedDigits& options) {
+  const DigitImages digits = make_named(name, options);
+  std::vector<std::filesystem::path> paths;
+  for (int64_t i = 0; i < digits.images.size(0); ++i) {
+    const auto of_label = folder / std::to_string(digits.labels[i].item<int64_t>());
+    io::make_directories(of_label);
+    paths.push_back(of_label / (std::to_string(i) + ".png"));
+    write_png(paths.back(), digits.images[i]);
+  }
+  return paths;
+}
+
+std::vector<std::filesystem::path> make_files(const std::string& name,
+                                              const std::filesystem::path& folder,
+                                              const GeneratedDigits& options) {
+  const DigitImages digits = make_named(name, options);
   io::make_directories(folder);
   std::vector<std::filesystem::path> paths{folder / "images-idx3-ubyte.gz",
                                            folder / "labels-idx1-ubyte.gz"};

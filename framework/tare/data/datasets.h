@@ -22,7 +22,7 @@ struct DataOptions {
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};             ///< idx: the two files
-  std::string folder{};                       ///< png_folder: one subfolder per class
+  std::string folder{};                       ///< png_folder: one subfolder per class, or none
   int64_t channels = 0;                       ///< png_folder: 1 grey, 3 RGB, 0: the first file's
   double train = 0.8, valid = 0.2, test = 0;  ///< sizes of the splits, see SplitSizes
   bool stratify = true;                       ///< every class has its share of each split
@@ -117,6 +117,12 @@ std::filesystem::path fetch(const std::string& name);
 std::vector<std::filesystem::path> make_files(const std::string& name,
                                               const std::filesystem::path& folder,
                                               const GeneratedDigits& options = {});
+
+/// Writes each generated digit as folder/<label>/<index>.png, which the data set png_folder reads
+/// and a bundle can classify; returns the paths.
+std::vector<std::filesystem::path> make_png_files(const std::string& name,
+                                                  const std::filesystem::path& folder,
+                                                  const GeneratedDigits& options = {});
 
 /// ${TARE_HOME:-~/.cache/tare}/data
 [[nodiscard]] std::filesystem::path cache_folder();

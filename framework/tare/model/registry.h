@@ -55,6 +55,8 @@ struct Family {
   std::vector<std::string> options{};   ///< used fields besides classes, sample_shape, weights
   std::string head{};                   ///< module whose tensors depend on `classes`, e.g. "fc"
   std::function<Model(const ModelOptions&)> make{};  ///< gets options with sample_shape filled in
+  /// The input is int64 tokens in [0, classes), of any length up to sample_shape; else float32.
+  bool tokens = false;
 };
 
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.

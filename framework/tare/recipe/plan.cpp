@@ -107,12 +107,24 @@ class RecipePlanner {
     subject.train = data.train;
     subject.valid = data.valid;
     if (subject.on_host) subject.data_set = data.work;
+    subject.saves = saves_inside_an_epoch(index, data.splits.train->size());
     subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
     subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
       if (phase.reset_head) models::reset_head(learner.model());
       learner.freeze_to(phase.freeze_to);
     };
     return subject;
+  }
+
+  /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
+  [[nodiscard]] bool saves_inside_an_epoch(size_t index, int64_t samples) const {
+    const int64_t batch = batch_of(recipe_, recipe_.phases[index]), every = recipe_.save_every;
+    const int64_t batches = (samples - 1) / batch + 1;
+    const bool short_one = samples % batch != 0;
+    if (every == 0) return false;
+    for (int64_t step = every; step <= batches * recipe_.phases[index].epochs; step += every)
+      if (!short_one || step % batches != 0) return true;
+    return false;
   }
 
   /// The optimizer's states that the phases before have left.
@@ -196,11 +208,10 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   recipe.name = plain.name;
   recipe.folder = plain.folder;
   recipe.seed = plain.seed;
-  recipe.save_every = plain.save_every;
   recipe.export_to.reset();
   const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
   auto& optimizer = recipe.optimizer;
-  settle(optimizer.momentum, plain.optimizer.momentum);
+  optimizer.momentum = momentum_of(optimizer) > 0 ? 0.9 : 0;  // with or without its state
   settle(optimizer.weight_decay, plain.optimizer.weight_decay);
   optimizer.lr = plain.optimizer.lr;
   optimizer.beta2 = plain.optimizer.beta2;
@@ -209,7 +220,6 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
     const PhaseOptions as_made;
     phase.lr = as_made.lr;
     phase.best.clear();
-    phase.epochs = as_made.epochs;
     phase.schedule = as_made.schedule;
   }
   return recipe;

@@ -46,13 +46,14 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 void print(std::ostream& out, const RecipePlan& plan);
 /// {name, device, capacity_bytes, fits, largest_batch, largest_micro_batch, method, phases[] {name,
 /// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, in_micro_batches,
-/// micro_batch_peak_bytes (if in_micro_batches), largest_batch, largest_micro_batch, savings[]
-/// {change, peak_bytes, at_least}, method, reason}}. Figures that cannot be told are null.
+/// micro_batch_peak_bytes and largest_validation_micro_batch (if in_micro_batches), largest_batch,
+/// largest_micro_batch, savings[] {change, peak_bytes, at_least}, method, reason}}. Unknown figures
+/// are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
-/// The recipe with all that changes no plan at its default: names, seed, rates, numbers of epochs
-/// and how much the optimizer does, though not whether it does it at all. Two recipes that are then
-/// equal have the same plan.
+/// The recipe with all that changes no plan at its default: names, seed, rates and how much the
+/// optimizer does, though not whether it does it at all. Two recipes that are then equal have equal
+/// plans.
 [[nodiscard]] RecipeOptions without_what_no_plan_needs(RecipeOptions recipe);
 
 }  // namespace tare

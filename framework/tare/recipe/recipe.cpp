@@ -40,6 +40,7 @@ class Checker {
     }
     known(recipe_.model.name, models::names(), {"model", "name"});
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
+    at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_data(recipe_.data, {"data"});
     if (!export_name(recipe_).empty()) plain_name(export_name(recipe_), {"export"});
     if (recipe_.step_in_backward && recipe_.precision == "fp16")

@@ -11,6 +11,7 @@
 #include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/terminal.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/leak_watch.h"
@@ -23,6 +24,7 @@
 #include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/recompute.h"
+#include "tare/learner/summary.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
@@ -34,6 +36,7 @@
 #include "tare/recipe/resume.h"
 #include "tare/recipe/run_callbacks.h"
 #include "tare/recipe/run_folder.h"
+#include "tare/recipe/run_text.h"
 
 namespace tare {
 namespace {
@@ -58,6 +61,7 @@ class Runner {
     if (options.out) holders_.emplace(options.mem_trace, *options.out);
     report_.name = recipe_.name;
     report_.device = device_.str();
+    report_.machine = this_machine(device_);
     report_.data = std::move(resolved.description);
     report_.generated = resolved.generated;
   }
@@ -142,8 +146,7 @@ class Runner {
     options.progress = false;
     if (!options_.dry_run) options.callbacks = {position_, autosave_};
     Learner learner(std::move(model), {}, std::move(options));
-    if (options_.out)
-      *options_.out << recipe_.name << ": " << report_.data << "\n\n" << learner.summary() << '\n';
+    if (options_.out) print_start(learner);
     if (from_) go_on(learner);
     for (size_t i = position_->done().size(); i < recipe_.phases.size(); ++i) {
       run_phase(learner, i);
@@ -175,8 +178,9 @@ class Runner {
     if (index < planned_.phases.size() && planned_.phases[index].known())
       result.planned_peak_bytes = peak_of(planned_.phases[index]);
     const auto start = Clock::now();
+    print_phase(index);
     Experiment stage(result.name, learner,
-                     {.out = options_.out,
+                     {.out = options_.verbose ? options_.out : nullptr,
                       .purge = {.clear_opt = phase.clear_opt},
                       .call_sites = options_.call_sites});
     const FitResult fit = fit_phase(stage, learner, index);
@@ -195,7 +199,8 @@ class Runner {
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
     weigh(stage, result);
     result.seconds = seconds_since(start);
-    print(result);
+    if (options_.out)
+      *options_.out << phase_text(result, options_.verbose, takes_colour(*options_.out)) << '\n';
     report_.phases.push_back(result);
     if (report_.reason == StopReason::interrupted) return;
     position_->add(std::move(result));
@@ -214,7 +219,8 @@ class Runner {
     auto data = datasets::make(data_of(recipe_, phase));
     check_data(recipe_, index, data.splits);
     const int64_t batch = batch_of(recipe_, phase, data.splits);
-    if (options_.out) *options_.out << data.description << '\n';
+    if (options_.out && std::exchange(described_, data.description) != data.description)
+      *options_.out << data.description << '\n';
     learner.set_micro_batch(micro_batch_of(recipe_, phase));
     set_recompute(learner, index);
     learner.set_offload(offload_of(recipe_, phase));
@@ -240,7 +246,8 @@ class Runner {
                        {.lr = rate_of(recipe_, phase),
                         .schedule = phase.schedule,
                         .callbacks = callbacks(index),
-                        .first_micro_batch = planned_micro_batch(index)});
+                        .first_micro_batch = planned_micro_batch(index),
+                        .first_validation_micro_batch = planned_validation_micro_batch(index)});
   }
 
   // Where a batch that does not fit whole starts; 0: whole.
@@ -252,6 +259,12 @@ class Runner {
                     << format_bytes(plan.capacity_bytes) << ": in micro-batches of "
                     << format_count(plan.largest_micro_batch) << ", by the plan\n";
     return plan.largest_micro_batch;
+  }
+
+  // Where the validations of such a phase start; 0: whole.
+  [[nodiscard]] int64_t planned_validation_micro_batch(size_t index) const {
+    if (index >= planned_.phases.size()) return 0;
+    return planned_.phases[index].largest_validation_micro_batch;
   }
 
   FitResult resume(Learner& learner, size_t index) {
@@ -287,7 +300,7 @@ class Runner {
     if (options_.call_sites) all.push_back(std::make_shared<LeakWatch>());
     if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
-    if (options_.out) all.push_back(peak_);
+    if (options_.out && options_.verbose) all.push_back(peak_);
     return all;
   }
 
@@ -308,39 +321,33 @@ class Runner {
                               .youngest_steps = leak.youngest_steps,
                               .oldest_steps = leak.oldest_steps});
     }
-    if (!options_.out) return;
+    if (!options_.out || !options_.verbose) return;
     *options_.out << weighed;
     if (peak_->snapshot()) *options_.out << "  " << peak_->str() << '\n';
   }
 
+  void print_start(Learner& learner) {
+    *options_.out << bold(recipe_.name) << ": " << report_.data << '\n';
+    if (options_.verbose) {
+      *options_.out << '\n' << learner.summary() << '\n';
+    } else {
+      *options_.out << summary_line(learner.model()) << "\n\n";
+    }
+    described_ = report_.data;
+  }
+
+  [[nodiscard]] std::string bold(const std::string& text) const {
+    return tinted(text, Tint::bold, takes_colour(*options_.out));
+  }
+
+  void print_phase(size_t index) const {
+    if (!options_.out) return;
+    *options_.out << bold(name_of(recipe_, index)) << ", phase " << index + 1 << " of "
+                  << recipe_.phases.size() << ": ";
+  }
+
   static int64_t peak_of(const MemoryPlan& plan) {
     return plan.in_micro_batches ? plan.micro_batch_peak_bytes : plan.peak_bytes;
-  }
-
-  static std::string planned(const PhaseReport& phase) {
-    if (!phase.planned_peak_bytes) return "";
-    return " (planned " + format_bytes(*phase.planned_peak_bytes) + ")";
-  }
-
-  static std::string in_micro_batches(const PhaseReport& phase) {
-    return phase.micro_batch == 0 ? "" : ", in micro-batches of " + format_count(phase.micro_batch);
-  }
-
-  static std::string left_out(const PhaseReport& phase) {
-    return phase.overflows == 0
-               ? ""
-               : ", " + format_count(phase.overflows) + " steps left out for an overflow";
-  }
-
-  void print(const PhaseReport& phase) const {
-    if (!options_.out) return;
-    *options_.out << phase.name << ": " << format_seconds(phase.seconds) << ", "
-                  << format_count(static_cast<int64_t>(phase.samples_per_s)) << " samples/s"
-                  << in_micro_batches(phase) << left_out(phase) << ", consumed "
-                  << format_bytes(phase.consumed_bytes) << ", peak "
-                  << format_bytes(phase.peak_bytes) << planned(phase) << ", reclaimed "
-                  << format_bytes(phase.reclaimed_bytes) << ", residual "
-                  << format_bytes(phase.residual_bytes) << "\n\n";
   }
 
   // Both use the data of the last phase, which also gives the bundle its transforms and labels.
@@ -358,14 +365,24 @@ class Runner {
   void test(Learner& learner) {
     const bool has_test = learner.data().test != nullptr;
     if (!has_test && !learner.data().valid) return;
+    const Split split = has_test ? Split::test : Split::valid;
     auto& result = has_test ? report_.test : report_.valid;
-    result = learner.validate(has_test ? Split::test : Split::valid);
+    result = learner.validate(split);
+    classify(learner, split);
     if (!options_.out) return;
     *options_.out << (has_test ? "test" : "valid (there is no test split)")
                   << (report_.generated ? ", on generated digits" : "") << ": loss "
                   << result->loss;
     for (const auto& m : result->metrics) *options_.out << ", " << m.name << ' ' << m.value;
     *options_.out << '\n';
+  }
+
+  // A second pass over the split, because an evaluation keeps no outputs.
+  void classify(Learner& learner, Split split) {
+    const auto labels = (split == Split::test ? learner.data().test : learner.data().valid)->labels();
+    if (labels.size() < 2 || labels.size() > kMostClasses) return;
+    report_.classification =
+        classification_of(learner.get_preds(split, {.losses = true}), labels);
   }
 
   void export_bundle(Learner& learner) {
@@ -409,6 +426,7 @@ class Runner {
   bool under_way_ = false;  // the next phase goes on inside its fit
   std::optional<MemoryTrace> trace_;
   std::optional<MemTraceLog> holders_;
+  std::string described_;  // the data that were printed last
   RunReport report_;
 };
 
