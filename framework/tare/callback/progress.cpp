@@ -66,7 +66,8 @@ Action Progress::before_epoch(FitContext&) {
 Action Progress::after_batch(FitContext& context) {
   samples_ += context.data.size();
   const auto now = Clock::now();
-  if (now - last_draw_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine)))
+  if (context.loss.defined() &&  // else the batch was skipped
+      now - last_draw_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine)))
     draw(context, now);
   return Action::proceed;
 }
