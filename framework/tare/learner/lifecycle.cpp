@@ -128,7 +128,10 @@ Ledger Learner::ledger() const {
   for (const auto& parameter : p.model.parameters()) {
     all.add(Category::gradients, parameter.name, parameter.tensor.grad());
   }
-  for (const auto& metric : p.metrics) all.add(Category::other, metric.name(), metric.sum());
+  for (const auto& metric : p.metrics) {
+    all.add(Category::other, metric.name(), metric.sum());
+    all.add(Category::other, metric.name(), metric.counted());
+  }
   for (const auto& callback : p.options.callbacks) callback->account(all);
   for (const auto* set : {&p.data.train, &p.data.valid, &p.data.test})
     if (*set) (*set)->account(all);
