@@ -12,7 +12,7 @@ struct BundleExport {
   std::filesystem::path from{};    ///< the checkpoint or the bundle that was read
   std::filesystem::path bundle{};  ///< what was written
   int64_t bytes = 0;               ///< of the bundle
-  std::string phase{};  ///< of the recipe, whose data the bundle describes; empty: a bundle
+  std::string phase{};             ///< whose data the bundle describes; empty: a bundle was read
 };
 
 /// Writes a bundle as Learner::export_to() does, and verifies it. `from` is
