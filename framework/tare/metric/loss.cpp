@@ -116,9 +116,6 @@ std::string checked_activation(const std::string& name) {
                                 did_you_mean(name, known) + "; known: softmax, exp, sigmoid, none");
 }
 
-bool takes_labels(const ResolvedLoss& loss) {
-  return loss.name == "cross_entropy" || loss.name == "nll";
-}
 
 bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
   return takes_labels(loss.name) && target.defined() && !target.is_meta() &&
