@@ -29,8 +29,8 @@ Resume resume_of(const Arguments& arguments) {
                     "--resume stands alone or with auto, got '" + printable(value) + "'");
 }
 
-sweep::MemTrace mem_trace_of(const Arguments& arguments) {
-  sweep::MemTrace options{.enabled = arguments.has("mem-trace")};
+report::MemTrace mem_trace_of(const Arguments& arguments) {
+  report::MemTrace options{.enabled = arguments.has("mem-trace")};
   if (options.enabled)
     config::read_into(config::parse_text(arguments.get("mem-trace"), "--mem-trace"), options);
   return options;
@@ -64,6 +64,14 @@ void set_process_limit(const Arguments& arguments) {
   if (address_space && !bytes)
     throw ConfigError("tare run", "--limit-address-space goes with --process-limit BYTES");
   if (bytes) memory::set_process_memory_limit(bytes, {.address_space = address_space});
+}
+
+void refuse_contradictions(const Arguments& arguments) {
+  if (!arguments.has("quiet")) return;
+  for (const char* other : {"verbose", "mem-trace"})
+    if (arguments.has(other))
+      throw ConfigError("tare run", std::string("--quiet and --") + other +
+                                        " contradict each other; give one of them");
 }
 
 /// Limits what tensors may take.
@@ -107,13 +115,16 @@ void explain_out_of_memory(const RecipeOptions& recipe) {
 int run_command(const Arguments& arguments) {
   continue_without_output();
   const auto& words = arguments.positional();
+  refuse_contradictions(arguments);
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   if (arguments.has("json")) io::check_writable(arguments.get("json"));
   start();
   set_budgets(arguments, recipe);
   const InterruptScope interrupts;
-  const RunOptions options{.out = &std::cout,
+  const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,
+                           .verbose = arguments.has("verbose"),
                            .resume = resume_of(arguments),
+                           .overwrite = arguments.has("overwrite"),
                            .dry_run = arguments.has("dry-run"),
                            .memory_trace = arguments.get("memory-trace"),
                            .mem_trace = mem_trace_of(arguments),

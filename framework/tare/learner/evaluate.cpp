@@ -65,7 +65,7 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
   return seen;
 }
 
-Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
+Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                                     const std::function<void(MicroBatchChange)>& on_change) {
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
@@ -74,7 +74,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
   meter.prepare(device);
   for (auto& metric : metrics) metric.reset();
   const std::vector<MetricState> fresh = metrics;
-  MicroBatches micro_batches(this->micro_batches("validate"), sizes);
+  MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Loader loader = ordered(set, options);
   loader.start(0);
@@ -101,7 +101,8 @@ Evaluation Learner::validate(Split split) {
   Parts& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
   const RunningScope running(p);
-  return p.evaluate(set, [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+  return p.evaluate(set, p.validation_micro_batches(0),
+                    [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
 }
 
 void Learner::Parts::tell(Learner& learner, MicroBatchChange change) const {

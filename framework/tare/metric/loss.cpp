@@ -93,6 +93,14 @@ ResolvedLoss resolve_name(const std::string& name) {
           [activation](const Tensor& o) { return activate(activation, o); }, activation};
 }
 
+std::string checked_activation(const std::string& name) {
+  static const std::vector<std::string> known{"softmax", "exp", "sigmoid", "none"};
+  if (name.empty()) return "none";
+  if (std::ranges::find(known, name) != known.end()) return name;
+  throw ConfigError("loss", "no activation is named '" + printable(name) + "'" +
+                                did_you_mean(name, known) + "; known: softmax, exp, sigmoid, none");
+}
+
 bool takes_labels(const ResolvedLoss& loss) {
   return loss.name == "cross_entropy" || loss.name == "nll";
 }
@@ -117,7 +125,12 @@ ResolvedLoss resolve(const Loss& loss) {
   if (const auto* name = std::get_if<std::string>(&loss)) return resolve_name(*name);
   const auto& function = std::get<LossFunction>(loss);
   if (!function) throw ConfigError("loss", "the loss function is empty; give a name or a function");
-  return {"custom", function, {}, [](const Tensor& o) { return o; }, "none"};
+  const std::string activation = checked_activation(loss.activation);
+  return {"custom",
+          function,
+          {},
+          [activation](const Tensor& o) { return activate(activation, o); },
+          activation};
 }
 
 std::vector<std::string> loss_names() {

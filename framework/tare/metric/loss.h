@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,10 +19,15 @@ namespace tare {
 /// (output, target), both [batch, ...], -> scalar, differentiable: the mean over the batch.
 using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// A name of loss_names(), or a function:
-/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`.
+/// A name of loss_names(), or a function, with or without the activation that turns the model's
+/// outputs into predictions (softmax | exp | sigmoid | none, over dimension 1):
+/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`,
+/// `.loss = {my_cross_entropy, "softmax"}`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
+  Loss(LossFunction function, std::string of_outputs)
+      : std::variant<std::string, LossFunction>(std::move(function)),
+        activation(std::move(of_outputs)) {}
   /// A function object that lists its tensors by `void account(Ledger&) const`.
   template <class F>
   requires Accounting<F>
@@ -34,6 +40,7 @@ struct Loss : std::variant<std::string, LossFunction> {
 
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
+  std::string activation = {};  ///< of a function; empty: none
 };
 
 /// A loss ready for use.
@@ -53,12 +60,13 @@ struct ResolvedLoss {
   LossFunction mean{};  ///< -> scalar
   /// -> [batch]: the mean over each sample's elements; empty for a function.
   LossFunction per_sample{};
-  std::function<at::Tensor(const at::Tensor& output)> activation{};  ///< identity for a function
+  /// Identity for a function that names none.
+  std::function<at::Tensor(const at::Tensor& output)> activation{};
   std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
 };
 
-/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name, with the nearest
-/// one, and for an empty function.
+/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss or an
+/// activation, with the nearest one, and for an empty function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
 /// Names of the built-in losses, sorted.
