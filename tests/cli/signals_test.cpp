@@ -42,7 +42,7 @@ TEST(Output, ARunContinuesWhenItIsClosed) {
 TEST(Output, ARunWithoutOutputEndsWithItsOwnCode) {
   const Place place;
   const auto failed = place.shell(
-      "\"$tare\" run recipe.yaml --host-budget 1MiB --no-plan micro_batch=32 2>&1 | true; "
+      "\"$tare\" run recipe.yaml --host-budget 64KiB --no-plan micro_batch=32 2>&1 | true; "
       "exit ${PIPESTATUS[0]}");
   EXPECT_EQ(failed.status, 3);
   EXPECT_EQ(place.shell("\"$tare\" run recipe.yaml --dry-run > /dev/full").status, 0);
@@ -64,7 +64,7 @@ TEST(Output, IsWhatOtherCommandsAreFor) {
   for (const char* words : {"ls models", "--help", "plan recipe.yaml", "man run"}) {
     const auto full = place.shell("\"$tare\" " + std::string(words) + " > /dev/full");
     EXPECT_EQ(full.status, 4) << words;
-    EXPECT_THAT(full.err, HasSubstr("standard output: No space left on device")) << words;
+    EXPECT_THAT(full.err, HasSubstr("] standard output: ")) << words;
   }
 }
 

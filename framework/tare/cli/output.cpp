@@ -24,8 +24,8 @@ void check_output(std::string_view command) {
   if (!output_is_needed) return;
   errno = 0;
   std::cout.flush();
-  const bool complete = std::cout.good() && std::ferror(stdout) == 0;
-  if (complete) return;
+  const bool flushed = std::fflush(stdout) == 0;  // what cout does not try again after an error
+  if (flushed && std::cout.good() && std::ferror(stdout) == 0) return;
   const std::string operation = "tare " + std::string(command);
   if (errno != 0) throw IoError(operation, "standard output", errno);
   throw IoError(operation, "standard output", "not everything could be written");
