@@ -218,10 +218,13 @@ TEST(RunReport, CallsFiguresOfTheValidationSplitByItsName) {
   write_file(folder / "report.json",
              R"({"name":"a","data":"10 generated digits","device":"cpu","reason":"finished",)"
              R"("phases":[],"residual_bytes":0,"process_bytes":0,"seconds":1,)"
+             R"("classification":{"labels":["a","b"],"counts":[[1,2],[3,4]],"worst":[]},)"
              R"("valid":{"loss":0.5,"metrics":{"accuracy":0.25}}})");
   const std::string html = html_report(folder.path());
   EXPECT_THAT(html, HasSubstr("valid accuracy"));
+  EXPECT_THAT(html, HasSubstr("<h2>Validation</h2>"));
   EXPECT_THAT(html, Not(HasSubstr("test accuracy")));
+  EXPECT_THAT(html, Not(HasSubstr("<h2>Test</h2>")));
   EXPECT_THAT(html, HasSubstr("10 generated digits"));
 }
 

@@ -108,7 +108,7 @@ class RecipePlanner {
     subject.train = data.train;
     subject.valid = data.valid;
     if (subject.on_host) subject.data_set = data.work;
-    subject.saves = saves_inside_an_epoch(index, data.splits.train->size());
+    subject.saves = saves_inside_an_epoch(index, data.splits);
     subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
     subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
       if (phase.reset_head) models::reset_head(learner.model());
@@ -118,8 +118,9 @@ class RecipePlanner {
   }
 
   /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
-  [[nodiscard]] bool saves_inside_an_epoch(size_t index, int64_t samples) const {
-    const int64_t batch = batch_of(recipe_, recipe_.phases[index]), every = recipe_.save_every;
+  [[nodiscard]] bool saves_inside_an_epoch(size_t index, const Splits& data) const {
+    const int64_t batch = batch_of(recipe_, recipe_.phases[index], data);
+    const int64_t samples = data.train->size(), every = recipe_.save_every;
     const int64_t batches = (samples - 1) / batch + 1;
     const bool short_one = samples % batch != 0;
     if (every == 0) return false;
