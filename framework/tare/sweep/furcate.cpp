@@ -99,13 +99,6 @@ std::string last_part(std::string path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-void visit_fields(config::Visitor& visit, MemTrace& o) {
-  visit("enabled", o.enabled);
-  visit("delay", o.delay, config::between(1, 31'536'000));  // a year
-  visit("top", o.top, config::at_least(0));
-  visit("trace", o.trace, config::at_least(0));
-}
-
 void visit_fields(config::Visitor& visit, FurcateMeta& o) {
   visit("allow_cpu", o.allow_cpu);
   visit("max_threads", o.max_threads, config::between(-1, 4096));

@@ -1,4 +1,4 @@
-#include "tare/recipe/fork.h"
+#include "tare/furcate/fork.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -14,6 +14,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/signals.h"
 #include "tare/callback/autosave.h"
 #include "tare/config/scalar.h"
 #include "tare/experiment/experiment.h"
@@ -24,7 +25,7 @@
 #include "tare/memory/device.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
-#include "tare/recipe/fork_runner.h"
+#include "tare/furcate/fork_runner.h"
 #include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/resume.h"
 
@@ -117,6 +118,8 @@ Fork::Fork(fs::path config) : file_(std::move(config)) {}
 Fork::~Fork() = default;
 
 int Fork::run() {
+  ignore_file_limit_signal();
+  ignore_closed_output_signal();
   try {
     const ForkArguments given = fork_arguments(command_line());
     const fs::path file = given.config.empty() ? file_ : given.config;

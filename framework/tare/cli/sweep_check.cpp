@@ -1,4 +1,4 @@
-#include "tare/recipe/sweep_check.h"
+#include "tare/cli/sweep_check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -17,7 +17,7 @@
 #include "tare/data/splits.h"
 #include "tare/learner/interrupt.h"
 #include "tare/model/registry.h"
-#include "tare/recipe/fork.h"
+#include "tare/furcate/fork.h"
 
 namespace tare::testing {
 namespace {

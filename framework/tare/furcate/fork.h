@@ -21,7 +21,7 @@
 #include "tare/config/field.h"
 #include "tare/data/tfrecord.h"
 #include "tare/learner/learner.h"
-#include "tare/recipe/fork_config.h"
+#include "tare/furcate/fork_config.h"
 #include "tare/sweep/run_record.h"
 
 namespace tare {
@@ -58,6 +58,7 @@ class Fork : protected ForkConfig {
 
   /// The runner, or one run. Returns main's exit code: 0 done, 1 a run failed, 2 bad input, 3 out
   /// of memory, 4 I/O, 128 and the signal that stopped the runner. Errors are logged, not thrown.
+  /// From then on the program ignores SIGXFSZ and SIGPIPE, see base/signals.h.
   [[nodiscard]] int run();
 
  protected:

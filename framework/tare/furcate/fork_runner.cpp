@@ -1,4 +1,4 @@
-#include "tare/recipe/fork_runner.h"
+#include "tare/furcate/fork_runner.h"
 
 #include <algorithm>
 #include <charconv>
@@ -16,7 +16,6 @@
 #include "tare/learner/interrupt.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
-#include "tare/recipe/fork_config.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_rooms.h"

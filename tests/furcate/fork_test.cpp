@@ -1,5 +1,5 @@
 // Programs of tare::Fork's: a small one, fork_program.cpp, in a folder of its own.
-#include "tare/recipe/fork.h"
+#include "tare/furcate/fork.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/recipe/fork_runner.h"
+#include "tare/furcate/fork_runner.h"
 
 namespace tare::testing {
 namespace {
