@@ -5,8 +5,8 @@
 // Run: build/bin/fork_digits     Expect: four runs below runs/fork in 6 s on two cores, each with a
 // validation loss of 0.03 to 0.7 and history.json, run_data.json, model.pt and the plots;
 // run_data.csv and furcate.log beside them.
+#include <tare/furcate/fork.h>
 #include <tare/tare.h>
-#include <torch/torch.h>
 
 namespace {
 
@@ -25,6 +25,7 @@ class Digits : public Fork {
     options.train = 0.7;
     options.valid = 0.2;
     options.test = 0.1;
+    options.stratify = false;
     return datasets::make(options).splits;
   }
 

@@ -3,5 +3,5 @@
 # Arguments are passed on to the recipe: bash recipes/quickstart.sh batch=256
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bash framework/cmake/build.sh tare tare-predict
+bash framework/cmake/build.sh installable # the programs, and all that cmake --install takes
 exec build/bin/tare run recipes/configs/digits/staged.yaml "$@"

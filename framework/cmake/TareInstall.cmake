@@ -1,28 +1,45 @@
 # cmake --install: static libraries, headers, programs, and the package that find_package(tare) reads.
 include(CMakePackageConfigHelpers)
 
-# Programs find the CUDA room in ../lib (memory/init.cpp): the folders below the prefix are fixed.
+# Programs find the CUDA room in ../lib (memory/init.cpp) and the recipes in ../share/tare (cli/commands_data.cpp): the
+# folders below the prefix are fixed.
 set(TARE_INSTALL_LIBDIR lib)
 set(TARE_INSTALL_PACKAGEDIR ${TARE_INSTALL_LIBDIR}/cmake/tare)
 
+# Everything that an install takes is built by one target. An install of a tree where something of it is missing is
+# refused before the first file is copied.
 get_property(libraries GLOBAL PROPERTY TARE_LIBRARIES)
-install(TARGETS ${libraries} EXPORT tare ARCHIVE DESTINATION ${TARE_INSTALL_LIBDIR})
-install(EXPORT tare NAMESPACE tare:: FILE tareTargets.cmake DESTINATION ${TARE_INSTALL_PACKAGEDIR})
-install(DIRECTORY "${tare_SOURCE_DIR}/framework/tare" DESTINATION include
-        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN cuda EXCLUDE)
-install(DIRECTORY "${tare_SOURCE_DIR}/models" DESTINATION include FILES_MATCHING PATTERN "*.h")
-
-foreach(program IN ITEMS tare tare-predict)
-  if(TARGET ${program})
-    set_target_properties(${program} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-    install(TARGETS ${program} RUNTIME DESTINATION bin)
+set(installed_files "")
+add_custom_target(installable)
+foreach(target IN ITEMS ${libraries} tare tare-predict tare_cuda)
+  if(TARGET ${target})
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL INTERFACE_LIBRARY)
+      add_dependencies(installable ${target})
+      string(APPEND installed_files " \"$<TARGET_FILE:${target}>\"")
+    endif()
   endif()
 endforeach()
+install(CODE "
+  set(missing \"\")
+  foreach(file IN ITEMS${installed_files})
+    if(NOT EXISTS \"\${file}\")
+      string(APPEND missing \"\\n  \${file}\")
+    endif()
+  endforeach()
+  if(missing)
+    message(FATAL_ERROR \"Nothing was installed, because these files have not been built:\${missing}\\n\"
+                        \"Build them first: cmake --build \\\"${CMAKE_BINARY_DIR}\\\" --target installable\")
+  endif()")
+
+# The pages are written in the build folder, before the first file is copied.
 if(TARGET tare)
+  set(pages "${CMAKE_CURRENT_BINARY_DIR}/pages")
   install(CODE "
-    set(share \"${CMAKE_CURRENT_BINARY_DIR}/share\")
+    set(share \"${pages}\")
     set(tare \"$<TARGET_FILE:tare>\")
-    execute_process(COMMAND \"\${tare}\" man --out \"\${share}/man/man1\" COMMAND_ERROR_IS_FATAL ANY)
+    file(REMOVE_RECURSE \"\${share}\")
+    execute_process(COMMAND \"\${tare}\" man --out \"\${share}/man\" COMMAND_ERROR_IS_FATAL ANY)
     foreach(file IN ITEMS bash-completion/completions/tare zsh/site-functions/_tare fish/vendor_completions.d/tare.fish)
       string(REGEX MATCH \"^[a-z]+\" shell \"\${file}\")
       cmake_path(GET file PARENT_PATH folder)
@@ -30,8 +47,23 @@ if(TARGET tare)
       execute_process(COMMAND \"\${tare}\" completion \${shell} OUTPUT_FILE \"\${share}/\${file}\"
                       COMMAND_ERROR_IS_FATAL ANY)
     endforeach()")
-  install(DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/share" DESTINATION .)
+  install(DIRECTORY "${pages}/" DESTINATION share)
 endif()
+
+install(TARGETS ${libraries} EXPORT tare ARCHIVE DESTINATION ${TARE_INSTALL_LIBDIR})
+install(EXPORT tare NAMESPACE tare:: FILE tareTargets.cmake DESTINATION ${TARE_INSTALL_PACKAGEDIR})
+install(DIRECTORY "${tare_SOURCE_DIR}/framework/tare" DESTINATION include
+        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN cuda EXCLUDE)
+install(DIRECTORY "${tare_SOURCE_DIR}/models" DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY "${tare_SOURCE_DIR}/recipes/configs/" DESTINATION share/tare/recipes
+        FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+
+foreach(program IN ITEMS tare tare-predict)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${program} RUNTIME DESTINATION bin)
+  endif()
+endforeach()
 if(TARGET tare_cuda)
   set_target_properties(tare_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS tare_cuda LIBRARY DESTINATION ${TARE_INSTALL_LIBDIR})
@@ -42,5 +74,6 @@ configure_package_config_file(
   INSTALL_DESTINATION ${TARE_INSTALL_PACKAGEDIR} PATH_VARS TARE_INSTALL_LIBDIR)
 write_basic_package_version_file(tareConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tareConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/tareConfigVersion.cmake"
-              "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake"
+              "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake" "${CMAKE_CURRENT_LIST_DIR}/TarePrecompile.cmake"
+              "${CMAKE_CURRENT_LIST_DIR}/precompiled.cpp"
         DESTINATION ${TARE_INSTALL_PACKAGEDIR})

@@ -43,8 +43,9 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"report", {"config"}},
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
       {"learner", {"callback", "parallel", "adapt", "plan", "inference"}},
-      {"recipe", {"learner", "sweep"}},
+      {"recipe", {"learner", "cuda"}},
       {"sweep", {"report", "cuda"}},
+      {"furcate", {"recipe", "sweep"}},
       {"cli", {"recipe", "sweep", "cuda"}},
   };
   return table;
@@ -181,6 +182,7 @@ TEST(Layering, RefusesWhatIsAbove) {
   EXPECT_TRUE(refused("inference/predictor.cpp", "tare/data/dataset.h"));
   EXPECT_TRUE(refused("checkpoint/manifest.cpp", "tare/config/node.h"));
   EXPECT_TRUE(refused("learner/learner.cpp", "tare/recipe/run.h"));
+  EXPECT_TRUE(refused("recipe/run.cpp", "tare/sweep/store.h"));
   EXPECT_TRUE(refused("learner/learner.cpp", "tare/tare.h"));
   EXPECT_TRUE(refused("learner/learner.cpp", "tare/nowhere/a.h"));
   EXPECT_TRUE(refused("learner/learner.cpp", "torch/torch.h"));

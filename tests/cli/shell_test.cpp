@@ -31,9 +31,16 @@ const std::vector<Command>& sample() {
                    {"resume", "new|old", "go on", "new"},
                    {"quiet", "", "say nothing"}},
        .examples = {".go \\ -x"}},
-      {.name = "show", .summary = "look", .arguments = "bundle|run IMAGE...", .examples = {"x"}},
+      {.name = "show", .summary = "look", .arguments = "bundle|run INPUT...", .examples = {"x"}},
       {.name = "explain", .summary = "help", .arguments = "[COMMAND]", .examples = {"x"}}};
   return commands;
+}
+
+const std::vector<cli::Setting>& settings() {
+  static const std::vector<cli::Setting> all{{"batch", {"128"}},
+                                             {"phases.N.lr", {"1e-3"}},
+                                             {"phases.N.schedule.kind", {"linear", "cosine"}}};
+  return all;
 }
 
 std::string program_in_path(const std::string& name) {
@@ -60,7 +67,7 @@ class Completion : public ::testing::Test {
   /// Runs `script` behind the completion script of `shell`.
   std::vector<std::string> run(const std::string& shell, const std::string& script) const {
     const std::string file = (folder_ / "script").string();
-    std::ofstream(file) << cli::completion(shell, sample()) << script;
+    std::ofstream(file) << cli::completion(shell, sample(), settings()) << script;
     const auto result = run_program(program_in_path(shell), {file}, folder_.path());
     std::filesystem::remove(file);
     EXPECT_EQ(result.status, 0) << result.err;
@@ -108,7 +115,37 @@ TEST_F(Completion, BashCountsPlacesWithoutTheOptions) {
   EXPECT_THAT(bash("tare show run a.png b.png p"), UnorderedElementsAre("place", "place.yaml"));
   EXPECT_THAT(bash("tare go --count 3 --quiet --into = place p"),
               UnorderedElementsAre("place", "place.yaml"));
-  EXPECT_THAT(bash("tare go a.yaml batch = 3 p"), IsEmpty());
+  EXPECT_THAT(bash("tare go a.yaml batch = 3 x"), IsEmpty());
+}
+
+TEST_F(Completion, BashKnowsKeysOfARecipeAndTheirValues) {
+  EXPECT_THAT(bash("tare go a.yaml ''"),
+              UnorderedElementsAre("batch=", "phases.0.lr=", "phases.0.schedule.kind="));
+  EXPECT_THAT(bash("tare go a.yaml batch = 3 phases.12.l"), ElementsAre("phases.12.lr="));
+  EXPECT_THAT(bash("tare go a.yaml phases.1.lr ="), ElementsAre("1e-3"));
+  EXPECT_THAT(bash("tare go a.yaml phases.1.schedule.kind = c"), ElementsAre("cosine"));
+  EXPECT_THAT(bash("tare go a.yaml nothing ="), IsEmpty());
+}
+
+TEST_F(Completion, FishKnowsKeysOfARecipeAndTheirValues) {
+  if (program_in_path("fish").empty()) GTEST_SKIP() << "no fish here";
+  EXPECT_THAT(fish("tare go a.yaml ba"), UnorderedElementsAre("batch=", "batch=128"));
+  EXPECT_THAT(fish("tare go a.yaml phases.3.schedule.kind=c"),
+              ElementsAre("phases.3.schedule.kind=cosine"));
+}
+
+TEST_F(Completion, ZshKnowsKeysOfARecipeAndTheirValues) {
+  if (program_in_path("zsh").empty()) GTEST_SKIP() << "no zsh here";
+  // compadd and compset work inside of the line editor only: here they print.
+  std::ofstream(folder_ / "script")
+      << "compdef() { : }\ncompadd() { print -r -- $@ }\ncompset() { : }\n"
+      << cli::completion("zsh", sample(), settings())
+      << "PREFIX=phases.7.l _tare_settings\n"
+         "PREFIX=phases.7.schedule.kind=c _tare_settings\n";
+  const auto result =
+      run_program(program_in_path("zsh"), {"-f", (folder_ / "script").string()}, folder_.path());
+  EXPECT_EQ(result.out, "-q -S = -- batch phases.7.lr phases.7.schedule.kind\n-- linear cosine\n")
+      << result.err;
 }
 
 TEST_F(Completion, BashTakesAnOptionalValueBehindTheEqualSignOnly) {
@@ -129,7 +166,7 @@ TEST_F(Completion, FishOffersCommandsOptionsAndWords) {
 
 TEST_F(Completion, ZshTakesTheScript) {
   if (program_in_path("zsh").empty()) GTEST_SKIP() << "no zsh here";
-  std::ofstream(folder_ / "_tare") << cli::completion("zsh", sample());
+  std::ofstream(folder_ / "_tare") << cli::completion("zsh", sample(), settings());
   // -f: no start files of the user. The file is loaded as compinit does it.
   const auto result = run_program(
       program_in_path("zsh"),
@@ -143,11 +180,11 @@ TEST_F(Completion, ZshTakesTheScript) {
 }
 
 TEST_F(Completion, ZshQuotesWhatItsOptionsMustNotHold) {
-  const std::string script = cli::completion("zsh", sample());
+  const std::string script = cli::completion("zsh", sample(), settings());
   EXPECT_THAT(script, HasSubstr("'--mode=[how it'\\''s done]:fast|slow|at\\:N:(fast slow)'"));
   EXPECT_THAT(script, HasSubstr("'--resume=-[go on]::new|old:(new old)'"));
   EXPECT_THAT(script, HasSubstr("'1:RECIPE:_files'"));
-  EXPECT_THAT(script, HasSubstr("'*:IMAGE:_files'"));
+  EXPECT_THAT(script, HasSubstr("'*:INPUT:_files'"));
 }
 
 /// The words of every --help of the program: its commands, and each one's options.
@@ -178,13 +215,13 @@ TEST(Shell, EveryCommandAndOptionIsInEachScriptAndPage) {
   const auto bash = run_program("tare", {"completion", "bash"}).out;
   const auto zsh = run_program("tare", {"completion", "zsh"}).out;
   const auto fish = run_program("tare", {"completion", "fish"}).out;
-  const auto overview = content_of(folder / "tare.1");
+  const auto overview = content_of(folder / "man1/tare.1");
   const auto table = table_of_help();
   ASSERT_GE(table.size(), 8U);
   for (const auto& [name, options] : table) {
     ASSERT_THAT(options, Contains("help")) << name;
     EXPECT_THAT(overview, HasSubstr(".B " + name + "\n"));
-    const auto page = content_of(folder / ("tare-" + name + ".1"));
+    const auto page = content_of(folder / "man1" / ("tare-" + name + ".1"));
     const auto in_bash = part(bash, "    " + name + ") echo", ";;");
     const auto in_zsh = part(zsh, "        " + name + ")\n", ";;");
     for (const auto& option : options) {
@@ -198,7 +235,11 @@ TEST(Shell, EveryCommandAndOptionIsInEachScriptAndPage) {
     }
   }
   EXPECT_EQ(run_program("tare", {"man"}).out, overview);
-  EXPECT_EQ(run_program("tare", {"man", "run"}).out, content_of(folder / "tare-run.1"));
+  const auto recipe = run_program("tare", {"man", "recipe"}).out;
+  EXPECT_EQ(recipe, content_of(folder / "man5/tare-recipe.5"));
+  EXPECT_THAT(recipe, HasSubstr(".B phases.N.lr\npeak rate, "));
+  EXPECT_THAT(bash, HasSubstr("phases.N.schedule.kind) echo 'constant linear cosine"));
+  EXPECT_EQ(run_program("tare", {"man", "run"}).out, content_of(folder / "man1/tare-run.1"));
 }
 
 TEST(Shell, ManPagesHaveNoWarnings) {
@@ -209,7 +250,8 @@ TEST(Shell, ManPagesHaveNoWarnings) {
   std::ofstream(folder / "sample.1") << cli::man_page(sample()[0], "1");
   std::ofstream(folder / "all.1") << cli::man_overview(sample(), "1");
   int pages = 0;
-  for (const auto& page : std::filesystem::directory_iterator(folder.path())) {
+  for (const auto& page : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (page.is_directory()) continue;
     const auto result = run_program(groff, {"-man", "-ww", "-Tascii", "-z", page.path().string()});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err, "") << page.path();

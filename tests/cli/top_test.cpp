@@ -50,6 +50,15 @@ TEST(Top, IsTwoTables) {
   EXPECT_THAT(cli::text({.devices = {{.id = "host"}}}), HasSubstr("no NVIDIA driver\n"));
 }
 
+TEST(Top, FitsIntoTheTerminal) {
+  Top top = sample();
+  top.devices[0].processes[0].command = std::string(58, 'c');
+  std::istringstream lines(cli::text(top, 72));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 72U) << line;
+  EXPECT_THAT(cli::text(top, 72), HasSubstr("cc..\n"));
+  EXPECT_THAT(cli::text(top), HasSubstr(std::string(58, 'c') + '\n'));
+}
+
 TEST(Top, LetsNoControlCharacterThrough) {
   const std::string text = cli::text(sample());
   EXPECT_FALSE(has_control_byte(text)) << text;

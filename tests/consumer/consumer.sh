@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # A user's project against Tare, by one of:
 #   consumer.sh install                installs the build into the work folder, which must be new every time
+#   consumer.sh incomplete             tries to install a build of which one library and one program are missing
+#   consumer.sh linkage                shared libraries that a training program needs
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
 #   consumer.sh subdirectory COMPILER  configures project/ with Tare as a subfolder; builds and runs it where TARE_DEEP=1
 #   consumer.sh tutorial COMPILER      configures the tutorial's project against it; builds and runs it where TARE_DEEP=1
@@ -20,11 +22,44 @@ install_tare() {
   [ "$("$prefix/bin/tare" --version)" = "$("$TARE_BUILD_DIR/bin/tare" --version)" ] || die "the installed tare does not run"
   "$prefix/bin/tare" predict --help | grep -q BUNDLE || die "the installed tare does not find tare-predict"
   for file in man/man1/tare.1 man/man1/tare-predict.1 bash-completion/completions/tare zsh/site-functions/_tare \
-    fish/vendor_completions.d/tare.fish; do
+    fish/vendor_completions.d/tare.fish tare/recipes/digits/staged.yaml tare/recipes/digits/fork.json; do
     [ -s "$prefix/share/$file" ] || die "no share/$file"
   done
   grep -rl "$TARE_SOURCE_DIR" "$prefix/lib/cmake" "$prefix/include" && die "the package names the source folder"
-  true
+  (cd / && "$prefix/bin/tare" ls recipes) | grep -q "^$prefix/share/tare/recipes/digits/staged.yaml " ||
+    die "the installed tare does not list its recipes"
+}
+
+# The script of the install, as it would be if two of its files had not been built.
+incomplete() {
+  local folder=$CONSUMER_DIR-incomplete
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  sed -e 's,/libtare_furcate\.a,/libtare_unbuilt.a,g' -e 's,/bin/tare-predict",/bin/tare-unbuilt",g' \
+    "$TARE_BUILD_DIR/cmake_install.cmake" >"$folder/install.cmake"
+  if cmake -DCMAKE_INSTALL_PREFIX="$folder/prefix" -P "$folder/install.cmake" >"$folder/out" 2>&1; then
+    die "an install without libtare_unbuilt.a was accepted"
+  fi
+  grep -q "Nothing was installed" "$folder/out" && grep -q "/libtare_unbuilt.a" "$folder/out" &&
+    grep -q "/bin/tare-unbuilt" "$folder/out" && grep -q -e "--target installable" "$folder/out" ||
+    { cat "$folder/out"; die "the refusal does not say what is missing and what to do"; }
+  [ ! -e "$folder/prefix" ] || die "a part was installed"
+}
+
+needed() { # program
+  readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
+}
+
+# What only sweeps and pictures need is not linked into a program that trains.
+check_linkage() { # program
+  needed "$1" | grep -q '^libtorch_cpu\.so' || die "readelf does not list what $1 needs"
+  if needed "$1" | grep -E '^lib(sqlite3|cairo|crypto|ssl)\.so'; then die "$1 needs them"; fi
+}
+
+linkage() {
+  needed "$TARE_BUILD_DIR/bin/tare" | grep -q '^libcairo\.so' || die "tare itself draws, and does not need cairo?"
+  check_linkage "$TARE_BUILD_DIR/bin/staged_digits"
+  check_linkage "$TARE_BUILD_DIR/bin/tare-predict"
 }
 
 configure() { # build folder, compiler, more arguments
@@ -37,6 +72,7 @@ configure() { # build folder, compiler, more arguments
 build_and_run() { # build folder
   cmake --build "$1" --target train classify
   cd "$1"
+  check_linkage train
   ./train | tee out
   # 4 B * ((64 + 1) * 16 + (16 + 1) * 10 weights) + 96 images * (64 B + a label of 8 B)
   grep -qx "trained: 11752 B tracked" out || die "not the bytes of weights and data"
@@ -64,18 +100,28 @@ tutorial() { # compiler
   mkdir -p "$folder"
   awk '/^```cpp/ { on = 1; next } /^```/ { on = 0 } on' "$page" >"$folder/waves.cpp"
   awk '/^```cmake/ { on = 1; next } /^```/ { on = 0 } on' "$page" >"$folder/CMakeLists.txt"
-  project=$folder configure "$folder/build" "$1" -DCMAKE_PREFIX_PATH="$prefix"
+  project=$folder configure "$folder/build" "$1" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_CXX_FLAGS=-Werror=invalid-pch
+  # Its one file is compiled with the precompiled header.
+  ninja -C "$folder/build" -t commands waves | grep 'waves\.cpp' | grep -q 'tare_precompiled_program\.dir' ||
+    die "the tutorial does not use the precompiled header"
   [ "$deep" = 1 ] || return 0
   cmake --build "$folder/build"
   cd "$folder"
-  ./build/waves
+  ./build/waves | tee out
   [ -s waves.tare ] || die "the tutorial left no bundle"
+  grep -q "^a slow wave is slow, with a probability of 0\.9" out || die "the tutorial predicts something else"
 }
 
 headers() { # compiler
   local include=$prefix/include folders=(tare/base tare/config tare/tare.h)
   [ "$deep" = 0 ] || folders=(tare models)
   cd "$include"
+  # LibTorch's modules would make every file of a user's four times as slow to compile.
+  if "$1" -std=c++20 -M -I "$include" -isystem "$TARE_LIBTORCH/include" \
+    -isystem "$TARE_LIBTORCH/include/torch/csrc/api/include" -x c++ tare/tare.h | grep -o '[^ ]*/api/include/torch/.*'; then
+    die "tare.h includes LibTorch's front end"
+  fi
   find "${folders[@]}" -name '*.h' -print0 | xargs -0 -P 2 -I{} "$1" -std=c++20 -fsyntax-only -Wall -Wextra \
     -I "$include" -isystem "$TARE_LIBTORCH/include" -isystem "$TARE_LIBTORCH/include/torch/csrc/api/include" \
     -include {} -x c++ /dev/null
@@ -83,6 +129,6 @@ headers() { # compiler
 
 case $1 in
   install) install_tare ;;
-  package | subdirectory | tutorial | headers) "$@" ;;
+  incomplete | linkage | package | subdirectory | tutorial | headers) "$@" ;;
   *) die "what is '$1'?" ;;
 esac

@@ -8,8 +8,10 @@
 #include <set>
 
 #include "support/program.h"
+#include "tare/config/override.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_keys.h"
 #include "tare/sweep/sweep_options.h"
 
 namespace tare::testing {
@@ -112,10 +114,39 @@ TEST(Pages, YamlIsReadByTheConfiguration) {
 }
 
 TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
-  auto fields = config::field_names<RecipeOptions>();
-  for (auto& name : config::field_names<PhaseOptions>()) fields.push_back(name);
-  const auto keys = read_page("docs/recipes.md").keys;
-  EXPECT_EQ(std::set(keys.begin(), keys.end()), std::set(fields.begin(), fields.end()));
+  std::set<std::string> fields, texts;
+  for (const auto& key : recipe_keys()) {
+    EXPECT_NE(key.meaning, "") << key.path << " has no text in docs/recipes.md";
+    EXPECT_NE(key.type, "") << key.path;
+    fields.insert(key.path);
+    if (key.path.starts_with("phases.N.data.")) fields.erase(key.path);  // as data.*
+  }
+  for (const auto& text : key_texts(kRecipePage)) {
+    EXPECT_TRUE(texts.insert(text.path).second) << text.path << " is there twice";
+    EXPECT_NE(text.meaning, "") << text.path;
+  }
+  EXPECT_EQ(texts, fields);
+  const auto options = config::field_names<RecipeOptions>();
+  for (const auto& name : options) EXPECT_TRUE(fields.contains(name)) << name;
+  for (const auto& name : config::field_names<PhaseOptions>())
+    EXPECT_TRUE(fields.contains("phases.N." + name)) << name;
+}
+
+TEST(Pages, EveryExampleOfAKeyIsTaken) {
+  const TempDir folder;
+  io::write_atomically(folder / "r.yaml",
+                       "model: {name: resnet9}\nphases: [{name: a, save: head}, {name: b}]\n");
+  int examples = 0;
+  for (const auto& key : recipe_keys()) {
+    if (key.example.empty()) continue;
+    ++examples;
+    std::string setting = key.example;
+    std::erase(setting, '\'');
+    auto root = config::parse_file(folder / "r.yaml");
+    config::apply_override(root, setting);
+    EXPECT_NO_THROW((void)config::read<RecipeOptions>(root)) << setting;
+  }
+  EXPECT_GT(examples, 60);
 }
 
 TEST(Pages, TheSweepPageHasEveryKeyAndNoOther) {

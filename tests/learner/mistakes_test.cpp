@@ -35,21 +35,21 @@ std::vector<Mistake> mistakes_that_diverge() {
   return {
       {"NanInTheData",
        "DivergedError",
-       {"[phase head] the loss is nan in epoch 0, step 0; lower the learning rate"},
+       {"[phase head] the loss is nan in epoch 1, step 0; lower the learning rate"},
        [](Bench& b) {
          b.options.batch = 32;
          b.fit(with_nan(32), {fail_on_nan()});
        }},
       {"NanInTheValidationData",
        "DivergedError",
-       {"[phase head] the valid_loss is nan in epoch 0"},
+       {"[phase head] the valid_loss is nan in epoch 1"},
        [](Bench& b) {
          Learner learner(make_net(), {.train = points(48, 1), .valid = with_nan(32)}, b.options);
          learner.fit(1, {.callbacks = {fail_on_nan()}});
        }},
       {"RateThatDiverges",
        "DivergedError",
-       {"[phase head] the loss is ", "in epoch 0, step 1;"},
+       {"[phase head] the loss is ", "in epoch 1, step 1;"},
        [](Bench& b) {
          Learner learner(make_net(), {.train = points(48, 1)}, b.options);
          learner.fit(1, {.lr = 1e30, .callbacks = {fail_on_nan()}});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 
 #include "recipe/tiny.h"
@@ -131,6 +132,30 @@ TEST(Run, ReportsAsJson) {
   EXPECT_TRUE(json["test"]["metrics"]["accuracy"].is_number());
   EXPECT_GT(json["export"]["bytes"].get<int64_t>(), 0);
   EXPECT_EQ(json["residual_bytes"], 0);
+  for (const char* key : {"tare", "libtorch", "processor", "device"})
+    EXPECT_NE(json["machine"][key], "") << key;
+  EXPECT_GT(json["machine"]["memory_bytes"].get<int64_t>(), 0);
+  EXPECT_EQ(json["phases"][0]["epochs"][0]["epoch"], 1);
+}
+
+TEST(Run, ReportsWhatItsTestConfused) {
+  const TempDir folder;
+  const RunReport report = run_recipe(tiny(folder));
+  ASSERT_TRUE(report.classification.has_value());
+  const auto& [labels, counts, worst] = *report.classification;
+  EXPECT_EQ(labels.size(), 10U);
+  int64_t right = 0, all = 0;
+  for (size_t i = 0; i < 10; ++i) {
+    right += counts[i][i];
+    all = std::accumulate(counts[i].begin(), counts[i].end(), all);
+  }
+  EXPECT_EQ(all, report.test->samples);
+  EXPECT_NEAR(static_cast<double>(right) / static_cast<double>(all), report.test->metrics[0].value,
+              1e-6);
+  ASSERT_EQ(worst.size(), kWorstSamples);
+  for (size_t i = 1; i < worst.size(); ++i) EXPECT_GE(worst[i - 1].loss, worst[i].loss);
+  const auto json = nlohmann::json::parse(to_json(report));
+  EXPECT_EQ(json["classification"]["worst"][0]["index"], worst[0].index);
 }
 
 TEST(Run, StopsAfterAStepWhenAsked) {

@@ -81,12 +81,36 @@ TEST(LineChart, NamesSpansAndChoosesTheScale) {
 }
 
 TEST(LineChart, LeavesOutNamesThatWouldBeCutToAFewLetters) {
-  const LineChart chart{.series = {{.name = "a", .points = {{0, 1}, {100, 2}}}},
-                        .spans = {{0, 10, "all"}, {10, 20, "pretrain"}, {20, 100, "tuning"}}};
+  const LineChart chart{
+      .series = {{.name = "a", .points = {{0, 1}, {100, 2}}}},
+      .spans = {
+          {0, 3, "all"}, {3, 6, "pretrain"}, {6, 9, "head"}, {9, 20, "body"}, {20, 100, "tuning"}}};
   const std::string svg = line_chart(chart);
-  EXPECT_EQ(count_of(svg, "class=\"span\""), 2U);
-  EXPECT_EQ(count_of(svg, "class=\"name\""), 2U);
+  EXPECT_EQ(count_of(svg, "class=\"span\""), 4U);
   EXPECT_THAT(svg, Not(HasSubstr("pretrain")));
+  EXPECT_THAT(svg, HasSubstr(">tuning</text>"));
+}
+
+TEST(LineChart, StaggersNamesThatAreWiderThanTheirStretches) {
+  const LineChart chart{
+      .series = {{.name = "a", .points = {{0, 1}, {100, 2}}}},
+      .spans = {{0, 10, "pretrain"}, {10, 60, "fine-tuning"}, {60, 100, "all-large"}}};
+  const std::string svg = line_chart(chart);
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_EQ(count_of(svg, "class=\"name\""), 3U);
+  EXPECT_THAT(svg, HasSubstr("<svg x=\"0%\" y=\"0\" width=\"60%\""));
+  EXPECT_THAT(svg, HasSubstr("<svg x=\"10%\" y=\"18\" width=\"90%\""));
+  EXPECT_THAT(svg, HasSubstr("<svg x=\"60%\" y=\"0\" width=\"40%\""));
+}
+
+TEST(LineChart, HasTitlesOfItsAxes) {
+  const LineChart chart{.x_title = "epoch",
+                        .y_title = "<loss>",
+                        .series = {{.name = "a", .points = {{0, 1}, {100, 2}}}}};
+  const std::string svg = line_chart(chart);
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_THAT(svg, HasSubstr(">epoch</text>"));
+  EXPECT_THAT(svg, HasSubstr(">&lt;loss&gt;</text>"));
 }
 
 TEST(AreaChart, StacksLayers) {

@@ -37,6 +37,75 @@ TEST(RunReport, ShowsCurvesPhasesAndMemory) {
   EXPECT_THAT(html, Not(HasSubstr("class=\"missing\"")));
 }
 
+TEST(RunReport, JoinsThePhasesIntoOneCurve) {
+  const TempDir folder;
+  write_run(folder.path());
+  const std::string html = html_report(folder.path());
+  const size_t chart = html.find("<title>Loss by epoch</title>");
+  const size_t line = html.find("class=\"line s0\" d=\"", chart);
+  ASSERT_NE(line, std::string::npos);
+  const std::string path = html.substr(line, html.find("/>", line) - line);
+  EXPECT_EQ(std::ranges::count(path, 'M'), 1) << path;
+  EXPECT_EQ(std::ranges::count(path, 'L'), 4) << path;
+  for (const char* title : {">epoch</text>", ">loss</text>", ">step</text>", ">accuracy</text>",
+                            ">learning rate</text>"})
+    EXPECT_THAT(html, HasSubstr(title));
+}
+
+/// The run with these members of the whole.
+void add_to_run(const std::filesystem::path& folder, const std::string& members) {
+  std::string report = content_of(folder / "report.json");
+  report.insert(report.find("\"phases\":["), members);
+  write_file(folder / "report.json", report);
+}
+
+TEST(RunReport, ShowsTheMachineAndWhatWasConfused) {
+  const TempDir folder;
+  write_run(folder.path());
+  EXPECT_THAT(html_report(folder.path()), Not(HasSubstr("confusion matrix")));
+  add_to_run(folder.path(),
+             R"("machine":{"tare":"0.1.0, commit 43d405c","libtorch":"2.11.0","processor":"A CPU",)"
+             R"("threads":2,"memory_bytes":1073741824,"device":"A card"},"classification":{)"
+             R"("labels":["cat","<dog>"],"counts":[[7,1],[0,4]],"worst":[{"index":17,)"
+             R"("label":"cat","predicted":"<dog>","probability":0.75,"loss":1.5}]},)");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* text :
+       {"commit 43d405c", "2.11.0", "A CPU, 2 threads", "A card", "1 GiB", "<th>&lt;dog&gt;</th>",
+        ">7</td>", "<td>87.5%</td>", "<td>100%</td>",
+        "<th scope=\"row\">17</th><td>cat</td><td>&lt;dog&gt;</td><td>0.75</td><td>1.5</td>"})
+    EXPECT_THAT(html, HasSubstr(text));
+}
+
+TEST(RunReport, ListsConfusedPairsOfManyLabels) {
+  const TempDir folder;
+  write_run(folder.path());
+  std::string labels, counts;
+  for (int i = 0; i < 40; ++i) {
+    std::string row;
+    for (int j = 0; j < 40; ++j) row += (j ? "," : "") + std::string(i == 3 && j == 5 ? "9" : "0");
+    labels += (i ? ",\"" : "\"") + std::to_string(100 + i) + '"';
+    counts += (i ? ",[" : "[") + row + ']';
+  }
+  add_to_run(folder.path(), "\"classification\":{\"labels\":[" + labels + "],\"counts\":[" +
+                                counts + "],\"worst\":[]},");
+  EXPECT_THAT(html_report(folder.path()),
+              HasSubstr("<th scope=\"row\">103</th><td>105</td><td>9</td>"));
+}
+
+TEST(RunReport, RefusesADamagedClassification) {
+  for (const char* part : {R"({"labels":["a"],"counts":[],"worst":[]})",
+                           R"({"labels":["a"],"counts":[[1,2]],"worst":[]})",
+                           R"({"labels":[1],"counts":[[1]],"worst":[]})",
+                           R"({"labels":["a"],"counts":[["x"]],"worst":[]})",
+                           R"({"labels":["a"],"counts":[[1]],"worst":[{}]})", "3"}) {
+    const TempDir folder;
+    write_run(folder.path());
+    add_to_run(folder.path(), std::string("\"classification\":") + part + ',');
+    EXPECT_THROW(static_cast<void>(html_report(folder.path())), FormatError) << part;
+  }
+}
+
 TEST(RunReport, ReadsTheTraceFromItsOwnFolder) {
   const TempDir folder, trace;
   write_run(folder.path());
@@ -141,6 +210,19 @@ TEST(RunReport, EscapesWhatTheFilesSay) {
   for (const char* raw : {"<script", "<img", "<b>", "<i>", "<u>", "</pre><script>"})
     EXPECT_THAT(html, Not(HasSubstr(raw)));
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
+}
+
+TEST(RunReport, CallsFiguresOfTheValidationSplitByItsName) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_file(folder / "report.json",
+             R"({"name":"a","data":"10 generated digits","device":"cpu","reason":"finished",)"
+             R"("phases":[],"residual_bytes":0,"process_bytes":0,"seconds":1,)"
+             R"("valid":{"loss":0.5,"metrics":{"accuracy":0.25}}})");
+  const std::string html = html_report(folder.path());
+  EXPECT_THAT(html, HasSubstr("valid accuracy"));
+  EXPECT_THAT(html, Not(HasSubstr("test accuracy")));
+  EXPECT_THAT(html, HasSubstr("10 generated digits"));
 }
 
 TEST(RunReport, NamesNoOtherFileOrAddress) {

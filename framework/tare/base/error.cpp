@@ -96,7 +96,7 @@ DeviceError::DeviceError(std::string_view where, std::string_view first, std::st
 DivergedError::DivergedError(std::string_view where, std::string_view figure, double value,
                              int64_t epoch, int64_t step)
     : Error(message(where, "the " + std::string(figure) + " is " + std::to_string(value) +
-                               " in epoch " + std::to_string(epoch) + ", step " +
+                               " in epoch " + std::to_string(epoch + 1) + ", step " +
                                std::to_string(step) +
                                "; lower the learning rate, or look for NaN in the data")),
       value_(value),

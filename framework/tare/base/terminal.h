@@ -1,11 +1,31 @@
-// The terminal that a program prints to.
+// The terminal that a program prints to: its width, and colour where it is welcome.
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
+#include <string>
 
 namespace tare {
 
 /// Columns of the terminal behind standard output; 80 where it is none or does not say.
 [[nodiscard]] size_t terminal_width();
+
+/// Whether standard output is a terminal that understands control sequences: TERM is not "dumb".
+[[nodiscard]] bool on_terminal();
+
+/// Whether NO_COLOR is unset or empty (no-color.org).
+[[nodiscard]] bool colour_allowed();
+
+enum class Tint { bold, dim, red, green };
+
+/// `text` between the control sequences of a tint, or as it is unless `on`.
+[[nodiscard]] std::string tinted(const std::string& text, Tint tint, bool on);
+/// Whether what is written to `out` may be tinted: it is std::cout, on a terminal, and colour is
+/// allowed.
+[[nodiscard]] bool takes_colour(const std::ostream& out);
+
+/// `text` broken between words into lines of at most `width` columns, those after the first behind
+/// `indent` blanks. A longer word has a line of its own. No newline at the end.
+[[nodiscard]] std::string wrapped(const std::string& text, size_t width, size_t indent);
 
 }  // namespace tare

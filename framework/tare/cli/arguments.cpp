@@ -23,7 +23,7 @@ std::vector<OptionSpec> all_options(const Command& command) {
 }
 
 std::string usage(const OptionSpec& o) {
-  if (o.value.empty()) return "--" + o.name;
+  if (o.value.empty()) return "--" + o.name + (o.letter ? std::string(", -") + o.letter : "");
   return "--" + o.name + (o.implicit.empty() ? " " + o.value : "[=" + o.value + "]");
 }
 
@@ -99,7 +99,7 @@ cxxopts::Options declare(const Command& command) {
   for (const auto& o : command.options) {
     const auto value = cxxopts::value<std::string>();
     if (o.value.empty())
-      add(o.name, o.help);
+      add((o.letter ? std::string{o.letter, ','} : "") + o.name, o.help);
     else
       add(o.name, o.help, o.implicit.empty() ? value : value->implicit_value(o.implicit));
   }

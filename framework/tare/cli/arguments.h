@@ -9,7 +9,7 @@
 namespace tare::cli {
 
 /// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
-/// "IMAGE" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
+/// "INPUT" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
 /// nothing.
 struct OptionSpec {
   std::string name{};   ///< long name without dashes
@@ -19,6 +19,7 @@ struct OptionSpec {
   /// words of the placeholder, `--name WORD` are allowed; any other word after it is an argument of
   /// its own. Empty: a value is required.
   std::string implicit{};
+  char letter = 0;  ///< 'v' for "-v" beside "--verbose"; 0: none
 };
 
 /// A parsed command line.

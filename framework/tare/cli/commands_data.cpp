@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
 #include "tare/model/registry.h"
@@ -15,8 +17,10 @@ namespace {
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
   size_t width = 0;
   for (const auto& [name, unused] : pairs) width = std::max(width, name.size());
+  const size_t columns = std::max(terminal_width(), width + 30);
   for (const auto& [name, summary] : pairs) {
-    std::cout << name << std::string(width + 2 - name.size(), ' ') << summary << '\n';
+    const std::string padded = name + std::string(width + 2 - name.size(), ' ');
+    std::cout << padded << (on_terminal() ? wrapped(summary, columns, width + 2) : summary) << '\n';
   }
 }
 
@@ -27,14 +31,19 @@ std::string first_comment(const std::filesystem::path& file) {
   return line.starts_with("# ") ? line.substr(2) : "";
 }
 
-// Recipes below the current folder, where a checkout keeps them.
+// Those of the checkout that is the current folder, else those that come with the program.
+std::filesystem::path recipe_folder() {
+  const std::filesystem::path here = "recipes/configs";
+  if (std::filesystem::is_directory(here)) return here;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto with_program = program.parent_path().parent_path() / "share" / "tare" / "recipes";
+  if (std::filesystem::is_directory(with_program)) return with_program;
+  throw IoError("tare ls", with_program.string(), ENOENT);
+}
+
 std::vector<std::pair<std::string, std::string>> recipes() {
   std::vector<std::pair<std::string, std::string>> found;
-  const std::filesystem::path root = "recipes/configs";
-  if (!std::filesystem::is_directory(root)) {
-    throw ConfigError("tare ls",
-                      "there is no folder recipes/configs here; run it from the project's root");
-  }
+  const std::filesystem::path root = recipe_folder();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() == ".yaml")
       found.emplace_back(entry.path().string(), first_comment(entry.path()));
@@ -87,8 +96,8 @@ int data_command(const Arguments& arguments) {
   if (arguments.has("style")) options.style = arguments.get("style");
   const std::filesystem::path folder =
       arguments.get("out", (datasets::cache_folder() / name).string());
-  for (const auto& file : datasets::make_files(name, folder, options))
-    std::cout << file.string() << '\n';
+  const auto make = arguments.has("png") ? datasets::make_png_files : datasets::make_files;
+  for (const auto& file : make(name, folder, options)) std::cout << file.string() << '\n';
   return kSuccess;
 }
 

@@ -5,23 +5,48 @@
 #include "tare/cli/command.h"
 #include "tare/cli/completion.h"
 #include "tare/cli/man_page.h"
+#include "tare/cli/man_recipe.h"
+#include "tare/recipe/recipe_keys.h"
 
 namespace tare::cli {
 
+namespace {
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const auto& key : recipe_keys()) {
+    if (key.type == "a mapping" || key.path == "phases") continue;
+    Setting setting{key.path, key.words};
+    const bool plain = key.default_value.find_first_of(" []{}\"'") == std::string::npos;
+    if (setting.values.empty() && plain && !key.default_value.empty())
+      setting.values.push_back(key.default_value);
+    all.push_back(std::move(setting));
+  }
+  return all;
+}
+
+}  // namespace
+
 int completion_command(const Arguments& arguments) {
-  std::cout << completion(arguments.positional().front(), commands());
+  std::cout << completion(arguments.positional().front(), commands(), settings());
   return kSuccess;
 }
 
 int man_command(const Arguments& arguments) {
   if (!arguments.has("out")) {
     const auto& words = arguments.positional();
+    if (!words.empty() && words.front() == "recipe") {
+      std::cout << man_recipe(recipe_keys(), TARE_VERSION);
+      return kSuccess;
+    }
     std::cout << (words.empty() ? man_overview(commands(), TARE_VERSION)
                                 : man_page(find_command(words.front()), TARE_VERSION));
     return kSuccess;
   }
-  const std::filesystem::path folder = arguments.get("out");
+  const std::filesystem::path root = arguments.get("out"), folder = root / "man1";
   io::make_directories(folder);
+  io::make_directories(root / "man5");
+  io::write_atomically(root / "man5" / "tare-recipe.5", man_recipe(recipe_keys(), TARE_VERSION));
   io::write_atomically(folder / "tare.1", man_overview(commands(), TARE_VERSION));
   for (const auto& command : commands())
     io::write_atomically(folder / ("tare-" + command.name + ".1"), man_page(command, TARE_VERSION));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tare/base/error.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/top.h"
 #include "tare/learner/interrupt.h"
@@ -42,7 +43,9 @@ void wait(Seconds time) {
 void show(bool as_json, bool clear) {
   const Top top = look(kProcesses);
   if (clear) std::cout << "\033[H\033[2J";
-  std::cout << (as_json ? json(top) : text(top)) << '\n' << std::flush;
+  std::cout << (as_json ? json(top) : text(top, on_terminal() ? terminal_width() : kAnyWidth))
+            << '\n'
+            << std::flush;
 }
 
 }  // namespace

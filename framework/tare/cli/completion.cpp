@@ -44,6 +44,10 @@ std::string bash_what(const Placeholder& place) {
       return "DIR";
     case Completes::words:
       return join(place.words);
+    case Completes::keys:
+      return "KEYS";
+    case Completes::settings:
+      return "SETTINGS";
     case Completes::nothing:
       break;
   }
@@ -51,7 +55,7 @@ std::string bash_what(const Placeholder& place) {
 }
 
 // Its words are cut at '=': --json=FILE is three of them.
-constexpr const char* kBashDriver = R"(
+constexpr const char* kBashDriver = R"sh(
 _tare() {
   local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
   local what= place=1 i
@@ -79,14 +83,42 @@ _tare() {
   case $what in
     FILE) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     DIR) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    KEYS) mapfile -t COMPREPLY < <(compgen -W "$(_tare_keys "$word")" -- "$word") ;;
+    SETTINGS)
+      if [[ $last == *= ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_tare_settings "${last%=}")" -- "$word")
+      else
+        compopt -o nospace 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -S = -W "$(_tare_keys "$word")" -- "$word")
+      fi ;;
     NONE) COMPREPLY=() ;;
     *) mapfile -t COMPREPLY < <(compgen -W "$what" -- "$word") ;;
   esac
 }
 complete -F _tare tare
-)";
+)sh";
 
-std::string bash(const std::vector<Command>& commands) {
+std::string keys_of(const std::vector<Setting>& settings) {
+  Names keys;
+  for (const auto& setting : settings) keys.push_back(setting.key);
+  return join(keys);
+}
+
+/// The keys with the number that stands in $1, and the values of the key $1.
+std::string bash_settings(const std::vector<Setting>& settings) {
+  std::string values;
+  for (const auto& setting : settings)
+    if (!setting.values.empty())
+      values += "    " + setting.key + ") echo " + quoted(join(setting.values)) + " ;;\n";
+  return "\n_tare_keys() {\n  local number=0 keys='" + keys_of(settings) +
+         "'\n  [[ $1 =~ ^phases\\.([0-9]+)\\. ]] && number=${BASH_REMATCH[1]}\n"
+         "  echo \"${keys//.N./.$number.}\"\n}\n\n_tare_settings() {\n  local key=$1\n"
+         "  [[ $key =~ ^phases\\.[0-9]+\\.(.*)$ ]] && key=phases.N.${BASH_REMATCH[1]}\n"
+         "  case $key in\n" +
+         values + "  esac\n}\n";
+}
+
+std::string bash(const std::vector<Command>& commands, const std::vector<Setting>& settings) {
   const Names names = names_of(commands);
   std::string options = "    '') echo '" + join(names) + " --help --version' ;;\n";
   std::string values;
@@ -97,6 +129,7 @@ std::string bash(const std::vector<Command>& commands) {
     Names flags;
     for (const auto& option : all_options(command)) {
       flags.push_back("--" + option.name);
+      if (option.letter) flags.push_back(std::string("-") + option.letter);
       if (option.value.empty()) continue;
       const std::string key = "'" + command.name + " --" + option.name;
       const std::string alone = option.implicit.empty() ? key + "' | " : "";
@@ -113,7 +146,7 @@ std::string bash(const std::vector<Command>& commands) {
   return "# bash completion for tare, made by: tare completion bash\n_tare_options() {\n  case $1 "
          "in\n" +
          options + "  esac\n}\n\n_tare_value() {\n  case $1 in\n" + values + "  esac\n}\n" +
-         kBashDriver;
+         bash_settings(settings) + kBashDriver;
 }
 
 // ---- zsh
@@ -130,6 +163,10 @@ std::string zsh_what(const Placeholder& place) {
       return message + "_files -/";
     case Completes::words:
       return message + "(" + join(place.words) + ")";
+    case Completes::keys:
+      return message + "_tare_keys";
+    case Completes::settings:
+      return message + "_tare_settings";
     case Completes::nothing:
       break;
   }
@@ -144,14 +181,45 @@ std::string zsh_option(const OptionSpec& option, const Names& commands) {
          (option.implicit.empty() ? "" : ":") + zsh_what(parse_placeholder(option.value, commands));
 }
 
-std::string zsh(const std::vector<Command>& commands) {
+std::string zsh_settings(const std::vector<Setting>& settings) {
+  std::string values;
+  for (const auto& setting : settings) {
+    if (setting.values.empty()) continue;
+    values += "    " + setting.key + ") compadd --";
+    for (const auto& value : setting.values) values += ' ' + quoted(value);
+    values += " ;;\n";
+  }
+  return "_tare_keys() {\n  local number=0\n  local -a match keys=(" + keys_of(settings) +
+         R"sh()
+  [[ $PREFIX =~ '^phases\.([0-9]+)\.' ]] && number=$match[1]
+  compadd "$@" -- ${keys//.N./.$number.}
+}
+_tare_settings() {
+  if [[ $PREFIX != *=* ]]; then
+    _tare_keys -q -S =
+    return
+  fi
+  local key=${PREFIX%%=*}
+  local -a match
+  [[ $key =~ '^phases\.[0-9]+\.(.*)$' ]] && key=phases.N.$match[1]
+  compset -P '*='
+  case $key in
+)sh" + values +
+         "  esac\n}\n";
+}
+
+std::string zsh(const std::vector<Command>& commands, const std::vector<Setting>& settings) {
   const Names names = names_of(commands);
   std::string described, cases;
   for (const auto& command : commands) {
     described += "    " + quoted(zsh_text(command.name) + ":" + command.summary) + "\n";
     cases += "        " + command.name + ")\n          _arguments";
-    for (const auto& option : all_options(command))
+    for (const auto& option : all_options(command)) {
       cases += " \\\n            " + quoted(zsh_option(option, names));
+      if (option.letter)
+        cases += " \\\n            " +
+                 quoted(std::string("-") + option.letter + "[" + zsh_text(option.help) + "]");
+    }
     size_t position = 0;
     for (const auto& place : parse_placeholders(command.arguments, names)) {
       const std::string at = place.repeats ? "*" : std::to_string(++position);
@@ -161,7 +229,8 @@ std::string zsh(const std::vector<Command>& commands) {
   }
   return R"(#compdef tare
 # zsh completion for tare, made by: tare completion zsh
-_tare() {
+)" + zsh_settings(settings) +
+         R"(_tare() {
   local curcontext=$curcontext state line
   local -a commands=(
 )" + described +
@@ -194,19 +263,38 @@ std::string fish_what(const Placeholder& place) {
       return " -a '(__fish_complete_directories)'";
     case Completes::words:
       return " -a " + fish_quoted(join(place.words));
+    case Completes::keys:
+      return " -a '(__tare_keys)'";
+    case Completes::settings:
+      return " -a '(__tare_settings)'";
     case Completes::nothing:
       break;
   }
   return "";
 }
 
-std::string fish(const std::vector<Command>& commands) {
+/// Keys with the number of the word that is typed, and each with '=' and its values.
+std::string fish_settings(const std::vector<Setting>& settings) {
+  std::string keys, pairs;
+  for (const auto& setting : settings) {
+    keys += ' ' + setting.key;
+    pairs += ' ' + fish_quoted(setting.key + '=');
+    for (const auto& value : setting.values) pairs += ' ' + fish_quoted(setting.key + '=' + value);
+  }
+  const std::string number =
+      "  set -l number (string match -rg '^phases\\.([0-9]+)\\.' -- (commandline -ct))\n"
+      "  test -n \"$number\"; or set number 0\n  string replace .N. .$number. --";
+  return "function __tare_keys\n" + number + keys + "\nend\nfunction __tare_settings\n" + number +
+         pairs + "\nend\n";
+}
+
+std::string fish(const std::vector<Command>& commands, const std::vector<Setting>& settings) {
   const Names names = names_of(commands);
-  std::string text =
-      "# fish completion for tare, made by: tare completion fish\n"
-      "complete -c tare -f\n"
-      "complete -c tare -n __fish_use_subcommand -l help -d 'the commands'\n"
-      "complete -c tare -n __fish_use_subcommand -l version -d 'the version'\n";
+  std::string text = "# fish completion for tare, made by: tare completion fish\n" +
+                     fish_settings(settings) +
+                     "complete -c tare -f\n"
+                     "complete -c tare -n __fish_use_subcommand -l help -d 'the commands'\n"
+                     "complete -c tare -n __fish_use_subcommand -l version -d 'the version'\n";
   for (const auto& command : commands) {
     const std::string within =
         "complete -c tare -n '__fish_seen_subcommand_from " + command.name + "'";
@@ -214,7 +302,9 @@ std::string fish(const std::vector<Command>& commands) {
             fish_quoted(command.summary) + "\n";
     for (const auto& option : all_options(command)) {
       const bool takes = !option.value.empty();
-      text += within + " -l " + option.name + (takes && option.implicit.empty() ? " -r" : "") +
+      text += within + " -l " + option.name +
+              (option.letter ? std::string(" -s ") + option.letter : "") +
+              (takes && option.implicit.empty() ? " -r" : "") +
               (takes ? fish_what(parse_placeholder(option.value, names)) : "") + " -d " +
               fish_quoted(option.help) + "\n";
     }
@@ -227,10 +317,11 @@ std::string fish(const std::vector<Command>& commands) {
 
 }  // namespace
 
-std::string completion(const std::string& shell, const std::vector<Command>& commands) {
-  if (shell == "bash") return bash(commands);
-  if (shell == "zsh") return zsh(commands);
-  if (shell == "fish") return fish(commands);
+std::string completion(const std::string& shell, const std::vector<Command>& commands,
+                       const std::vector<Setting>& settings) {
+  if (shell == "bash") return bash(commands, settings);
+  if (shell == "zsh") return zsh(commands, settings);
+  if (shell == "fish") return fish(commands, settings);
   throw ConfigError("tare completion",
                     "no completion for '" + printable(shell) + "'; allowed: bash, zsh, fish");
 }

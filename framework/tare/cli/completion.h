@@ -8,9 +8,16 @@
 
 namespace tare::cli {
 
+/// A key of a recipe, "phases.N.lr", and values to offer.
+struct Setting {
+  std::string key{};
+  std::vector<std::string> values{};
+};
+
 /// `shell`: "bash", "zsh" or "fish"; another is a ConfigError. The script completes commands,
-/// options, files, folders and fixed words, as the placeholders of the table say.
-[[nodiscard]] std::string completion(const std::string& shell,
-                                     const std::vector<Command>& commands);
+/// options, files, folders and fixed words, as the placeholders of the table say, and behind a
+/// recipe its keys and their values, with the number of a phase as it was typed, or 0, for N.
+[[nodiscard]] std::string completion(const std::string& shell, const std::vector<Command>& commands,
+                                     const std::vector<Setting>& settings);
 
 }  // namespace tare::cli

@@ -7,8 +7,22 @@
 namespace tare::cli {
 namespace {
 
-/// As text of a line: no request, no escape, hyphens that can be copied.
-std::string plain(const std::string& text) {
+std::string head(const std::string& name, const std::string& summary, const std::string& usage,
+                 const std::string& version) {
+  std::string title = name;
+  std::ranges::transform(title, title.begin(), [](unsigned char c) { return std::toupper(c); });
+  return ".TH " + man_text(title) + " 1 \"\" \"tare " + version + "\" \"Tare\"\n.SH NAME\n" +
+         man_text(name) + " \\- " + man_text(summary) + "\n.SH SYNOPSIS\n.B " + man_text(usage) +
+         "\n";
+}
+
+std::string exit_status() {
+  return ".SH \"EXIT STATUS\"\n" + man_text(std::string(kExitCodes) + ".") + "\n";
+}
+
+}  // namespace
+
+std::string man_text(const std::string& text) {
   std::string result = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text) {
     if (c == '\\')
@@ -21,23 +35,9 @@ std::string plain(const std::string& text) {
   return result;
 }
 
-std::string head(const std::string& name, const std::string& summary, const std::string& usage,
-                 const std::string& version) {
-  std::string title = name;
-  std::ranges::transform(title, title.begin(), [](unsigned char c) { return std::toupper(c); });
-  return ".TH " + plain(title) + " 1 \"\" \"tare " + version + "\" \"Tare\"\n.SH NAME\n" +
-         plain(name) + " \\- " + plain(summary) + "\n.SH SYNOPSIS\n.B " + plain(usage) + "\n";
+std::string man_item(const std::string& tag, const std::string& text) {
+  return ".TP\n.B " + man_text(tag) + "\n" + man_text(text) + "\n";
 }
-
-std::string item(const std::string& tag, const std::string& text) {
-  return ".TP\n.B " + plain(tag) + "\n" + plain(text) + "\n";
-}
-
-std::string exit_status() {
-  return ".SH \"EXIT STATUS\"\n" + plain(std::string(kExitCodes) + ".") + "\n";
-}
-
-}  // namespace
 
 std::string man_overview(const std::vector<Command>& commands, const std::string& version) {
   std::string text = head("tare", "the whole life of a training run, with every byte accounted for",
@@ -45,10 +45,10 @@ std::string man_overview(const std::vector<Command>& commands, const std::string
                      ".SH COMMANDS\n";
   std::string pages;
   for (const auto& command : commands) {
-    text += item(command.name, command.summary + ".");
+    text += man_item(command.name, command.summary + ".");
     pages += (pages.empty() ? "" : ",\n") + (".BR tare\\-" + command.name) + " (1)";
   }
-  return text + exit_status() + ".SH \"SEE ALSO\"\n" + pages + "\n";
+  return text + exit_status() + ".SH \"SEE ALSO\"\n" + pages + ",\n.BR tare\\-recipe (5)\n";
 }
 
 std::string man_page(const Command& command, const std::string& version) {
@@ -56,10 +56,10 @@ std::string man_page(const Command& command, const std::string& version) {
       head("tare-" + command.name, command.summary, usage(command), version) + ".SH OPTIONS\n";
   for (const auto& option : all_options(command)) {
     const std::string bare = option.implicit.empty() ? "" : "; without a value: " + option.implicit;
-    text += item(usage(option), option.help + bare + ".");
+    text += man_item(usage(option), option.help + bare + ".");
   }
   text += ".SH EXAMPLES\n.EX\n";
-  for (const auto& example : command.examples) text += plain(example) + "\n";
+  for (const auto& example : command.examples) text += man_text(example) + "\n";
   return text + ".EE\n" + exit_status() + ".SH \"SEE ALSO\"\n.BR tare (1)\n";
 }
 

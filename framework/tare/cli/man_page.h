@@ -8,6 +8,11 @@
 
 namespace tare::cli {
 
+/// As text of a line of troff: no request, no escape, hyphens that can be copied.
+[[nodiscard]] std::string man_text(const std::string& text);
+/// A paragraph behind a tag in bold.
+[[nodiscard]] std::string man_item(const std::string& tag, const std::string& text);
+
 /// tare(1): the commands.
 [[nodiscard]] std::string man_overview(const std::vector<Command>& commands,
                                        const std::string& version);

@@ -6,7 +6,14 @@
 
 namespace tare::cli {
 
-enum class Completes { nothing, files, folders, words };
+enum class Completes {
+  nothing,
+  files,
+  folders,
+  words,
+  keys,     ///< of a recipe
+  settings  ///< keys of a recipe with their values
+};
 
 struct Placeholder {
   std::string name{};  ///< without brackets and dots

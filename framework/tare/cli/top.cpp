@@ -109,7 +109,7 @@ Top look(size_t processes) {
   return top;
 }
 
-std::string text(const Top& top) {
+std::string text(const Top& top, size_t width) {
   std::vector<Row> devices, processes;
   std::string limits;
   for (const auto& device : top.devices) {
@@ -129,9 +129,10 @@ std::string text(const Top& top) {
                 {"available", true},
                 {"total", true},
                 {"memory", true}},
-               devices) +
+               devices, width) +
          limits + driver + "\n\n" +
-         table({{"device"}, {"process", true}, {"memory", true}, {"user"}, {"command"}}, processes);
+         table({{"device"}, {"process", true}, {"memory", true}, {"user"}, {"command"}}, processes,
+               width);
 }
 
 std::string json(const Top& top) {

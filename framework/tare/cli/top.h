@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tare/cli/table.h"
+
 namespace tare::cli {
 
 /// A process that holds memory of a device. User and command are text of others.
@@ -35,8 +37,9 @@ struct Top {
 /// that since the previous call, at the first one since boot.
 [[nodiscard]] Top look(size_t processes);
 
-/// Two tables. No control character of a name gets through.
-[[nodiscard]] std::string text(const Top& top);
+/// Two tables, at most `width` columns wide where their names and commands can be cut. No control
+/// character of a name gets through.
+[[nodiscard]] std::string text(const Top& top, size_t width = kAnyWidth);
 /// One line: driver, devices[] {id, name, load, total_bytes, used_bytes, available_bytes,
 /// limit_bytes, processes[] {id, bytes, user, command}}; null for what is unset. ASCII only.
 [[nodiscard]] std::string json(const Top& top);

@@ -1,7 +1,6 @@
 #include "tare/data/download.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,13 +9,13 @@
 #include <cerrno>
 #include <csignal>
 #include <functional>
-#include <memory>
 #include <span>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/sha256.h"
 #include "tare/config/field.h"
 
 extern char** environ;
@@ -33,31 +32,6 @@ void visit_fields(auto& visit, Manifest& m) {
 namespace {
 
 constexpr size_t kBuffer = 1 << 16;
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1)
-      throw std::bad_alloc();
-  }
-  void add(std::span<const char> bytes) {
-    EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
-  }
-  [[nodiscard]] std::string hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned int size = 0;
-    EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) {
-      text += "0123456789abcdef"[digest[i] >> 4];
-      text += "0123456789abcdef"[digest[i] & 15];
-    }
-    return text;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
 
 struct Pipe {
   int read = -1, write = -1;
@@ -110,7 +84,15 @@ class Curl {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out.write, 1);
     posix_spawn_file_actions_adddup2(&actions, errors.write, 2);
-    const int error = ::posix_spawnp(&pid_, "curl", &actions, nullptr, argv.data(), environ);
+    posix_spawnattr_t as_at_first;  // curl ends when this process does, whatever this one ignores
+    posix_spawnattr_init(&as_at_first);
+    sigset_t usual;
+    sigemptyset(&usual);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&usual, signal);
+    posix_spawnattr_setsigdefault(&as_at_first, &usual);
+    posix_spawnattr_setflags(&as_at_first, POSIX_SPAWN_SETSIGDEF);
+    const int error = ::posix_spawnp(&pid_, "curl", &actions, &as_at_first, argv.data(), environ);
+    posix_spawnattr_destroy(&as_at_first);
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) {
       pid_ = -1;

@@ -5,6 +5,7 @@
 #include "tare/learner/parts.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
+#include "tare/model/devices.h"
 
 namespace tare {
 namespace {
@@ -72,7 +73,7 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
   return seen;
 }
 
-Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
+Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                                     const std::function<void(MicroBatchChange)>& on_change) {
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
@@ -81,7 +82,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
   meter.prepare(device);
   for (auto& metric : metrics) metric.reset();
   const std::vector<MetricState> fresh = metrics;
-  MicroBatches micro_batches(this->micro_batches("validate"), sizes);
+  MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Loader loader = ordered(set, options);
   loader.start(0);
@@ -108,7 +109,8 @@ Evaluation Learner::validate(Split split) {
   Parts& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
   const RunningScope running(p, "learner.validate");
-  return p.evaluate(set, [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+  return p.evaluate(set, p.validation_micro_batches(0),
+                    [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
 }
 
 void Learner::Parts::tell(Learner& learner, MicroBatchChange change) const {
@@ -173,7 +175,15 @@ at::Tensor Learner::Parts::compute(const at::Tensor& input) const {
 
 StepResult Learner::Parts::compute_task(const Batch& batch) {
   const AutocastScope in_precision(autocast);
-  const StepResult result = options.task.step(model, batch);
+  StepResult result;
+  try {
+    result = options.task.step(model, batch);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    explain_devices("learner.task", model, batch.input, error);
+    throw;
+  }
   return {.loss = full_precision(result.loss), .output = full_precision(result.output)};
 }
 

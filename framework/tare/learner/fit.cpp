@@ -53,7 +53,7 @@ FitResult Learner::fit(int64_t epochs, FitOptions options) {
                           : std::vector<double>(groups, p.base_rate());
   plan.schedule = options.schedule;
   return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit",
-                   options.first_micro_batch);
+                   {options.first_micro_batch, options.first_validation_micro_batch});
 }
 
 FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
@@ -62,8 +62,8 @@ FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
   plan.epochs = epochs;
   plan.rates = options.max_lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
   plan.schedule = {.kind = "one_cycle", .one_cycle = options.shape};
-  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks),
-                   "learner.fit_one_cycle");
+  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit_one_cycle",
+                   {});
 }
 
 bool Learner::can_resume() const { return parts("learner.can_resume").pending.has_value(); }
@@ -74,7 +74,7 @@ FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
     throw StateError("learner.resume", "without an unfinished fit",
                      "load a checkpoint that was saved inside a fit");
   }
-  return start_fit(*p.pending, std::move(callbacks), "learner.resume");
+  return start_fit(*p.pending, std::move(callbacks), "learner.resume", {});
 }
 
 void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) {
@@ -98,16 +98,17 @@ void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) {
 }
 
 FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
-                             int64_t first_micro_batch) {
+                             const FirstMicroBatches& first) {
   Parts& p = *parts_;
   p.check_fit(work.plan, call);
-  if (first_micro_batch != 0) check_micro_batch(first_micro_batch, p.options.batch, call);
+  for (const int64_t samples : {first.train, first.valid})
+    if (samples != 0) check_micro_batch(samples, p.options.batch, call);
   check_callbacks(callbacks, call);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.ensure_optimizer();
   p.choose_recompute();
-  auto micro_batches = p.training_micro_batches(first_micro_batch);
+  auto micro_batches = p.training_micro_batches(first.train);
   Run run{.plan = std::move(work.plan),
           .callbacks = p.options.callbacks,
           .context = {.learner = *this}};
@@ -123,6 +124,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   restore(work.callbacks, run.callbacks);
   if (p.options.step_in_backward) run.stepper.emplace(*p.optimizer);
   run.micro_batches.emplace(std::move(micro_batches), p.sizes);
+  run.validation = p.validation_micro_batches(first.valid);
   run.meter.restore(run.plan.loss_sum, run.plan.loss_samples, run.plan.loss_counted);
   if (run.plan.batch > run.loader->batches())  // an older checkpoint, which names no batch size
     throw ConfigError(call, "the fit to resume is at batch " + std::to_string(run.plan.batch) +
@@ -147,8 +149,10 @@ FitResult Learner::run_fit(Run& run, const char* call) {
     run_epochs(run);
   } catch (...) {
     abandon(run);
+    if (run.plan.step > first_step) p.note_trained();
     throw;
   }
+  if (run.plan.step > first_step) p.note_trained();
   run.release_step();
   p.pending.reset();
   if (run.interrupted) {
@@ -181,7 +185,7 @@ void Learner::train_epoch(Run& run) {
   const auto started = Clock::now();
   if (run.action == Action::stop_epoch) run.action = Action::proceed;
   if (run.plan.batch == 0) run.meter.reset();
-  c.row = EpochRow{.epoch = p.epochs_done};
+  c.row = EpochRow{.epoch = p.epochs_done + 1};
   c.epoch = run.plan.epoch;
   p.model.train(true);
   run.allows(&Callback::before_epoch, Action::stop_epoch);
@@ -382,8 +386,8 @@ void Learner::validate_epoch(Run& run) {
   c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
   if (!p.data.valid || !run.allows(&Callback::before_validate, Action::skip)) return;
   const auto started = Clock::now();
-  const Evaluation result =
-      p.evaluate(p.data.valid, [&](MicroBatchChange change) { run.tell(std::move(change)); });
+  const Evaluation result = p.evaluate(
+      p.data.valid, run.validation, [&](MicroBatchChange change) { run.tell(std::move(change)); });
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
   c.row.seconds += seconds_since(started);

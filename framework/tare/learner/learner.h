@@ -98,9 +98,14 @@ class Learner final : public Accountable, private Trainee {
   /// first: on any error the Learner is unchanged. Throws IoError, FormatError.
   LoadReport load(const std::string& name, const LoadOptions& options = {});
   /// Writes a bundle for inference: weights, how to rebuild the model, transforms, labels, metrics;
-  /// no optimizer state. Throws IoError, after which the old file is still there. (`export` is a
-  /// reserved word of C++.)
+  /// no optimizer state. Transforms, labels and sample shape are those of the data that the model
+  /// was last trained on; without a fit those of its bundle, or of the data that there is. Throws
+  /// IoError, after which the old file is still there; StateError as check_export(). (`export` is
+  /// a reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
+  /// Throws, before a fit on the present data, the StateError that export_to() would throw after
+  /// it: for data that a bundle cannot describe, see map().
+  void check_export() const;
 
   // ---- free
 
@@ -165,8 +170,12 @@ class Learner final : public Accountable, private Trainee {
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running
+  /// Where the search for micro-batches starts; 0: at the whole batch.
+  struct FirstMicroBatches {
+    int64_t train = 0, valid = 0;
+  };
   FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
-                      int64_t first_micro_batch = 0);
+                      const FirstMicroBatches& first);
   FitResult run_fit(Run& run, const char* call);
   void run_epochs(Run& run);
   void train_epoch(Run& run);

@@ -33,6 +33,8 @@ struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
   /// For get_preds; empty: the output of `step`.
   std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};
+  /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
   /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
   /// are weighted by it. Empty: the samples.
   std::function<int64_t(const Batch&)> counted{};
@@ -96,6 +98,9 @@ struct FitOptions {
   /// The micro-batch to start with where none is set or was found before, such as
   /// MemoryPlan::largest_micro_batch; 0: the whole batch.
   int64_t first_micro_batch = 0;
+  /// The same for the validation after each epoch, such as
+  /// MemoryPlan::largest_validation_micro_batch.
+  int64_t first_validation_micro_batch = 0;
 };
 
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).
@@ -180,14 +185,19 @@ struct LoadReport {
 
 struct ExportOptions {
   bool destroy = false;               ///< destroy the Learner once the file is safe
-  std::vector<std::string> labels{};  ///< class names; empty: the data set's
+  std::vector<std::string> labels{};  ///< class names; empty: those of the data
 };
 
 struct LearnerLoadOptions {
-  DatasetPtr test{};            ///< data for get_preds(Split::test) and validate(Split::test)
-  std::optional<Loss> loss{};   ///< unset: the bundle's, which names none if it was a function
+  /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
+  /// to them; a data set that has them is taken as it is, one that has other ones is refused.
+  DatasetPtr test{};
+  /// Unset: the bundle's, which names none if it was a function. A function that names no
+  /// activation has the bundle's.
+  std::optional<Loss> loss{};
   std::string device = "auto";  ///< as in LearnerOptions
   int64_t batch = 64;           ///< samples per forward, >= 1
+  Task task{};                  ///< as in LearnerOptions
 };
 
 }  // namespace tare

@@ -79,10 +79,13 @@ void Learner::Parts::set_up(c10::Device to) {
   device = to;
   set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
+  warn_of_slow_precision(precision, device.type());
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
-  if (!device.is_meta()) model.to(device);
+  if (device.is_meta()) return;
+  model.to(device);
+  born_after = memory::backend(device).sequence();
 }
 
 void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
@@ -120,6 +123,7 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
 
 Batch Learner::Parts::to_device(const Batch& batch) {
   Batch moved = batch;
+  if (batch.input.defined()) seen_input = batch.input.scalar_type();
   if (precision == Precision::bf16_true && batch.input.is_floating_point())
     moved.input = moved.input.to(c10::kBFloat16);
   if (options.kernels.channels_last && batch.input.dim() == 4)
@@ -178,7 +182,7 @@ std::optional<LabelRange> Learner::Parts::labels_of(const at::Tensor& target) co
 std::optional<LabelRange> Learner::Parts::check_output(const at::Tensor& output,
                                                        const Batch& batch) {
   const std::optional<LabelRange> labels = labels_of(batch.target);
-  if (!checked_batch) {
+  if (!checked_batch || !batch.target.defined()) {
     check_batch(loss, output, batch.target);
     checked_batch = true;
   } else if (labels && output.dim() > 1) {
@@ -277,6 +281,13 @@ int64_t Learner::Parts::gradient_bytes() const {
 
 MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
   return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
+}
+
+MicroBatches::Settings Learner::Parts::validation_micro_batches(int64_t first) const {
+  auto settings = micro_batches("validate");
+  if (validation_micro_batch) settings.fixed = validation_micro_batch;
+  settings.search.start = first;
+  return settings;
 }
 
 MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {

@@ -11,6 +11,7 @@
 #include "tare/callback/recorder.h"
 #include "tare/data/loader.h"
 #include "tare/inference/bundle.h"
+#include "tare/learner/bundle_data.h"
 #include "tare/learner/compute_error.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/micro_batches.h"
@@ -64,6 +65,7 @@ struct Learner::Parts {
   Splits data;
   LearnerOptions options;
   c10::Device device = c10::kCPU;
+  uint64_t born_after = 0;  ///< the newest block of the device when the Learner was made
   Precision precision = Precision::fp32;
   std::optional<AutocastState> autocast{};  ///< of the forward
   std::optional<GradScaler> scaler{};       ///< for fp16
@@ -96,12 +98,18 @@ struct Learner::Parts {
   Run* run = nullptr;                    ///< the fit under way, for save() from a callback
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
-  adapt::SizeCache sizes;                ///< of the parts of batches, by phase and sample shape
+  /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
+  std::optional<BundleData> trained_on;
+  std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
+  bool new_data = false;                      ///< set_data() was called
+  adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
   /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
   bool stand_in = false;
   /// Of a batch in many parts only the first two and the last are gone through, as those between
   /// allocate like the second.
   bool abridged = false;
+  /// In a stand-in, the samples per forward of a validation; unset: as for a training step.
+  std::optional<int64_t> validation_micro_batch{};
 
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
@@ -130,9 +138,11 @@ struct Learner::Parts {
   [[nodiscard]] int64_t gradient_bytes() const;
   /// What a phase begins with; see MicroBatches.
   [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
+  /// The settings of a validation. `first`: see FitOptions::first_validation_micro_batch.
+  [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
   /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
   /// a new size.
-  Evaluation evaluate(const DatasetPtr& set,
+  Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                       const std::function<void(MicroBatchChange)>& on_change);
   /// Outside a fit: tells the Learner's own callbacks.
   void tell(Learner& learner, MicroBatchChange change) const;
@@ -216,7 +226,11 @@ struct Learner::Parts {
                                            const std::string& path) const;
   /// Takes over the progress of a checkpoint; tensors and callbacks are not touched.
   void set_progress(TrainState state);
-  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
+  /// Notes the present data as those that the model was last trained on.
+  void note_trained();
+  /// Throws StateError, naming `call`, for data that no bundle can describe.
+  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
+                                        const char* call) const;
 };
 
 /// The mean loss over the parts of a batch.
@@ -242,7 +256,8 @@ struct Learner::Run {
   LossMean loss_mean{};
   StepSnapshot snapshot{};
   std::optional<MicroBatches> micro_batches{};
-  GeneratorSnapshot before_update{};  ///< after before_batch, which is not called again
+  MicroBatches::Settings validation{};  ///< of the validation after each epoch
+  GeneratorSnapshot before_update{};    ///< after before_batch, which is not called again
   /// Gradients that a callback left to add up, by parameter, from the begin of an update until its
   /// batch counts.
   Parts::Gradients earlier_gradients{};

@@ -7,6 +7,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/checkpoint/match.h"
 #include "tare/inference/bundle.h"
+#include "tare/learner/bundle_data.h"
 #include "tare/learner/parts.h"
 #include "tare/memory/phase.h"
 
@@ -28,10 +29,16 @@ at::Tensor unknown_loss(const at::Tensor&, const at::Tensor&) {
                    "the bundle was trained with a function: give it as LearnerLoadOptions::loss");
 }
 
+// A function that names no activation has the bundle's, so that predictions stay what they were.
 Loss loss_of(const BundleManifest& manifest, const std::optional<Loss>& given) {
-  if (given) return *given;
-  if (manifest.loss.empty()) return LossFunction(unknown_loss);
-  return manifest.loss;
+  Loss loss = manifest.loss;
+  if (given)
+    loss = *given;
+  else if (manifest.loss.empty())
+    loss = LossFunction(unknown_loss);
+  if (loss.activation.empty() && std::holds_alternative<LossFunction>(loss))
+    loss.activation = manifest.activation;
+  return loss;
 }
 
 std::vector<Metric> metrics_of(const BundleManifest& manifest) {
@@ -116,6 +123,8 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
   Parts::add_gradients(gradients);
   p.pending.reset();
+  p.trained_on.reset();  // the checkpoint's weights may have seen other data than the last fit
+  if (p.origin && p.new_data) p.trained_on = bundle_data(p.data);
   if (!options.with_opt) return report;
 
   set_rng_state(p.device, loaded.extra);
@@ -153,14 +162,22 @@ void Learner::restore_weights(const std::string& name) {
                         path);
 }
 
-BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) const {
+void Learner::Parts::note_trained() {
+  trained_on = bundle_data(data);
+  if (trained_on) trained_on->input = seen_input;
+}
+
+BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
+                                        const char* call) const {
   BundleManifest manifest = origin.value_or(BundleManifest{});
   if (model.spec()) manifest.model = *model.spec();
-  const DatasetPtr& set = data.valid ? data.valid : data.test ? data.test : data.train;
-  if (set && !origin) {
-    manifest.sample_shape = set->sample_shape();
-    manifest.labels = set->labels();
-    if (set->transforms()) manifest.transforms = set->transforms()->deterministic();
+  auto described = trained_on;
+  if (!described && !origin) described = bundle_data(data);
+  if (described) {
+    if (!described->input) described->input = seen_input ? seen_input : input_dtype(data);
+    describe(manifest, *described, call);
+  } else if (!origin && takes_tokens(manifest.model)) {
+    manifest.input = "int64";
   }
   if (!labels.empty()) manifest.labels = labels;
   const auto named = loss_names();
@@ -174,11 +191,17 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) 
   return manifest;
 }
 
+void Learner::check_export() const {
+  Parts& p = parts("learner.check_export");
+  BundleManifest manifest;
+  if (const auto now = bundle_data(p.data)) describe(manifest, *now, "learner.check_export");
+}
+
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
   Parts& p = idle("learner.export_to");
   {
     const Phase phase(PhaseKind::save);
-    write_bundle(path, p.manifest(options.labels), p.model.state());
+    write_bundle(path, p.manifest(options.labels, "learner.export_to"), p.model.state());
   }
   if (options.destroy) destroy();
 }
@@ -186,15 +209,14 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
 std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model,
                                               const LearnerLoadOptions& options) {
   const BundleManifest& manifest = bundle.manifest();
-  DatasetPtr test = options.test;
-  if (test && !test->transforms() && !manifest.transforms.steps().empty())
-    test = transformed(test, manifest.transforms);
   auto learner = std::make_unique<Learner>(
-      std::move(model), Splits{.train = {}, .valid = {}, .test = std::move(test)},
+      std::move(model),
+      Splits{.train = {}, .valid = {}, .test = as_trained(options.test, manifest)},
       LearnerOptions{.loss = loss_of(manifest, options.loss),
                      .metrics = metrics_of(manifest),
                      .device = options.device,
-                     .batch = options.batch});
+                     .batch = options.batch,
+                     .task = options.task});
   learner->parts_->origin = manifest;
   return learner;
 }

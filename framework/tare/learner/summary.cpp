@@ -50,6 +50,12 @@ void print(std::ostream& out, const Row& row, size_t first, size_t second) {
   out << '\n';
 }
 
+std::string group_names(const Model& model) {
+  std::string names;
+  for (const auto& group : model.layer_groups()) names += (names.empty() ? "" : ", ") + group.name;
+  return names;
+}
+
 /// `setting`: a line below the name, or nothing.
 std::string table(const Model& model, const std::string& setting) {
   std::vector<Row> rows;
@@ -71,16 +77,24 @@ std::string table(const Model& model, const std::string& setting) {
       << std::string(second - 6, ' ') << "    parameters     trainable        size\n";
   for (const auto& row : rows) print(out, row, first, second);
   print(out, total, first, second);
-  std::string groups;
-  for (const auto& group : model.layer_groups())
-    groups += (groups.empty() ? "" : ", ") + group.name;
-  out << "layer groups: " << groups << '\n';
+  out << "layer groups: " << group_names(model) << '\n';
   return out.str();
 }
 
 }  // namespace
 
 std::string summary(const Model& model) { return table(model, ""); }
+
+std::string summary_line(const Model& model) {
+  int64_t parameters = 0, bytes = 0;
+  for (const auto& parameter : model.parameters()) {
+    parameters += parameter.tensor.numel();
+    bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  }
+  for (const auto& [name, tensor] : model.buffers()) bytes += static_cast<int64_t>(tensor.nbytes());
+  return (model.spec() ? model.spec()->name + ": " : "") + format_count(parameters) +
+         " parameters, " + format_bytes(bytes) + " with buffers; layer groups: " + group_names(model);
+}
 
 std::string Learner::summary() const {
   const Parts& p = parts("learner.summary");

@@ -10,4 +10,7 @@ class Model;
 /// The table of Learner::summary() for a model without a Learner.
 [[nodiscard]] std::string summary(const Model& model);
 
+/// "resnet9: 26,278 parameters, 103.8 KiB with buffers; layer groups: prep, layer1, ..., fc"
+[[nodiscard]] std::string summary_line(const Model& model);
+
 }  // namespace tare

@@ -108,6 +108,15 @@ ResolvedLoss resolve_name(const std::string& name) {
           .activation_name = activation};
 }
 
+std::string checked_activation(const std::string& name) {
+  static const std::vector<std::string> known{"softmax", "exp", "sigmoid", "none"};
+  if (name.empty()) return "none";
+  if (std::ranges::find(known, name) != known.end()) return name;
+  throw ConfigError("loss", "no activation is named '" + printable(name) + "'" +
+                                did_you_mean(name, known) + "; known: softmax, exp, sigmoid, none");
+}
+
+
 bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
   return takes_labels(loss.name) && target.defined() && !target.is_meta() &&
          target.scalar_type() == at::kLong;
@@ -128,10 +137,11 @@ ResolvedLoss resolve(const Loss& loss) {
   if (const auto* name = std::get_if<std::string>(&loss)) return resolve_name(*name);
   const auto& function = std::get<LossFunction>(loss);
   if (!function) throw ConfigError("loss", "the loss function is empty; give a name or a function");
+  const std::string activation = checked_activation(loss.activation);
   return {.name = "custom",
           .mean = function,
-          .activation = [](const Tensor& o) { return o; },
-          .activation_name = "none",
+          .activation = [activation](const Tensor& o) { return activate(activation, o); },
+          .activation_name = activation,
           .counted = loss.counted};
 }
 

@@ -5,10 +5,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
+
+#include "tare/memory/accountable.h"
 
 namespace tare {
 
@@ -21,16 +25,33 @@ inline constexpr int64_t kIgnoredLabel = -100;
 /// How many labels, elements or samples of a target a loss is the mean over.
 using CountFunction = std::function<int64_t(const at::Tensor& target)>;
 
-/// A name of loss_names(), or a function:
-/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`.
+/// A name of loss_names(), or a function, with or without the activation that turns the model's
+/// outputs into predictions (softmax | exp | sigmoid | none, over dimension 1):
+/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`,
+/// `.loss = {my_cross_entropy, "softmax"}`.
 /// A function whose mean is not over the samples comes with what it counts, so that means over
 /// several batches are weighted by it: `.loss = {function, [](auto& target) { ... }}`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
+  Loss(LossFunction function, std::string of_outputs)
+      : std::variant<std::string, LossFunction>(std::move(function)),
+        activation(std::move(of_outputs)) {}
   Loss(LossFunction function, CountFunction counts)
       : std::variant<std::string, LossFunction>(std::move(function)), counted(std::move(counts)) {}
+  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  template <class F>
+  requires Accounting<F>
+  explicit Loss(const std::shared_ptr<F>& function)
+      : std::variant<std::string, LossFunction>(
+            LossFunction([function](const at::Tensor& output, const at::Tensor& target) {
+              return (*function)(output, target);
+            })),
+        account([function](Ledger& all) { function->account(all); }) {}
 
-  CountFunction counted = {};  ///< of a function; empty: the samples
+  /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
+  std::string activation = {};  ///< of a function; empty: none
+  CountFunction counted = {};   ///< of a function; empty: the samples
 };
 
 /// A loss ready for use.
@@ -54,13 +75,14 @@ struct ResolvedLoss {
   /// -> [batch]: the mean over each sample's elements, or over its labels that are not left out (0
   /// for a sample without any); empty for a function.
   LossFunction per_sample{};
-  std::function<at::Tensor(const at::Tensor& output)> activation{};  ///< identity for a function
+  /// Identity for a function that names none.
+  std::function<at::Tensor(const at::Tensor& output)> activation{};
   std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
   CountFunction counted{};        ///< of a function, see Loss
 };
 
-/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name, with the nearest
-/// one, and for an empty function.
+/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss or an
+/// activation, with the nearest one, and for an empty function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
 /// Names of the built-in losses, sorted.

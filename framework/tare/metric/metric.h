@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "tare/memory/accountable.h"
 #include "tare/metric/loss.h"
 
 namespace tare {
@@ -37,9 +40,20 @@ struct Metric : std::variant<std::string, MetricFunction> {
       : Metric(std::move(name), std::move(function)) {
     counted = std::move(counts);
   }
+  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  template <class F>
+  requires Accounting<F> Metric(std::string name, const std::shared_ptr<F>& function)
+      : std::variant<std::string, MetricFunction>(
+            MetricFunction([function](const at::Tensor& output, const at::Tensor& target) {
+              return (*function)(output, target);
+            })),
+        label(std::move(name)),
+        account([function](Ledger& all) { function->account(all); }) {}
 
   std::string label = {};      ///< of a function; empty: "metric"
   CountFunction counted = {};  ///< of a function; empty: the samples
+  /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
 };
 
 /// A metric accumulated over batches. The sum is a double on the device of the outputs, so that

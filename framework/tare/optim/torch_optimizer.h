@@ -1,8 +1,6 @@
 // TorchOptimizer: any torch::optim optimizer as a tare::Optimizer, bit-equal to using it by hand.
 #pragma once
 
-#include <torch/optim/optimizer.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +8,13 @@
 #include <vector>
 
 #include "tare/optim/optimizer.h"
+
+namespace torch::optim {
+class Optimizer;
+class OptimizerOptions;
+class OptimizerParamGroup;
+class OptimizerParamState;
+}  // namespace torch::optim
 
 namespace tare {
 
@@ -71,11 +76,13 @@ class TorchOptimizer final : public Optimizer {
 };
 
 /// `.optimizer_factory = torch_optimizer<torch::optim::RMSprop>()`, or with options:
-/// `torch_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9))`.
+/// `torch_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9))`. Include the
+/// optimizer's own header, such as torch/optim/rmsprop.h.
 template <class Concrete, class... Defaults>
 [[nodiscard]] OptimizerFactory torch_optimizer(Defaults... defaults) {
   return [=](std::vector<ParameterGroup> groups) -> std::unique_ptr<Optimizer> {
-    const TorchFactory factory = [=](std::vector<torch::optim::OptimizerParamGroup> made) {
+    // The groups' class is known only where a concrete optimizer is.
+    const TorchFactory factory = [=](auto made) {
       return std::make_unique<Concrete>(std::move(made), defaults...);
     };
     return std::make_unique<TorchOptimizer>(factory, std::move(groups));

@@ -17,13 +17,13 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/time_text.h"
 #include "tare/cuda/nvml.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/process.h"
-#include "tare/sweep/run_record.h"
 
 namespace tare {
 namespace {
@@ -130,7 +130,7 @@ std::string host_line() {
 /// Once the thread is on, whoever prints holds the mutex, which guards all that is not constant.
 class MemTraceLog::Tracer {
  public:
-  Tracer(const sweep::MemTrace& options, std::ostream& out)
+  Tracer(const report::MemTrace& options, std::ostream& out)
       : options_(options), out_(out), devices_(memory::devices()) {
     const auto now = origins();
     start_ = by_phase(now);
@@ -215,7 +215,7 @@ class MemTraceLog::Tracer {
     for (const auto& origin : first(by_size(now), options_.trace)) {
       line("traceback memory_blocks=" + std::to_string(origin.second.blocks) + ", size_kB=" +
            std::to_string(origin.second.bytes / 1024) + ", " + phase_of(origin.first));
-      const auto frames = memory::frames_of(origin.first.stack);
+      const auto frames = memory::frames_from_site(origin.first.stack);
       if (frames.empty()) line("  no call stack");
       for (const auto& frame : frames)
         line("  " + memory::CallSite{frame.function, frame.file, frame.line}.str());
@@ -224,7 +224,7 @@ class MemTraceLog::Tracer {
 
   void line(const std::string& text) {
     text_ +=
-        sweep::exact_time_text(std::chrono::system_clock::now()) + ": mem_trace] " + text + '\n';
+        exact_time_text(std::chrono::system_clock::now()) + ": mem_trace] " + text + '\n';
   }
 
   /// The allocator copies its list of blocks under the lock that every allocation takes, so the
@@ -267,7 +267,7 @@ class MemTraceLog::Tracer {
   }
 
   const memory::CallSites call_sites_;
-  const sweep::MemTrace options_;
+  const report::MemTrace options_;
   std::ostream& out_;
   const std::vector<c10::Device> devices_;
   std::mutex mutex_;
@@ -279,7 +279,7 @@ class MemTraceLog::Tracer {
   std::thread thread_;
 };
 
-MemTraceLog::MemTraceLog(const sweep::MemTrace& options, std::ostream& out) {
+MemTraceLog::MemTraceLog(const report::MemTrace& options, std::ostream& out) {
   if (options.enabled) tracer_ = std::make_unique<Tracer>(options, out);
 }
 

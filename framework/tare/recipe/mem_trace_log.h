@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tare/sweep/furcate.h"
+#include "tare/report/mem_trace.h"
 
 namespace tare {
 
@@ -28,7 +28,7 @@ class MemTraceLog {
  public:
   /// `out` must outlive it and may be written meanwhile by other threads, as std::cout may; a
   /// moment's lines are written to it at once.
-  MemTraceLog(const sweep::MemTrace& options, std::ostream& out);
+  MemTraceLog(const report::MemTrace& options, std::ostream& out);
   ~MemTraceLog();
   MemTraceLog(const MemTraceLog&) = delete;
   MemTraceLog& operator=(const MemTraceLog&) = delete;

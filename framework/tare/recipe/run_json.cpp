@@ -23,6 +23,10 @@ ordered_json metrics_to_json(const std::vector<MetricValue>& metrics) {
   return object;
 }
 
+ordered_json evaluation_to_json(const Evaluation& evaluation) {
+  return {{"loss", number(evaluation.loss)}, {"metrics", metrics_to_json(evaluation.metrics)}};
+}
+
 ordered_json row_to_json(const EpochRow& row) {
   return {{"epoch", row.epoch},
           {"train_loss", number(row.train_loss)},
@@ -63,6 +67,26 @@ PhaseLeak leak_from_json(const ordered_json& value) {
           .bytes = value.at("bytes").get<int64_t>(),
           .youngest_steps = value.at("youngest_steps").get<int64_t>(),
           .oldest_steps = value.at("oldest_steps").get<int64_t>()};
+}
+
+ordered_json machine_to_json(const Machine& machine) {
+  return {{"tare", machine.tare},
+          {"libtorch", machine.libtorch},
+          {"processor", machine.processor},
+          {"threads", machine.threads},
+          {"memory_bytes", machine.memory_bytes},
+          {"device", machine.device}};
+}
+
+ordered_json classification_to_json(const Classification& classification) {
+  ordered_json worst = ordered_json::array();
+  for (const auto& sample : classification.worst)
+    worst.push_back({{"index", sample.index},
+                     {"label", sample.label},
+                     {"predicted", sample.predicted},
+                     {"probability", number(sample.probability)},
+                     {"loss", number(sample.loss)}});
+  return {{"labels", classification.labels}, {"counts", classification.counts}, {"worst", worst}};
 }
 
 }  // namespace
@@ -117,10 +141,13 @@ std::string to_json(const RunReport& report) {
       {"device", report.device},
       {"reason", report.reason == StopReason::interrupted ? "interrupted" : "finished"},
       {"phases", phases}};
+  value["machine"] = machine_to_json(report.machine);
   if (!report.resumed_from.empty()) value["resumed_from"] = report.resumed_from;
-  if (report.test)
-    value["test"] = {{"loss", number(report.test->loss)},
-                     {"metrics", metrics_to_json(report.test->metrics)}};
+  if (report.generated) value["generated"] = true;
+  if (report.test) value["test"] = evaluation_to_json(*report.test);
+  if (report.valid) value["valid"] = evaluation_to_json(*report.valid);
+  if (report.classification)
+    value["classification"] = classification_to_json(*report.classification);
   if (!report.export_path.empty()) {
     value["export"] = {{"path", report.export_path.string()}, {"bytes", report.export_bytes}};
   }
@@ -130,7 +157,8 @@ std::string to_json(const RunReport& report) {
   value["tracker"] = {{"allocations", report.tracker.records},
                       {"ns_each", report.tracker.ns_each},
                       {"share", report.tracker.share()}};
-  return value.dump(2);
+  // A label may hold any bytes.
+  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace tare

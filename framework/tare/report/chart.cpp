@@ -18,20 +18,37 @@ bool has_room(const std::string& name, double share) {
   return kNarrowPlot * share >= kLetter * static_cast<double>(std::min<size_t>(name.size(), 6)) + 4;
 }
 
-/// Each name is clipped to its own stretch, and left out where too little of it would be left.
-std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame) {
+/// In how many rows the names stand.
+size_t span_rows(const std::vector<Span>& spans, const Axis& axis) {
+  if (spans.empty()) return 0;
+  const auto fits = [&](const Span& span) {
+    return kNarrowPlot * (axis.place(span.end) - axis.place(span.start)) >=
+           kLetter * static_cast<double>(span.name.size()) + 4;
+  };
+  return std::ranges::all_of(spans, fits) ? 1 : 2;
+}
+
+/// Each name is clipped where the next one of its row begins, and left out where too little of it
+/// would be left.
+std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame,
+                       double top) {
+  const size_t rows = span_rows(spans, axis);
   std::string text;
-  for (const auto& span : std::span(spans).first(std::min(spans.size(), kSpans))) {
+  for (size_t i = 0; i < std::min(spans.size(), kSpans); ++i) {
+    const Span& span = spans[i];
+    const double room = i + rows < spans.size() ? spans[i + rows].start : axis.high;
     const double start = std::clamp(axis.place(span.start), 0.0, 1.0);
-    const double end = std::clamp(axis.place(span.end), start, 1.0);
+    const double end = std::clamp(axis.place(room), start, 1.0);
+    const double y = top + kSpanRow * static_cast<double>(i % std::max<size_t>(rows, 1));
     if (start > 0) {
       text += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +
-              "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
+              "\" y1=\"" + coordinate(y) + "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
     }
     if (!has_room(span.name, end - start)) continue;
-    text += "<svg x=\"" + percent(start) + "\" width=\"" + percent(end - start) + "\" height=\"" +
-            coordinate(kSpanRow) + "\"><text class=\"name\" x=\"" + (start > 0 ? "4" : "0") +
-            "\" y=\"12\">" + escaped(span.name, kNameBytes) + "</text></svg>";
+    text += "<svg x=\"" + percent(start) + "\" y=\"" + coordinate(y) + "\" width=\"" +
+            percent(end - start) + "\" height=\"" + coordinate(kSpanRow) +
+            "\"><text class=\"name\" x=\"" + (start > 0 ? "4" : "0") + "\" y=\"12\">" +
+            escaped(span.name, kNameBytes) + "</text></svg>";
   }
   return text;
 }
@@ -114,12 +131,16 @@ std::string line_chart(const LineChart& chart) {
   }
   const Axis x_axis = exact_axis(xs.low, xs.high, chart.x_unit);
   const Axis y_axis = value_axis(ys, chart.y_unit);
-  const Frame frame{.top = kAbove + (chart.spans.empty() ? 0 : kSpanRow)};
+  const double names = chart.y_title.empty() ? 0 : kTitleRow;  // above the rows of names
+  const double rows = kSpanRow * static_cast<double>(span_rows(chart.spans, x_axis));
+  const Frame frame{.top = kAbove + names + rows};
   std::string lines;
   for (const auto& series : chart.series) lines += line(series, x_axis, y_axis, true);
-  return head(chart.title, chart.description, frame.bottom() + kTickRow, true) +
-         y_ticks(y_axis, frame) + span_names(chart.spans, x_axis, frame) + plot(frame, lines) +
-         x_labels(x_axis, frame) + "</svg>";
+  const double below = kTickRow + (chart.x_title.empty() ? 0 : kTitleRow);
+  return head(chart.title, chart.description, frame.bottom() + below, true) +
+         y_ticks(y_axis, frame) + span_names(chart.spans, x_axis, frame, names) +
+         plot(frame, lines) + x_labels(x_axis, frame) +
+         axis_titles(chart.x_title, chart.y_title, frame) + "</svg>";
 }
 
 std::string area_chart(const AreaChart& chart) {
@@ -134,15 +155,19 @@ std::string area_chart(const AreaChart& chart) {
   const Axis x_axis = exact_axis(chart.x.front(), chart.x.back(), chart.x_unit);
   const Axis y_axis =
       chart.y_axis ? round_axis(0, highest, chart.y_unit) : Axis{.high = highest > 0 ? highest : 1};
-  const Frame frame{.top = chart.y_axis ? kAbove : 0, .height = static_cast<double>(chart.height)};
+  const double names = chart.y_title.empty() ? 0 : kTitleRow;
+  const Frame frame{.top = (chart.y_axis ? kAbove : 0) + names,
+                    .height = static_cast<double>(chart.height)};
   std::string areas;
   for (size_t i = chart.layers.size(); i-- > 0;) {  // from the top down: each covers those behind
     std::ranges::transform(sums[i], sums[i].begin(), [&](double y) { return y_axis.place(y); });
     areas += area(chart.layers[i], chart.x, sums[i], x_axis);
   }
   if (!chart.line.points.empty()) areas += line(chart.line, x_axis, y_axis, false);
-  return head(chart.title, chart.description, frame.bottom() + kTickRow, true) +
-         y_ticks(y_axis, frame) + plot(frame, areas) + x_labels(x_axis, frame) + "</svg>";
+  const double below = kTickRow + (chart.x_title.empty() ? 0 : kTitleRow);
+  return head(chart.title, chart.description, frame.bottom() + below, true) +
+         y_ticks(y_axis, frame) + plot(frame, areas) + x_labels(x_axis, frame) +
+         axis_titles(chart.x_title, chart.y_title, frame) + "</svg>";
 }
 
 std::string bar_chart(const BarChart& chart) {
@@ -197,7 +222,8 @@ std::string chart_style() {
          ".chart{display:block;overflow:visible}"
          ".chart text{font-size:12px;fill:var(--soft)}"
          ".gutter{padding-left:58px}"
-         ".chart .name{font-weight:600}.chart .value{fill:var(--ink)}"
+         ".chart .name{font-weight:600}.chart .axis{font-style:italic}.chart "
+         ".value{fill:var(--ink)}"
          ".grid{stroke:var(--rule)}.span{stroke:var(--soft);stroke-dasharray:2 3}"
          ".track{fill:var(--rule);opacity:.45}"
          ".line{fill:none;stroke-width:2;stroke-linejoin:round;vector-effect:non-scaling-stroke}"

@@ -34,7 +34,8 @@ struct Series {
   Mark mark = Mark::automatic;
 };
 
-/// A stretch of the x axis that has a name, drawn with a line at its start.
+/// A stretch of the x axis that has a name, drawn with a line at its start. Names that are wider
+/// than their stretches stand in two rows, one name above the next.
 struct Span {
   double start = 0, end = 0;
   std::string name{};
@@ -42,6 +43,7 @@ struct Span {
 
 struct LineChart {
   std::string title{}, description{};  ///< the text alternative
+  std::string x_title{}, y_title{};    ///< of the axes; empty: none
   Unit x_unit = Unit::count, y_unit = Unit::number;
   std::vector<Series> series{};
   std::vector<Span> spans{};
@@ -59,6 +61,7 @@ struct Layer {
 
 struct AreaChart {
   std::string title{}, description{};
+  std::string x_title{}, y_title{};
   Unit x_unit = Unit::seconds, y_unit = Unit::bytes;
   std::vector<double> x{};      ///< ascending
   std::vector<Layer> layers{};  ///< the first one at the bottom

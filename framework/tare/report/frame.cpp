@@ -41,6 +41,16 @@ std::string x_labels(const Axis& axis, const Frame& frame) {
   return text;
 }
 
+std::string axis_titles(const std::string& x, const std::string& y, const Frame& frame) {
+  std::string text;
+  if (!y.empty())
+    text += "<text class=\"axis\" x=\"-50\" y=\"12\">" + escaped(y, kNameBytes) + "</text>";
+  if (!x.empty())
+    text += "<text class=\"axis\" x=\"50%\" text-anchor=\"middle\" y=\"" +
+            coordinate(frame.bottom() + kTickRow + 12) + "\">" + escaped(x, kNameBytes) + "</text>";
+  return text;
+}
+
 Axis value_axis(const Range& range, Unit unit, int count) {
   constexpr double kLogRatio = 50;
   if (unit == Unit::number && range.low > 0 && range.high > kLogRatio * range.low)

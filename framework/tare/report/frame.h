@@ -8,9 +8,10 @@
 
 namespace tare::report {
 
-inline constexpr double kTickRow = 20;  ///< below the plot, in pixels
-inline constexpr double kAbove = 8;     ///< half a label of the highest tick
-inline constexpr double kUnits = 1000;  ///< of a plot's view box
+inline constexpr double kTickRow = 20;   ///< below the plot, in pixels
+inline constexpr double kTitleRow = 18;  ///< of an axis title, in pixels
+inline constexpr double kAbove = 8;      ///< half a label of the highest tick
+inline constexpr double kUnits = 1000;   ///< of a plot's view box
 /// Widths in pixels: of a plot with gutter in a window of 400 pixels, and of a letter at most.
 inline constexpr double kNarrowPlot = 290, kLetter = 7.5;
 
@@ -30,6 +31,10 @@ struct Frame {
 /// Lines across the plot, and their labels in the gutter.
 [[nodiscard]] std::string y_ticks(const Axis& axis, const Frame& frame);
 [[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame);
+
+/// The titles of the axes: that of y at the top left, over its labels, that of x below its ticks.
+[[nodiscard]] std::string axis_titles(const std::string& x, const std::string& y,
+                                      const Frame& frame);
 
 /// The axis of a range, which must not be empty: logarithmic for numbers above zero of which the
 /// highest is more than 50 times the lowest, else with about `count` ticks.

@@ -10,7 +10,7 @@
 namespace tare::report {
 namespace {
 
-constexpr Frame kPlot{.top = kAbove, .height = 300};
+constexpr Frame kPlot{.top = kAbove + kTitleRow, .height = 300};
 
 struct Curve {
   const SweepRun* run = nullptr;
@@ -91,10 +91,11 @@ std::string learning_curves(const SweepSummary& sweep, const std::vector<const S
   const std::string description = "A line for each of " + std::to_string(strands.size()) +
                                   " runs. At the end the best is " + figure(shading.best()) +
                                   " and the worst " + figure(shading.worst()) + '.';
-  return head(tail(sweep.metric, kNameBytes) + " by epoch", description, kPlot.bottom() + kTickRow,
-              true) +
+  return head(tail(sweep.metric, kNameBytes) + " by epoch", description,
+              kPlot.bottom() + kTickRow + kTitleRow, true) +
          y_ticks(y_axis, kPlot) + plot(kPlot, drawn(strands), kPlot.height) +
-         x_labels(x_axis, kPlot) + "</svg>" + strand_legend(strands, shading);
+         x_labels(x_axis, kPlot) + axis_titles("epoch", tail(sweep.metric, kNameBytes), kPlot) +
+         "</svg>" + strand_legend(strands, shading);
 }
 
 }  // namespace tare::report

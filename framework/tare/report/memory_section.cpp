@@ -94,6 +94,8 @@ std::string memory_curve(const Timeline& t) {
       {.description = "Stacked areas: the highest moment of each stretch of time. In all, "
                       "the highest sum is " +
                       format_bytes(t.peak_bytes) + ", after " + format_seconds(t.peak_s) + '.',
+       .x_title = "time since the start",
+       .y_title = "allocated bytes",
        .x = t.stretch_s,
        .line = lowest_sum(t)},
       t.groups, t.bytes);
@@ -103,6 +105,7 @@ std::string phase_shares(const Timeline& t) {
   return stacked(
       "Share of the time by phase",
       {.description = "For each stretch of time, the share that each phase was in force.",
+       .x_title = "time since the start",
        .x = t.stretch_s,
        .height = 70,
        .y_axis = false},

@@ -70,16 +70,61 @@ class Object {
   std::string place_;
 };
 
-std::vector<NamedValue> test_of(const Object& report, const fs::path& path) {
-  const auto* value = report.find("test");
+std::vector<NamedValue> figures_of(const Object& report, const char* split, const fs::path& path) {
+  const auto* value = report.find(split);
   if (value == nullptr) return {};
-  const Object test(*value, path, "test.");
+  const std::string part = split;
+  const Object test(*value, path, part + ".");
   std::vector<NamedValue> values{{"loss", test.number("loss")}};
   const auto& metrics = test.at("metrics");
-  if (!metrics.is_object()) test.refuse("test.metrics", "is not an object");
+  if (!metrics.is_object()) test.refuse(part + ".metrics", "is not an object");
   for (const auto& [name, metric] : metrics.items())
     values.push_back({name, test.number(metric, "metrics." + name)});
   return values;
+}
+
+std::vector<int64_t> counts_of(const Object& place, const ordered_json& row, size_t size) {
+  std::vector<int64_t> counts;
+  if (!row.is_array() || row.size() != size) place.refuse("classification.counts", "is no square");
+  for (const auto& count : row) {
+    if (!count.is_number_integer()) place.refuse("classification.counts", "is not whole numbers");
+    counts.push_back(count.get<int64_t>());
+  }
+  return counts;
+}
+
+std::optional<ConfusionFigures> confusion_of(const Object& report, const fs::path& path) {
+  const auto* value = report.find("classification");
+  if (value == nullptr) return std::nullopt;
+  const Object place(*value, path, "classification.");
+  ConfusionFigures figures;
+  const auto &labels = place.at("labels"), &counts = place.at("counts");
+  if (!labels.is_array() || !counts.is_array() || counts.size() != labels.size())
+    place.refuse("classification.labels", "are not as many as the counts");
+  for (const auto& label : labels) {
+    if (!label.is_string()) place.refuse("classification.labels", "are not text");
+    figures.labels.push_back(label.get<std::string>());
+  }
+  for (const auto& row : counts) figures.counts.push_back(counts_of(place, row, labels.size()));
+  for (const Object& sample : place.objects("worst"))
+    figures.worst.push_back({.index = sample.count("index"),
+                             .label = sample.text("label"),
+                             .predicted = sample.text("predicted"),
+                             .probability = sample.number("probability"),
+                             .loss = sample.number("loss")});
+  return figures;
+}
+
+MachineFigures machine_of(const Object& report, const fs::path& path) {
+  const auto* value = report.find("machine");
+  if (value == nullptr) return {};
+  const Object machine(*value, path, "machine.");
+  return {.tare = machine.text("tare"),
+          .libtorch = machine.text("libtorch"),
+          .processor = machine.text("processor"),
+          .device = machine.text("device"),
+          .threads = machine.count("threads"),
+          .memory_bytes = machine.count("memory_bytes")};
 }
 
 LeakLine leak_line(const Object& leak) {
@@ -121,7 +166,10 @@ void read_report(const fs::path& path, RunFiles& run) {
   RunFigures figures{.data = report.text("data"),
                      .device = report.text("device"),
                      .reason = report.text("reason"),
-                     .test = test_of(report, path),
+                     .test = figures_of(report, "test", path),
+                     .valid = figures_of(report, "valid", path),
+                     .confusion = confusion_of(report, path),
+                     .machine = machine_of(report, path),
                      .residual_bytes = report.count("residual_bytes"),
                      .process_bytes = report.count("process_bytes"),
                      .seconds = report.number("seconds")};

@@ -50,10 +50,32 @@ struct NamedValue {
   double value = 0;
 };
 
+struct WorstLine {
+  int64_t index = 0;
+  std::string label{}, predicted{};
+  double probability = 0, loss = 0;
+};
+
+/// Samples of the test split by label and by prediction.
+struct ConfusionFigures {
+  std::vector<std::string> labels{};
+  std::vector<std::vector<int64_t>> counts{};  ///< [label][predicted], a square
+  std::vector<WorstLine> worst{};
+};
+
+/// Where the run was made; texts are empty and numbers 0 where the file does not say.
+struct MachineFigures {
+  std::string tare{}, libtorch{}, processor{}, device{};
+  int64_t threads = 0, memory_bytes = 0;
+};
+
 /// The whole run, from report.json.
 struct RunFigures {
   std::string data{}, device{}, reason{}, resumed_from{}, export_path{};
-  std::vector<NamedValue> test{};  ///< loss and metrics; empty without a test
+  std::vector<NamedValue> test{};   ///< loss and metrics; empty without a test
+  std::vector<NamedValue> valid{};  ///< the same of the validation split, where there is no test
+  std::optional<ConfusionFigures> confusion{};
+  MachineFigures machine{};
   int64_t export_bytes = 0, residual_bytes = 0, process_bytes = 0;
   double seconds = 0;
 };

@@ -10,6 +10,7 @@
 #include "tare/report/memory_section.h"
 #include "tare/report/page.h"
 #include "tare/report/run_files.h"
+#include "tare/report/test_section.h"
 
 namespace tare::report {
 namespace {
@@ -24,11 +25,9 @@ struct Curves {
   std::vector<Span> spans;
 
   void add(size_t line, double x, double y) { series[line].points.push_back({x, y}); }
-  /// Ends a phase at `end`; a gap follows in every line.
+  /// Ends a phase at `end`.
   void close(const std::string& name, double start, double end) {
-    if (end <= start) return;
-    spans.push_back({start, end, name});
-    for (auto& line : series) line.points.push_back({end, std::nan("")});
+    if (end > start) spans.push_back({start, end, name});
   }
 };
 
@@ -36,17 +35,23 @@ bool has_points(const Series& line) {
   return std::ranges::any_of(line.points, [](const Point& p) { return std::isfinite(p.y); });
 }
 
-std::string draw(const std::string& caption, Curves curves, const std::string& description) {
+struct Titles {
+  std::string caption{}, x{}, y{};
+};
+
+std::string draw(const Titles& titles, Curves curves, const std::string& description) {
   std::erase_if(curves.series, [](const Series& line) { return !has_points(line); });
   std::vector<LegendItem> items;
   for (const auto& line : curves.series)
     items.push_back({line.name, line.colour, true, line.dashed});
   if (curves.spans.size() < 2) curves.spans.clear();
-  const std::string chart = line_chart({.title = caption,
+  const std::string chart = line_chart({.title = titles.caption,
                                         .description = description,
+                                        .x_title = titles.x,
+                                        .y_title = titles.y,
                                         .series = std::move(curves.series),
                                         .spans = std::move(curves.spans)});
-  return chart_with(caption, chart, items.size() > 1 ? legend(items) : "");
+  return chart_with(titles.caption, chart, items.size() > 1 ? legend(items) : "");
 }
 
 /// Calls `add(line, x)` for every epoch of every phase; x counts the run's epochs from 1.
@@ -76,7 +81,8 @@ std::string epoch_losses(const RunFiles& run) {
     if (std::isnan(first)) first = line.train_loss;
     last = line.train_loss;
   });
-  return draw("Loss by epoch", std::move(curves), "Training loss " + from_to(first, last) + '.');
+  return draw({"Loss by epoch", "epoch", "loss"}, std::move(curves),
+              "Training loss " + from_to(first, last) + '.');
 }
 
 std::string metric_curve(const RunFiles& run, const std::string& name) {
@@ -84,12 +90,13 @@ std::string metric_curve(const RunFiles& run, const std::string& name) {
   double first = NAN, last = NAN;
   each_epoch(run, curves, [&](const PhaseFiles& phase, const EpochLine& line, double x) {
     const auto found = std::ranges::find(phase.metrics, name);
-    if (found == phase.metrics.end()) return;
+    if (found == phase.metrics.end()) return curves.add(0, x, std::nan(""));
     last = line.metrics[static_cast<size_t>(found - phase.metrics.begin())];
     curves.add(0, x, last);
     if (std::isnan(first)) first = last;
   });
-  return draw(name + " by epoch", std::move(curves), name + ' ' + from_to(first, last) + '.');
+  return draw({name + " by epoch", "epoch", name}, std::move(curves),
+              name + ' ' + from_to(first, last) + '.');
 }
 
 std::string metric_curves(const RunFiles& run) {
@@ -100,9 +107,9 @@ std::string metric_curves(const RunFiles& run) {
 }
 
 /// `value` of each step; x counts the run's steps from 1.
-std::string step_curve(const RunFiles& run, const std::string& caption, size_t colour,
+std::string step_curve(const RunFiles& run, const Titles& titles, size_t colour,
                        double StepLine::*value) {
-  Curves curves{.series = {{.name = caption, .points = {}, .colour = colour}}, .spans = {}};
+  Curves curves{.series = {{.name = titles.caption, .points = {}, .colour = colour}}, .spans = {}};
   double start = 0, first = NAN, last = NAN;
   for (const auto& phase : run.phases) {
     if (phase.steps.empty()) continue;
@@ -115,13 +122,15 @@ std::string step_curve(const RunFiles& run, const std::string& caption, size_t c
     curves.close(phase.name, start, end);
     start = end;
   }
-  return draw(caption, std::move(curves), caption + ' ' + from_to(first, last) + '.');
+  return draw(titles, std::move(curves), titles.caption + ' ' + from_to(first, last) + '.');
 }
 
 std::string curves_of(const RunFiles& run) {
   const std::string charts =
-      epoch_losses(run) + step_curve(run, "Loss of the batch by step", 0, &StepLine::loss) +
-      metric_curves(run) + step_curve(run, "Learning rate by step", 3, &StepLine::lr);
+      epoch_losses(run) +
+      step_curve(run, {"Loss of the batch by step", "step", "loss"}, 0, &StepLine::loss) +
+      metric_curves(run) +
+      step_curve(run, {"Learning rate by step", "step", "learning rate"}, 3, &StepLine::lr);
   return charts.empty() ? "" : "<div class=\"pair\">" + charts + "</div>";
 }
 
@@ -223,6 +232,8 @@ std::string summary(const RunFiles& run) {
   std::vector<Tile> all;
   for (size_t i = 0; i < std::min(f.test.size(), kCharts); ++i)
     all.push_back({"test " + f.test[i].name, figure(f.test[i].value)});
+  for (size_t i = 0; i < std::min(f.valid.size(), kCharts); ++i)
+    all.push_back({"valid " + f.valid[i].name, figure(f.valid[i].value)});
   all.push_back({"time", format_seconds(f.seconds)});
   all.push_back({"highest peak of a phase", format_bytes(highest_peak(run))});
   all.push_back({"left after destroy", format_bytes(f.residual_bytes)});
@@ -235,6 +246,19 @@ std::string subtitle(const RunFiles& run) {
   if (!run.figures) return "not ended";
   const RunFigures& f = *run.figures;
   return f.reason + " on " + f.device + (f.resumed_from.empty() ? "" : ", resumed") + "; " + f.data;
+}
+
+std::string machine_table(const RunFiles& run) {
+  if (!run.figures || run.figures->machine.tare.empty()) return {};
+  const MachineFigures& m = run.figures->machine;
+  std::vector<std::vector<std::string>> rows{
+      {"Tare", m.tare},
+      {"LibTorch", m.libtorch},
+      {"device", run.figures->device + ", " + m.device},
+      {"processor", m.processor + ", " + format_count(m.threads) +
+                        (m.threads == 1 ? " thread" : " threads") + " an operator"},
+      {"memory", format_bytes(m.memory_bytes)}};
+  return table("machine", {"part", "what"}, rows);
 }
 
 std::string missing_of(const RunFiles& run) {
@@ -256,10 +280,12 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
     content += section(heading, fits ? part : note("Too large to show."));
   };
   add("Training", curves_of(run));
+  if (run.figures && run.figures->confusion) add("Test", test_section(*run.figures->confusion));
   add("Phases", phase_table(run) + phase_peaks(run));
   add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));
   if (run.memory) add("Never freed", left_table(*run.memory));
+  add("Machine", machine_table(run));
   if (!run.recipe.empty()) add("Settings", folded("recipe.yaml, with every default", run.recipe));
   return page(run.name, subtitle(run), content);
 }

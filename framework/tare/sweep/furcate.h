@@ -1,6 +1,7 @@
 // Furcate's configurations as sweeps: one JSON object, whose lists are what varies.
 #pragma once
 
+#include "tare/report/mem_trace.h"
 #include "tare/sweep/sweep_options.h"
 
 namespace tare::sweep {
@@ -11,14 +12,8 @@ namespace tare::sweep {
 /// Whether a configuration is one of furcate's: it has data_name and data_dir.
 [[nodiscard]] bool is_furcate(const config::Node& root);
 
-/// `meta.mem_trace`: each run prints what holds its memory (see recipe/mem_trace_log.h).
-struct MemTrace {
-  bool enabled = false;
-  int64_t delay = 300;  ///< seconds between two looks, 1 to 31,536,000
-  int64_t top = 10;     ///< lines of each section at most
-  int64_t trace = 1;    ///< call stacks that are printed: those that hold the most
-};
-void visit_fields(config::Visitor& visit, MemTrace& o);
+/// `meta.mem_trace`, for each run.
+using report::MemTrace;
 
 /// `meta`: how the runs are done.
 struct FurcateMeta {
@@ -39,9 +34,9 @@ void visit_fields(config::Visitor& visit, FurcateMeta& o);
 /// The sweep of such a configuration over a recipe, which its key `recipe` names: each list is a
 /// parameter, `meta.exclude_configs` are excluded, `meta.max_threads` run at a time. batch_size is
 /// the recipe's batch, epochs and learning_rate are those of its first phase, optimizer_name is
-/// optimizer.kind; keys that furcate has for its programs (framework, verbose, cache, prefetch, the
-/// prefixes) set nothing; any other is a key of the recipe. Throws ConfigError for a list that
-/// cannot vary or is empty.
+/// optimizer.kind, num_parallel_calls or else prefetch is workers; any other is a key of the
+/// recipe. Throws ConfigError for a list that cannot vary or is empty, and for what furcate has for
+/// its programs and a recipe does not (cache, verbose, the prefixes), unless it says the default.
 [[nodiscard]] SweepOptions furcate_sweep(const config::Node& root);
 
 /// The sweep of such a configuration over a program of the user's, without a recipe: its settings

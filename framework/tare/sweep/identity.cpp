@@ -1,7 +1,5 @@
 #include "tare/sweep/identity.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/sha256.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
 #include "tare/sweep/furcate.h"
@@ -34,20 +33,6 @@ void make_canonical(Node& node) {
 /// What changes where a run goes or how it is done, not what comes out.
 constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
 constexpr std::array kWithoutInPrograms{"meta", "log_dir", "gpu_id", "recipe", "verbose"};
-
-std::string sha256_hex(const std::string& text) {
-  std::array<unsigned char, 32> digest{};
-  unsigned int size = 0;
-  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1)
-    throw StateError("sweep.identity", "without SHA-256 in this OpenSSL");
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
-}
 
 /// Furcate's users write "SGD" and "Adam".
 Node as_recipe_says(std::string_view key, Node value) {

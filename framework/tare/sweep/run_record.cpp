@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/time_text.h"
 #include "tare/report/plot.h"
 #include "tare/sweep/optuna_json.h"
 
@@ -109,21 +108,6 @@ ordered_json data_json(const RunRecord& record) {
 }
 
 }  // namespace
-
-std::string time_text(system_clock::time_point time) {
-  const std::time_t whole = system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
-  std::tm parts{};
-  localtime_r(&whole, &parts);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
-}
-
-std::string exact_time_text(system_clock::time_point time) {
-  const auto micros = std::chrono::floor<microseconds>(time.time_since_epoch()).count() % 1'000'000;
-  char fraction[16];
-  std::snprintf(fraction, sizeof fraction, ".%06d", static_cast<int>(micros));
-  return time_text(time) + fraction;
-}
 
 RunRecord record_of(const report::RunFiles& run, config::Node config,
                     system_clock::time_point start, system_clock::time_point end) {

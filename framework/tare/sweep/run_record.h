@@ -51,12 +51,6 @@ struct RunRecord {
 /// The configuration as JSON on one line; text as in history_json().
 [[nodiscard]] std::string config_json(const config::Node& config);
 
-/// A time in furcate's form, of this place: "2026-11-22 09:30:00".
-[[nodiscard]] std::string time_text(std::chrono::system_clock::time_point time);
-
-/// The same with microseconds, as lines of logs begin: "2026-11-22 09:30:00.000123".
-[[nodiscard]] std::string exact_time_text(std::chrono::system_clock::time_point time);
-
 /// Furcate's form, whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
 [[nodiscard]] std::string duration_text(std::chrono::microseconds duration);
 

@@ -1,4 +1,4 @@
-#include "tare/recipe/fork_config.h"
+#include "tare/furcate/fork_config.h"
 
 namespace tare {
 

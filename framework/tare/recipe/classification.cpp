@@ -1,0 +1,48 @@
+#include "tare/recipe/classification.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/argsort.h>
+
+#include "tare/learner/options.h"
+
+namespace tare {
+namespace {
+
+bool classifies(const Predictions& predictions, size_t classes) {
+  const auto& [outputs, targets, losses] = predictions;
+  return classes >= 2 && classes <= kMostClasses && outputs.defined() && targets.defined() &&
+         losses.defined() && outputs.dim() == 2 &&
+         outputs.size(1) == static_cast<int64_t>(classes) && targets.dim() == 1 &&
+         targets.scalar_type() == at::kLong;
+}
+
+}  // namespace
+
+std::optional<Classification> classification_of(const Predictions& predictions,
+                                                const std::vector<std::string>& labels) {
+  if (!classifies(predictions, labels.size())) return std::nullopt;
+  const auto [probabilities, predicted] = predictions.outputs.max(1);
+  const auto targets = predictions.targets.accessor<int64_t, 1>();
+  const auto classes = predicted.accessor<int64_t, 1>();
+  const auto known = [&](int64_t target) {
+    return target >= 0 && target < static_cast<int64_t>(labels.size());
+  };
+  Classification result{.labels = labels};
+  result.counts.assign(labels.size(), std::vector<int64_t>(labels.size(), 0));
+  for (int64_t i = 0; i < targets.size(0); ++i)
+    if (known(targets[i]))
+      ++result.counts[static_cast<size_t>(targets[i])][static_cast<size_t>(classes[i])];
+  const at::Tensor order = at::argsort(predictions.losses, /*stable=*/true, 0, /*descending=*/true);
+  for (int64_t i = 0; i < order.size(0) && result.worst.size() < kWorstSamples; ++i) {
+    const int64_t index = order[i].item<int64_t>();
+    if (!known(targets[index])) continue;
+    result.worst.push_back({.index = index,
+                            .label = labels[static_cast<size_t>(targets[index])],
+                            .predicted = labels[static_cast<size_t>(classes[index])],
+                            .probability = probabilities[index].item<double>(),
+                            .loss = predictions.losses[index].item<double>()});
+  }
+  return result;
+}
+
+}  // namespace tare

@@ -1,0 +1,281 @@
+#include "tare/recipe/recipe_keys.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "tare/base/error.h"
+#include "tare/base/terminal.h"
+#include "tare/config/node.h"
+#include "tare/data/datasets.h"
+#include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
+#include "tare/model/registry.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare {
+namespace {
+
+using config::Node;
+
+constexpr size_t kWidth = 80;
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    const size_t from = part.find_first_not_of(' ');
+    if (from != std::string::npos) parts.push_back(part.substr(from));
+  }
+  return parts;
+}
+
+/// A recipe with `leaf` at the path and nothing else.
+Node tree(const std::vector<std::string>& keys, size_t at, Node leaf) {
+  if (at == keys.size()) return leaf;
+  Node child = tree(keys, at + 1, std::move(leaf));
+  if (keys[at] == "N") return Node::sequence({std::move(child)});
+  Node node = Node::map();
+  node.set(keys[at], std::move(child));
+  return node;
+}
+
+/// What the options say of a value that they refuse; unset: they take it.
+std::optional<ConfigError> refusal(const std::string& path, Node leaf) {
+  try {
+    (void)config::read<RecipeOptions>(tree(split(path, '.'), 0, std::move(leaf)));
+    return std::nullopt;
+  } catch (const ConfigError& error) {
+    return error;
+  }
+}
+
+/// The keys of a mapping; empty for any other value. An unknown key is refused with all known ones.
+std::vector<std::string> keys_in(const std::string& path) {
+  Node probe = Node::map();
+  probe.set("?", Node());
+  const auto error = refusal(path, std::move(probe));
+  if (!error || !error->field().ends_with("?")) return {};
+  auto keys = split(error->allowed(), ',');
+  if (path == "model") keys.insert(keys.begin(), "name");  // in one mapping with its options
+  return keys;
+}
+
+std::string without_must_be(const std::string& problem) {
+  constexpr std::string_view kStart = "must be ";
+  return problem.starts_with(kStart) ? problem.substr(kStart.size()) : problem;
+}
+
+std::string type_of(const std::string& path) {
+  const auto word = refusal(path, Node::string("?"));
+  const auto list = refusal(path, Node::sequence({Node()}));
+  const std::string of_list = list ? without_must_be(list->problem()) : "";
+  if (!word || word->problem().starts_with("is not")) return of_list;
+  const std::string type = without_must_be(word->problem());
+  return type == "a list" && !of_list.empty() && path != "phases" ? "a list of " + of_list : type;
+}
+
+std::string range_of(const std::string& path) {
+  for (const char* probe : {"-9000000000000000000", "9000000000000000000", "-1"}) {
+    const auto error = refusal(path, Node::scalar(probe));
+    if (error &&
+        (error->problem().starts_with("must be >") || error->problem().starts_with("must be from")))
+      return error->problem();
+  }
+  return "";
+}
+
+std::vector<std::string> words_of(const std::string& path, const std::string& type) {
+  const std::string name = path.substr(path.rfind('.') + 1);
+  if (path == "loss") return loss_names();
+  if (path == "metrics") return metric_names();
+  if (path == "model.name") return models::names();
+  if (path.ends_with("data.name")) return datasets::names();
+  if (path.ends_with("data.style")) return {"printed", "written"};
+  if (path == "device") return {"auto", "cpu", "cuda"};
+  if (name == "micro_batch") return {"auto"};
+  if (name == "recompute") return {"none", "all", "auto"};
+  if (name == "offload") return {"none", "all"};
+  if (type == "true or false") return {"true", "false"};
+  const auto error = refusal(path, Node::string("?"));
+  return error && error->problem().starts_with("is not") ? split(error->allowed(), ',')
+                                                         : std::vector<std::string>();
+}
+
+const Node* value_at(const Node& root, const std::string& path) {
+  const Node* node = &root;
+  for (const auto& key : split(path, '.')) {
+    node = key == "N" ? (node->items.empty() ? nullptr : &node->items.front()) : node->find(key);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+/// On one line; empty for null, empty text, and what does not stand on one line.
+std::string default_of(const Node& defaults, const std::string& path) {
+  if (path == "model.name") return "";  // a recipe must say it
+  const Node* node = value_at(defaults, path);
+  if (node == nullptr || node->kind == config::Kind::null || node->kind == config::Kind::map)
+    return "";
+  if (node->kind == config::Kind::scalar) return node->text;
+  std::string items;
+  for (const auto& item : node->items) {
+    if (item.kind != config::Kind::scalar) return "";
+    items += (items.empty() ? "" : ", ") + item.text;
+  }
+  return items.empty() ? "" : '[' + items + ']';
+}
+
+/// Better than the default, where that says little or there is none.
+const std::map<std::string, std::string>& examples() {
+  static const std::map<std::string, std::string> table{{"name", "again"},
+                                                        {"device", "cuda:0"},
+                                                        {"recompute", "[layer1,layer2]"},
+                                                        {"offload", "all"},
+                                                        {"precision", "bf16"},
+                                                        {"metrics", "[accuracy]"},
+                                                        {"export", "model.tare"},
+                                                        {"load", "head"},
+                                                        {"save", "head"},
+                                                        {"lr", "{from: 1e-4, to: 1e-2}"},
+                                                        {"freeze_to", "-1"},
+                                                        {"epochs", "8"},
+                                                        {"size", "64"},
+                                                        {"images", "images-idx3-ubyte.gz"},
+                                                        {"labels", "labels-idx1-ubyte.gz"},
+                                                        {"sample_shape", "[1, 28, 28]"},
+                                                        {"weights", "base.safetensors"},
+                                                        {"hidden", "[256, 128]"},
+                                                        {"width", "16"},
+                                                        {"layers", "4"},
+                                                        {"heads", "4"},
+                                                        {"style", "written"},
+                                                        {"transforms", "[{shift: {pixels: 2}}]"},
+                                                        {"tf32", "true"}};
+  return table;
+}
+
+std::string quoted_for_a_shell(const std::string& text) {
+  return text.find_first_of(" {}[]") == std::string::npos ? text : '\'' + text + '\'';
+}
+
+std::string example_of(const RecipeKey& key) {
+  if (key.type == "a mapping" || key.path == "phases") return "";
+  std::string path = key.path;
+  for (size_t at; (at = path.find(".N.")) != std::string::npos;) path.replace(at, 3, ".0.");
+  const std::string name = path.substr(path.rfind('.') + 1);
+  const auto better = examples().find(name);
+  std::string value = key.default_value;
+  if (better != examples().end() && !(name == "name" && path != "name"))
+    value = better->second;
+  else if (!key.words.empty())
+    value = key.words.front() == value && key.words.size() > 1 ? key.words[1] : key.words.front();
+  else if (value.empty())
+    value = key.type.find("number") == std::string::npos ? name : "1";
+  return quoted_for_a_shell(path + '=' + value);
+}
+
+/// The text of a key that stands in a phase and in the recipe is that of the phase, if there is
+/// one.
+const KeyText* text_of(const std::vector<KeyText>& texts, const std::string& path) {
+  const auto of = [&](const std::string& wanted) {
+    const auto found = std::ranges::find(texts, wanted, &KeyText::path);
+    return found == texts.end() ? nullptr : &*found;
+  };
+  if (const KeyText* text = of(path)) return text;
+  constexpr std::string_view kPhase = "phases.N.";
+  return path.starts_with(kPhase) ? of(path.substr(kPhase.size())) : nullptr;
+}
+
+class Collector {
+ public:
+  Collector() {
+    RecipeOptions options;
+    options.phases.emplace_back().data.emplace();
+    defaults_ = config::to_node(options);
+  }
+
+  void add_all(const std::string& parent) {
+    for (const auto& name : keys_in(parent)) {
+      const std::string path = parent.empty() ? name : parent + '.' + name;
+      add(path);
+      add_all(path == "phases" ? "phases.N" : path);
+    }
+  }
+  std::vector<RecipeKey> take() { return std::move(keys_); }
+
+ private:
+  void add(const std::string& path) {
+    RecipeKey key{.path = path, .type = type_of(path)};
+    key.range = range_of(path);
+    key.words = words_of(path, key.type);
+    key.default_value = default_of(defaults_, path);
+    if (const KeyText* text = text_of(texts_, path)) {
+      key.meaning = text->meaning;
+      if (key.default_value.empty() && text->default_value != "-")
+        key.default_value = text->default_value;
+    }
+    key.example = example_of(key);
+    keys_.push_back(std::move(key));
+  }
+
+  Node defaults_;
+  std::vector<KeyText> texts_ = key_texts(kRecipePage);
+  std::vector<RecipeKey> keys_;
+};
+
+/// With N for the number of a phase, and where there is none.
+std::string with_n(const std::string& path) {
+  std::string result;
+  bool after_phases = false;
+  for (const auto& part : split(path, '.')) {
+    const bool number = std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
+    if (after_phases && !number && part != "N") result += ".N";
+    result += (result.empty() ? "" : ".") + (number ? "N" : part);
+    after_phases = part == "phases" && result == "phases";
+  }
+  return result;
+}
+
+}  // namespace
+
+const std::vector<RecipeKey>& recipe_keys() {
+  static const std::vector<RecipeKey> keys = [] {
+    Collector collector;
+    collector.add_all("");
+    return collector.take();
+  }();
+  return keys;
+}
+
+const RecipeKey& recipe_key(const std::string& path) {
+  const std::string wanted = with_n(path);
+  std::vector<std::string> known;
+  for (const auto& key : recipe_keys()) {
+    if (key.path == wanted) return key;
+    known.push_back(key.path);
+  }
+  throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) + "'" +
+                                        did_you_mean(wanted, known));
+}
+
+std::string explanation(const RecipeKey& key) {
+  std::string text = key.path + '\n';
+  const auto line = [&text](const std::string& head, const std::string& value) {
+    if (!value.empty()) {
+      text += "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, kWidth, 11) + '\n';
+    }
+  };
+  std::string words;
+  for (const auto& word : key.words) words += (words.empty() ? "" : ", ") + word;
+  line("meaning", key.meaning);
+  line("type", key.type);
+  line("default", key.default_value);
+  line("allowed", words.empty() ? key.range : words);
+  line("example", key.example.empty() ? "" : "tare run RECIPE " + key.example);
+  return text;
+}
+
+}  // namespace tare

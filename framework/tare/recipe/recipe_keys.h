@@ -1,0 +1,42 @@
+// The keys of a recipe, each with its meaning, type, default and an example: for `tare explain`,
+// the man page tare-recipe(5) and completion.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare {
+
+/// One key. What it means stands in docs/recipes.md, which is built into the program; all else is
+/// asked of the options themselves.
+struct RecipeKey {
+  std::string path{};                ///< "batch", "phases.N.lr", "phases.N.schedule.kind"
+  std::string meaning{};             ///< plain text, without a full stop at the end
+  std::string type{};                ///< "a whole number", "a mapping", "a list of text"
+  std::string default_value{};       ///< as YAML; empty: there is none
+  std::string range{};               ///< "must be >= 1"; empty: any value of the type
+  std::vector<std::string> words{};  ///< names that it takes, and true and false; may be empty
+  std::string example{};             ///< a setting as `tare run` takes it: "batch=128"
+};
+
+/// Every key, mappings before what is in them, in the order of the options. Made at the first call.
+[[nodiscard]] const std::vector<RecipeKey>& recipe_keys();
+
+/// The key at a path; the number of a phase may stand for N, or nothing at all: "phases.0.lr",
+/// "phases.lr". Throws ConfigError for an unknown one, naming the nearest.
+[[nodiscard]] const RecipeKey& recipe_key(const std::string& path);
+
+/// What `tare explain` prints of a key, lines with a newline.
+[[nodiscard]] std::string explanation(const RecipeKey& key);
+
+/// docs/recipes.md, as it was when the program was built.
+extern const char* const kRecipePage;
+
+/// The rows of the page's tables as "key" or "phases.N.key" and their text, Markdown taken away.
+struct KeyText {
+  std::string path{}, default_value{}, meaning{};
+};
+[[nodiscard]] std::vector<KeyText> key_texts(std::string_view page);
+
+}  // namespace tare

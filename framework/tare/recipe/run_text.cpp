@@ -1,0 +1,64 @@
+#include "tare/recipe/run_text.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/terminal.h"
+#include "tare/callback/progress.h"
+
+namespace tare {
+namespace {
+
+std::string planned(const PhaseReport& phase) {
+  if (!phase.planned_peak_bytes) return "";
+  return " (planned " + format_bytes(*phase.planned_peak_bytes) + ")";
+}
+
+std::string in_micro_batches(const PhaseReport& phase) {
+  return phase.micro_batch == 0 ? "" : ", in micro-batches of " + format_count(phase.micro_batch);
+}
+
+std::string left_out(const PhaseReport& phase) {
+  return phase.overflows == 0
+             ? ""
+             : ", " + format_count(phase.overflows) + " steps left out for an overflow";
+}
+
+std::string best_of(const PhaseReport& phase) {
+  const EpochRow* best = best_epoch(phase.epochs);
+  if (phase.epochs.size() < 2 || best == nullptr) return "";
+  const bool valid = !std::isnan(best->valid_loss);
+  std::ostringstream text;
+  text << ", best epoch " << best->epoch << " (" << (valid ? "valid_loss " : "train_loss ")
+       << (valid ? best->valid_loss : best->train_loss);
+  for (const auto& m : best->metrics) text << ", " << m.name << ' ' << m.value;
+  text << ')';
+  return text.str();
+}
+
+std::string leaks_of(const PhaseReport& phase, bool colour) {
+  if (phase.leaks.empty()) return "";
+  int64_t blocks = 0, bytes = 0;
+  for (const auto& leak : phase.leaks) {
+    blocks += leak.blocks;
+    bytes += leak.bytes;
+  }
+  return tinted("leaks: " + format_count(blocks) + (blocks == 1 ? " block, " : " blocks, ") +
+                    format_bytes(bytes) + "; --verbose lists them, --call-sites names their lines",
+                Tint::red, colour) +
+         '\n';
+}
+
+}  // namespace
+
+std::string phase_text(const PhaseReport& phase, bool verbose, bool colour) {
+  return phase.name + ": " + format_seconds(phase.seconds) + ", " +
+         format_count(static_cast<int64_t>(phase.samples_per_s)) + " samples/s" +
+         in_micro_batches(phase) + left_out(phase) + best_of(phase) + ", consumed " +
+         format_bytes(phase.consumed_bytes) + ", peak " + format_bytes(phase.peak_bytes) +
+         planned(phase) + ", reclaimed " + format_bytes(phase.reclaimed_bytes) + ", residual " +
+         format_bytes(phase.residual_bytes) + '\n' + (verbose ? "" : leaks_of(phase, colour));
+}
+
+}  // namespace tare

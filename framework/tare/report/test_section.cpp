@@ -1,0 +1,83 @@
+#include "tare/report/test_section.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tare/base/bytes.h"
+#include "tare/report/markup.h"
+#include "tare/report/page.h"
+
+namespace tare::report {
+namespace {
+
+constexpr size_t kMostLabels = 30;  // of a table of all pairs
+constexpr size_t kPairs = 20;
+constexpr size_t kLabelBytes = 24;
+
+/// A cell, shaded by the share of its row; what is wrong has another colour.
+std::string cell(int64_t count, int64_t of, bool right) {
+  if (count == 0) return "<td></td>";
+  const double share = of > 0 ? static_cast<double>(count) / static_cast<double>(of) : 0;
+  const int percent = static_cast<int>(10 + 60 * share);
+  return std::string("<td style=\"background:color-mix(in srgb,var(--c") + (right ? "0" : "2") +
+         ") " + std::to_string(percent) + "%,transparent)\">" + format_count(count) + "</td>";
+}
+
+std::string matrix(const ConfusionFigures& confusion) {
+  std::string text =
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"confusion matrix\"><table>"
+      "<thead><tr><th>label, predicted as</th>";
+  for (const auto& label : confusion.labels) text += "<th>" + escaped(label, kLabelBytes) + "</th>";
+  text += "<th>right</th></tr></thead><tbody>";
+  for (size_t i = 0; i < confusion.labels.size(); ++i) {
+    const auto& row = confusion.counts[i];
+    const int64_t all = std::accumulate(row.begin(), row.end(), int64_t{0});
+    text += "<tr><th>" + escaped(confusion.labels[i], kLabelBytes) + "</th>";
+    for (size_t j = 0; j < row.size(); ++j) text += cell(row[j], all, i == j);
+    text += "<td>" +
+            (all > 0 ? percent(static_cast<double>(row[i]) / static_cast<double>(all)) : "-") +
+            "</td></tr>";
+  }
+  return text + "</tbody></table></div>";
+}
+
+std::string confused_pairs(const ConfusionFigures& confusion) {
+  struct Pair {
+    int64_t count;
+    size_t label, predicted;
+  };
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < confusion.counts.size(); ++i)
+    for (size_t j = 0; j < confusion.counts.size(); ++j)
+      if (i != j && confusion.counts[i][j] > 0) pairs.push_back({confusion.counts[i][j], i, j});
+  std::ranges::stable_sort(pairs, std::ranges::greater{}, &Pair::count);
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& pair : pairs) {
+    if (rows.size() == kPairs) break;
+    rows.push_back(
+        {confusion.labels[pair.label], confusion.labels[pair.predicted], format_count(pair.count)});
+  }
+  if (rows.empty()) return note("No sample was confused.");
+  return table("confused pairs", {"label", "predicted as", "samples"}, rows);
+}
+
+std::string worst_samples(const ConfusionFigures& confusion) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& sample : confusion.worst)
+    rows.push_back({std::to_string(sample.index), sample.label, sample.predicted,
+                    figure(sample.probability), figure(sample.loss)});
+  if (rows.empty()) return {};
+  return table("worst samples", {"sample", "label", "predicted", "probability", "loss"}, rows) +
+         note(
+             "The samples of the highest loss, by their index in the test split, from 0, with the "
+             "probability of the predicted class.");
+}
+
+}  // namespace
+
+std::string test_section(const ConfusionFigures& confusion) {
+  return (confusion.labels.size() <= kMostLabels ? matrix(confusion) : confused_pairs(confusion)) +
+         worst_samples(confusion);
+}
+
+}  // namespace tare::report

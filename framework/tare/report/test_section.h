@@ -1,0 +1,14 @@
+// The part of a run's page on its test: what was confused, and the worst samples. Internal.
+#pragma once
+
+#include <string>
+
+#include "tare/report/run_files.h"
+
+namespace tare::report {
+
+/// HTML: the counts by label and prediction as a table whose cells are shaded, where there are at
+/// most 30 labels, else the pairs that are confused most; then the samples of the highest loss.
+[[nodiscard]] std::string test_section(const ConfusionFigures& confusion);
+
+}  // namespace tare::report
