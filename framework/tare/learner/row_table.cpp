@@ -1,11 +1,10 @@
 #include "tare/learner/row_table.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <memory>
 
 #include "tare/base/error.h"
 
@@ -60,8 +59,11 @@ RowTable table_of(const std::vector<EpochRow>& rows) {
   size_t widest = 0;
   for (const auto& row : rows) widest = std::max(widest, row.metrics.size());
   const int64_t width = kFixed + static_cast<int64_t>(widest);
-  table.values = at::zeros({static_cast<int64_t>(rows.size()), width}, at::kDouble);
-  auto* cells = table.values.mutable_data_ptr<double>();
+  const auto height = static_cast<int64_t>(rows.size());
+  const auto memory = std::make_shared<std::vector<double>>(static_cast<size_t>(height * width));
+  table.values = at::from_blob(
+      memory->data(), {height, width}, [memory](void*) {}, at::kDouble);
+  double* cells = memory->data();
   size_t combination = 0;  // rows with the same names usually follow each other
   for (const auto& row : rows) {
     if (table.columns.empty() || !has_names(row, table.columns[combination])) {
@@ -98,9 +100,9 @@ std::vector<EpochRow> rows_of(const RowTable& table) {
 }
 
 at::Tensor tensor_of(const std::string& text) {
-  at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
-  return bytes;
+  const auto memory = std::make_shared<std::string>(text);
+  return at::from_blob(
+      memory->data(), {static_cast<int64_t>(text.size())}, [memory](void*) {}, at::kByte);
 }
 
 std::string text_of(const at::Tensor& bytes) {
