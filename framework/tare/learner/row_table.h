@@ -21,6 +21,8 @@ struct RowTable {
   at::Tensor values{};
 };
 
+/// The tensors made here are of memory that is not counted, so that a save takes no more of a
+/// budget than its plan says.
 [[nodiscard]] RowTable table_of(const std::vector<EpochRow>& rows);
 /// The inverse of table_of(). Throws ConfigError for a table that it did not make.
 [[nodiscard]] std::vector<EpochRow> rows_of(const RowTable& table);
