@@ -29,7 +29,7 @@ bool is_png(const fs::path& path) {
   return extension == ".png";
 }
 
-// Without hidden files and folders.
+// Hidden files and folders are skipped.
 std::vector<fs::path> pictures_of(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -82,7 +82,7 @@ class Samples {
     for (const auto& file : pictures_of(path)) guarded([&] { picture(file.string()); });
   }
 
-  // A PNG by itself, or a path a line.
+  // Standard input is one PNG, or a list of paths, one a line.
   void piped_pictures() const {
     const std::string text = io::read_text(kStandardInput, kMaxImageFileBytes);
     if (text.starts_with(kPngSignature)) {

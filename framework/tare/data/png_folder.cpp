@@ -58,8 +58,8 @@ Listing list(const fs::path& folder) {
   }
   if (listing.files.empty())
     throw ConfigError("data.png_folder",
-                      "neither a subfolder nor a PNG file in " + printable(folder.string()) +
-                          ": give one folder a class, or pictures without labels");
+                      "no subfolder in " + printable(folder.string()) +
+                          " and no PNG file: give one folder a class, or pictures without labels");
   return listing;
 }
 

@@ -55,10 +55,10 @@ enum class SampleKind {
   tokens     ///< whole numbers, of any length
 };
 
-/// By shape and dtype of the model's input.
+/// Shape and dtype of the model's input say which kind its samples are.
 [[nodiscard]] SampleKind sample_kind(const BundleManifest& manifest);
-/// How many classes or values the model gives, by the labels or else by the options of a model of
-/// the registry; unset: unknown.
+/// How many classes or values the model gives: as many as there are labels, else what the options
+/// of a registry model say; unset: unknown.
 [[nodiscard]] std::optional<int64_t> class_count(const BundleManifest& manifest);
 
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be

@@ -86,7 +86,7 @@ int64_t elements(const std::vector<NamedTensor>& tensors) {
   return all;
 }
 
-// At most ten labels, so that the summary stays short.
+// The summary shows at most ten labels, so that it stays short.
 std::string labels_text(std::vector<std::string> labels) {
   constexpr size_t kShown = 10;
   const bool more = labels.size() > kShown;
@@ -144,7 +144,7 @@ std::string row_text(const nlohmann::json& row) {
   return text;
 }
 
-// Of a Learner's checkpoint; the state of another writer is shown as it is, below.
+// A Learner's checkpoint has this state; the state of another writer is shown as it is, below.
 void add_progress(std::ostream& out, const std::string& text) {
   const auto state = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!state.is_object() || !state.contains("epochs_done") ||

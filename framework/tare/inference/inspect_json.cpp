@@ -27,7 +27,7 @@ json to_json(const std::vector<NamedTensor>& tensors) {
   return list;
 }
 
-// Numbers and true or false by their values, all else as text.
+// Numbers, true and false keep their values; every other scalar is text.
 json to_json(const config::Node& node) {
   if (node.kind == config::Kind::null) return nullptr;
   if (node.kind == config::Kind::sequence) {
@@ -52,7 +52,7 @@ const char* name_of(SampleKind kind) {
 json options_of(const ModelSpec& model) {
   try {
     return to_json(config::parse_text(model.options, "model options"));
-  } catch (const ConfigError&) {  // of a model outside the registry: as they stand there
+  } catch (const ConfigError&) {  // a model outside the registry may have options of another form
     return model.options;
   }
 }

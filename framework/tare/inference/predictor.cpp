@@ -30,7 +30,7 @@ Model build(const Bundle& bundle) {
   return models::make(bundle.manifest().model);
 }
 
-// Of a language model; 0: the registry does not say.
+// How many tokens a model of the registry knows; 0 for a model that takes none.
 int64_t vocabulary_of(const ModelSpec& spec) {
   return takes_tokens(spec) ? class_count({.model = spec}).value_or(0) : 0;
 }

@@ -61,7 +61,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text;
 }
 
-// [1, ...]; the last size of tokens is as large as the row makes it.
+// The row as a batch of one sample; as many tokens as the row has make the last size.
 at::Tensor shaped(const at::Tensor& row, const BundleManifest& manifest, bool tokens,
                   const LinePlace& place) {
   std::vector<int64_t> shape = manifest.sample_shape;
@@ -85,7 +85,7 @@ bool has_tokens(const BundleManifest& manifest) {
   return manifest.input == "int64" || manifest.input == "int32";
 }
 
-// Bytes of the UTF-8 character that begins with `lead`; 1 for a byte that begins none.
+// How many bytes the UTF-8 character has that begins with `lead`; 1 for a byte that begins none.
 size_t character_bytes(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;

@@ -47,19 +47,27 @@ struct Collected {
 Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
                                               const std::vector<MetricState>& fresh) {
   Seen seen{.metrics = fresh};
-  for (const auto& [batch, share] : parts_of(whole, size)) {
+  for (const BatchPart& part : parts_of(whole, size)) {
+    const Batch& batch = part.batch;
     at::Tensor output, loss_value;
+    int64_t counts = 0;
     if (options.task) {
-      StepResult result = compute_task(batch);
+      StepResult result =
+          explained(ComputeError::Stage::forward, &batch, [&] { return compute_task(batch); });
       output = std::move(result.output);
       loss_value = std::move(result.loss);
+      counts = part.counted ? *part.counted : counted(batch);
     } else {
-      output = compute(batch.input);
-      check_output(output, batch);
-      loss_value = loss.mean(output, batch.target);
+      output =
+          explained(ComputeError::Stage::forward, &batch, [&] { return compute(batch.input); });
+      const auto labels = check_output(output, batch);
+      counts = part.counted ? *part.counted : counted(batch, labels);
+      loss_value = explained(ComputeError::Stage::loss, nullptr,
+                             [&] { return mean_loss(output, batch, counts); });
     }
-    if (share != 1) loss_value = loss_value.mul(share);
-    if (share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
+    seen.counted += counts;
+    if (part.share != 1) loss_value = loss_value.mul(part.share);
+    if (part.share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
     for (auto& metric : seen.metrics) metric.update(output, batch.target);
   }
   return seen;
@@ -85,11 +93,11 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
     const Seen seen = micro_batches.attempt(
         batch, [&](int64_t size) { return evaluate(batch, size, fresh); },
         [&] { generators.restore(); });
-    meter.add(seen.loss, batch.size());
+    meter.add(seen.loss, batch.size(), seen.counted);
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i].merge(seen.metrics[i]);
     micro_batches.take_changes(on_change);
   }
-  Evaluation result{.loss = meter.mean(), .samples = meter.samples()};
+  Evaluation result{.loss = meter.mean(), .samples = meter.samples(), .counted = meter.counted()};
   for (auto& metric : metrics) {
     result.metrics.push_back({metric.name(), metric.value()});
     metric.reset();
@@ -100,7 +108,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
 Evaluation Learner::validate(Split split) {
   Parts& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
-  const RunningScope running(p);
+  const RunningScope running(p, "learner.validate");
   return p.evaluate(set, p.validation_micro_batches(0),
                     [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
 }
@@ -118,7 +126,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
     throw StateError("learner.get_preds", "without a loss per sample",
                      "a named loss has one; a function has not");
   }
-  const RunningScope running(p);
+  const RunningScope running(p, "learner.get_preds");
   const EvaluationScope evaluating(p.model);
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::predict);
@@ -134,7 +142,8 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
     const auto predict = [&](int64_t size) {
       Collected seen;
       for (const Batch& part : slices_of(batch, size)) {
-        const at::Tensor output = p.predict(part);
+        const at::Tensor output =
+            p.explained(ComputeError::Stage::forward, &part, [&] { return p.predict(part); });
         if (options.losses) {
           p.check_output(output, part);
           seen.losses.push_back(on_host(p.loss.per_sample(output, part.target), c10::kFloat));

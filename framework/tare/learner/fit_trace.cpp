@@ -110,7 +110,7 @@ SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t
                             ? std::max(LoaderOptions{}.prefetch, options.workers)
                             : 0;
   const int64_t whole = std::min(samples / size, ahead + 2);
-  const int64_t rest = training && options.drop_last ? 0 : samples % size;
+  const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
   return {.batch = size, .size = whole * size + rest, .ahead = ahead, .counted = subject.on_host};
 }
 

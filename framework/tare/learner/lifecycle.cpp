@@ -192,7 +192,10 @@ Ledger Learner::ledger() const {
   for (const auto& parameter : p.model.parameters()) {
     all.add(Category::gradients, parameter.name, parameter.tensor.grad());
   }
-  for (const auto& metric : p.metrics) all.add(Category::other, metric.name(), metric.sum());
+  for (const auto& metric : p.metrics) {
+    all.add(Category::other, metric.name(), metric.sum());
+    all.add(Category::other, metric.name(), metric.counted());
+  }
   if (p.options.loss.account) p.options.loss.account(all);
   for (const auto& metric : p.options.metrics)
     if (metric.account) metric.account(all);

@@ -35,6 +35,9 @@ struct Task {
   std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
+  /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
+  /// are weighted by it. Empty: the samples.
+  std::function<int64_t(const Batch&)> counted{};
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
@@ -69,10 +72,17 @@ struct LearnerOptions {
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
-  uint64_t seed = 42;      ///< of sample order and augmentation, not of the model's weights
-  int64_t workers = 1;     ///< loader threads; 0: batches are made between the steps
-  bool shuffle = true;     ///< a new order of the training split in each epoch
-  bool drop_last = false;  ///< skip a last batch that is not full
+  uint64_t seed = 42;   ///< of sample order and augmentation, not of the model's weights
+  int64_t workers = 1;  ///< loader threads; 0: batches are made between the steps
+  bool shuffle = true;  ///< a new order of the training split in each epoch
+  /// Whether an epoch skips a last batch that is not full. Unset: it skips one only where a part of
+  /// it would be a single sample that a batch norm of the model cannot train on, because one value
+  /// per channel has no variance.
+  std::optional<bool> drop_last{};
+  /// A fit throws DivergedError at the first loss that is NaN or infinite, before the step changes
+  /// the weights, and for an epoch's mean losses. On the host it reads each loss, on a device every
+  /// 16th, so that it does not wait at each step. A StopOnNan of your own is asked first.
+  bool stop_on_nan = true;
   std::filesystem::path folder = "runs";  ///< for checkpoints and logs; created when first needed
   std::vector<CallbackPtr> callbacks{};   ///< of every fit
   Task task{};                            ///< empty: loss(model(input), target)
@@ -118,9 +128,11 @@ struct FitResult {
 
 /// Figures over a whole split.
 struct Evaluation {
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean over the samples
-  std::vector<MetricValue> metrics{};                      ///< in the order of the options
+  /// The mean over all samples, or over all labels that are not left out; NaN without any.
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;
+  int64_t counted = 0;  ///< samples, elements or labels that `loss` is the mean over
 };
 
 enum class Split { train, valid, test };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -49,6 +50,11 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
   return metrics;
 }
 
+void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
+  tensors.insert(tensors.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+}
+
 void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const Model& model,
                 const LoadOptions& options, const std::string& path) {
   const auto match = checkpoint::compare(model.state(), loaded.model);
@@ -64,42 +70,19 @@ void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const
 
 }  // namespace
 
-TrainState Learner::Parts::train_state() const {
-  TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
-  state.micro_batches = sizes.found();
-  state.scaler = scaler;
-  if (run) {  // save() from a callback
-    if (run->closing) state.history.back() = run->context.row;
-    if (!run->plan.finished()) state.plan = run->current_plan();
-    state.callbacks = states_of(run->callbacks);
-  } else if (pending) {
-    state.plan = pending->plan;
-    state.callbacks = pending->callbacks;
-  } else {
-    state.callbacks = states_of(options.callbacks);
-  }
-  return state;
-}
-
-void Learner::Parts::set_progress(TrainState state) {
-  epochs_done = state.epochs_done;
-  saves = state.saves;
-  history = std::move(state.history);
-  sizes.clear();
-  sizes.add(state.micro_batches);
-  if (scaler) scaler = state.scaler.value_or(GradScaler{});
-  if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
-}
-
 void Learner::save(const std::string& name) {
   Parts& p = parts("learner.save");
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
+  StoredState state = stored(p.train_state());
+  std::vector<NamedTensor> extra = p.saved_rng();
+  append(extra, p.saved_gradients());
+  append(extra, std::move(state.tensors));
   checkpoint::save(path,
-                   {.model = p.model.state(),
+                   {.model = p.saved_model(),
                     .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
-                    .extra = rng_state(p.device),
-                    .state = to_json(p.train_state())});
+                    .extra = std::move(extra),
+                    .state = std::move(state.json)});
   ++p.saves;
 }
 
@@ -108,15 +91,28 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const Phase phase(PhaseKind::load);
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
-  TrainState state = train_state_from_json(loaded.state, path);
+  TrainState state = train_state_from(loaded.state, loaded.extra, path);
   check_fits(loaded, state, p.model, options, path.string());
+  Learner::Parts::Gradients gradients;
+  if (options.with_opt) {
+    check_rng_state(p.device, loaded.extra, "learner.load", path);
+    gradients = p.loaded_gradients(loaded.extra, path.string());
+  }
 
   // From here on only a callback or the optimizer can refuse, before anything has changed.
-  if (options.with_opt) restore(state.callbacks, p.options.callbacks);
   LoadReport report;
-  if (options.with_opt && loaded.has_optimizer) {
-    report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
-    report.optimizer_loaded = true;
+  if (options.with_opt) {
+    const auto before = states_of(p.options.callbacks);
+    try {
+      restore(state.callbacks, p.options.callbacks);
+      if (loaded.has_optimizer) {
+        report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
+        report.optimizer_loaded = true;
+      }
+    } catch (...) {
+      restore(before, p.options.callbacks);
+      throw;
+    }
   }
   if (options.purge) report.purged = purge({.clear_opt = !options.with_opt});
   if (!report.optimizer_loaded && p.optimizer) p.optimizer->clear();
@@ -124,6 +120,8 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
       checkpoint::copy_into(p.model.state(), loaded.model, options.strict, "learner.load", path);
   report.fresh = copied.fresh;
   report.ignored = copied.ignored;
+  for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
+  Parts::add_gradients(gradients);
   p.pending.reset();
   p.trained_on.reset();  // the checkpoint's weights may have seen other data than the last fit
   if (p.origin && p.new_data) p.trained_on = bundle_data(p.data);
@@ -143,7 +141,8 @@ std::optional<CheckpointInfo> newest_checkpoint(const std::filesystem::path& fol
     const auto path = folder / io::checked_name(name, "checkpoint");
     if (!checkpoint::exists(path)) continue;
     try {
-      TrainState state = train_state_from_json(checkpoint::load(path).state, path);
+      const auto loaded = checkpoint::load(path);
+      TrainState state = train_state_from(loaded.state, loaded.extra, path);
       if (newest && newest->saves >= state.saves) continue;
       newest = {name, state.saves, state.plan.has_value(), std::move(state.callbacks)};
     } catch (const FormatError& error) {

@@ -12,17 +12,16 @@ struct BundleExport {
   std::filesystem::path from{};    ///< the checkpoint or the bundle that was read
   std::filesystem::path bundle{};  ///< what was written
   int64_t bytes = 0;               ///< of the bundle
-  std::string phase{};  ///< of the recipe, whose data the bundle describes; empty: a bundle
+  std::string phase{};             ///< whose data the bundle describes; empty: a bundle was read
 };
 
 /// Writes a bundle as Learner::export_to() does, and verifies it. `from` is
-/// - a run's folder, with its recipe.yaml: an unfinished run's newest automatic checkpoint; else
-/// the
-///   bundle that the run exported; else the newest checkpoint that its phases saved;
+/// - a run's folder, with its recipe.yaml: the newest automatic checkpoint of an unfinished run is
+///   taken; else the bundle that the run exported; else the newest checkpoint that a phase saved;
 /// - a checkpoint in a run's folder; the phase that saved it says which data it was trained on;
 /// - a bundle, which is verified and written anew in the format of this version.
-/// `to`: empty: the run's `export` file or NAME.tare in the run's folder; for a checkpoint
-/// CHECKPOINT.tare beside it; needed for a bundle. The recipe's data must be there; nothing is
+/// An empty `to` is the run's `export` file, or NAME.tare, in the run's folder; for a checkpoint it
+/// is CHECKPOINT.tare beside it; a bundle needs one. The recipe's data must be there; nothing is
 /// computed. Throws ConfigError for what is none of these or a bundle without `to`; FormatError for
 /// what does not verify, or does not fit the recipe's model; IoError.
 BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {});

@@ -100,6 +100,7 @@ class RecipePlanner {
     subject.options.step_in_backward = recipe_.step_in_backward;
     subject.options.kernels = recipe_.kernels;
     subject.options.optimizer = recipe_.optimizer;
+    subject.options.drop_last = recipe_.drop_last;
     subject.options.workers = recipe_.workers;
     if (!data.train) data.train = std::make_shared<BatchWork>(data.splits.train, true);
     if (!data.valid && data.splits.valid)

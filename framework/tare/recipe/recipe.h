@@ -115,7 +115,8 @@ struct RecipeOptions {
   std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
   bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
   KernelOptions kernels{};
-  int64_t workers = 1;       ///< loader threads
+  std::optional<bool> drop_last{};  ///< skip a last batch that is not full, see LearnerOptions
+  int64_t workers = 1;              ///< loader threads
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};
   ModelChoice model{};
@@ -140,6 +141,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("precision", o.precision, config::one_of(precision_names()));
   visit("step_in_backward", o.step_in_backward);
   visit("kernels", o.kernels);
+  visit("drop_last", o.drop_last);
   visit("workers", o.workers, config::between(0, 256));
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);

@@ -140,6 +140,8 @@ class Runner {
     options.kernels = recipe_.kernels;
     options.optimizer = recipe_.optimizer;
     options.seed = recipe_.seed;
+    options.drop_last = recipe_.drop_last;
+    options.stop_on_nan = false;  // callbacks() has one that names the phase
     options.workers = recipe_.workers;
     options.folder = folder_;
     options.progress = false;

@@ -140,7 +140,7 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
   return result;
 }
 
-// To the 256 levels of an image in a file.
+// Rounds to the 256 levels that an image in a file has.
 at::Tensor rounded(const at::Tensor& images) {
   at::Tensor result = at::empty(images.sizes(), at::kByte);
   const float* in = images.const_data_ptr<float>();
