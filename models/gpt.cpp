@@ -130,7 +130,8 @@ Family gpt_family() {
                 .sample_shape = {kContext},
                 .options = {"width", "layers", "heads", "dropout"},
                 .head = "",
-                .make = {}};
+                .make = {},
+                .tokens = true};
   family.make = [](const ModelOptions& options) {
     std::vector<LayerGroup> groups{{"embedding", {"wte", "wpe"}}};
     for (int64_t i = 0; i < or_default(options.layers, kLayers); ++i)

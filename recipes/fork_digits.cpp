@@ -25,6 +25,7 @@ class Digits : public Fork {
     options.train = 0.7;
     options.valid = 0.2;
     options.test = 0.1;
+    options.stratify = false;
     return datasets::make(options).splits;
   }
 

@@ -5,6 +5,7 @@
 #include <tare/tare.h>
 
 #include <iostream>
+#include <string>
 
 int main() {
   using namespace tare;
@@ -17,9 +18,11 @@ int main() {
 
   double sum = 0;
   for (int64_t k = 0; k < kFolds; ++k) {
-    Learner learner(
-        models::make("convnet"), fold(data, kFolds, k, /*seed=*/1),
-        {.metrics = {"accuracy"}, .device = "cpu", .folder = "runs/kfold", .progress = false});
+    Learner learner(models::make("convnet"), fold(data, kFolds, k, /*seed=*/1),
+                    {.metrics = {"accuracy"},
+                     .device = "cpu",
+                     .folder = "runs/kfold/fold-" + std::to_string(k),
+                     .progress = false});
     learner.fit_one_cycle(3, {.max_lr = 5e-3});
     const double accuracy = learner.validate().metrics.at(0).value;
     sum += accuracy;

@@ -94,3 +94,12 @@ function(tare_test name)
     set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}")
   endif()
 endfunction()
+
+# Runs a test also as on lesser processors, where it says nothing new on one that is no better (tests/support/with_isa.sh).
+function(tare_test_on_lesser_processors name)
+  get_test_property(${name} ENVIRONMENT environment)
+  foreach(isa IN ITEMS avx2 sse41)
+    add_test(NAME ${name}_${isa} COMMAND bash "${tare_SOURCE_DIR}/tests/support/with_isa.sh" ${isa} $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}_${isa} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77)
+  endforeach()
+endfunction()

@@ -31,7 +31,7 @@ class Adapt : public ::testing::Test {
  protected:
   void SetUp() override { sizes().clear(); }
   void TearDown() override {
-    set_default_cache(Cache::shapes);
+    set_default_cache(Cache::stack);
     sizes().clear();
   }
 };
@@ -160,6 +160,16 @@ TEST_F(Adapt, TellsEverySizeWhenNothingFits) {
   }
 }
 
+// Not even what Tare itself does between two attempts may need memory.
+TEST_F(Adapt, TellsThatNothingFitsIntoAFewBytes) {
+  for (const int64_t budget : {0, 1, 10}) {
+    memory::set_host_budget(budget);
+    EXPECT_THROW(batch(8, [](int64_t size) { use(size); }), NothingFits) << budget;
+    EXPECT_THROW(range(0, 8, 4, [](int64_t from, int64_t to) { use(to - from); }), NothingFits);
+    memory::set_host_budget({});
+  }
+}
+
 TEST_F(Adapt, StopsForAnFThatKeepsFailingWhateverItsSize) {
   int calls = 0;
   const auto fail = [&](int64_t) { ++calls, throw std::bad_alloc(); };
@@ -282,7 +292,34 @@ TEST_F(Adapt, RemembersNothingWithoutACache) {
   EXPECT_EQ(sizes().entries(), 0u);
 }
 
+/// A helper, as both models of a program use it.
+[[gnu::noinline]] int64_t first_size(int64_t bytes_of_item) {
+  int64_t first = 0;
+  batch(32, [&](int64_t size) {
+    if (first == 0) first = size;
+    static_cast<void>(at::empty({size * bytes_of_item}, c10::kByte));
+  });
+  return first;
+}
+[[gnu::noinline]] int64_t of_a_dear_model() { return first_size(kItem) + 0; }
+[[gnu::noinline]] int64_t of_a_cheap_model() { return first_size(kItem / 64) + 0; }
+
+TEST_F(Adapt, RemembersASizeForEachCallerOfAHelper) {
+  const BudgetScope budget(20 * kItem);
+  for (const int64_t expected : Sizes{32, 16}) {  // of a known length it would be two calls
+    EXPECT_EQ(of_a_dear_model(), expected);
+    EXPECT_EQ(of_a_cheap_model(), 32) << "it has never failed";
+  }
+  EXPECT_EQ(sizes().entries(), 1u);
+  EXPECT_THAT(sizes().found().at(0).key, HasSubstr(" stack="));
+  set_default_cache(Cache::shapes);
+  sizes().clear();
+  EXPECT_EQ(of_a_dear_model(), 32);
+  EXPECT_EQ(of_a_cheap_model(), 16) << "by the line of code alone";
+}
+
 TEST_F(Adapt, RemembersByShapesWithoutTheBatchByDtypeAndByFreeMemory) {
+  set_default_cache(Cache::shapes);
   BudgetScope budget(20 * kItem);
   Sizes tried;
   Batch touch(32, [&](int64_t size, const at::Tensor&) {

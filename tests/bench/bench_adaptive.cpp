@@ -52,7 +52,7 @@ void toma_rows(int rounds, const at::Tensor& tensor) {
        [&] { tare::adapt::chunked(tensor, kChunk, fill, 0, {.cache = Cache::none}); }},
       {"explicit: chunked(), cache of the call", 17.23,
        [&] { tare::adapt::chunked(tensor, kChunk, fill, 0, {.cache = Cache::call}); }},
-      {"toma: Chunked, cache by shapes", 18.89, [&] { wrapper(tensor); }}};
+      {"toma: Chunked, cache by stack and shapes", 18.89, [&] { wrapper(tensor); }}};
   for (const Row& row : rows) {
     const auto ratios = paired(
         rounds, [&] { return tare::bench::seconds(native); },

@@ -1,7 +1,10 @@
 #include "tare/callback/autosave.h"
 
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <new>
 #include <stdexcept>
 
 #include "callback/fake_trainee.h"
@@ -42,10 +45,29 @@ TEST(Autosave, AFailedSaveIsAWarningAndKeepsItsTurn) {
   EXPECT_TRUE(autosave.write(works));
   EXPECT_FALSE(autosave.failed());
   EXPECT_THAT(saved, ElementsAre("autosave-1", "autosave-0"));
-  EXPECT_THROW(autosave.write([](const std::string&) { throw std::runtime_error("else"); }),
-               std::runtime_error);
-  autosave.write(works);
-  EXPECT_EQ(saved.back(), "autosave-1");
+}
+
+TEST(Autosave, AFailureOfAnyKindIsAWarning) {
+  Autosave autosave(0);
+  std::vector<std::string> saved;
+  const auto works = [&](const std::string& name) { saved.push_back(name); };
+  const std::vector<std::function<void(const std::string&)>> failures{
+      [](const std::string&) {
+        throw FormatError("checkpoint.save", "a", "state", "is too large");
+      },
+      [](const std::string&) { throw ConfigError("checkpoint.save", "a name is there twice"); },
+      [](const std::string&) { throw std::runtime_error("else"); },
+      [](const std::string&) { TORCH_CHECK(false, "no such kernel"); },
+      [](const std::string&) { throw std::bad_alloc(); }};
+  for (const auto& fails : failures) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_FALSE(autosave.write(fails));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                ::testing::HasSubstr("no checkpoint was written: "));
+    EXPECT_TRUE(autosave.failed());
+  }
+  EXPECT_TRUE(autosave.write(works));
+  EXPECT_EQ(saved.back(), "autosave-1") << "its turn stays";
 }
 
 TEST(Autosave, GoesOnBehindTheCheckpointThatItWasLoadedFrom) {

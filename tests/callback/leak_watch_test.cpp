@@ -1,6 +1,7 @@
 #include "tare/callback/leak_watch.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,18 @@ class LeakWatchTest : public ::testing::Test {
   }
 
   FakeTrainee learner_;
-  FitContext context_{.learner = learner_};
+  /// Ends a batch of a fit of one epoch; returns what was printed.
+  std::string batch() {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(watch_.after_batch(context_), Action::proceed);
+    return ::testing::internal::GetCapturedStderr();
+  }
+  void make_short() {
+    context_.epochs = 1;
+    context_.batches = 8;
+  }
+
+  FitContext context_{.learner = learner_, .epochs = 6, .batches = 8};
   LeakWatch watch_;
   std::vector<at::Tensor> kept_;
 };
@@ -62,6 +74,55 @@ TEST_F(LeakWatchTest, NamesTheLine) {
   EXPECT_THAT(watch_.found()[0].bytes, ElementsAre(0, 200, 400, 600));
   EXPECT_THAT(watch_.found()[0].str(),
               HasSubstr("leak_watch_test.cpp:" + std::to_string(line) + " ("));
+}
+
+TEST_F(LeakWatchTest, LooksAtAShortFitInQuarters) {
+  const memory::Phase phase("short_fit");
+  make_short();
+  watch_.before_fit(context_);
+  std::string printed;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(printed, "") << i;
+    keep(LeakWatch::kLargeBytes / 4);
+    printed = batch();
+  }
+  EXPECT_THAT(printed, HasSubstr("grew in each of the last 3 quarters of the fit: 512 KiB, 1 MiB, "
+                                 "1.5 MiB, 2 MiB on cpu"));
+  EXPECT_EQ(epoch(), "");
+  ASSERT_EQ(watch_.found().size(), 1U);
+}
+
+TEST_F(LeakWatchTest, IsSilentAboutLittleAndAboutWhatIsMadeOnceInAShortFit) {
+  make_short();
+  watch_.before_fit(context_);
+  keep(100 * LeakWatch::kLargeBytes);
+  for (int i = 0; i < 8; ++i) {
+    keep(1000);
+    EXPECT_EQ(batch(), "");
+  }
+}
+
+TEST_F(LeakWatchTest, WarnsAtOnceOfAGraphThatIsKept) {
+  watch_.before_fit(context_);
+  const auto weight = at::ones({64}).set_requires_grad(true);
+  at::Tensor kept;
+  std::string printed;
+  for (context_.step = 0; context_.step < 4; ++context_.step) {
+    const memory::Step step;
+    ::testing::internal::CaptureStderr();
+    watch_.before_batch(context_);
+    printed += ::testing::internal::GetCapturedStderr();
+    context_.loss = weight.mul(weight).sum();
+    watch_.after_loss(context_);
+    // What is made from the loss holds its graph too; a copy without it holds nothing.
+    kept = context_.step == 2 ? context_.loss.mul(2) : context_.loss.detach();
+    context_.loss.reset();
+  }
+  EXPECT_THAT(printed, HasSubstr("the graph of step 2 was still alive when the next batch began"));
+  ASSERT_TRUE(watch_.kept_graph());
+  EXPECT_EQ(watch_.kept_graph()->step, 2);
+  watch_.before_fit(context_);
+  EXPECT_FALSE(watch_.kept_graph());
 }
 
 TEST_F(LeakWatchTest, IsSilentAboutWhatStoppedGrowing) {

@@ -69,6 +69,24 @@ TEST(SaveBest, RestoresNothingAfterAnError) {
   EXPECT_TRUE(learner.restored.empty());
 }
 
+TEST(SaveBest, AFailedSaveIsAWarningAndTheBestIsTheOneThatWasSaved) {
+  FakeTrainee learner;
+  FitContext c{.learner = learner};
+  SaveBest best;
+  best.before_fit(c);
+  epoch(best, c, 0.5);
+  learner.full = true;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(epoch(best, c, 0.3), Action::proceed);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("the best weights so far were not saved"),
+            std::string::npos);
+  EXPECT_EQ(best.best(), 0.5) << "what after_fit() restores";
+  learner.full = false;
+  epoch(best, c, 0.4);
+  EXPECT_EQ(best.best(), 0.4);
+  EXPECT_EQ(learner.saved.size(), 2U);
+}
+
 TEST(EarlyStopping, WaitsForItsPatience) {
   FakeTrainee learner;
   FitContext c{.learner = learner};

@@ -102,7 +102,7 @@ TEST(CliMistake, ASecondProcessInTheSameFolderIsRefused) {
   fs::create_directories(folder / "runs/tiny");
   const io::FolderLock lock(folder / "runs/tiny");
   const auto before = tree(folder.path());
-  const auto result = run_program("tare", {"run", "tiny.yaml"}, folder.path());
+  const auto result = run_program("tare", {"run", "tiny.yaml", "--overwrite"}, folder.path());
   EXPECT_EQ(result.status, kBadInput);
   EXPECT_THAT(result.err, HasSubstr("'runs/tiny'"));
   EXPECT_THAT(result.err, HasSubstr("in use by another process"));

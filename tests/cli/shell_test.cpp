@@ -31,7 +31,7 @@ const std::vector<Command>& sample() {
                    {"resume", "new|old", "go on", "new"},
                    {"quiet", "", "say nothing"}},
        .examples = {".go \\ -x"}},
-      {.name = "show", .summary = "look", .arguments = "bundle|run IMAGE...", .examples = {"x"}},
+      {.name = "show", .summary = "look", .arguments = "bundle|run INPUT...", .examples = {"x"}},
       {.name = "explain", .summary = "help", .arguments = "[COMMAND]", .examples = {"x"}}};
   return commands;
 }
@@ -184,7 +184,7 @@ TEST_F(Completion, ZshQuotesWhatItsOptionsMustNotHold) {
   EXPECT_THAT(script, HasSubstr("'--mode=[how it'\\''s done]:fast|slow|at\\:N:(fast slow)'"));
   EXPECT_THAT(script, HasSubstr("'--resume=-[go on]::new|old:(new old)'"));
   EXPECT_THAT(script, HasSubstr("'1:RECIPE:_files'"));
-  EXPECT_THAT(script, HasSubstr("'*:IMAGE:_files'"));
+  EXPECT_THAT(script, HasSubstr("'*:INPUT:_files'"));
 }
 
 /// The words of every --help of the program: its commands, and each one's options.

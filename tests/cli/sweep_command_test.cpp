@@ -66,6 +66,120 @@ TEST(SweepCommand, RefusesWhatIsNotThere) {
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
 }
 
+// Before any run, with the key and the line of the sweep's own file.
+TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
+  const Sweep sweep;
+  const auto message = [&](const std::string& file, const std::string& text) {
+    std::ofstream(sweep.folder / file) << text;
+    const auto run = sweep.tare({"run", file});
+    EXPECT_EQ(run.status, 2) << text;
+    EXPECT_FALSE(fs::exists(sweep.folder / "runs/w")) << text;
+    return run.err;
+  };
+  const std::string head = "name: w\nrecipe: recipe.yaml\n";
+  EXPECT_THAT(message("w.yaml", head + "set: {phases.0.epochs: 0}\nparameters: {batch: [8]}\n"),
+              HasSubstr("w.yaml:3:24: set.phases.0.epochs must be >= 1"));
+  EXPECT_THAT(message("w.yaml", head + "parameters:\n  batch: [8, 16]\n  phases.0.lr:\n"
+                                       "    - 1.0e-3\n    - fast\n"),
+              HasSubstr("w.yaml:7:7: parameters.phases.0.lr must be"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {model.name: [resnet9, resnet9k]}\n"),
+              HasSubstr("w.yaml:3:36: parameters.model.name is not known"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {model.widht: [4]}\n"),
+              HasSubstr("w.yaml:3:28: parameters.model.widht is not a known key"));
+  EXPECT_THAT(message("w.yaml", head + "method: random\ntrials: 2\n"
+                                       "parameters: {phases.0.lr: {min: -1, max: 1}}\n"),
+              HasSubstr("w.yaml:5:27: parameters.phases.0.lr must be > 0"));
+  EXPECT_THAT(message("w.yaml", head + "metric: {name: acuracy}\nparameters: {batch: [8]}\n"),
+              HasSubstr("w.yaml:3:16: metric.name is none of the recipe's"));
+  const std::string furcate =
+      "{\"data_name\": \"w\", \"data_dir\": \"d\", \"recipe\": \"recipe.yaml\", \"log_dir\": "
+      "\"runs/w\",\n \"meta\": {\"allow_cpu\": true},\n ";
+  EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8, 0]}"),
+              HasSubstr("w.json:3:33: batch_size must be >= 1"));
+  EXPECT_THAT(message("w.json", furcate + "\"epochs\": \"x\", \"batch_size\": [8]}"),
+              HasSubstr("w.json:3:12: epochs must be"));
+  EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8],\n "
+                                          "\"optimizer_name\": [\"SGD\", \"Addam\"]}"),
+              HasSubstr("w.json:4:28: optimizer_name is not known"));
+}
+
+TEST(SweepCommand, AnEditWithAWrongValueIsSaidAndChangesNothing) {
+  const Sweep sweep;
+  const std::string text = content_of(sweep.folder / "sweep.yaml");
+  Program program("tare", {"sweep", "run", "sweep.yaml", "resources.jobs=1"}, sweep.folder.path());
+  while (!fs::exists(sweep.folder / "runs/tiny/tiny0_p0l0-001_mw4"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::ofstream(sweep.folder / "sweep.yaml") << text << "set: {batch: 0}\n";
+  const auto run = program.wait();
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("set.batch must be >= 1"));
+  EXPECT_THAT(run.out, HasSubstr("tiny: 4 complete"));
+}
+
+// Between two runs, or while one runs: what is started from then on is executed.
+TEST(SweepCommand, SurvivesTheEndOfItsForkServer) {
+  const Sweep sweep;
+  Program program("tare", {"sweep", "run", "sweep.yaml", "resources.jobs=1"}, sweep.folder.path());
+  while (!fs::exists(sweep.folder / "runs/tiny/tiny0_p0l0-001_mw4/recipe.yaml"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::string task = std::to_string(program.pid());
+  std::ifstream children("/proc/" + task + "/task/" + task + "/children");
+  int server = 0;
+  children >> server;  // the first that it has made
+  ASSERT_GT(server, 0);
+  ::kill(server, SIGKILL);
+  const auto run = program.wait();
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("tiny: 4 complete, 0 failed, 0 waiting; 4 started"));
+  EXPECT_THAT(run.err, HasSubstr("the server that forks runs was killed"));
+}
+
+TEST(SweepCommand, AStoreOrFolderThatIsDeletedIsAnErrorAndCanBeMadeAgain) {
+  const Sweep sweep;
+  const auto start = [&] {
+    return Program("tare", {"sweep", "run", "sweep.yaml", "resources.jobs=1"}, sweep.folder.path());
+  };
+  for (const char* what : {"runs/tiny/tiny.sqlite", "runs/tiny"}) {
+    auto program = start();
+    while (!fs::exists(sweep.folder / "runs/tiny/tiny1_p0l0-001_mw8/recipe.yaml"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    fs::remove_all(sweep.folder / what);
+    const auto run = program.wait();
+    EXPECT_EQ(run.status, 4) << what << run.out;
+    EXPECT_THAT(run.err, HasSubstr("runs/tiny"));
+    if (!fs::exists(sweep.folder / "runs/tiny")) continue;
+    EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).err, HasSubstr("tare sweep rebuild"));
+    const auto rebuilt = sweep.tare({"rebuild", "sweep.yaml"});
+    EXPECT_EQ(rebuilt.status, 0) << rebuilt.err;
+    EXPECT_THAT(rebuilt.out, HasSubstr("tiny: the store has 1 complete, 0 pruned, 0 failed, "));
+    EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).out, HasSubstr("4 complete, 0 failed"));
+    fs::remove_all(sweep.folder / "runs");
+  }
+}
+
+TEST(SweepCommand, FurcatesConfigurationsHaveItsLogAndItsOptimizers) {
+  const Sweep sweep;
+  std::ofstream(sweep.folder / "f.json")
+      << R"({"data_name": "f", "data_dir": "d", "recipe": "recipe.yaml", "batch_size": 32,
+             "epochs": 1, "optimizer_name": ["RMSProp", "SGD", "Adam", "Nadam", "Adadelta"],
+             "model.name": "mlp", "meta": {"allow_cpu": true}})";
+  std::ofstream(sweep.folder / "recipe.yaml", std::ios::app) << "test: false\n";
+  const std::string recipe = content_of(sweep.folder / "recipe.yaml");
+  std::ofstream(sweep.folder / "recipe.yaml")
+      << recipe.substr(0, recipe.find("model:")) << "model: {name: mlp}\n"
+      << recipe.substr(recipe.find("phases:"));
+  const auto plan = sweep.tare({"plan", "f.json"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_EQ(plan.out.find("cannot tell"), std::string::npos) << plan.out;
+  const auto run = sweep.tare({"run", "f.json"});
+  EXPECT_EQ(run.status, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("f: 5 complete, 0 failed"));
+  const std::string log = content_of(sweep.folder / "logs/furcate.log");
+  EXPECT_THAT(log, HasSubstr(": furcate] f3_d_onNadam starts\n"));
+  EXPECT_THAT(log, HasSubstr(": furcate] f4_d_onAdadelta has ended, complete, after "));
+  EXPECT_TRUE(fs::exists(sweep.folder / "logs/f0_d_onRMSProp/f0.log"));
+}
+
 TEST(SweepCommand, RunsOfFurcatePrintWhatHoldsMemory) {
   const Sweep sweep;
   const auto run = [&](const std::string& mem_trace) {
@@ -77,7 +191,7 @@ TEST(SweepCommand, RunsOfFurcatePrintWhatHoldsMemory) {
   };
   const auto first = run(R"({"enabled": true, "top": 3})");
   ASSERT_EQ(first.status, 0) << first.err << first.out;
-  const std::string log = content_of(sweep.folder / "logs/f0_d_bs32/f0_d_bs32.log");
+  const std::string log = content_of(sweep.folder / "logs/f0_d_bs32/f0.log");
   EXPECT_THAT(log, HasSubstr("] ------ Before the purge of all ------\n"));
   EXPECT_THAT(log, HasSubstr("] top_current i=3, stat=cpu, phase "));
   EXPECT_THAT(log, Not(HasSubstr("top_current i=4")));

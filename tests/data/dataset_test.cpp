@@ -126,6 +126,25 @@ TEST(Transformed, NonImagesAreRefused) {
   EXPECT_THROW((void)transformed(nullptr, {}), ConfigError);
 }
 
+TEST(Transformed, MovesMasksWithTheirPictures) {
+  const at::Tensor pictures = at::randint(0, 2, {30, 1, 8, 8}).mul(255).to(at::kByte);
+  const at::Tensor masks = pictures.squeeze(1).gt(0).to(at::kLong);
+  const DatasetPtr base = tensor_dataset(pictures, masks);
+  const Transforms transforms{Flip{0.5}, Shift{2, "edge"}, Resize{16, 16}};
+  std::vector<int64_t> all(30);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  // In one pass, and as a decorator of another data set.
+  for (const DatasetPtr& data :
+       {transformed(base, transforms), transformed(subset(base, all), transforms)}) {
+    const Batch batch = get(data, all, 3, true);
+    ASSERT_EQ(batch.target.sizes(), at::IntArrayRef({30, 16, 16}));
+    const at::Tensor bright = batch.input.squeeze(1).gt(0.5).to(at::kLong);
+    EXPECT_TRUE(at::equal(bright, batch.target));
+    EXPECT_EQ(data->targets().sizes(), at::IntArrayRef({30, 16, 16}));
+    EXPECT_FALSE(at::equal(batch.target, data->targets())) << "nothing moved";
+  }
+}
+
 TEST(Subset, SelectsAndRepeats) {
   const DatasetPtr data = subset(numbers(), {9, 2, 2});
   EXPECT_EQ(data->size(), 3);
@@ -210,6 +229,23 @@ TEST(CheckLabels, NamesTheFirstWrongSample) {
   EXPECT_THROW(check_labels(at::tensor({-1}, at::kLong), 3), ConfigError);
   EXPECT_THROW(check_labels(at::rand({3}), 3), ShapeError);
   EXPECT_THROW(check_labels({}, 3), ShapeError);
+}
+
+TEST(Map, IsDescribedByTheTransformsThatItIsGiven) {
+  const auto same = [](Batch b) { return b; };
+  const DatasetPtr base = transformed(images(), {Normalise{{0.5}, {0.5}}});
+  EXPECT_TRUE(base->described());
+  const DatasetPtr unknown = map(base, same);
+  for (const DatasetPtr& data :
+       {unknown, subset(unknown, {1, 2}), transformed(unknown, {Resize{4, 4}}), cache(unknown),
+        map(unknown, same, {}, Transforms{})})
+    EXPECT_FALSE(data->described());
+  const DatasetPtr kept = map(base, same, {}, Transforms{});
+  const DatasetPtr resized = map(base, same, {}, Transforms{Resize{4, 4}});
+  EXPECT_TRUE(kept->described());
+  EXPECT_EQ(*kept->transforms(), *base->transforms());
+  EXPECT_TRUE(cache(resized)->described());
+  EXPECT_EQ(*resized->transforms(), (Transforms{Normalise{{0.5}, {0.5}}, Resize{4, 4}}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "support/environment.h"
 #include "support/temp_dir.h"
@@ -84,19 +85,94 @@ TEST_F(Datasets, WithoutFilesAndNetworkDigitsAreDrawnAndItSaysSo) {
   EXPECT_THROW((void)datasets::make({.name = "mnist10k", .download = false}), IoError);
 }
 
-TEST_F(Datasets, SplitsAndDescribesAndTestsOnValidWhereThereIsNoTest) {
+TEST_F(Datasets, SplitsAndDescribesAndHasNoTestThatIsNotItsOwn) {
   const datasets::Named named =
       datasets::make({.name = "generated_digits", .count = 200, .style = "written", .seed = 4});
   EXPECT_EQ(named.splits.train->size(), 160);
   EXPECT_EQ(named.splits.valid->size(), 40);
-  EXPECT_EQ(named.splits.test, named.splits.valid);
+  EXPECT_EQ(named.splits.test, nullptr);
+  EXPECT_TRUE(named.generated);
   EXPECT_THAT(named.description,
               AllOf(HasSubstr("200 generated"), HasSubstr("written"), HasSubstr("train 160"),
-                    HasSubstr("valid 40"), HasSubstr("test = valid")));
+                    HasSubstr("valid 40"), HasSubstr("test none")));
   const datasets::Named three = datasets::make(
       {.name = "generated_digits", .count = 200, .train = 100, .valid = 50, .test = 50});
-  EXPECT_NE(three.splits.test, three.splits.valid);
   EXPECT_EQ(three.splits.test->size(), 50);
+}
+
+TEST_F(Datasets, TheNetworkIsTriedAndWarnedOfOncePerProcess) {
+  const auto warned = [] {
+    ::testing::internal::CaptureStderr();
+    const DigitsSource source = find_digits({.count = 10});
+    EXPECT_FALSE(source.real);
+    EXPECT_THAT(source.description, HasSubstr("MNIST could not be downloaded"));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned(), HasSubstr("GENERATED digits stand in for MNIST"));
+  io::make_directories(folder_ / "tools");
+  std::ofstream(folder_ / "tools/curl")
+      << "#!/bin/sh\ntouch '" << (folder_ / "tried").string() << "'\nexit 1\n";
+  std::filesystem::permissions(folder_ / "tools/curl", std::filesystem::perms::owner_all);
+  const ScopedVariable path("PATH", (folder_ / "tools").string() + ":/usr/bin:/bin");
+  EXPECT_EQ(warned(), "");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "tried"));
+  EXPECT_THROW((void)datasets::fetch("mnist10k"), IoError) << "asked for by name it is tried";
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "tried"));
+}
+
+TEST_F(Datasets, AForbiddenNetworkIsStrongerThanTheOptions) {
+  EXPECT_THROW((void)datasets::make({.name = "mnist"}, datasets::Network::forbidden), IoError);
+  EXPECT_THROW((void)datasets::make({.name = "mnist10k"}, datasets::Network::forbidden), IoError);
+  EXPECT_TRUE(
+      datasets::make({.name = "digits", .count = 20}, datasets::Network::forbidden).generated);
+}
+
+TEST_F(Datasets, AreIdentifiedByWhatTheyHoldNotByWhereTheyAre) {
+  const auto identity = [&](const std::filesystem::path& folder) {
+    return datasets::make({.name = "idx",
+                           .images = (folder / "t10k-images-idx3-ubyte.gz").string(),
+                           .labels = (folder / "t10k-labels-idx1-ubyte.gz").string()})
+        .identity;
+  };
+  place(folder_ / "a", 40);
+  place(folder_ / "b", 40);
+  place(folder_ / "c", 50);
+  EXPECT_EQ(identity(folder_ / "a"), identity(folder_ / "b"));
+  EXPECT_NE(identity(folder_ / "a"), identity(folder_ / "c"));
+  const auto generated = [](int64_t seed) {
+    return datasets::make({.name = "generated_digits", .count = 40, .seed = seed}).identity;
+  };
+  EXPECT_EQ(generated(1), generated(1));
+}
+
+TEST_F(Datasets, FilesThatAreNotThereAreNamedWithTheNearest) {
+  io::make_directories(folder_ / "pictures");
+  const auto message = [](const DataOptions& options) -> std::string {
+    try {
+      datasets::check_files(options);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "there";
+  };
+  const std::string near = (folder_ / "picture").string();
+  EXPECT_THAT(message({.name = "png_folder", .folder = near}),
+              AllOf(HasSubstr("folder is not there"), HasSubstr("did you mean \"pictures\"")));
+  EXPECT_EQ(message({.name = "png_folder", .folder = (folder_ / "pictures/").string()}), "there");
+  EXPECT_THAT(message({.name = "idx", .images = (folder_ / "pictures").string()}),
+              HasSubstr("images is no file"));
+  EXPECT_THAT(message({.name = "idx", .labels = (folder_ / "none/x").string()}),
+              HasSubstr("labels is not there"));
+}
+
+TEST_F(Datasets, EveryClassHasItsShareOfEachSplit) {
+  place(folder_ / "home/data/mnist10k", 100);
+  for (const bool stratify : {true, false}) {
+    const auto splits =
+        datasets::make({.name = "mnist10k", .stratify = stratify, .download = false}).splits;
+    const at::Tensor counts = at::bincount(splits.valid->targets(), {}, 10);
+    EXPECT_EQ((counts == 2).all().item<bool>(), stratify) << counts;
+  }
 }
 
 TEST_F(Datasets, SizeAndTransformsAreApplied) {

@@ -73,6 +73,37 @@ TEST(PngFolder, SizesMustAgreeUnlessResized) {
   EXPECT_TRUE(at::equal(first_pixels(data), at::tensor({7, 8}, at::kByte)));
 }
 
+TEST(PngFolder, WithoutSubfoldersThePicturesHaveNoLabels) {
+  const TempDir folder;
+  add(folder / "2.png", plain(2));
+  add(folder / "1.png", plain(1));
+  add(folder / ".3.png", plain(3));
+  io::write_atomically(folder / "notes.txt", "no image");
+  const DatasetPtr data = png_folder(folder.path());
+  EXPECT_TRUE(data->labels().empty());
+  EXPECT_FALSE(data->targets().defined());
+  EXPECT_TRUE(at::equal(first_pixels(data), at::tensor({1, 2}, at::kByte)));
+}
+
+TEST(PngFolder, SaysHowItResizedItsFiles) {
+  const TempDir folder;
+  add(folder / "a/1.png", plain(7));
+  add(folder / "a/2.png", plain(8, 5, 6));
+  const Resize resize{.height = 4, .width = 6, .round = true};
+  const DatasetPtr data = png_folder(folder.path(), {.height = 4, .width = 6});
+  ASSERT_NE(data->transforms(), nullptr);
+  EXPECT_EQ(*data->transforms(), Transforms{resize});
+  const DatasetPtr smaller = transformed(data, {Resize{2, 3}, Flip{1}});
+  EXPECT_EQ(*smaller->transforms(), (Transforms{resize, Resize{2, 3}, Flip{1}}));
+  const std::vector<int64_t> second{1};
+  EXPECT_TRUE(at::equal(
+      smaller->get({second}).input,
+      smaller->transforms()->apply(read_png(folder / "a/2.png").unsqueeze(0), {}, false)));
+  io::remove_all(folder / "a/2.png");
+  EXPECT_EQ(png_folder(folder.path(), {.height = 4, .width = 6})->transforms(), nullptr)
+      << "every file has that size";
+}
+
 TEST(PngFolder, WrongFoldersAreRefused) {
   const TempDir folder;
   EXPECT_THROW((void)png_folder(folder / "missing"), IoError);

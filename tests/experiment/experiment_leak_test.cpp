@@ -4,6 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
 #include "experiment/holder.h"
 #include "support/sanitized.h"
 #include "tare/experiment/experiment.h"
@@ -81,6 +87,110 @@ TEST(ExperimentLeak, IsNotWhatALivingObjectAnswersFor) {
   const auto report = stage.finish();
   EXPECT_TRUE(report.leaks.empty());
   EXPECT_EQ(report.on(c10::kCPU).residual_bytes(), 1500);
+}
+
+/// Allocates after its construction, and lists its tensors or does not.
+struct Listing {
+  void account(Ledger& all) const { all.add(Category::other, "late", late); }
+  at::Tensor late;
+};
+struct Opaque {
+  at::Tensor late;
+};
+/// Has what torch::nn::Module has.
+struct Module {
+  [[nodiscard]] std::vector<at::Tensor> parameters() const { return {weight}; }
+  [[nodiscard]] std::vector<at::Tensor> buffers() const { return {mean}; }
+  at::Tensor weight, mean;
+};
+/// Has what tare::Model has.
+struct Model {
+  struct Named {
+    std::string name;
+    at::Tensor tensor;
+  };
+  [[nodiscard]] std::vector<Named> parameters() const { return {{"weight", weight}}; }
+  [[nodiscard]] std::vector<Named> buffers() const { return {}; }
+  [[nodiscard]] bool empty() const { return false; }
+  at::Tensor weight;
+};
+
+at::Tensor with_gradient() {
+  auto weight = at::ones({8}).set_requires_grad(true);
+  weight.mutable_grad() = at::ones({8});
+  return weight;
+}
+
+// A temporary that is moved into an owned object was allocated before the object was made.
+TEST(ExperimentLeak, IsNotATensorOfAKeptObject) {
+  Experiment stage("stage", quiet());
+  stage.emplace<at::Tensor>("tensor", bytes_of(100));
+  stage.emplace<std::vector<at::Tensor>>("list", std::vector{bytes_of(1), bytes_of(2)});
+  auto& late = stage.emplace<std::map<std::string, at::Tensor>>("late");
+  late["a"] = bytes_of(300);
+  stage.emplace<std::shared_ptr<Listing>>("pointer", std::make_shared<Listing>())->late =
+      bytes_of(400);
+  stage.emplace<std::optional<at::Tensor>>("none");
+  stage.emplace<std::variant<int, at::Tensor>>("variant", 1) = bytes_of(500);
+  stage.emplace<Module>("module", Module{with_gradient(), bytes_of(3)});
+  stage.emplace<Model>("model", Model{with_gradient()});
+  stage.emplace<std::unique_ptr<Holder>>("holder") = std::make_unique<Holder>("holder", 600);
+  for (const char* name :
+       {"tensor", "list", "late", "pointer", "none", "variant", "module", "model", "holder"})
+    stage.keep(name);
+  const auto report = stage.finish();
+  EXPECT_TRUE(report.leaks.empty()) << report;
+  EXPECT_TRUE(report.unclear.empty()) << report;
+  EXPECT_EQ(report.kept.size(), 9U);
+}
+
+TEST(ExperimentLeak, IsWhatOnlyAnObjectThatWasNotKeptHeld) {
+  Experiment stage("stage", quiet());
+  const auto outside = stage.emplace<at::Tensor>("tensor", bytes_of(100));
+  EXPECT_EQ(stage.finish().leaked_bytes(), 100);
+}
+
+TEST(ExperimentLeak, IsUnclearWhileAKeptObjectDoesNotListItsTensors) {
+  at::Tensor forgotten;
+  {
+    Experiment stage("stage", quiet());
+    const auto before = bytes_of(10);
+    auto& kept = stage.emplace<Opaque>("opaque");
+    stage.keep("opaque");
+    kept.late = bytes_of(200);
+    forgotten = bytes_of(30);
+    const auto report = stage.finish();
+    EXPECT_EQ(report.leaked_bytes(), 10) << "allocated before the kept object was made";
+    ASSERT_EQ(report.unclear.size(), 1U) << report;
+    EXPECT_EQ(report.unclear[0].bytes, 230);
+    EXPECT_THAT(report.opaque, ::testing::ElementsAre("opaque"));
+    EXPECT_THAT(report.str(), HasSubstr("  kept or leaked: 2 blocks, 230 B on cpu"));
+    ::testing::internal::CaptureStderr();
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("'stage' leaked 30 B"));
+}
+
+TEST(ExperimentLeak, CannotBeKeptAfterFinish) {
+  Experiment stage("stage", quiet());
+  const auto& owned = stage.emplace<at::Tensor>("x1", bytes_of(1));
+  const at::Tensor tensor = owned;
+  stage.finish();
+  EXPECT_THROW(stage.keep("x1"), StateError);
+  EXPECT_THROW(stage.keep(tensor), StateError);
+}
+
+TEST(ExperimentLeak, ThatIsNoTensorIsNamedAsGrowthOfTheProcess) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer keeps freed blocks resident";
+  std::vector<char> forgotten;
+  Experiment stage("loading", quiet());
+  forgotten.assign(size_t{80} << 20, 'x');
+  const auto report = stage.finish();
+  EXPECT_TRUE(report.leaks.empty());
+  EXPECT_GT(report.on(c10::kCPU).residual_beside_tensors_bytes(), int64_t{72} << 20);
+  EXPECT_THAT(report.str(), HasSubstr("the process grew by "));
+  EXPECT_THAT(report.str(), HasSubstr(" beside tensors on cpu in 'loading'"));
+  Experiment clean("clean", quiet());
+  EXPECT_THAT(clean.finish().str(), ::testing::Not(HasSubstr("the process grew by")));
 }
 
 TEST(ExperimentLeak, IgnoresUndefinedTensorsToKeep) {

@@ -58,7 +58,10 @@ TEST(FeatureLoss, IsNamedWithTheLineOfWhatItKeepsAfterDestroy) {
     Learner learner(models::make("mlp", {.classes = kClasses, .sample_shape = {4}}), {.train = set},
                     std::move(options));
     learner.fit(2);
-    learner.destroy();
+    const PurgeReport destroyed = learner.destroy();
+    EXPECT_EQ(destroyed.holders.at(0).bytes, kBatch * kWidth * 4) << destroyed.str();
+    EXPECT_THAT(destroyed.str(), HasSubstr("allocated in phase forward at "));
+    EXPECT_THAT(destroyed.str(), HasSubstr("feature_loss_test.cpp:" + std::to_string(loss->line)));
     const auto report = stage.finish();
     ASSERT_EQ(report.leaks.size(), 2U) << report;  // and the data set, which `set` keeps
     const auto& leak = report.leaks.front();

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <sstream>
+#include <vector>
 
 #include "experiment/holder.h"
+#include "support/sanitized.h"
 #include "tare/base/bytes.h"
 
 namespace tare {
@@ -95,6 +98,28 @@ TEST(RegionLog, PrintsATableOnRequest) {
   { const RegionLog region("region", options); }
   EXPECT_THAT(out.str(), HasSubstr("consumed"));
   EXPECT_THAT(out.str(), HasSubstr("\n  cpu "));
+}
+
+TEST(RegionLog, NamesWhatTheProcessTookBesideTensors) {
+  if (testing::kSanitized) GTEST_SKIP() << "the sanitizer keeps freed blocks resident";
+  malloc_trim(0);
+  std::ostringstream out;
+  RegionLogOptions options = quiet();
+  options.out = &out;
+  constexpr int64_t kOff = 4_MiB;  // pages are counted in groups, and the heap keeps some
+  std::vector<char> kept;
+  {
+    RegionLog region("loader", options);
+    kept.assign(64_MiB, 'x');
+    const auto tensor = bytes_of(32_MiB).fill_(1);
+    { const std::vector<char> passing(128_MiB, 'x'); }
+    malloc_trim(0);
+    const auto process = region.finish().process;
+    EXPECT_NEAR(static_cast<double>(process.consumed_bytes), 96_MiB, kOff);
+    EXPECT_NEAR(static_cast<double>(process.peaked_bytes), 128_MiB, kOff);
+    EXPECT_NEAR(static_cast<double>(process.beside_tensors_bytes), 64_MiB, kOff);
+  }
+  EXPECT_THAT(out.str(), MatchesRegex("loader: cpu [^;]*; process \\+9[^;]*; [^\n]*\n"));
 }
 
 TEST(RegionLog, WatchesEveryDeviceUnlessToldOtherwise) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include <atomic>
 #include <chrono>
@@ -12,7 +13,9 @@
 #include <iostream>
 #include <thread>
 
+#include "tare/base/io.h"
 #include "tare/data/splits.h"
+#include "tare/learner/interrupt.h"
 #include "tare/model/registry.h"
 #include "tare/furcate/fork.h"
 
@@ -36,6 +39,23 @@ class Watched final : public Dataset {
  private:
   DatasetPtr base_;
   std::atomic<int64_t>& read_;
+};
+
+/// Waits in the middle of the epoch behind so many, once, until it is interrupted or killed.
+class Pause final : public Callback {
+ public:
+  Pause(int64_t after, std::filesystem::path file) : after_(after), file_(std::move(file)) {}
+  [[nodiscard]] std::string name() const override { return "pause"; }
+  Action after_batch(FitContext& context) override {
+    if (context.epoch < after_ || std::filesystem::exists(file_)) return Action::proceed;
+    io::write_atomically(file_, "");
+    while (!interrupt_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return Action::proceed;
+  }
+
+ private:
+  int64_t after_;
+  std::filesystem::path file_;
 };
 
 class Points : public Fork {
@@ -66,6 +86,15 @@ class Points : public Fork {
     if (has("wait_for"))  // a file that says that the run may go on
       while (!std::filesystem::exists(get<std::string>("wait_for")))
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (has("records")) {
+      const auto data =
+          gen_tfrecord_dataset({get<std::string>("records")}, [&](const TfExample& example) {
+            return Batch{example.tensor("image", {1, 2, 2}),
+                         at::scalar_tensor(example.integer("label"), at::kLong)};
+          });
+      std::cout << "records " << data->size() << ' ' << data->targets().sum().item<int64_t>()
+                << '\n';
+    }
     if (has("ask")) std::cout << get<double>(get<std::string>("ask")) << '\n';
     const auto data = tensor_dataset(at::randn({64, 1, 4, 4}), at::randint(3, {64}, at::kLong));
     return split(std::make_shared<Watched>(data, read_),
@@ -99,6 +128,8 @@ class Points : public Fork {
   }
   std::vector<CallbackPtr> get_callbacks() override {
     std::cout << "call get_callbacks\n";
+    if (has("pause_after"))
+      return {std::make_shared<Pause>(get<int64_t>("pause_after"), log_dir / "paused")};
     return Fork::get_callbacks();
   }
   FitResult model_fit(Learner& learner, int64_t epoch_count,

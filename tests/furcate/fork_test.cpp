@@ -41,10 +41,10 @@ class ForkTest : public ::testing::Test {
     return run_program("fork_program", {}, folder_.path());
   }
   void write(const std::string& keys, const std::string& data_dir = "foo/") const {
-    io::write_atomically(
-        folder_ / "config.json",
-        R"({"data_name": "e", "epochs": 2, "optimizer_name": "SGD", "data_dir": ")" + data_dir +
-            R"(", "meta": )" + meta_ + ", " + keys + "}");
+    io::write_atomically(folder_ / "config.json",
+                         R"({"data_name": "e", "optimizer_name": "SGD", "epochs": )" +
+                             std::to_string(epochs_) + R"(, "data_dir": ")" + data_dir +
+                             R"(", "meta": )" + meta_ + ", " + keys + "}");
   }
   [[nodiscard]] std::string text(const std::string& file) const {
     return io::read_text(folder_ / "logs" / file);
@@ -61,6 +61,7 @@ class ForkTest : public ::testing::Test {
   }
   TempDir folder_;
   std::string meta_ = R"({"allow_cpu": true})";
+  int epochs_ = 2;
 };
 
 constexpr const char* kTwo = R"("batch_size": [8, 16], "factor": 0.5, "verbose": 1)";
@@ -69,12 +70,12 @@ TEST_F(ForkTest, CallsItsMethodsInFurcatesOrder) {
   const auto result = run(kTwo);
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("call get_available_gpu_indices\n"));
-  const std::string log = "e0_foo_bs8/e0_foo_bs8.log";
+  const std::string log = "e0_foo_bs8/e0.log";
   EXPECT_THAT(
       lines(log, "call "),
-      ElementsAre("set_visible_gpus", "get_filepaths", "get_datasets", "get_model", "model_summary",
-                  "get_metrics", "get_optimizer", "get_loss", "model_compile", "get_callbacks",
-                  "model_fit", "model_save", "model_evaluate", "save_metric accuracy",
+      ElementsAre("set_visible_gpus", "get_filepaths", "get_datasets", "get_model", "get_metrics",
+                  "get_optimizer", "get_loss", "get_callbacks", "model_compile", "model_summary",
+                  "model_fit", "model_evaluate", "model_save", "save_metric accuracy",
                   "plot_metric accuracy", "save_metric loss", "plot_metric loss", "save_history"));
   EXPECT_THAT(lines(log, "files "), ElementsAre("2 1 0"));
   EXPECT_THAT(lines(log, "shape "), ElementsAre("3"));
@@ -88,7 +89,7 @@ TEST_F(ForkTest, EachRunLeavesFurcatesFiles) {
     for (const char* file : {"config.json", "history.json", "run_data.json", "model.pt",
                              "accuracy.svg", "accuracy.png", "loss.svg", "loss.png"})
       EXPECT_TRUE(fs::exists(folder_ / "logs" / name / file)) << name << '/' << file;
-    EXPECT_EQ(text(name + '/' + name + ".err"), "");
+    EXPECT_EQ(text(name + '/' + name.substr(0, 2) + ".err"), "");
   }
   EXPECT_THAT(text("run_data.csv"),
               ::testing::StartsWith("log_dir,learning_rate,verbose,cache,seed,prefetch,meta,"));
@@ -133,7 +134,7 @@ TEST_F(ForkTest, AConfigurationWithoutAListIsOneRun) {
   const auto result = run(R"("batch_size": 8, "verbose": 0)");
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(fs::exists(folder_ / "logs/e0_foo/run_data.json"));
-  EXPECT_THAT(lines("e0_foo/e0_foo.log", ""), Not(::testing::Contains(HasSubstr("reclaimed"))));
+  EXPECT_THAT(lines("e0_foo/e0.log", ""), Not(::testing::Contains(HasSubstr("reclaimed"))));
 }
 
 TEST_F(ForkTest, WhatIsCompleteIsNotRunAgain) {
@@ -151,7 +152,7 @@ TEST_F(ForkTest, ARunThatFailsIsRecordedAndTheOthersGoOn) {
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.out, HasSubstr("1 complete, 1 failed"));
   EXPECT_THAT(result.out, HasSubstr("e0_foo_bs33  failed: exit 2; see logs/e0_foo_bs33"));
-  EXPECT_THAT(text("e0_foo_bs33/e0_foo_bs33.err"), HasSubstr("33"));
+  EXPECT_THAT(text("e0_foo_bs33/e0.err"), HasSubstr("33"));
   EXPECT_FALSE(fs::exists(folder_ / "logs/e0_foo_bs33/run_data.json"));
   EXPECT_THAT(text("furcate.log"), HasSubstr("e0_foo_bs33 has ended, exit 2, after "));
   EXPECT_TRUE(fs::exists(folder_ / "logs/e1_foo_bs8/run_data.json"));
@@ -159,17 +160,17 @@ TEST_F(ForkTest, ARunThatFailsIsRecordedAndTheOthersGoOn) {
 
 TEST_F(ForkTest, AKeyThatThereIsNotIsNamedWithTheNearest) {
   EXPECT_EQ(run(R"("batch_size": 8, "ask": "learning_rat")").status, 1);
-  EXPECT_THAT(text("e0_foo/e0_foo.err"),
+  EXPECT_THAT(text("e0_foo/e0.err"),
               HasSubstr("learning_rat is no key of the configuration (did you mean "
                         "\"learning_rate\"?)"));
   EXPECT_EQ(run(R"("batch_size": 8, "ask": "optimizer_name")").status, 1);
-  EXPECT_THAT(text("e1_foo/e1_foo.err"), HasSubstr("optimizer_name must be a number"));
+  EXPECT_THAT(text("e1_foo/e1.err"), HasSubstr("optimizer_name must be a number"));
 }
 
 TEST_F(ForkTest, AFolderOfDataThatIsNotThereFailsTheRun) {
   write(R"("batch_size": 8)", "nowhere");
   EXPECT_EQ(run_program("fork_program", {}, folder_.path()).status, 1);
-  EXPECT_THAT(text("e0_nowhere/e0_nowhere.err"),
+  EXPECT_THAT(text("e0_nowhere/e0.err"),
               HasSubstr("[fork.get_filepaths] nowhere: No such file or directory"));
 }
 
@@ -182,24 +183,67 @@ TEST_F(ForkTest, WhatWasStoppedStartsAgainFromItsBeginning) {
   write(R"("batch_size": 8, "wait_for": "go")");
   for (const int signal : {SIGTERM, SIGKILL}) {
     Program program("fork_program", {}, folder_.path());
-    while (!fs::exists(folder_ / "logs/e0_foo/e0_foo.log") ||
-           text("e0_foo/e0_foo.log").find("call get_datasets") == std::string::npos)
+    while (!fs::exists(folder_ / "logs/e0_foo/e0.log") ||
+           text("e0_foo/e0.log").find("call get_datasets") == std::string::npos)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     ::kill(program.pid(), signal);
     EXPECT_EQ(program.wait().status, 128 + signal);
     EXPECT_FALSE(fs::exists(folder_ / "logs/e0_foo/run_data.json"));
-    io::remove_all(folder_ / "logs/e0_foo/e0_foo.log");
+    io::remove_all(folder_ / "logs/e0_foo/e0.log");
   }
   io::write_atomically(folder_ / "go", "");
   const auto result = run_program("fork_program", {}, folder_.path());
   EXPECT_THAT(result.out, HasSubstr("1 complete, 0 failed, 0 waiting; 1 started"));
-  EXPECT_EQ(lines("e0_foo/e0_foo.log", "call get_model").size(), 1U);
+  EXPECT_EQ(lines("e0_foo/e0.log", "call get_model").size(), 1U);
+}
+
+// Its weights, losses and metrics are those of one that was not stopped.
+TEST_F(ForkTest, ACellThatIsStoppedContinuesFromItsLastEpoch) {
+  const std::string keys = R"("batch_size": 8, "verbose": 0, "prefetch": 0)";
+  epochs_ = 6;
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const std::string seed = ", \"seed\": " + std::to_string(signal);
+    write(keys + seed + R"(, "pause_after": 3)");
+    const fs::path run = folder_ / "logs" / (signal == SIGKILL ? "e0_foo" : "e1_foo");
+    Program program("fork_program", {}, folder_.path());
+    while (!fs::exists(run / "paused")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ::kill(program.pid(), signal);
+    EXPECT_EQ(program.wait().status, 128 + signal);
+    EXPECT_FALSE(fs::exists(run / "run_data.json"));
+    const auto result = run_program("fork_program", {}, folder_.path());
+    EXPECT_THAT(result.out, HasSubstr("1 complete, 0 failed, 0 waiting; 1 started"));
+    EXPECT_FALSE(fs::exists(run / "autosave-0"));
+    write(keys + seed + R"(, "pause_after": 99, "log_dir": "whole")");
+    ASSERT_EQ(run_program("fork_program", {}, folder_.path()).status, 0);
+    const fs::path whole = folder_ / "whole" / run.filename().string().replace(1, 1, "0");
+    const json stopped = json::parse(io::read_text(run / "history.json"));
+    EXPECT_EQ(stopped["loss"].size(), 6U);
+    EXPECT_EQ(stopped, json::parse(io::read_text(whole / "history.json")));
+    EXPECT_EQ(io::read_text(run / "model.pt"), io::read_text(whole / "model.pt"));
+    io::remove_all(folder_ / "whole");
+  }
+}
+
+TEST_F(ForkTest, TfRecordFilesAreItsData) {
+  const std::string file = fs::path(TARE_GOLDEN) / "examples.tfrecord.gz";
+  for (const char* reads : {"2", "\"auto\"", "null"}) {
+    io::remove_all(folder_ / "logs");
+    ASSERT_EQ(
+        run(R"("batch_size": 8, "records": ")" + file + R"(", "num_parallel_reads": )" + reads)
+            .status,
+        0);
+    EXPECT_THAT(lines("e0_foo/e0.log", "records "), ElementsAre("4 6"));
+  }
+  io::remove_all(folder_ / "logs");
+  EXPECT_EQ(run(R"("batch_size": 8, "num_parallel_reads": 0, "records": ")" + file + '"').status,
+            1);
+  EXPECT_THAT(text("e0_foo/e0.err"), HasSubstr("parallel_reads must be >= 1"));
 }
 
 TEST_F(ForkTest, AnEditedListIsFollowedWhileItRuns) {
   write(R"("batch_size": [8], "wait_for": "go")");
   Program program("fork_program", {}, folder_.path());
-  while (!fs::exists(folder_ / "logs/e0_foo_bs8/e0_foo_bs8.log"))
+  while (!fs::exists(folder_ / "logs/e0_foo_bs8/e0.log"))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   write(R"("batch_size": [8, 16], "wait_for": "go")");
   while (program.read("err").find("edited sweep is in force") == std::string::npos)
@@ -214,7 +258,7 @@ TEST_F(ForkTest, AnEditedListIsFollowedWhileItRuns) {
 TEST_F(ForkTest, ACacheReadsEachSampleOnceAndIsProcessedInEveryEpoch) {
   ASSERT_EQ(run(R"("batch_size": [8], "framework": "tf", "cache": [true, false])").status, 0);
   const auto count = [&](const std::string& run, const std::string& word) {
-    return std::stoi(lines(run + '/' + run + ".log", word).at(0));
+    return std::stoi(lines(run + '/' + run.substr(0, 2) + ".log", word).at(0));
   };
   constexpr int kSamples = 64, kTrainedOrChecked = 2 * (32 + 16) + 16;
   const std::string cached = "e0_foo_cTrue_bs8", plain = "e1_foo_cFalse_bs8";
@@ -230,7 +274,7 @@ TEST_F(ForkTest, ABufferOfOneSampleKeepsTheOrder) {
                 .status,
             0);
   const auto epochs_are_alike = [&](const std::string& run) {
-    const auto order = lines(run + '/' + run + ".log", "order ");
+    const auto order = lines(run + '/' + run.substr(0, 2) + ".log", "order ");
     EXPECT_EQ(order.size(), 8U) << "two epochs of 32 samples";
     return std::equal(order.begin(), order.begin() + 4, order.begin() + 4, order.end());
   };
@@ -244,12 +288,12 @@ TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
   meta_ = R"({"allow_cpu": true, "mem_trace": {"enabled": true, "delay": 1, "trace": 2}})";
   write(R"("batch_size": 8, "verbose": 0, "keep": 1000003, "wait_for": "go")");
   Program program("fork_program", {}, folder_.path());
-  const fs::path log = folder_ / "logs/e0_foo/e0_foo.log";
+  const fs::path log = folder_ / "logs/e0_foo/e0.log";
   while (!fs::exists(log) || io::read_text(log).find("- Snapshot -") == std::string::npos)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   io::write_atomically(folder_ / "go", "");
   ASSERT_EQ(program.wait().status, 0);
-  const std::string all = text("e0_foo/e0_foo.log");
+  const std::string all = text("e0_foo/e0.log");
   size_t at = 0;
   for (const char* title : {"Start", "Snapshot", "Before the Learner is destroyed", "End"}) {
     at = all.find(": mem_trace] ------ " + std::string(title) + " ------\n", at);
@@ -268,7 +312,7 @@ TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
   EXPECT_THAT(text("furcate.log"), Not(HasSubstr("mem_trace")));
   meta_ = R"({"allow_cpu": true, "mem_trace": {"delay": 1}})";
   ASSERT_EQ(run(R"("batch_size": 16)").status, 0);
-  EXPECT_THAT(text("e1_foo/e1_foo.log"), Not(HasSubstr("mem_trace")));
+  EXPECT_THAT(text("e1_foo/e1.log"), Not(HasSubstr("mem_trace")));
 }
 
 // The stand-in for NVIDIA's library has three cards, and tells the memory of one.
@@ -280,7 +324,7 @@ TEST_F(ForkTest, ARunIsOnACardOfTheIndicesThatHasMemoryLeft) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("GPU 5 is left out"));
   EXPECT_EQ(read("e0_foo/run_data.json")["gpu_id"], 0);
-  EXPECT_THAT(lines("e0_foo/e0_foo.log", "visible "), ElementsAre("GPU-0a0a"));
+  EXPECT_THAT(lines("e0_foo/e0.log", "visible "), ElementsAre("GPU-0a0a"));
   const ScopedVariable hidden("CUDA_VISIBLE_DEVICES", "1");
   const auto none = run(R"("batch_size": 16)");
   EXPECT_EQ(none.status, 2);

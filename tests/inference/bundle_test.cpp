@@ -156,6 +156,8 @@ TEST(Bundle, ManifestIsCheckedFieldByField) {
   EXPECT_EQ(part([](json& m) { m["metrics"] = {1}; }), "metrics");
   EXPECT_EQ(part([](json& m) { m["metrics"][0]["value"] = "x"; }), "metrics");
   EXPECT_EQ(part([](json& m) { m["activation"] = "system"; }), "activation");
+  EXPECT_EQ(part([](json& m) { m["input"] = "complex64"; }), "input");
+  EXPECT_EQ(part([](json& m) { m["input"] = 1; }), "input");
   EXPECT_EQ(part([](json& m) { m.erase("digest"); }), "digest");
   EXPECT_EQ(part([](json& m) { m["digest"]["tensors"].erase(m["digest"]["tensors"].begin()); }),
             file.tensors().front().name < file.tensors().back().name

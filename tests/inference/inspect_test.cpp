@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "inference/support.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/checkpoint.h"
@@ -34,6 +36,59 @@ TEST(Inspect, DescribesABundle) {
   EXPECT_THAT(text, HasSubstr("accuracy 0.75"));
   EXPECT_THAT(text, HasSubstr(model.state()[0].name));
   EXPECT_THAT(text, HasSubstr("float32 [8, 16]"));
+}
+
+TEST(Inspect, BeginsWithASummary) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "m.tare", small_manifest(model), model.state());
+  const std::string text = inspect(dir / "m.tare");
+  const std::string summary = text.substr(0, text.find("\n\n"));
+  EXPECT_THAT(summary, HasSubstr("model         mlp, 163 weights\n"));
+  EXPECT_THAT(summary, HasSubstr("input         images of 1 x 4 x 4\n"));
+  EXPECT_THAT(summary, HasSubstr("classes       3 (zero, one, two)\n"));
+  EXPECT_THAT(summary, ::testing::EndsWith("metrics       accuracy 0.75"));
+}
+
+TEST(Inspect, GivesJson) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "m.tare", small_manifest(model), model.state());
+  const auto bundle = nlohmann::json::parse(inspect_json(dir / "m.tare"));
+  EXPECT_EQ(bundle["kind"], "bundle");
+  EXPECT_EQ(bundle["verified"], true);
+  EXPECT_EQ(bundle["model"]["name"], "mlp");
+  EXPECT_EQ(bundle["model"]["options"]["hidden"], nlohmann::json({8}));
+  EXPECT_EQ(bundle["input"],
+            nlohmann::json({{"kind", "image"}, {"dtype", "float32"}, {"shape", {1, 4, 4}}}));
+  EXPECT_EQ(bundle["classes"], 3);
+  EXPECT_EQ(bundle["labels"], nlohmann::json({"zero", "one", "two"}));
+  EXPECT_EQ(bundle["transforms"][0]["normalise"]["mean"], nlohmann::json({0.5}));
+  EXPECT_EQ(bundle["metrics"][0]["value"], 0.75);
+  EXPECT_EQ(bundle["tensors"].size(), model.state().size());
+  EXPECT_EQ(bundle["tensors"][0]["dtype"], "float32");
+  flip_last_bit(dir / "m.tare");
+  const auto damaged = nlohmann::json::parse(inspect_json(dir / "m.tare"));
+  EXPECT_EQ(damaged["verified"], false);
+  EXPECT_THAT(damaged["problem"].get<std::string>(), HasSubstr("another hash"));
+
+  checkpoint::save(dir / "c", {.model = model.state(),
+                               .optimizer = {{"exp_avg/w", at::rand({2, 3})}},
+                               .extra = {},
+                               .state = R"({"epochs_done":7,"history":[{"valid_loss":0.5}]})"});
+  const auto saved = nlohmann::json::parse(inspect_json(dir / "c"));
+  EXPECT_EQ(saved["kind"], "checkpoint");
+  EXPECT_EQ(saved["state"]["epochs_done"], 7);
+  EXPECT_EQ(saved["optimizer"][0]["shape"], nlohmann::json({2, 3}));
+  EXPECT_THAT(inspect(dir / "c"), HasSubstr("trained       7 whole epochs\n"));
+  EXPECT_THAT(inspect(dir / "c"), HasSubstr("metrics       valid_loss 0.5\n"));
+
+  checkpoint::write(dir / "w", {{"weight", at::rand({2, 3})}}, {{"note", "\x1b"}});
+  const auto plain = nlohmann::json::parse(inspect_json(dir / "w"));
+  EXPECT_EQ(plain["kind"], "safetensors");
+  EXPECT_TRUE(plain["verified"].is_null());
+  EXPECT_EQ(plain["metadata"]["note"], "\x1b");
+  EXPECT_THROW((void)inspect_json(dir / "none"), IoError);
 }
 
 TEST(Inspect, SaysWhatIsWrongWithADamagedBundle) {

@@ -4,10 +4,15 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 
 #include "inference/support.h"
 #include "support/temp_dir.h"
+#include "tare/checkpoint/manifest.h"
+#include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 
 namespace tare {
@@ -140,6 +145,101 @@ TEST(Predictor, RefusesADeviceThatIsNotThere) {
   const Fixture f;
   EXPECT_THROW(Predictor(f.path, {.device = "tpu"}), ConfigError);
   EXPECT_THROW(Predictor(f.path, {.device = "cuda:99"}), DeviceError);
+}
+
+Model tiny_gpt() {
+  return models::make("gpt", {.classes = 12,
+                              .sample_shape = {8},
+                              .weights = "",
+                              .width = 8,
+                              .layers = 1,
+                              .heads = 2,
+                              .hidden = {}});
+}
+
+TEST(Predictor, TakesTokensOfAnyLengthAndNamesTheNextOne) {
+  const TempDir dir;
+  Model model = tiny_gpt();
+  model.train(false);
+  write_bundle(dir / "m.tare",
+               {.model = *model.spec(),
+                .sample_shape = {8},
+                .input = "int64",
+                .transforms = {},
+                .activation = "softmax"},
+               model.state());
+  Predictor predictor(dir / "m.tare");
+  EXPECT_EQ(predictor.sample_kind(), SampleKind::tokens);
+  for (const int64_t length : {1, 5, 8}) {
+    const at::Tensor tokens = at::randint(12, {2, length}, at::kLong);
+    const at::Tensor got = predictor.predict(tokens);
+    EXPECT_TRUE(at::equal(got, at::softmax(model.forward(tokens), 1)));
+    const auto next = predictor.classes(got.narrow(0, 1, 1), 3);
+    ASSERT_EQ(next.size(), 3U);
+    EXPECT_EQ(next[0].index, got[1].select(1, length - 1).argmax().item<int64_t>());
+  }
+  EXPECT_THROW((void)predictor.predict(at::randint(12, {2, 9}, at::kLong)), ShapeError);
+  EXPECT_THROW((void)predictor.predict(at::rand({2, 8})), ShapeError);
+  EXPECT_THROW((void)predictor.predict(at::full({1, 3}, 12, at::kLong)), ConfigError);
+  EXPECT_THROW((void)predictor.classify(dir / "none.png"), StateError);
+}
+
+TEST(Predictor, ABundleWithoutADtypeHasThatOfItsModelsFamily) {
+  const TempDir dir;
+  for (const Model& model : {tiny_gpt(), small_model()}) {
+    write_bundle(dir / "new", {.model = *model.spec(), .transforms = {}}, model.state());
+    const auto file = checkpoint::SafeTensors::open(dir / "new");
+    auto manifest = checkpoint::unseal(file.metadata().at("tare"), "test", "file", "manifest");
+    manifest.erase("input");
+    checkpoint::write(dir / "old", model.state(), {{"tare", checkpoint::seal(manifest)}});
+    const bool tokens = model.spec()->name == "gpt";
+    EXPECT_EQ(open_bundle(dir / "old").manifest().input, tokens ? "int64" : "float32");
+  }
+}
+
+TEST(Predictor, TakesBytesAsTheyAreWhereTrainingDid) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  manifest.input = "uint8";
+  manifest.transforms = {};
+  write_bundle(dir / "m.tare", manifest, model.state());
+  at::ScalarType seen = at::kFloat;
+  const auto forward = [&](Model& own, const at::Tensor& input) {
+    seen = input.scalar_type();
+    return own.forward(input.to(at::kFloat));
+  };
+  Predictor predictor(dir / "m.tare", {.forward = forward});
+  write_png(dir / "i.png", at::full({1, 4, 4}, 7, at::kByte));
+  const auto first = predictor.classify(dir / "i.png", 3);
+  EXPECT_EQ(seen, at::kByte);
+  const at::Tensor raw = at::full({1, 1, 4, 4}, 7, at::kFloat);
+  EXPECT_EQ(first[0].index, model.forward(raw).argmax().item<int64_t>());
+  EXPECT_THROW((void)predictor.predict(raw), ShapeError);
+}
+
+TEST(Rows, AreSamplesOfTheModelsShapeAndDtype) {
+  const BundleManifest pair{.sample_shape = {2, 2}, .transforms = {}};
+  const LinePlace place{"f.csv", 3};
+  const at::Tensor row = parse_numbers("1, 2;3\t-4.5e1 ", pair, place);
+  EXPECT_TRUE(at::equal(row, at::tensor({1.F, 2.F, 3.F, -45.F}).view({1, 2, 2})));
+  const BundleManifest tokens{.sample_shape = {8}, .input = "int64", .transforms = {}};
+  EXPECT_EQ(parse_numbers("5 6 7", tokens, place).sizes(), at::IntArrayRef({1, 3}));
+  EXPECT_EQ(parse_text("az", tokens, place)[0][1].item<int64_t>(), 'z');
+  const BundleManifest letters{
+      .sample_shape = {8}, .input = "int64", .transforms = {}, .labels = {"a", "\u00e9"}};
+  EXPECT_TRUE(at::equal(parse_text("\u00e9a", letters, place), at::tensor({1L, 0L}).view({1, 2})));
+  const auto line_of = [&](const char* text, const BundleManifest& m) {
+    return refused_part([&] { (void)parse_numbers(text, m, place); });
+  };
+  for (const char* wrong : {"", "1 2 3", "1 2 3 4 5", "1 2 x 4"})
+    EXPECT_EQ(line_of(wrong, pair), "line 3") << wrong;
+  EXPECT_EQ(line_of("1 2.5", tokens), "line 3");
+  EXPECT_EQ(refused_part([&] { (void)parse_text("ab", letters, place); }), "line 3");
+  EXPECT_THROW((void)parse_text("ab", pair, place), ConfigError);
+  EXPECT_TRUE(is_header("width,height"));
+  EXPECT_FALSE(is_header("1,height"));
+  EXPECT_FALSE(is_header(" "));
 }
 
 }  // namespace

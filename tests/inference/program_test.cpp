@@ -1,5 +1,6 @@
 // The program tare-predict, from outside: what it prints, its exit codes, what it links.
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -94,6 +95,94 @@ TEST_F(PredictProgram, GoesOnBehindAnImageThatFails) {
   const Outcome outcome = predict("m.tare none.png b.png");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.output, HasSubstr("b.png: "));
+}
+
+TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
+  io::make_directories(dir_ / "more/below");
+  write_png(dir_ / "more/d.png", at::full({1, 4, 4}, 100, at::kByte));
+  write_png(dir_ / "more/below/c.PNG", at::full({3, 9, 4}, 100, at::kByte));
+  overwrite(dir_ / "more/notes.txt", "no image");
+  const std::string in_order = "more/below/c.PNG: [^\n]*\nmore/d.png: [^\n]*\n";
+  EXPECT_THAT(predict("m.tare more").output, ::testing::MatchesRegex(in_order));
+  const auto piped = [&](const std::string& source, const std::string& arguments) {
+    return run("cd '" + dir_.path().string() + "' && " + source + " | '" + program() + "' " +
+               arguments);
+  };
+  EXPECT_THAT(piped("find more -name '*.[pP]*' | sort", "m.tare -").output,
+              ::testing::MatchesRegex(in_order));
+  const Outcome one = piped("cat a.png", "m.tare -");
+  EXPECT_EQ(one.output.substr(2), predict("m.tare a.png").output.substr(6));
+  EXPECT_THAT(one.output, ::testing::StartsWith("-: "));
+  io::make_directories(dir_ / "none");
+  const Outcome none = predict("m.tare none");
+  EXPECT_EQ(none.code, 2) << none.output;
+  EXPECT_THAT(none.output, HasSubstr("there is no PNG file in the folder"));
+}
+
+TEST_F(PredictProgram, TakesRowsOfFeatures) {
+  Model model =
+      models::make("mlp", {.classes = 2, .sample_shape = {3}, .weights = "", .hidden = {4}});
+  BundleManifest manifest{.model = *model.spec(), .sample_shape = {3}, .transforms = {}};
+  write_bundle(dir_ / "values.tare", manifest, model.state());
+  manifest.activation = "softmax";
+  manifest.labels = {"no", "yes"};
+  write_bundle(dir_ / "classes.tare", manifest, model.state());
+  overwrite(dir_ / "rows.csv", "width,height,depth\n1,2,3\n\n0.5, 1, 1e3\n");
+  const Outcome classes = predict("classes.tare rows.csv");
+  EXPECT_EQ(classes.code, 0) << classes.output;
+  EXPECT_THAT(classes.output,
+              ::testing::MatchesRegex(
+                  "rows.csv:2: (no|yes) [01]\\.[0-9]+\nrows.csv:4: (no|yes) [01]\\.[0-9]+\n"));
+  const Outcome values = predict("values.tare --json rows.csv");
+  ASSERT_EQ(values.code, 0) << values.output;
+  const auto json = nlohmann::json::parse(values.output);
+  EXPECT_EQ(json.at(1).at("line"), 4);
+  const at::Tensor row = at::tensor({1.F, 2.F, 3.F}).view({1, 3});
+  EXPECT_NEAR(json.at(0).at("values").at(1).get<float>(), model.forward(row)[0][1].item<float>(),
+              1e-5);
+  EXPECT_THAT(predict("values.tare rows.csv").output, HasSubstr("rows.csv:2: "));
+  overwrite(dir_ / "wrong.csv", "1 2 3\n1 2\n1 2 x\n1 2 3\n");
+  const Outcome wrong = predict("classes.tare wrong.csv");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.output, HasSubstr("line 2: has 2 numbers, the model takes 3"));
+  EXPECT_THAT(wrong.output, HasSubstr("line 3: has 'x' where a number is needed"));
+  EXPECT_THAT(wrong.output, HasSubstr("wrong.csv:4: "));
+  EXPECT_EQ(predict("classes.tare .").code, 2);
+}
+
+TEST_F(PredictProgram, TakesTokensAndText) {
+  Model model = models::make("gpt", {.classes = 4,
+                                     .sample_shape = {6},
+                                     .weights = "",
+                                     .width = 8,
+                                     .layers = 1,
+                                     .heads = 2,
+                                     .hidden = {}});
+  write_bundle(dir_ / "gpt.tare",
+               {.model = *model.spec(),
+                .sample_shape = {6},
+                .input = "int64",
+                .transforms = {},
+                .labels = {"a", "b", "c", " "},
+                .activation = "softmax"},
+               model.state());
+  overwrite(dir_ / "ids", "0 1 2\n3\n");
+  overwrite(dir_ / "text", "abc\n \nabd\n");
+  const auto probabilities = [](const std::string& text) { return text.substr(text.find(": ")); };
+  const Outcome ids = predict("gpt.tare ids --top 4"),
+                text = predict("gpt.tare --text text --top 4");
+  EXPECT_EQ(ids.code, 0) << ids.output;
+  EXPECT_EQ(std::ranges::count(ids.output, '\n'), 8);
+  const std::string first = probabilities(ids.output.substr(0, ids.output.find('\n')));
+  EXPECT_THAT(text.output, HasSubstr("text:1" + first + "\n"));
+  EXPECT_EQ(text.code, 2);
+  EXPECT_THAT(text.output, HasSubstr("line 3: has 'd', which is no label of the bundle"));
+  overwrite(dir_ / "ids", "0 4\n0 0 0 0 0 0 0\n");
+  const Outcome wrong = predict("gpt.tare ids");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.output, HasSubstr("tokens must be in [0, 4), the model's vocabulary, got 4"));
+  EXPECT_THAT(wrong.output, HasSubstr("a time of 1 to 6"));
+  EXPECT_EQ(predict("m.tare --text text").code, 2);
 }
 
 TEST_F(PredictProgram, HelpsWithAnExample) {

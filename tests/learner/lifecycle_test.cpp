@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/callback/recorder.h"
 #include "tare/model/registry.h"
@@ -110,6 +111,50 @@ TEST(Destroy, NamesWhatTheCallerStillHolds) {
   EXPECT_GT(report.held[Category::parameters], 0);
   EXPECT_EQ(report.freed[Category::parameters], 0);
   EXPECT_EQ(report.freed[Category::optimizer] > 0, true);
+}
+
+/// Keeps what it makes of the last batch, and lists its weight.
+struct WeightedLoss {
+  explicit WeightedLoss(bool lists) : lists(lists) {}
+  torch::Tensor operator()(const torch::Tensor& output, const torch::Tensor& target) {
+    last = output.detach().clone();
+    return torch::nn::functional::cross_entropy(output * weight, target);
+  }
+  void account(Ledger& all) const {
+    if (lists) all.add(Category::other, "loss.weight", weight);
+  }
+  bool lists;
+  torch::Tensor weight = torch::ones({1}), last;
+};
+
+TEST(Destroy, NamesWhatAFunctionStillHolds) {
+  const TempDir folder;
+  const auto function = std::make_shared<WeightedLoss>(true);
+  LearnerOptions options = quiet(folder);
+  options.loss = Loss(function);
+  options.metrics = {Metric("kept", std::make_shared<WeightedLoss>(false))};
+  Learner learner(make_net(), split_points(), options);
+  options = {};
+  learner.fit(1);
+  EXPECT_TRUE(learner.ledger().contains(function->weight.storage().data()));
+  const PurgeReport report = learner.destroy();
+  EXPECT_EQ(report.held[Category::other], report.held.total()) << "nothing else is held";
+  ASSERT_EQ(report.holders.size(), 2U) << report.str();
+  const auto bytes = static_cast<int64_t>(function->last.nbytes());
+  EXPECT_EQ(report.holders[0].bytes, bytes) << "what the metric kept went with it";
+  EXPECT_EQ(report.held.total(), bytes + 4);
+  EXPECT_EQ(report.holders[1].name, "loss.weight");
+  EXPECT_NE(report.str().find("; still held: " + format_bytes(bytes) + " allocated in phase "),
+            std::string::npos)
+      << report.str();
+}
+
+TEST(Destroy, DoesNotNamePredictionsAsHeld) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  learner.fit(1);
+  const Predictions mine = learner.get_preds(Split::valid);
+  EXPECT_EQ(learner.destroy().held.total(), 0);
 }
 
 TEST(States, CallsFromACallbackAreRefused) {

@@ -8,6 +8,7 @@
 #include "learner/zoo.h"
 #include "support/outcome.h"
 #include "tare/learner/fit_probe.h"
+#include "tare/memory/native_types.h"
 
 namespace tare::testing {
 namespace {
@@ -107,6 +108,22 @@ TEST(LearnerPlan, AdvisesOptimizersWithLessStateAsTheyPlan) {
   ASSERT_NE(by_sgd, adamw.savings.end());
   EXPECT_EQ(by_sgd->peak_bytes, sgd.peak_bytes);
   for (const auto& saving : sgd.savings) EXPECT_THAT(saving.change, Not(HasSubstr("optimizer")));
+}
+
+TEST(LearnerPlan, AdvisesBfloat16OnlyWhereItIsComputedInInstructions) {
+  const TempDir folder;
+  const auto advised = [&](const char* device) {
+    const auto plan =
+        Learner(mlp(), split_points(), without_workers(folder)).plan({.device = device});
+    return std::ranges::find(plan.savings, "precision=bf16", &PlanSaving::change) !=
+           plan.savings.end();
+  };
+  EXPECT_EQ(advised("host"), memory::processor_computes(c10::kBFloat16));
+  EXPECT_EQ(advised("host:1GiB"), memory::processor_computes(c10::kBFloat16));
+  EXPECT_TRUE(advised("cuda:A100-40GB"));
+  EXPECT_TRUE(advised("cuda:24GiB"));
+  EXPECT_FALSE(advised("cuda:V100-16GB"));
+  EXPECT_FALSE(advised("cuda:T4"));
 }
 
 TEST(LearnerPlan, SaysWhyItCannotTell) {

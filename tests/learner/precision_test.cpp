@@ -5,6 +5,7 @@
 #include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
+#include "tare/memory/native_types.h"
 #include "tare/model/precision.h"
 #include "tare/model/registry.h"
 
@@ -206,6 +207,29 @@ TEST(Precision, RefusesAnUnknownName) {
     EXPECT_THAT(error.what(),
                 HasSubstr("precision must be fp32, bf16, fp16 or bf16-true, got 'fp8'"));
   }
+}
+
+TEST(Precision, SaysWhereTheProcessorHasNoInstructionsForIt) {
+  const bool bf16 = memory::processor_computes(c10::kBFloat16);
+  EXPECT_EQ(slow_precision(Precision::fp32), "");
+  EXPECT_EQ(slow_precision(Precision::bf16).empty(), bf16);
+  EXPECT_EQ(slow_precision(Precision::bf16_true).empty(), bf16);
+  EXPECT_EQ(slow_precision(Precision::fp16).empty(), memory::processor_computes(c10::kHalf));
+  if (!bf16) {
+    EXPECT_THAT(
+        slow_precision(Precision::bf16_true),
+        ::testing::ContainsRegex("precision: bf16-true is slow here: .* takes [0-9.]+ times"));
+  }
+}
+
+TEST(Precision, IsWarnedOfAtMostOnceInAProcess) {
+  TempDir folder;
+  warn_of_slow_precision(Precision::bf16, c10::kCPU);
+  ::testing::internal::CaptureStderr();
+  const Learner learner(make_net(), split_points(), in("bf16", folder));
+  warn_of_slow_precision(Precision::bf16, c10::kCPU);
+  warn_of_slow_precision(Precision::fp16, c10::kCUDA);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

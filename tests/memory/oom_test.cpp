@@ -184,6 +184,14 @@ TEST(FlushReadyQueue, FreesWhatAFailedBackwardLeft) {
   EXPECT_GT(left_something, 0) << "nothing was left to flush: the test shows nothing";
 }
 
+TEST(FlushReadyQueue, WorksWithoutMemory) {
+  const uint64_t births = host_allocator::counters().births;
+  host_allocator::fail_all(true);
+  EXPECT_NO_THROW(flush_ready_queue());
+  host_allocator::fail_all(false);
+  EXPECT_EQ(host_allocator::counters().births, births);
+}
+
 TEST(FlushReadyQueue, WorksWithoutGradMode) {
   const at::NoGradGuard no_grad;
   EXPECT_NO_THROW(flush_ready_queue());

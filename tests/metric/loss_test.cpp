@@ -89,6 +89,21 @@ TEST(Loss, TakesAFunction) {
   EXPECT_TRUE(at::equal(loss.activation(kLogits), kLogits));
 }
 
+TEST(Loss, AFunctionMayNameItsActivation) {
+  const LossFunction own = [](const Tensor& output, const Tensor& target) {
+    return at::cross_entropy_loss(output, target);
+  };
+  const ResolvedLoss loss = resolve({own, "softmax"});
+  EXPECT_EQ(loss.activation_name, "softmax");
+  EXPECT_TRUE(at::equal(loss.activation(kLogits), kLogits.softmax(1)));
+  EXPECT_EQ(resolve({own, "none"}).activation_name, "none");
+  EXPECT_EQ(resolve(own).activation_name, "none");
+  EXPECT_THAT(message<ConfigError>([&] {
+                (void)resolve({own, "softmx"});
+              }),
+              HasSubstr("did you mean \"softmax\"?"));
+}
+
 TEST(Loss, UnknownNameNamesTheNearest) {
   EXPECT_THAT(message<ConfigError>([] { (void)resolve("cross_entropi"); }),
               HasSubstr("did you mean 'cross_entropy'?"));

@@ -90,6 +90,65 @@ TEST(Model, ListsTiedTensorsOnce) {
   EXPECT_EQ(Model(net).parameters().size(), 7U);
 }
 
+struct LeftBehindImpl : torch::nn::Module {
+  LeftBehindImpl() {
+    linear = register_module("linear", torch::nn::Linear(4, 4));
+    scale = register_parameter("scale", torch::ones({1}, torch::kMeta));
+  }
+  torch::Tensor forward(torch::Tensor x) { return linear(x) * scale; }
+  torch::nn::Linear linear{nullptr};
+  torch::Tensor scale;
+};
+TORCH_MODULE(LeftBehind);
+
+struct MakesOneElsewhereImpl : torch::nn::Module {
+  MakesOneElsewhereImpl() { linear = register_module("linear", torch::nn::Linear(4, 4)); }
+  torch::Tensor forward(torch::Tensor x) {
+    return linear(x).copy_(torch::ones({1, 4}, torch::kMeta));
+  }
+  torch::nn::Linear linear{nullptr};
+};
+TORCH_MODULE(MakesOneElsewhere);
+
+template <class Call>
+std::string device_error(const Call& call) {
+  try {
+    call();
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "no DeviceError";
+}
+
+TEST(Model, AnOperationOverTwoDevicesNamesBothTensors) {
+  const Model model(LeftBehind{});
+  EXPECT_EQ(device_error([&] {
+              (void)model.forward(torch::ones({2, 4}));
+            }),
+            "[model.forward] operands are on two devices: parameter 'scale' on meta and input on "
+            "cpu; move one of them");
+  const Model whole(Net{});
+  EXPECT_EQ(device_error([&] {
+              (void)whole.forward(torch::ones({2, 4}, torch::kMeta));
+            }),
+            "[model.forward] operands are on two devices: input on meta and parameter 'scale' on "
+            "cpu; move one of them");
+  const Model made(MakesOneElsewhere{});
+  const std::string text = device_error([&] { (void)made.forward(torch::ones({1, 4})); });
+  EXPECT_NE(text.find("a tensor that the forward makes is not on cpu"), std::string::npos) << text;
+}
+
+TEST(Model, WhatHasNoValuesCannotBeMoved) {
+  Model model(LeftBehind{});
+  EXPECT_EQ(device_error([&] { model.to(torch::kCPU); }),
+            "[model.to] 'scale' is on meta and has no values to move to cpu; make it on a device");
+}
+
+TEST(Model, OtherErrorsOfAForwardStayAsTheyAre) {
+  const Model model(Net{});
+  EXPECT_THROW((void)model.forward(torch::ones({2, 3})), c10::Error);
+}
+
 TEST(Model, MovedAwayRefusesEveryCall) {
   Model model(Net{});
   const Model other = std::move(model);

@@ -118,7 +118,11 @@ TEST_P(Allocations, PrepareThatFailsChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Allocations,
                          ::testing::Values(options("sgd", 0.1, 1e-2, 0), options("sgd", 0.1, 1e-2),
                                            options("adam", 1e-3, 1e-2),
-                                           options("adamw", 1e-3, 1e-2)));
+                                           options("adamw", 1e-3, 1e-2),
+                                           options("nadam", 1e-3, 1e-2),
+                                           options("rmsprop", 1e-3, 1e-2),
+                                           OptimizerOptions{.kind = "adadelta"},
+                                           OptimizerOptions{.kind = "adagrad"}));
 
 TEST(FusedOptimizer, ParameterWithoutGradientIsLeftAlone) {
   Net net = make_net();
@@ -190,6 +194,10 @@ TEST(FusedOptimizer, RefusesWrongOptions) {
   EXPECT_THROW((void)make_optimizer({.weight_decay = -1}, {}), ConfigError);
   EXPECT_THROW((void)make_optimizer({.momentum = 1}, {}), ConfigError);
   EXPECT_THROW((void)make_optimizer({.kind = "adam", .nesterov = true}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.kind = "sgd", .beta2 = 0.9}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.kind = "sgd", .eps = 1e-8}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.kind = "adadelta", .momentum = 0.9}, {}), ConfigError);
+  EXPECT_THROW((void)make_optimizer({.kind = "adagrad", .beta2 = 0.9}, {}), ConfigError);
   EXPECT_THROW((void)make_optimizer({.kind = "sgd", .momentum = 0, .nesterov = true}, {}),
                ConfigError);
 }

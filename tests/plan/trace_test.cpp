@@ -133,6 +133,60 @@ TEST(MetaScope, LeavesOtherProgramsAlone) {
       c10::Error);  // LibTorch has no kernel of its own, and ours is for MetaScope
 }
 
+// Convolutions, both walks of batch norm, layer norm and attention, and their backward passes.
+void train_a_mixture(bool channels_last) {
+  namespace F = torch::nn::functional;
+  const auto format =
+      channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
+  const auto images = torch::empty({32, 3, 12, 12}).contiguous(format);
+  const auto weight = torch::empty({8, 3, 3, 3}).requires_grad_(),
+             up = torch::empty({8, 6, 2, 2}).requires_grad_(),
+             bias = torch::empty({6}).requires_grad_(), scale = torch::empty({6}).requires_grad_();
+  auto x = F::conv2d(images, weight, F::Conv2dFuncOptions().stride(2).padding(1));
+  x = F::conv_transpose2d(x, up, F::ConvTranspose2dFuncOptions().stride(2).bias(bias));
+  x = F::batch_norm(x, {}, {}, F::BatchNormFuncOptions().weight(scale).bias(bias).training(true));
+  x = F::layer_norm(x, F::LayerNormFuncOptions({12, 12}));
+  x = at::scaled_dot_product_attention(x, x, x);
+  x.sum().backward();
+}
+
+TEST(Trace, OfACardDependsOnNoProcessorAndNoThreads) {
+  for (const bool channels_last : {false, true}) {
+    const auto with = [&](int threads, Machine machine) {
+      at::set_num_threads(threads);
+      return sequence(plan::trace([&] { train_a_mixture(channels_last); }, machine));
+    };
+    const auto one = with(1, Machine::card), four = with(4, Machine::card);
+    EXPECT_EQ(one, four);
+    EXPECT_NE(with(1, Machine::host), with(4, Machine::host)) << "the host's threads have scratch";
+    at::set_num_threads(1);
+  }
+}
+
+TEST(Trace, OfACardsConvolutionHasItsResultsAndNothingElse) {
+  const auto run = [] {
+    const auto input = torch::empty({4, 2, 9, 9}).requires_grad_(),
+               weight = torch::empty({6, 2, 3, 3}).requires_grad_(),
+               bias = torch::empty({6}).requires_grad_();
+    mark("forward");
+    const auto output = torch::conv2d(input, weight, bias, {2, 2}, {1, 1});
+    EXPECT_EQ(output.sizes(), (std::vector<int64_t>{4, 6, 5, 5}));
+    mark("done");
+  };
+  const Trace trace = plan::trace(run, Machine::card);
+  ASSERT_EQ(trace.at("done") - trace.at("forward"), 1u);
+  EXPECT_EQ(trace.events[trace.at("forward")].bytes, 4 * 6 * 5 * 5 * 4);
+}
+
+TEST(Trace, OfACardDoesNotGuessWhatARecurrentLayerTakes) {
+  const auto run = [] {
+    torch::nn::LSTM layer(torch::nn::LSTMOptions(4, 8));
+    static_cast<void>(layer(torch::empty({5, 3, 4})));
+  };
+  EXPECT_NO_THROW(static_cast<void>(plan::trace(run)));
+  EXPECT_THROW(static_cast<void>(plan::trace(run, Machine::card)), CannotTell);
+}
+
 TEST(Trace, PlansABatchThatNoMachineHolds) {
   constexpr int64_t kBatch = 1 << 22;
   const Trace trace = plan::trace([] {

@@ -90,7 +90,6 @@ TEST(PlanRecipe, WhatNoPlanNeedsChangesNone) {
   other.optimizer.lr = 0.5;
   other.optimizer.momentum = 0.75;
   other.phases[0].lr = 0.25;
-  other.phases[0].epochs = 9;
   EXPECT_EQ(without_what_no_plan_needs(recipe), without_what_no_plan_needs(other));
   const auto peak = [](const RecipeOptions& r) {
     return plan_recipe(r, {.advice = false}).phases.at(0).peak_bytes;
@@ -230,6 +229,56 @@ TEST(RunWithPlan, WorksInMicroBatchesWhereAPhaseDoesNotFitWhole) {
   EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes);
   EXPECT_THAT(out.str(), HasSubstr("a batch of 32 does not fit into "));
   EXPECT_THAT(out.str(), HasSubstr(", in micro-batches of "));
+}
+
+// A frozen body keeps nothing for the backward, so that a step in parts takes less than a whole
+// batch of the validation.
+TEST(RunWithPlan, HasAPlannedSizeForTheValidationToo) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.data.count = 400;
+  recipe.data.size = 28;
+  recipe.batch = 64;
+  recipe.model.options.width = 8;
+  recipe.phases = {{.name = "head", .freeze_to = -1, .epochs = 2, .lr = 1e-2}};
+  const auto whole = plan_recipe(recipe, {.advice = false}).phases.at(0);
+  for (const double share : {0.85, 0.7, 0.5, 0.3}) {
+    const auto before = memory::backend(c10::kCPU).usage().allocated_bytes;
+    const auto room = static_cast<int64_t>(static_cast<double>(whole.peak_bytes) * share);
+    memory::set_host_budget(before + whole.start_bytes + room);
+    const auto planned = plan_recipe(recipe, {.advice = false}).phases.at(0);
+    const RunReport report = run_recipe(recipe, {.plan = true});
+    memory::set_host_budget({});
+    ASSERT_TRUE(planned.in_micro_batches) << share;
+    EXPECT_GE(planned.largest_validation_micro_batch, planned.largest_micro_batch) << share;
+    EXPECT_LE(planned.largest_validation_micro_batch, recipe.batch) << share;
+    EXPECT_EQ(planned.micro_batch_peak_bytes, report.phases.at(0).peak_bytes) << share;
+    EXPECT_LE(report.phases.at(0).peak_bytes, room) << share;
+  }
+}
+
+TEST(RunWithPlan, CountsWhatACheckpointInsideAnEpochTakes) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.model = {.name = "mlp"};
+  recipe.model.options.width = 0;
+  recipe.model.options.hidden = {1};
+  recipe.data.count = 1000;
+  recipe.batch = 256;
+  recipe.optimizer = {.kind = "sgd", .momentum = 0};
+  recipe.phases.resize(1);
+  for (const bool channels_last : {false, true}) {
+    recipe.kernels.channels_last = channels_last;
+    int64_t without = 0;
+    for (const int64_t every : {0, 1, 2, 500}) {
+      recipe.save_every = every;
+      const auto planned = plan_recipe(recipe, {.advice = false}).phases.at(0);
+      const RunReport report = run_recipe(recipe);
+      EXPECT_EQ(planned.peak_bytes, report.phases.at(0).peak_bytes) << every;
+      if (every == 0) without = planned.peak_bytes;
+      if (every == 500) EXPECT_EQ(planned.peak_bytes, without) << "there are not as many steps";
+    }
+  }
 }
 
 TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {

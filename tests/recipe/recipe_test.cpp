@@ -42,7 +42,7 @@ TEST(Recipe, ReadsPhasesAndOverrides) {
   EXPECT_EQ(r.batch, 256);
   EXPECT_EQ(r.phases.at(1).epochs, 5);
   EXPECT_EQ(r.model.options.width, 8);
-  EXPECT_EQ(std::get<LrRange>(r.phases.at(1).lr).from, 1e-4);
+  EXPECT_EQ(std::get<LrRange>(*r.phases.at(1).lr).from, 1e-4);
   EXPECT_EQ(r.phases.at(0).schedule.kind, "one_cycle");
 }
 
@@ -98,6 +98,47 @@ TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
   EXPECT_NE(refusal(good, {"optimizer.kind=lion"}).find("adamw"), std::string::npos);
   EXPECT_NE(refusal(good, {"data.name=mnits"}).find("mnist"), std::string::npos);
   EXPECT_THROW((void)read_recipe("no/such/file.yaml"), IoError);
+}
+
+TEST(Recipe, ANameStandsForAMapping) {
+  const RecipeOptions r = File(R"(model: mlp
+data: generated_digits
+optimizer: sgd
+phases: [{data: digits, schedule: cosine}]
+)")
+                              .read({"optimizer.momentum=0.5", "phases.0.data.count=7"});
+  EXPECT_EQ(r.model.name, "mlp");
+  EXPECT_EQ(r.data.name, "generated_digits");
+  EXPECT_EQ(r.optimizer.kind, "sgd");
+  EXPECT_EQ(r.optimizer.momentum, 0.5);
+  EXPECT_EQ(r.phases[0].data->name, "digits");
+  EXPECT_EQ(r.phases[0].data->count, 7);
+  EXPECT_EQ(r.phases[0].schedule.kind, "cosine");
+  EXPECT_EQ(File(kGood).read({"optimizer=adam"}).optimizer.kind, "adam");
+  EXPECT_NE(refusal(kGood, {"optimizer=adamm"}).find("optimizer.kind"), std::string::npos);
+}
+
+TEST(Recipe, NullSwitchesOff) {
+  const std::string with_export = std::string(kGood) + "export: a.tare\n";
+  EXPECT_EQ(File(with_export).read().export_to, "a.tare");
+  EXPECT_FALSE(File(with_export).read({"export=null"}).export_to);
+  EXPECT_FALSE(File(with_export).read({"batch=null"}).batch);
+  EXPECT_FALSE(File(with_export).read({"phases.0.lr=null"}).phases[0].lr);
+  EXPECT_EQ(File(with_export).read({"model.classes=null"}).model.options.classes, 0);
+}
+
+TEST(Recipe, SizesThatNoMemoryHoldsAreRefusedWithTheirPlace) {
+  const auto mlp = [](const std::string& options) {
+    return refusal("model: {name: mlp, " + options + "}\nphases: [{}]\n");
+  };
+  EXPECT_NE(mlp("hidden: [8, 9223372036854775807]").find("r.yaml:1:31: model.hidden.1 must be"),
+            std::string::npos)
+      << mlp("hidden: [8, 9223372036854775807]");
+  EXPECT_NE(mlp("sample_shape: [1, 9000000, 9000000]").find("model.sample_shape is too large"),
+            std::string::npos);
+  EXPECT_NE(mlp("classes: 99999999999").find("r.yaml:1:29: model.classes"), std::string::npos);
+  for (const char* key : {"model.width=100000000", "model.width=-1"})
+    EXPECT_NE(refusal(kGood, {key}).find("model.width must be"), std::string::npos) << key;
 }
 
 TEST(Recipe, OfTheTreeAllRead) {

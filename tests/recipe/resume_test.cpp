@@ -5,7 +5,6 @@
 #include "support/damage.h"
 #include "support/files.h"
 #include "tare/base/error.h"
-#include "tare/base/folder_lock.h"
 #include "tare/learner/interrupt.h"
 #include "tare/learner/train_state.h"
 #include "tare/memory/host_allocator.h"
@@ -102,10 +101,10 @@ TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {
   expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
 }
 
-TEST_F(ResumedRun, SetsAnUnfinishedOneAsideWhenStartedAnew) {
+TEST_F(ResumedRun, SetsAnUnfinishedOneAsideWhenOverwritten) {
   const RecipeOptions recipe = resumable(folder_);
   ASSERT_EQ(run_with_crashes(recipe, {900}), 1);
-  const RunReport report = run_recipe(recipe);
+  const RunReport report = run_recipe(recipe, {.overwrite = true});
   EXPECT_TRUE(report.resumed_from.empty());
   EXPECT_TRUE(fs::exists(folder_ / "tiny/before-autosave-1/manifest.json"));
 }
@@ -121,16 +120,6 @@ TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here"));
   }
-}
-
-TEST_F(ResumedRun, RefusesAFolderThatAnotherRunHas) {
-  const RecipeOptions recipe = resumable(folder_);
-  fs::create_directories(folder_ / "tiny");
-  {
-    const io::FolderLock lock(folder_ / "tiny");
-    EXPECT_THROW((void)run_recipe(recipe), StateError);
-  }
-  EXPECT_NO_THROW((void)run_recipe(recipe));
 }
 
 }  // namespace

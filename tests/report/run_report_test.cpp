@@ -212,6 +212,19 @@ TEST(RunReport, EscapesWhatTheFilesSay) {
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
 }
 
+TEST(RunReport, CallsFiguresOfTheValidationSplitByItsName) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_file(folder / "report.json",
+             R"({"name":"a","data":"10 generated digits","device":"cpu","reason":"finished",)"
+             R"("phases":[],"residual_bytes":0,"process_bytes":0,"seconds":1,)"
+             R"("valid":{"loss":0.5,"metrics":{"accuracy":0.25}}})");
+  const std::string html = html_report(folder.path());
+  EXPECT_THAT(html, HasSubstr("valid accuracy"));
+  EXPECT_THAT(html, Not(HasSubstr("test accuracy")));
+  EXPECT_THAT(html, HasSubstr("10 generated digits"));
+}
+
 TEST(RunReport, NamesNoOtherFileOrAddress) {
   const TempDir folder;
   write_run(folder.path());

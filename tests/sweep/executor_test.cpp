@@ -4,9 +4,12 @@
 
 #include <csignal>
 
+#include "support/temp_dir.h"
 #include "sweep/query.h"
 #include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/signals.h"
 #include "tare/sweep/executor.h"
 
 namespace tare::testing {
@@ -104,6 +107,21 @@ TEST_F(ExecutorTest, FollowsWhatAnotherCoordinatorHasStarted) {
   EXPECT_THAT(place.started_, ElementsAre("s0_a1", "s0_a1"));
   EXPECT_THAT(rows(store(), "SELECT value FROM trial_values ORDER BY trial_id"),
               ElementsAre("1.0", "2.0"));
+}
+
+// What a program ignores, the programs that it executes ignore too, unless it takes care.
+TEST_F(ExecutorTest, AProgramDoesNotInheritWhatThisOneIgnores) {
+  ignore_closed_output_signal();
+  ignore_file_limit_signal();
+  const TempDir folder;
+  Child child({.command = {"grep", "SigIgn", "/proc/self/status"},
+               .out = folder / "out",
+               .err = folder / "err"});
+  EXPECT_EQ(child.wait().exit_code, 0);
+  restore_write_signals();
+  const std::string text = io::read_text(folder / "out");
+  const uint64_t ignored = std::stoull(text.substr(text.find(':') + 1), nullptr, 16);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) EXPECT_EQ(ignored >> (signal - 1) & 1, 0U) << text;
 }
 
 TEST_F(ExecutorTest, ThisMachineDoesNotTouchWhatMayBeOnInACluster) {

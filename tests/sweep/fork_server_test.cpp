@@ -124,6 +124,21 @@ TEST_F(ForkServerTest, TheProcessThatWaitsForARunMayBeKilled) {
   EXPECT_EQ(exit_code({"exit", "6"}), 6);
 }
 
+// The command is executed then, as the test's own words are by a shell.
+TEST_F(ForkServerTest, OneThatIsKilledIsReplacedByExecution) {
+  EXPECT_EQ(exit_code({"exit", "1"}), 1);
+  std::istringstream children(
+      io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
+  for (pid_t pid = 0; children >> pid;) {  // the server, and the process that waits behind it
+    kill(pid, SIGKILL);
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(exit_code({"/bin/sh", "-c", "exit 7"}), 7);
+  EXPECT_EQ(exit_code({"/bin/sh", "-c", "test $TARE_TEST_WORD = word && echo said"}), 0);
+  EXPECT_THAT(out(), ::testing::EndsWith("said\n"));
+}
+
 TEST(ForkServer, IsRefusedBesideOtherThreads) {
   const std::jthread other([](const std::stop_token& stop) {
     while (!stop.stop_requested()) std::this_thread::yield();

@@ -7,14 +7,18 @@
 #include "sweep/support.h"
 #include "tare/base/error.h"
 #include "tare/config/node.h"
+#include "tare/memory/process.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/resources.h"
 
 namespace tare::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
@@ -64,7 +68,7 @@ TEST_F(FurcateTest, AFolderThatVariesIsNamedByItsLastPart) {
 }
 
 TEST_F(FurcateTest, KeepsTheDefaultsThatAFileDoesNotChange) {
-  const auto sweep = read(R"(, "batch_size": 8, "mine": 3, "meta": {"allow_cpu": true,
+  const auto sweep = program(R"("batch_size": 8, "mine": 3, "meta": {"allow_cpu": true,
       "mem_trace": {"enabled": true}}, "test_prefix": "t")");
   EXPECT_FALSE(sweep.needs_gpu);
   EXPECT_EQ(sweep.resources.jobs, 1);
@@ -72,7 +76,7 @@ TEST_F(FurcateTest, KeepsTheDefaultsThatAFileDoesNotChange) {
   for (const auto& entry : sweep.furcate.entries) keys.push_back(entry.key);
   EXPECT_THAT(keys, ElementsAre("log_dir", "learning_rate", "verbose", "cache", "seed", "prefetch",
                                 "meta", "data_name", "data_dir", "epochs", "batch_size", "mine",
-                                "test_prefix", "recipe", "train_prefix", "valid_prefix"));
+                                "test_prefix", "train_prefix", "valid_prefix"));
   const auto* trace = sweep.furcate.find("meta")->find("mem_trace");
   EXPECT_EQ(trace->find("enabled")->text, "true");
   EXPECT_EQ(trace->find("delay")->text, "300");
@@ -97,6 +101,55 @@ TEST_F(FurcateTest, ItsKeysAreThoseOfARecipe) {
   EXPECT_THAT(sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n"),
               IsSupersetOf({"batch=32", "phases.0.epochs=50", "phases.0.lr=0.01",
                             R"(optimizer.kind="sgd")", "model.width=8", R"(name="n")", "seed=42"}));
+}
+
+TEST_F(FurcateTest, WhatARecipeDoesNotHaveIsRefusedAndLoaderThreadsAreItsWorkers) {
+  const auto settings = [&](const std::string& more) {
+    const auto sweep = read(R"(, "batch_size": [32])" + more);
+    return sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n");
+  };
+  EXPECT_THAT(settings(""), Not(Contains(HasSubstr("workers="))));
+  EXPECT_THAT(settings(R"(, "prefetch": 3)"), Contains("workers=3"));
+  EXPECT_THAT(settings(R"(, "prefetch": 3, "num_parallel_calls": 5)"),
+              AllOf(Contains("workers=5"), Not(Contains("workers=3"))));
+  EXPECT_THAT(settings(R"(, "num_parallel_calls": "auto")"),
+              Contains("workers=" + std::to_string(memory::usable_processors())));
+  EXPECT_THAT(settings(R"(, "cache": false, "verbose": 2, "framework": "tf")"),
+              ElementsAreArray(settings("")))
+      << "as furcate does without them";
+  for (const char* key : {R"("cache": true)", R"("verbose": 0)", R"("train_prefix": "t")",
+                          R"("shuffle_buffer_size": 9)", R"("num_parallel_reads": 2)",
+                          R"("cache": [true, false])", R"("gpu_id": 0)"}) {
+    try {
+      (void)settings(std::string(", ") + key);
+      ADD_FAILURE() << key;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.field(), std::string(key).substr(1, std::string(key).find('"', 1) - 1));
+      EXPECT_EQ(error.source().file, (folder_ / "config.json").string());
+      EXPECT_EQ(error.source().line, 1);
+    }
+  }
+}
+
+TEST_F(FurcateTest, AMistakeIsSaidWithItsOwnKeyAndLine) {
+  const auto message = [&](const std::string& more) -> std::string {
+    try {
+      (void)read(",\n" + more);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string file = "[config] " + (folder_ / "config.json").string();
+  EXPECT_THAT(message(R"("batch_size": [1], "meta": {"exclude_configs": [{"no": 1}]})"),
+              HasSubstr(file + ":2:61: meta.exclude_configs.0.no is no parameter"));
+  EXPECT_THAT(message(R"("batch_size": [1], "meta": {"max_threads": -7})"),
+              HasSubstr(file + ":2:44: meta.max_threads must be from -1 to 4096"));
+  EXPECT_THAT(message(R"("batch_size": [1], "name": ["a", "b"])"),
+              HasSubstr(file + ":2:28: name cannot vary"));
+  EXPECT_THAT(message(R"("batch_size": 1, "log_dir": {"a": 1})"),
+              HasSubstr(file + ":2:29: log_dir must be one text"));
+  EXPECT_THAT(message(R"("batch_size": [])"), HasSubstr(file + ":2:15: batch_size has no values"));
 }
 
 TEST_F(FurcateTest, ItsFolderOfDataIsThatOfAFolderOfImages) {

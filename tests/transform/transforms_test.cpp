@@ -12,8 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 const Transforms& sample() {
-  static const Transforms transforms{Resize{32, 40}, Flip{0.25}, Shift{3, "edge"}, Affine{15, 0.2},
-                                     Normalise{{0.1307, 1.0 / 3}, {0.3081, 0.5}}};
+  static const Transforms transforms{Resize{32, 40, true}, Flip{0.25}, Shift{3, "edge"},
+                                     Affine{15, 0.2}, Normalise{{0.1307, 1.0 / 3}, {0.3081, 0.5}}};
   return transforms;
 }
 
@@ -32,6 +32,12 @@ TEST(Transforms, ReadTheDocumentedForm) {
           "t"),
       read);
   EXPECT_EQ(read, (Transforms{Resize{32, 32}, Normalise{{0.13}, {0.31}}, Flip{}}));
+}
+
+TEST(Transforms, ANameStandsForItsDefaults) {
+  Transforms read;
+  from_node(config::parse_text("[flip, shift: {pixels: 2}, affine]", "t"), read);
+  EXPECT_EQ(read, (Transforms{Flip{}, Shift{2}, Affine{}}));
 }
 
 TEST(Transforms, EveryKindHasItsName) {
@@ -78,6 +84,9 @@ TEST(Transforms, WrongConfigNamesThePlaceAndWhatIsAllowed) {
   EXPECT_THAT(error_of("- normalise: {mean: [0.1], std: [0]}\n"), HasSubstr("std"));
   EXPECT_THAT(error_of("- {flip: {}, shift: {}}\n"), HasSubstr("normalise"));
   EXPECT_THAT(error_of("flip: {}\n"), HasSubstr("list"));
+  EXPECT_THAT(error_of("[flip, flipp]"),
+              AllOf(HasSubstr("test.yaml:1:8: 1"), HasSubstr("did you mean \"flip\"")));
+  EXPECT_THAT(error_of("[flip, {flip: {probability: 2}}]"), HasSubstr("1.flip"));
 }
 
 TEST(Transforms, WrongValuesInCodeAreRefused) {

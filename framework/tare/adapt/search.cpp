@@ -1,17 +1,23 @@
 #include "tare/adapt/search.h"
 
+#include <dlfcn.h>
+
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <map>
 #include <mutex>
 #include <new>
 #include <ranges>
+#include <unordered_map>
 
 #include "tare/adapt/adapt.h"
 #include "tare/adapt/size_cache.h"
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
+#include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
 
 namespace tare::adapt {
@@ -22,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFreeMemoryAge(100);
 constexpr size_t kMaxPath = 4096;
 
-std::atomic<Cache> process_default{Cache::shapes};
+std::atomic<Cache> process_default{Cache::stack};
 
 /// What tensors can still take on a device.
 int64_t free_bytes(c10::Device device) {
@@ -58,6 +64,36 @@ int bucket(int64_t bytes) {
   return static_cast<int>(4 * std::log2(static_cast<double>(std::max<int64_t>(bytes, 1))));
 }
 
+/// The places of a stack's return addresses in the files they were loaded from, which another
+/// process of this program has too.
+uint64_t fingerprint_of(uint32_t stack) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, over numbers
+  for (void* address : memory::addresses_of(stack)) {
+    Dl_info info{};
+    const bool known = dladdr(address, &info) != 0;
+    const auto base = reinterpret_cast<uintptr_t>(known ? info.dli_fbase : nullptr);
+    hash = (hash ^ (reinterpret_cast<uintptr_t>(address) - base)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+/// Empty where stacks cannot be gathered: then the line of code answers alone.
+std::string stack_word() {
+  const uint32_t number = memory::gather_stack();
+  if (number == 0) return {};
+  static Immortal<std::unordered_map<uint32_t, std::string>> words;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto [known, is_new] = words->try_emplace(number);
+  if (is_new) {
+    std::array<char, 24> text{};
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), fingerprint_of(number), 16).ptr;
+    known->second = " stack=" + std::string(text.data(), end);
+  }
+  return known->second;
+}
+
 bool holds_memory(const Argument& argument) {
   return argument.tensor && argument.tensor->defined() && !argument.tensor->is_meta();
 }
@@ -81,6 +117,7 @@ void add_device(std::vector<c10::Device>& devices, c10::Device device) {
 std::string key_of(Cache cache, const CodeLine& site, std::span<const Argument> arguments) {
   std::string key = printable(site.file, kMaxPath) + ':' + std::to_string(site.line);
   if (cache == Cache::call) return key;
+  if (cache == Cache::stack) key += stack_word();
   std::vector<c10::Device> devices;
   for (const Argument& argument : arguments) {
     if (!argument.tensor) continue;
@@ -117,6 +154,8 @@ const char* to_string(Cache cache) {
       return "call";
     case Cache::shapes:
       return "shapes";
+    case Cache::stack:
+      return "stack";
   }
   return "?";
 }

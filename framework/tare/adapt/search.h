@@ -22,13 +22,14 @@ namespace tare::adapt {
 
 /// Where a size that was found is remembered.
 enum class Cache {
-  none,   ///< nowhere: each call starts anew
-  call,   ///< one size for a line of code, whatever it is called with
-  shapes  ///< by line of code, shapes without the batch, dtypes, devices, and free memory
+  none,    ///< nowhere: each call starts anew
+  call,    ///< one size for a line of code, whatever it is called with
+  shapes,  ///< by line of code, shapes without the batch, dtypes, devices, and free memory
+  stack    ///< as shapes, and by the functions that called, so that a helper's callers differ
 };
 [[nodiscard]] const char* to_string(Cache cache);
 
-/// What calls use that do not name one; `shapes` at first. Thread-safe.
+/// What calls use that do not name one; `stack` at first. Thread-safe.
 [[nodiscard]] Cache default_cache();
 void set_default_cache(Cache cache);
 

@@ -1,6 +1,7 @@
 #include "tare/base/folder_lock.h"
 
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -16,6 +17,17 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : folder_(folder, Mo
   if (errno != EWOULDBLOCK) throw IoError("io.lock", folder.string(), errno);
   throw StateError("io.lock '" + printable(folder.string()) + "'", "in use by another process",
                    "wait for it, or give this run another name or folder");
+}
+
+void FolderLock::check_still_there() const {
+  struct stat held {
+  }, now{};
+  if (fstat(folder_.descriptor(), &held) != 0)
+    throw IoError("io.lock", folder_.path().string(), errno);
+  if (stat(folder_.path().c_str(), &now) != 0)
+    throw IoError("io.lock", folder_.path().string(), errno);
+  if (held.st_dev != now.st_dev || held.st_ino != now.st_ino)
+    throw IoError("io.lock", folder_.path().string(), "the folder has been replaced by another");
 }
 
 }  // namespace tare::io

@@ -16,6 +16,10 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
+  /// Throws IoError if the folder's path no longer leads to the folder that is locked: somebody has
+  /// deleted, moved or replaced it.
+  void check_still_there() const;
+
  private:
   File folder_;
 };

@@ -1,5 +1,8 @@
 #include "tare/callback/autosave.h"
 
+#include <c10/util/Exception.h>
+
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "tare/base/error.h"
@@ -19,16 +22,19 @@ bool Autosave::write(const std::function<void(const std::string&)>& save) {
   try {
     save(names()[turn_]);
     failed_ = false;
-  } catch (const IoError& error) {
-    turn_ = before;
-    failed_ = true;
-    log::warning(std::string("no checkpoint was written: ") + error.what() +
-                 "; the one before stays, training goes on");
-  } catch (...) {
-    turn_ = before;
-    throw;
+  } catch (const c10::Error& error) {  // its what() has a stack
+    fail(before, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fail(before, error.what());
   }
   return !failed_;
+}
+
+void Autosave::fail(size_t turn_before, const std::string& reason) {
+  turn_ = turn_before;
+  failed_ = true;
+  log::warning("no checkpoint was written: " + printable(reason) +
+               "; the one before stays, training continues");
 }
 
 Action Autosave::after_batch(FitContext& context) {

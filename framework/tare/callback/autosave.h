@@ -10,8 +10,9 @@
 namespace tare {
 
 /// Saves a checkpoint every `every` steps of a fit, alternating between the two names(): while one
-/// is written the other is intact, so there is always one to resume from. A save that fails with an
-/// IoError is logged as a warning and training continues; the next save uses the same name.
+/// is written the other is intact, so there is always one to resume from. A save that fails, for
+/// whatever reason, is logged as a warning and training continues; the next save uses the same
+/// name.
 class Autosave final : public Callback {
  public:
   /// `every`: optimizer steps, >= 0; 0: saves only when write() is called. Throws ConfigError.
@@ -19,8 +20,7 @@ class Autosave final : public Callback {
 
   /// The two checkpoint names that alternate.
   [[nodiscard]] static std::vector<std::string> names();
-  /// Calls `save` with the name whose turn it is. Returns false if it threw an IoError, which is
-  /// logged; other exceptions pass through.
+  /// Calls `save` with the name whose turn it is. Returns false if it threw, which is logged.
   bool write(const std::function<void(const std::string& name)>& save);
   /// Whether the last save failed.
   [[nodiscard]] bool failed() const { return failed_; }
@@ -31,6 +31,8 @@ class Autosave final : public Callback {
   void load_state(const std::string& json) override;
 
  private:
+  void fail(size_t turn_before, const std::string& reason);
+
   int64_t every_;
   int64_t seen_step_ = 0;
   size_t turn_ = 0;  // of the last save, or of the one under way

@@ -36,7 +36,7 @@ struct MetricValue {
 /// One line of the epochs table.
 struct EpochRow {
   int64_t epoch = 0;                   ///< from 1, counted over the Learner's life
-  double train_loss = 0;               ///< mean over the epoch's samples, as the weights changed
+  double train_loss = 0;               ///< mean over what was counted, as the weights changed
   double valid_loss = 0;               ///< NaN without validation
   std::vector<MetricValue> metrics{};  ///< of the validation, and columns that callbacks added
   double seconds = 0;                  ///< wall time of training and validation

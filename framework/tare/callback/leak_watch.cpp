@@ -1,7 +1,11 @@
 #include "tare/callback/leak_watch.h"
 
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/autograd/function.h>
+
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
@@ -9,6 +13,31 @@
 #include "tare/memory/phase.h"
 
 namespace tare {
+namespace {
+
+/// Nodes of autograd are held by one of these, depending on LibTorch's version.
+template <class T>
+std::weak_ptr<T> weak(const std::shared_ptr<T>& node) {
+  return node;
+}
+template <class T>
+c10::weak_intrusive_ptr<T> weak(const c10::intrusive_ptr<T>& node) {
+  return c10::weak_intrusive_ptr<T>(node);
+}
+using WeakNode = decltype(weak(std::declval<const at::Tensor&>().grad_fn()));
+
+bool is_short(const FitContext& context) {
+  return context.epochs < static_cast<int64_t>(LeakWatch::kEpochs);
+}
+
+}  // namespace
+
+/// The graphs of one batch, which must be gone when the next one begins.
+struct LeakWatch::Graphs {
+  std::vector<WeakNode> nodes;  // one of each micro-batch's loss and output
+  int64_t step = 0;
+  uint32_t number = 0;  // of the step, as blocks have it
+};
 
 std::string Growth::str() const {
   std::string text;
@@ -17,29 +46,96 @@ std::string Growth::str() const {
   return site == memory::CallSite{} ? text : text + " at " + site.str();
 }
 
+std::string KeptGraph::str() const {
+  return "the graph of step " + format_count(step) + " was still alive when the next batch began" +
+         (bytes > 0 ? ", with " + format_bytes(bytes) + " on " + device.str() : "");
+}
+
+LeakWatch::LeakWatch() = default;
+LeakWatch::~LeakWatch() = default;
+
 Action LeakWatch::before_fit(FitContext& context) {
   series_.clear();
   found_.clear();
-  epochs_ = 0;
+  graphs_.reset();
+  kept_graph_.reset();
+  looks_ = 0;
+  batches_ = 0;
   sample(context.learner.device());
   return Action::proceed;
 }
 
-Action LeakWatch::after_epoch(FitContext& context) {
+Action LeakWatch::before_batch(FitContext& context) {
+  look_at_graphs(context);
+  return Action::proceed;
+}
+
+Action LeakWatch::after_loss(FitContext& context) {
+  if (kept_graph_) return Action::proceed;
+  if (!graphs_) graphs_ = std::make_unique<Graphs>();
+  graphs_->step = context.step;
+  graphs_->number = memory::current_step();
+  for (const auto* tensor : {&context.loss, &context.output})
+    if (tensor->defined() && tensor->grad_fn()) graphs_->nodes.push_back(weak(tensor->grad_fn()));
+  return Action::proceed;
+}
+
+Action LeakWatch::after_batch(FitContext& context) {
+  ++batches_;
+  const int64_t all = context.epochs * context.batches;
+  if (!is_short(context) || all < 4) return Action::proceed;
+  const bool ends_a_quarter = 4 * batches_ / all > 4 * (batches_ - 1) / all;
+  if (!ends_a_quarter) return Action::proceed;
   const auto device = context.learner.device();
   sample(device);
-  ++epochs_;
+  ++looks_;
+  if (looks_ > kEpochs) warn(device, true);
+  return Action::proceed;
+}
+
+Action LeakWatch::after_epoch(FitContext& context) {
+  if (is_short(context)) return Action::proceed;
+  const auto device = context.learner.device();
+  sample(device);
+  ++looks_;
+  if (looks_ >= kEpochs) warn(device, false);
+  return Action::proceed;
+}
+
+Action LeakWatch::after_fit(FitContext& context) {
+  if (!context.error) look_at_graphs(context);  // after an error the step is still there
+  graphs_.reset();
+  return Action::proceed;
+}
+
+void LeakWatch::warn(c10::Device device, bool short_fit) {
   for (auto& growth : grown(device)) {
+    if (short_fit && growth.bytes.back() - growth.bytes.front() < kLargeBytes) continue;
     const bool known = std::ranges::any_of(found_, [&](const Growth& before) {
       return before.phase == growth.phase && before.site == growth.site;
     });
     if (known) continue;
     log::warning("[leak_watch] memory that no object answers for grew in each of the last " +
-                 std::to_string(kEpochs) + " epochs: " + growth.str() +
-                 "; let go of the tensors there, or list them in a ledger");
+                 std::to_string(kEpochs) + (short_fit ? " quarters of the fit: " : " epochs: ") +
+                 growth.str() + "; let go of the tensors there, or list them in a ledger");
     found_.push_back(std::move(growth));
   }
-  return Action::proceed;
+}
+
+void LeakWatch::look_at_graphs(const FitContext& context) {
+  if (!graphs_ || kept_graph_) return;
+  const bool alive =
+      std::ranges::any_of(graphs_->nodes, [](const WeakNode& node) { return !node.expired(); });
+  graphs_->nodes.clear();
+  if (!alive) return;
+  KeptGraph kept{context.learner.device(), graphs_->step, 0};
+  const Ledger answered = Accountable::living_ledger();
+  for (const auto& block : memory::backend(kept.device).live_blocks())
+    if (block.step == graphs_->number && !answered.contains(block.data)) kept.bytes += block.bytes;
+  log::warning("[leak_watch] " + kept.str() +
+               "; keep loss.detach() or loss.item() of the tensors of a step, not the loss, the "
+               "output or what was made from them");
+  kept_graph_ = kept;
 }
 
 void LeakWatch::sample(c10::Device device) {
@@ -58,7 +154,7 @@ void LeakWatch::sample(c10::Device device) {
 std::vector<Growth> LeakWatch::grown(c10::Device device) const {
   const bool any = std::ranges::any_of(
       series_, [](const auto& entry) { return entry.second.back() > entry.second.front(); });
-  if (epochs_ < kEpochs || !any) return {};
+  if (!any) return {};
   std::map<std::pair<uint32_t, memory::CallSite>, Series> by_site;
   for (const auto& [origin, bytes] : series_) {
     auto& sum = by_site[{origin.phase, memory::site_of(origin.stack)}];

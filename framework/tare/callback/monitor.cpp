@@ -1,7 +1,11 @@
 #include "tare/callback/monitor.h"
 
+#include <c10/util/Exception.h>
+
 #include <cmath>
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -63,8 +67,19 @@ Action SaveBest::before_fit(FitContext& context) {
 Action SaveBest::after_epoch(FitContext& context) {
   const double value = options_.monitor.value(context.row);
   if (!options_.monitor.improves(value, best_)) return Action::proceed;
-  best_ = value;
-  context.learner.save(options_.checkpoint);
+  const auto before = std::exchange(best_, value);  // the checkpoint holds its own
+  const auto fail = [&](const std::string& reason) {
+    best_ = before;
+    log::warning("the best weights so far were not saved: " + printable(reason) +
+                 "; training continues");
+  };
+  try {
+    context.learner.save(options_.checkpoint);
+  } catch (const c10::Error& error) {  // its what() has a stack
+    fail(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
   return Action::proceed;
 }
 

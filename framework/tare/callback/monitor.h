@@ -29,7 +29,9 @@ struct SaveBestOptions {
   bool restore = true;              ///< copy the best weights back at the end of the fit
 };
 
-/// Saves a checkpoint after each epoch that is better than all before it in the same fit.
+/// Saves a checkpoint after each epoch that is better than all before it in the same fit. A save
+/// that fails is logged as a warning and training continues; the best so far is then the one whose
+/// checkpoint was written.
 class SaveBest final : public Callback {
  public:
   explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}

@@ -151,7 +151,8 @@ Action Progress::after_batch(FitContext& context) {
   samples_ += context.data.size();
   ++batches_;
   const auto now = Clock::now();
-  if (now - last_draw_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine)))
+  if (context.loss.defined() &&  // else the batch was skipped
+      now - last_draw_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine)))
     draw(context, now);
   return Action::proceed;
 }

@@ -16,6 +16,7 @@ void Recorder::add(double loss) {
 }
 
 Action Recorder::after_batch(FitContext& context) {
+  if (!context.loss.defined()) return Action::proceed;  // the batch was skipped
   steps_.push_back({0, context.lr, context.momentum});
   if (context.loss.device().is_cpu()) {
     add(context.loss_value());

@@ -13,9 +13,9 @@ struct StepRecord {
   double lr = 0, momentum = 0;  ///< of the last parameter group
 };
 
-/// Keeps a StepRecord for each training step, over all fits until clear(). A loss on the host is
-/// read at once; one on a device is kept as a tensor and read in groups of kBunch, so that it does
-/// not wait at every step. Also computes the exponentially smoothed loss (beta 0.98,
+/// Keeps a StepRecord for each batch that has a loss, over all fits until clear(). A loss on the
+/// host is read at once; one on a device is kept as a tensor and read in groups of kBunch, so that
+/// it does not wait at every step. Also computes the exponentially smoothed loss (beta 0.98,
 /// bias-corrected), which fastai shows on its progress line.
 class Recorder final : public Callback {
  public:

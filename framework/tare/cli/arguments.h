@@ -9,7 +9,7 @@
 namespace tare::cli {
 
 /// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
-/// "IMAGE" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
+/// "INPUT" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
 /// nothing.
 struct OptionSpec {
   std::string name{};   ///< long name without dashes

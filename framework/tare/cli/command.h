@@ -23,6 +23,7 @@ int explain_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
 int sweep_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
+int export_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int doctor_command(const Arguments& arguments);
 int top_command(const Arguments& arguments);

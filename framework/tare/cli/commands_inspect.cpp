@@ -6,7 +6,8 @@
 namespace tare::cli {
 
 int inspect_command(const Arguments& arguments) {
-  std::cout << inspect(arguments.positional().front());
+  const std::string& path = arguments.positional().front();
+  std::cout << (arguments.has("json") ? inspect_json(path) : inspect(path));
   return kSuccess;
 }
 

@@ -5,12 +5,14 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
+#include "tare/cli/output.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/init.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
+#include "tare/memory/process_limit.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
@@ -40,8 +42,8 @@ void start() {
   plan::measurements().keep_in(io::cache_home() / "plan");
 }
 
-void set_budget(const Arguments& arguments, const char* option, c10::Device device) {
-  if (!arguments.has(option)) return;
+std::optional<int64_t> bytes_of(const Arguments& arguments, const char* option) {
+  if (!arguments.has(option)) return {};
   const std::string text = arguments.get(option);
   const auto bytes = parse_bytes(text);
   if (!bytes) {
@@ -49,7 +51,19 @@ void set_budget(const Arguments& arguments, const char* option, c10::Device devi
                                       " must be a number of bytes such as 8GiB, got '" +
                                       printable(text) + "'");
   }
-  memory::backend(device).set_budget(bytes);
+  return bytes;
+}
+
+void set_budget(const Arguments& arguments, const char* option, c10::Device device) {
+  if (const auto bytes = bytes_of(arguments, option)) memory::backend(device).set_budget(bytes);
+}
+
+void set_process_limit(const Arguments& arguments) {
+  const auto bytes = bytes_of(arguments, "process-limit");
+  const bool address_space = arguments.has("limit-address-space");
+  if (address_space && !bytes)
+    throw ConfigError("tare run", "--limit-address-space goes with --process-limit BYTES");
+  if (bytes) memory::set_process_memory_limit(bytes, {.address_space = address_space});
 }
 
 void refuse_contradictions(const Arguments& arguments) {
@@ -70,6 +84,7 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
   }
   set_budget(arguments, "host-budget", c10::kCPU);
   set_budget(arguments, "device-budget", device);
+  set_process_limit(arguments);
 }
 
 /// The report's batch is an estimate; a plan knows what whole steps need.
@@ -98,6 +113,7 @@ void explain_out_of_memory(const RecipeOptions& recipe) {
 }  // namespace
 
 int run_command(const Arguments& arguments) {
+  continue_without_output();
   const auto& words = arguments.positional();
   refuse_contradictions(arguments);
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
@@ -108,6 +124,7 @@ int run_command(const Arguments& arguments) {
   const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,
                            .verbose = arguments.has("verbose"),
                            .resume = resume_of(arguments),
+                           .overwrite = arguments.has("overwrite"),
                            .dry_run = arguments.has("dry-run"),
                            .memory_trace = arguments.get("memory-trace"),
                            .mem_trace = mem_trace_of(arguments),

@@ -16,17 +16,21 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
+#include "tare/cli/output.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/init.h"
 #include "tare/plan/measurements.h"
+#include "tare/furcate/fork_runner.h"
 #include "tare/recipe/plan.h"
+#include "tare/cli/sweep_check.h"
 #include "tare/report/sweep_report.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
 #include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_rooms.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/rebuild.h"
 #include "tare/sweep/sampler.h"
 #include "tare/sweep/slurm.h"
 #include "tare/sweep/slurm_agent.h"
@@ -43,7 +47,9 @@ using sweep::TrialState;
 /// What runs will need, each plan made once.
 class Plans {
  public:
-  explicit Plans(std::filesystem::path recipe) : recipe_(std::move(recipe)) {}
+  /// `download`: the runs follow, and would download their data anyway.
+  Plans(std::filesystem::path recipe, bool download)
+      : recipe_(std::move(recipe)), download_(download) {}
 
   /// The highest bytes of tensors over the phases; unset if a phase cannot be told.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
@@ -63,9 +69,10 @@ class Plans {
   [[nodiscard]] RecipeOptions needed(const std::vector<std::string>& settings) const {
     return without_what_no_plan_needs(read_recipe(recipe_, settings));
   }
-  [[nodiscard]] static std::optional<int64_t> planned(const RecipeOptions& recipe) {
+  [[nodiscard]] std::optional<int64_t> planned(const RecipeOptions& recipe) const {
     int64_t bytes = 0;
-    for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
+    for (const MemoryPlan& phase :
+         plan_recipe(recipe, {.advice = false, .download = download_}).phases) {
       if (!phase.known()) return std::nullopt;
       bytes = std::max(bytes, phase.reserved_bytes);
     }
@@ -73,6 +80,7 @@ class Plans {
   }
 
   std::filesystem::path recipe_;
+  bool download_;
   std::map<std::string, std::optional<int64_t>> known_;  // by recipe
 };
 
@@ -81,8 +89,8 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
   // This very program, also if its file has been replaced meanwhile.
   std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
-  command.emplace_back("--resume=auto");
-  if (!sweep.executor.is_slurm())  // whose jobs have their memory
+  command.insert(command.end(), {"--resume=auto", "--overwrite"});  // the folder is the run's own
+  if (!sweep.executor.is_slurm())                                   // whose jobs have their memory
     command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
   if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
@@ -91,12 +99,11 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
 }
 
 /// Better before the first run than after the last.
-void check_metric(const SweepOptions& sweep) {
-  auto names = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set)).metrics;
-  names.insert(names.end(), {"valid_loss", "train_loss"});
-  if (std::ranges::find(names, sweep.metric.name) == names.end())
-    throw ConfigError("tare sweep", "metric.name", "is none of the recipe's", config::joined(names),
-                      printable(sweep.metric.name));
+SweepOptions read_checked_sweep(const std::filesystem::path& file,
+                                const std::vector<std::string>& overrides) {
+  SweepOptions sweep = sweep::read_sweep(file, overrides);
+  check_sweep(sweep);
+  return sweep;
 }
 
 /// Jobs of Slurm's, where they are asked for; the GPUs, unless there is none or the recipe is for
@@ -117,7 +124,6 @@ void prepare(const SweepOptions& sweep, const std::vector<sweep::DeviceRoom>& ro
   const int64_t threads = sweep::threads_of_run(jobs_in(rooms, sweep.resources.jobs));
   init({.threads = static_cast<int>(threads)});
   plan::measurements().keep_in(io::cache_home() / "plan");
-  check_metric(sweep);
   if (sweep.needs_gpu && !rooms.front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "
@@ -152,6 +158,7 @@ std::unique_ptr<sweep::Executor> executor_of(const SweepOptions& sweep,
 }
 
 int run(sweep::SweepFile& file, bool retry_failed) {
+  continue_without_output();
   const SweepOptions sweep = file.options();
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   // Before anything begins a thread, also in this process's children.
@@ -161,7 +168,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const auto rooms = rooms_of(sweep, sweep.resources);
   prepare(sweep, rooms);
   const InterruptScope interrupts;
-  Plans plans(sweep.recipe);
+  Plans plans(sweep.recipe, /*download=*/true);
   const auto executor = executor_of(sweep, rooms, server);
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
@@ -213,7 +220,7 @@ std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
 int plan(const SweepOptions& sweep) {
   const auto rooms = rooms_of(sweep, sweep.resources);
   prepare(sweep, rooms);
-  Plans plans(sweep.recipe);
+  Plans plans(sweep.recipe, /*download=*/false);
   const auto cells = first_cells(sweep);
   const int64_t jobs = jobs_in(rooms, sweep.resources.jobs);
   std::cout << sweep.name << ": " << cells.size()
@@ -259,6 +266,16 @@ sweep::StoreContents contents_of(const SweepOptions& sweep) {
   return sweep::read_store(file, sweep.name);
 }
 
+/// Makes the store again that was lost.
+int rebuild(const SweepOptions& sweep) {
+  const auto report =
+      sweep::rebuild_store(sweep, sweep::is_program(sweep) ? outcome_of_fork : nullptr);
+  std::cout << sweep.name << ": the store has " << report.complete << " complete, " << report.pruned
+            << " pruned, " << report.failed << " failed, " << report.waiting << " waiting; "
+            << report.unknown << " folders are not known\n";
+  return report.unknown == 0 ? kSuccess : kFailed;
+}
+
 /// As Ctrl-C where it runs.
 int stop(const SweepOptions& sweep) {
   const auto mark = contents_of(sweep).coordinator;
@@ -301,15 +318,23 @@ int status(const SweepOptions& sweep) {
 int sweep_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const std::string& verb = words.front();
-  const std::vector<std::string> verbs{"run", "plan", "status", "report", "stop", "retry", "agent"};
+  const std::vector<std::string> verbs{"run",  "plan",  "status",  "report",
+                                       "stop", "retry", "rebuild", "agent"};
   if (std::ranges::find(verbs, verb) == verbs.end())
     throw ConfigError("tare sweep", "'" + printable(verb) + "' is none of " +
                                         config::joined(verbs) + did_you_mean(verb, verbs));
-  if (verb == "agent") return sweep::run_slurm_agent(words[1], sweep::slurm_task());
-  sweep::SweepFile file(words[1], {words.begin() + 2, words.end()});
-  if (verb == "status") return status(file.options());
-  if (verb == "report") return write_page(file.options());
-  if (verb == "stop") return stop(file.options());
+  if (verb == "agent") {
+    continue_without_output();
+    return sweep::run_slurm_agent(words[1], sweep::slurm_task());
+  }
+  const std::vector<std::string> overrides(words.begin() + 2, words.end());
+  if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {
+    const SweepOptions sweep = sweep::read_any_sweep(words[1], overrides);
+    if (verb == "status") return status(sweep);
+    if (verb == "report") return write_page(sweep);
+    return verb == "stop" ? stop(sweep) : rebuild(sweep);
+  }
+  sweep::SweepFile file(words[1], overrides, read_checked_sweep);
   return verb == "plan" ? plan(file.options()) : run(file, verb == "retry");
 }
 

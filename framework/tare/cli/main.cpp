@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/signals.h"
 #include "tare/cli/command.h"
+#include "tare/cli/output.h"
 #include "tare/memory/init.h"
 
 namespace {
@@ -52,8 +54,11 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ignore_file_limit_signal();
   try {
-    return dispatch(argc, argv);
+    const int code = dispatch(argc, argv);
+    if (code == kSuccess) check_output(argc > 1 ? argv[1] : "");
+    return code;
   } catch (...) {
     return report_error(std::current_exception());
   }

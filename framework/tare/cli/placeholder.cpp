@@ -36,14 +36,17 @@ Placeholder parse_placeholder(const std::string& text, const std::vector<std::st
       result.words.insert(result.words.end(), commands.begin(), commands.end());
     std::erase_if(result.words, [](const std::string& word) { return !is_word(word); });
   }
-  const std::vector<std::string> files{"FILE", "RECIPE", "BUNDLE", "IMAGE"};
+  const std::vector<std::string> files{"FILE", "RECIPE", "BUNDLE", "INPUT"};
+  const auto is_file = [&](const std::string& name) {
+    return std::ranges::find(files, name) != files.end();
+  };
   if (!result.words.empty())
     result.completes = Completes::words;
   else if (result.name == "KEY")
     result.completes = Completes::keys;
   else if (result.name == "DIR" || result.name == "RUN")
     result.completes = Completes::folders;
-  else if (std::ranges::find(files, result.name) != files.end())
+  else if (std::ranges::any_of(split(result.name, '|'), is_file))  // files complete folders too
     result.completes = Completes::files;
   return result;
 }

@@ -5,14 +5,17 @@ namespace tare::cli {
 const Command& predict_command() {
   static const Command command{
       "predict",
-      "print the most probable class of PNG images and its probability, by a bundle",
-      "BUNDLE IMAGE...",
+      "print the most probable class and its probability, or the values, that a bundle predicts",
+      "BUNDLE INPUT...",
       2,
       {{"device", "cpu|cuda|cuda:N",
         "where to compute (default: cpu; CUDA is only loaded when asked)"},
-       {"top", "K", "the K most probable classes of each image (default: 1)"},
+       {"top", "K", "the K most probable classes of each sample (default: 1)"},
+       {"text", "", "lines are text: characters by the bundle's labels, or bytes, are the tokens"},
        {"json", "", "one JSON array instead of a line for each class"}},
-      {"tare predict digits.tare seven.png --top 3"},
+      {"tare predict digits.tare seven.png --top 3",
+       "ls pictures/*.png | tare predict digits.tare -", "tare predict iris.tare measurements.csv",
+       "echo 'once upon' | tare predict --text gpt.tare -"},
       nullptr};
   return command;
 }

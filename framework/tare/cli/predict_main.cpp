@@ -1,5 +1,5 @@
-// tare-predict: classes and probabilities of images by a bundle. Links what predicting needs and
-// nothing else.
+// tare-predict: predictions by a bundle, for pictures, rows of numbers, tokens and text. Links what
+// predicting needs and nothing else.
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
+#include "tare/cli/predict_inputs.h"
 #include "tare/inference/predictor.h"
 #include "tare/memory/device.h"
 #include "tare/memory/exit_code.h"
@@ -22,10 +24,11 @@ using namespace tare::cli;
 
 struct Request {
   std::string bundle;
-  std::vector<std::string> images;
+  std::vector<std::string> inputs;
   PredictorOptions predictor{};
   int64_t top = 1;
   bool json = false;
+  bool text = false;
 };
 
 int64_t parse_top(const std::string& text) {
@@ -46,50 +49,120 @@ CudaMode cuda_for(const std::string& device) {
 Request read(const Arguments& arguments) {
   const auto& words = arguments.positional();
   return {.bundle = words.front(),
-          .images = {words.begin() + 1, words.end()},
+          .inputs = {words.begin() + 1, words.end()},
           .predictor = {.device = arguments.get("device", "cpu")},
           .top = parse_top(arguments.get("top", "1")),
-          .json = arguments.has("json")};
+          .json = arguments.has("json"),
+          .text = arguments.has("text")};
 }
 
-void print(const std::string& image, const std::vector<Prediction>& predictions) {
-  for (const auto& p : predictions) {
-    std::printf("%s: %s %.4f\n", printable(image, 1000).c_str(), printable(p.label).c_str(),
-                p.probability);
+// Prints a line for each class, or one with the values of a model that gives no classes; as JSON, a
+// list at the end.
+class Printer {
+ public:
+  explicit Printer(const Request& request) : request_(request) {}
+
+  void add(const SamplePlace& place, const Predictor& predictor, const at::Tensor& prediction) {
+    const bool by_class = predictor.has_classes(prediction);
+    if (request_.json)
+      all_.push_back(by_class ? to_json(place, predictor.classes(prediction, request_.top))
+                              : to_json(place, prediction));
+    else if (by_class)
+      print(place, predictor.classes(prediction, request_.top));
+    else
+      print(place, prediction);
   }
-}
 
-nlohmann::json to_json(const std::string& image, const std::vector<Prediction>& predictions) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& p : predictions) {
-    list.push_back({{"label", p.label}, {"index", p.index}, {"probability", p.probability}});
+  void finish() const {
+    if (request_.json)
+      std::puts(all_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
   }
-  return {{"path", image}, {"predictions", list}};
-}
 
-// Goes on behind an image that fails; returns the first failure's code.
-int predict(const Request& request) {
-  Predictor predictor(request.bundle, request.predictor);
-  nlohmann::json all = nlohmann::json::array();
-  int code = kSuccess;
-  for (const auto& image : request.images) {
-    try {
-      const auto predictions = predictor.classify(image, request.top);
-      request.json ? all.push_back(to_json(image, predictions)) : print(image, predictions);
-    } catch (...) {
-      const int failed = report_error(std::current_exception());
-      if (code == kSuccess) code = failed;
+ private:
+  static std::string text_of(const SamplePlace& place) {
+    const std::string path = printable(place.path, 1000);
+    return place.line == 0 ? path : path + ":" + std::to_string(place.line);
+  }
+
+  static void print(const SamplePlace& place, const std::vector<Prediction>& predictions) {
+    for (const auto& p : predictions) {
+      std::printf("%s: %s %.4f\n", text_of(place).c_str(), printable(p.label).c_str(),
+                  p.probability);
     }
   }
-  if (request.json)
-    std::puts(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
+
+  static std::vector<float> values_of(const at::Tensor& prediction) {
+    const at::Tensor row = prediction.contiguous();
+    const float* data = row.const_data_ptr<float>();
+    return {data, data + row.numel()};
+  }
+
+  // The shape stands in front of more than a list.
+  static void print(const SamplePlace& place, const at::Tensor& prediction) {
+    std::string line = text_of(place) + ":";
+    if (prediction.dim() > 2) line += " " + c10::str(prediction.sizes().slice(1));
+    char number[32];
+    for (const float value : values_of(prediction)) {
+      std::snprintf(number, sizeof number, " %.6g", static_cast<double>(value));
+      line += number;
+    }
+    std::puts(line.c_str());
+  }
+
+  static nlohmann::json begin(const SamplePlace& place) {
+    nlohmann::json sample{{"path", place.path}};
+    if (place.line > 0) sample["line"] = place.line;
+    return sample;
+  }
+
+  static nlohmann::json to_json(const SamplePlace& place,
+                                const std::vector<Prediction>& predictions) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& p : predictions) {
+      list.push_back({{"label", p.label}, {"index", p.index}, {"probability", p.probability}});
+    }
+    nlohmann::json sample = begin(place);
+    sample["predictions"] = list;
+    return sample;
+  }
+
+  static nlohmann::json to_json(const SamplePlace& place, const at::Tensor& prediction) {
+    nlohmann::json sample = begin(place);
+    sample["shape"] = prediction.sizes().slice(1).vec();
+    sample["values"] = values_of(prediction);
+    return sample;
+  }
+
+  const Request& request_;
+  nlohmann::json all_ = nlohmann::json::array();
+};
+
+// Continues behind a sample that fails; returns the first failure's code.
+int predict(const Request& request) {
+  Predictor predictor(request.bundle, request.predictor);
+  Printer printer(request);
+  int code = kSuccess;
+  const PredictInputs inputs{.predictor = predictor,
+                             .text = request.text,
+                             .on_prediction =
+                                 [&](const SamplePlace& place, const at::Tensor& prediction) {
+                                   printer.add(place, predictor, prediction);
+                                 },
+                             .on_failure =
+                                 [&] {
+                                   const int failed = report_error(std::current_exception());
+                                   if (code == kSuccess) code = failed;
+                                 }};
+  for (const auto& input : request.inputs) predict_input(inputs, input);
+  printer.finish();
   return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  ignore_file_limit_signal();
   try {  // not bound_spinning(): executing anew would double the start of so short a program
     const Arguments arguments = parse(predict_command(), argc, argv);
     if (arguments.has("help")) {

@@ -43,6 +43,12 @@ std::vector<uint64_t> sample_seeds(const BatchRequest& request) {
   return seeds;
 }
 
+Transforms joined(const Transforms* first, const Transforms& second) {
+  std::vector<Transform> steps = first ? first->steps() : std::vector<Transform>();
+  steps.insert(steps.end(), second.steps().begin(), second.steps().end());
+  return Transforms(std::move(steps));
+}
+
 Batch get_all(const Dataset& data) {
   constexpr int64_t kChunk = 256;
   std::vector<int64_t> indices;
@@ -76,8 +82,12 @@ at::Tensor checked(const at::Tensor& tensor, const char* what) {
 }  // namespace
 
 TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
-                             std::vector<std::string> labels, std::optional<Transforms> transforms)
-    : labels_(std::move(labels)), transforms_(std::move(transforms)) {
+                             std::vector<std::string> labels, std::optional<Transforms> transforms,
+                             Transforms read_with)
+    : labels_(std::move(labels)),
+      transforms_(std::move(transforms)),
+      read_with_(std::move(read_with)),
+      all_(joined(&read_with_, transforms_.value_or(Transforms{}))) {
   if (!input.defined())
     throw ConfigError("tensor_dataset", "the input is undefined, give a tensor [samples, ...]");
   input_ = checked(input, "input");
@@ -91,6 +101,7 @@ TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
     throw ShapeError("tensor_dataset",
                      "as many targets as inputs, " + std::to_string(input_.size(0)),
                      std::to_string(target_.size(0)));
+  moves_targets_ = transforms_ && Transforms::are_images(target_.sizes(), input_.sizes());
   if (!labels_.empty() && target_.scalar_type() == at::kLong)
     check_labels(target_, static_cast<int64_t>(labels_.size()));
 }
@@ -98,15 +109,18 @@ TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
 Batch TensorDataset::get(const BatchRequest& request) const {
   check_indices(request.indices, size());
   Batch batch;
-  if (!transforms_) {
-    batch.input = gather_rows(input_, request.indices);
-  } else {
-    const bool random = request.training && transforms_->random();
-    batch.input = transforms_->apply_rows(
-        input_, request.indices, random ? sample_seeds(request) : std::vector<uint64_t>(), random);
-  }
-  if (target_.defined()) batch.target = gather_rows(target_, request.indices);
+  const bool random = request.training && transforms_ && transforms_->random();
+  const auto seeds = random ? sample_seeds(request) : std::vector<uint64_t>();
+  batch.input = transforms_ ? transforms_->apply_rows(input_, request.indices, seeds, random)
+                            : gather_rows(input_, request.indices);
+  if (!target_.defined()) return batch;
+  batch.target = gather_rows(target_, request.indices);
+  if (moves_targets_) batch.target = transforms_->apply_to_targets(batch.target, seeds, random);
   return batch;
+}
+
+at::Tensor TensorDataset::targets() const {
+  return moves_targets_ ? transforms_->apply_to_targets(target_, {}, false) : target_;
 }
 
 void TensorDataset::account(Ledger& ledger) const {
@@ -115,9 +129,8 @@ void TensorDataset::account(Ledger& ledger) const {
 }
 
 DatasetPtr TensorDataset::with(const Transforms& more) const {
-  std::vector<Transform> steps = transforms_ ? transforms_->steps() : std::vector<Transform>();
-  steps.insert(steps.end(), more.steps().begin(), more.steps().end());
-  return std::make_shared<TensorDataset>(input_, target_, labels_, Transforms(std::move(steps)));
+  return std::make_shared<TensorDataset>(
+      input_, target_, labels_, joined(transforms_ ? &*transforms_ : nullptr, more), read_with_);
 }
 
 DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,8 +49,12 @@ class Dataset {
   [[nodiscard]] virtual std::vector<int64_t> sample_shape() const = 0;
   /// Names of the classes, by class index; empty: unknown.
   [[nodiscard]] virtual std::vector<std::string> labels() const { return {}; }
-  /// The transforms that get() applies, for the bundle; nullptr: none. Owned by the data set.
+  /// What was done to a raw sample until get() gives it, for the bundle: the steps of its reader,
+  /// then those that get() applies; nullptr: nothing. Owned by the data set.
   [[nodiscard]] virtual const Transforms* transforms() const { return nullptr; }
+  /// Whether transforms() says everything that is done to the inputs. Without it a model that is
+  /// trained on them cannot be exported, because predictions would see other inputs.
+  [[nodiscard]] virtual bool described() const { return true; }
   /// All targets in order, [size, ...]; undefined: none. The default collects them with get().
   [[nodiscard]] virtual at::Tensor targets() const;
   /// Whether get() does nothing but copy samples of tensors that it keeps: there is nothing to
@@ -68,8 +73,9 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
                                         std::vector<std::string> labels = {});
 
 /// `base`, whose samples are images [channels, height, width] of uint8 or float32, with
-/// `transforms` applied after its own. transforms() gives the whole list. On a tensor_dataset,
-/// gather and transforms are one pass.
+/// `transforms` applied after its own. Targets that are images of the inputs' height and width
+/// (masks) are moved with them, see Transforms::apply_to_targets. transforms() gives the whole
+/// list. On a tensor_dataset, gather and transforms are one pass.
 [[nodiscard]] DatasetPtr transformed(const DatasetPtr& base, const Transforms& transforms);
 
 /// The samples at `indices` of `base`, in that order; repetition is allowed. Random transforms of
@@ -80,9 +86,12 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// `base` with a function applied to each batch. The function must be thread-safe, treat each
 /// sample independently and keep the number of samples (else get() throws ShapeError).
-/// `sample_shape`: of the inputs it returns; empty: as in `base`.
+/// `sample_shape`: of the inputs it returns; empty: as in `base`. `as`: transforms that do to an
+/// input what the function does, for the bundle; Transforms{} where it leaves the inputs as they
+/// are. Unset: a bundle cannot describe the data, and a model trained on it is not exported.
 [[nodiscard]] DatasetPtr map(const DatasetPtr& base, std::function<Batch(Batch)> function,
-                             std::vector<int64_t> sample_shape = {});
+                             std::vector<int64_t> sample_shape = {},
+                             std::optional<Transforms> as = std::nullopt);
 
 /// `base` read once, without random transforms, and kept in memory: for slow readers and maps.
 /// `base` itself where it is in memory already.

@@ -1,5 +1,7 @@
 #include "tare/data/datasets.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -8,6 +10,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/sha256.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
 #include "tare/transform/image.h"
@@ -20,12 +23,14 @@ namespace {
 struct Found {
   std::string description{};
   DatasetPtr data{}, test{};
+  std::vector<std::filesystem::path> files{};  // of single samples, relative to their folder
+  bool generated = false;
 };
 
 struct Maker {
   Info info;
   std::vector<std::string> fields;  // of DataOptions, beyond those that all take
-  std::function<Found(const DataOptions&)> make;
+  std::function<Found(const DataOptions&, bool network)> make;
 };
 
 GeneratedDigits generator(const DataOptions& o) {
@@ -35,51 +40,64 @@ GeneratedDigits generator(const DataOptions& o) {
           .seed = o.seed};
 }
 
-Found drawn(const DataOptions& o) {
+Found drawn(const DataOptions& o, bool) {
   const GeneratedDigits g = generator(o);
-  return {format_count(g.count) + " generated digits, " + g.style + " style, " +
-              std::to_string(g.size) + " pixels, seed " + std::to_string(g.seed),
-          generated_digits(g), nullptr};
+  return {.description = format_count(g.count) + " generated digits, " + g.style + " style, " +
+                         std::to_string(g.size) + " pixels, seed " + std::to_string(g.seed),
+          .data = generated_digits(g),
+          .generated = true};
 }
 
-Found digits(const DataOptions& o) {
-  FindDigitsOptions find{.download = o.download, .seed = o.seed};
+Found digits(const DataOptions& o, bool network) {
+  FindDigitsOptions find{.download = o.download && network, .seed = o.seed, .warn = network};
   if (o.count > 0) find.count = o.count;
   DigitsSource source = find_digits(find);
-  return {std::move(source.description), std::move(source.data), nullptr};
+  return {.description = std::move(source.description),
+          .data = std::move(source.data),
+          .generated = !source.real};
 }
 
-Found mnist10k(const DataOptions& o) {
-  DigitsSource source = find_digits({.download = o.download, .count = 10});
+Found mnist10k(const DataOptions& o, bool network) {
+  DigitsSource source =
+      find_digits({.download = o.download && network, .count = 10, .warn = false});
   if (!source.real)
     throw IoError("data.make", "mnist10k",
                   "not found: run `tare data fetch mnist10k`, or set TARE_DATA_DIR to the folder "
                   "of its files");
-  return {std::move(source.description), std::move(source.data), nullptr};
+  return {.description = std::move(source.description), .data = std::move(source.data)};
 }
 
-Found mnist(const DataOptions& o) {
-  const auto folder = o.download ? fetch("mnist") : cache_folder() / "mnist";
-  return {"MNIST in " + folder.string(),
-          idx_dataset(folder / "train-images-idx3-ubyte.gz", folder / "train-labels-idx1-ubyte.gz"),
-          idx_dataset(folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz")};
+Found mnist(const DataOptions& o, bool network) {
+  const auto folder = o.download && network ? fetch("mnist") : cache_folder() / "mnist";
+  if (!std::filesystem::exists(folder))
+    throw IoError("data.make", "mnist", "not found: run `tare data fetch mnist`");
+  return {.description = "MNIST in " + printable(folder.string()),
+          .data = idx_dataset(folder / "train-images-idx3-ubyte.gz",
+                              folder / "train-labels-idx1-ubyte.gz"),
+          .test = idx_dataset(folder / "t10k-images-idx3-ubyte.gz",
+                              folder / "t10k-labels-idx1-ubyte.gz")};
 }
 
-Found idx(const DataOptions& o) {
+Found idx(const DataOptions& o, bool) {
   if (o.images.empty() || o.labels.empty())
     throw ConfigError("data.make", "images", "and labels are needed by the data set idx",
                       "two IDX files", o.images);
   const DatasetPtr data = idx_dataset(o.images, o.labels);
-  return {format_count(data->size()) + " images of " + printable(o.images), data, nullptr};
+  return {.description = format_count(data->size()) + " images of " + printable(o.images),
+          .data = data};
 }
 
-Found folder(const DataOptions& o) {
+Found folder(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set png_folder",
-                      "a folder with one subfolder a class", "");
+                      "a folder of PNG images, one subfolder a class", "");
   const DatasetPtr data =
       png_folder(o.folder, {.channels = o.channels, .height = o.size, .width = o.size});
-  return {format_count(data->size()) + " images of " + printable(o.folder), data, nullptr};
+  Found found{.description = format_count(data->size()) + " images of " + printable(o.folder),
+              .data = data};
+  for (const auto& file : png_files(o.folder))
+    found.files.push_back(file.lexically_relative(o.folder));
+  return found;
 }
 
 const std::vector<Maker>& makers() {
@@ -97,7 +115,8 @@ const std::vector<Maker>& makers() {
       {{"mnist10k", "MNIST's 10,000 test images as a small data set of their own"},
        {"download"},
        mnist10k},
-      {{"png_folder", "a folder of PNG images, one subfolder a class"},
+      {{"png_folder",
+        "a folder of PNG images, one subfolder a class; without subfolders: no labels"},
        {"folder", "channels"},
        folder},
   };
@@ -150,6 +169,52 @@ std::string part(const char* name, const DatasetPtr& data) {
   return std::string(name) + " " + (data ? format_count(data->size()) : "none");
 }
 
+// Texts are separated by a zero byte, which is in none of them.
+Identity identity_of(const Found& found) {
+  Identity identity;
+  Sha256 hash;
+  const auto add = [&](const std::string& text) { hash.add({text.c_str(), text.size() + 1}); };
+  for (const DatasetPtr& data : {found.data, found.test}) {
+    if (!data) continue;
+    identity.samples += data->size();
+    for (const std::string& label : data->labels()) add(label);
+    for (const int64_t side : data->sample_shape()) add(std::to_string(side));
+    const at::Tensor targets = data->targets();
+    if (!targets.defined()) continue;
+    const at::Tensor flat = targets.contiguous();
+    hash.add({static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()});
+  }
+  for (const auto& file : found.files) add(file.generic_string());
+  identity.digest = hash.hex();
+  return identity;
+}
+
+// The nearest name in the folder where `path` should be.
+std::string neighbour(const std::filesystem::path& path) {
+  const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::vector<std::string> names;
+  std::error_code ignored;  // a folder that cannot be read has no nearest name
+  for (std::filesystem::directory_iterator it(parent, ignored), end; !ignored && it != end;
+       it.increment(ignored))
+    names.push_back(it->path().filename().string());
+  return did_you_mean(path.filename().string(), names);
+}
+
+void require(const char* field, const std::filesystem::path& given, bool folder) {
+  const std::filesystem::path path =
+      given.has_filename() ? given : given.parent_path();  // "images/"
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (folder ? std::filesystem::is_directory(status)
+             : std::filesystem::exists(status) && !std::filesystem::is_directory(status))
+    return;
+  const std::string kind = folder ? "folder" : "file";
+  if (std::filesystem::exists(status))
+    throw ConfigError("data.make", field, "is no " + kind, "a " + kind, given.string());
+  throw ConfigError("data.make", field, "is not there" + neighbour(path), "a " + kind,
+                    given.string());
+}
+
 }  // namespace
 
 const std::vector<Info>& list() {
@@ -172,13 +237,20 @@ void check(const DataOptions& options) {
   check_fields(maker(options.name), options);
 }
 
-Named make(const DataOptions& options) {
+void check_files(const DataOptions& options) {
+  if (!options.folder.empty()) require("folder", options.folder, true);
+  if (!options.images.empty()) require("images", options.images, false);
+  if (!options.labels.empty()) require("labels", options.labels, false);
+}
+
+Named make(const DataOptions& options, Network network) {
   check(options);
-  Found found = maker(options.name).make(options);
-  Named named;
+  Found found = maker(options.name).make(options, network == Network::allowed);
+  Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count);
-  named.splits = split(data, {options.train, options.valid, options.test},
-                       static_cast<uint64_t>(options.seed));
+  named.splits =
+      split(data, {options.train, options.valid, options.test}, static_cast<uint64_t>(options.seed),
+            {.stratify = options.stratify && has_class_labels(data)});
   if (found.test && !named.splits.test) {
     const DatasetPtr test = finished(found.test, options);
     std::vector<int64_t> all(static_cast<size_t>(test->size()));
@@ -186,13 +258,7 @@ Named make(const DataOptions& options) {
     named.splits.test = subset(test, std::move(all), false);
   }
   named.description = found.description + "; " + part("train", named.splits.train) + ", " +
-                      part("valid", named.splits.valid);
-  if (named.splits.test) {
-    named.description += ", " + part("test", named.splits.test);
-  } else if (named.splits.valid) {
-    named.splits.test = named.splits.valid;
-    named.description += ", test = valid (there is no test part of its own)";
-  }
+                      part("valid", named.splits.valid) + ", " + part("test", named.splits.test);
   return named;
 }
 

@@ -22,9 +22,10 @@ struct DataOptions {
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};             ///< idx: the two files
-  std::string folder{};                       ///< png_folder: one subfolder per class
+  std::string folder{};                       ///< png_folder: one subfolder per class, or none
   int64_t channels = 0;                       ///< png_folder: 1 grey, 3 RGB, 0: the first file's
   double train = 0.8, valid = 0.2, test = 0;  ///< sizes of the splits, see SplitSizes
+  bool stratify = true;                       ///< every class has its share of each split
   Transforms transforms{};                    ///< in order, after resizing to `size`
   bool download = true;                       ///< digits, mnist10k, mnist: may use the network
   bool operator==(const DataOptions&) const = default;
@@ -42,6 +43,7 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("train", o.train, config::at_least(0));
   visit("valid", o.valid, config::at_least(0));
   visit("test", o.test, config::at_least(0));
+  visit("stratify", o.stratify);
   visit("transforms", o.transforms);
   visit("download", o.download);
 }
@@ -57,12 +59,13 @@ struct FindDigitsOptions {
   bool download = true;   ///< may use the network
   int64_t count = 10000;  ///< of generated digits
   int64_t seed = 0;       ///< of generated digits
+  bool warn = true;       ///< log a warning where generated digits stand in for real ones
 };
 
 /// The 10,000 test images of MNIST from the first place that has them (docs/data.md lists the
-/// places); without any, a download into cache_folder(); failing that, generated digits in the
-/// written style, with a warning that says why. Throws FormatError for a place whose files are
-/// damaged.
+/// places); without any, a download into cache_folder(), which is tried once per process; failing
+/// that, generated digits in the written style, with one warning per process that says why. Throws
+/// FormatError for a place whose files are damaged.
 [[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
 
 namespace datasets {
@@ -75,17 +78,35 @@ struct Info {
 [[nodiscard]] const std::vector<Info>& list();
 [[nodiscard]] std::vector<std::string> names();
 
+/// Which samples a data set holds, wherever its files are: two runs have the same data if these are
+/// equal.
+struct Identity {
+  int64_t samples = 0;
+  /// SHA-256 of the names of files and classes, the labels and the shape of the samples.
+  std::string digest{};
+  bool operator==(const Identity&) const = default;
+};
+
 /// What make() returns.
 struct Named {
-  Splits splits{};            ///< `test` is the same as `valid` if the data has no test split
+  Splits splits{};            ///< `test` is null unless the data or the options have a test split
   std::string description{};  ///< one line: what, from where, how it was split
+  Identity identity{};
+  bool generated = false;  ///< drawn by a program, by its name or in place of real digits
 };
+
+/// Whether make() may download; `forbidden` is stronger than DataOptions::download.
+enum class Network { allowed, forbidden };
+
 /// Throws the ConfigError that make() would throw for the options, before it looks at any file.
 void check(const DataOptions& options);
+/// Throws ConfigError, naming the field and the nearest name, for a file or a folder of the options
+/// that is not there. Reads no file.
+void check_files(const DataOptions& options);
 /// Reads or generates the data set and splits it. Throws ConfigError for an unknown name (naming
 /// the nearest), an option out of range, or one that the data set does not take; IoError and
 /// FormatError from the files.
-[[nodiscard]] Named make(const DataOptions& options);
+[[nodiscard]] Named make(const DataOptions& options, Network network = Network::allowed);
 
 /// Downloads "mnist10k" or "mnist" into the cache, or finds it there; returns the folder. Throws
 /// ConfigError for a data set that is not downloaded.

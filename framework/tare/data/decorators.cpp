@@ -23,6 +23,7 @@ class Decorator : public Dataset {
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
   [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
+  [[nodiscard]] bool described() const override { return base_->described(); }
   void account(Ledger& ledger) const override { base_->account(ledger); }
 
  protected:
@@ -34,11 +35,8 @@ class Transformed : public Decorator {
   Transformed(DatasetPtr base, Transforms own)
       : Decorator("data.transformed", std::move(base)), own_(std::move(own)) {
     sample_shape_ = own_.output_shape(base_->sample_shape());
-    std::vector<Transform> steps;
-    if (base_->transforms()) steps = base_->transforms()->steps();
-    depth_ = steps.size();
-    steps.insert(steps.end(), own_.steps().begin(), own_.steps().end());
-    all_ = Transforms(std::move(steps));
+    if (base_->transforms()) depth_ = base_->transforms()->steps().size();
+    all_ = joined(base_->transforms(), own_);
   }
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
     Batch batch = base_->get(request);
@@ -47,12 +45,21 @@ class Transformed : public Decorator {
     // Another seed than that of the base's own random steps, which are at the same places of their
     // list.
     if (random) seeds = sample_seeds({request.indices, derive_seed(request.seed, ~depth_), true});
+    if (batch.target.defined() && Transforms::are_images(batch.target.sizes(), batch.input.sizes()))
+      batch.target = own_.apply_to_targets(batch.target.contiguous(), seeds, random);
     batch.input = own_.apply(batch.input.contiguous(), seeds, random);
     return batch;
   }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
   [[nodiscard]] const Transforms* transforms() const override { return &all_; }
-  [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
+  [[nodiscard]] at::Tensor targets() const override {
+    const at::Tensor all = base_->targets();
+    const std::vector<int64_t> shape = base_->sample_shape();
+    if (!all.defined() ||
+        !Transforms::are_images(all.sizes(), {size(), shape[0], shape[1], shape[2]}))
+      return all;
+    return own_.apply_to_targets(all.contiguous(), {}, false);
+  }
 
  private:
   Transforms own_, all_;
@@ -90,10 +97,13 @@ class Subset : public Decorator {
 
 class Mapped : public Decorator {
  public:
-  Mapped(DatasetPtr base, std::function<Batch(Batch)> function, std::vector<int64_t> sample_shape)
+  Mapped(DatasetPtr base, std::function<Batch(Batch)> function, std::vector<int64_t> sample_shape,
+         const std::optional<Transforms>& as)
       : Decorator("data.map", std::move(base)),
         function_(std::move(function)),
-        sample_shape_(std::move(sample_shape)) {
+        sample_shape_(std::move(sample_shape)),
+        described_(as && base_->described()) {
+    if (as) all_ = joined(base_->transforms(), *as);
     if (!function_) throw ConfigError("data.map", "the function is empty, give one");
     if (sample_shape_.empty()) sample_shape_ = base_->sample_shape();
   }
@@ -107,16 +117,23 @@ class Mapped : public Decorator {
     return batch;
   }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
+  [[nodiscard]] const Transforms* transforms() const override {
+    return all_.steps().empty() ? base_->transforms() : &all_;
+  }
+  [[nodiscard]] bool described() const override { return described_; }
 
  private:
   std::function<Batch(Batch)> function_;
   std::vector<int64_t> sample_shape_;
+  Transforms all_;  // the base's, then those that do what the function does
+  bool described_ = false;
 };
 
 class Cached : public Decorator {
  public:
   explicit Cached(DatasetPtr base) : Decorator("data.cache", std::move(base)) {
     if (base_->transforms()) transforms_ = base_->transforms()->deterministic();
+    described_ = base_->described();
     const Batch all = get_all(*base_);
     base_ = tensor_dataset(all.input, all.target, base_->labels());
   }
@@ -126,11 +143,13 @@ class Cached : public Decorator {
   [[nodiscard]] const Transforms* transforms() const override {
     return transforms_ ? &*transforms_ : nullptr;
   }
+  [[nodiscard]] bool described() const override { return described_; }
   [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
 
  private:
   std::optional<Transforms> transforms_;
+  bool described_ = true;
 };
 
 }  // namespace
@@ -147,8 +166,8 @@ DatasetPtr subset(const DatasetPtr& base, std::vector<int64_t> indices, bool ran
 }
 
 DatasetPtr map(const DatasetPtr& base, std::function<Batch(Batch)> function,
-               std::vector<int64_t> sample_shape) {
-  return std::make_shared<Mapped>(base, std::move(function), std::move(sample_shape));
+               std::vector<int64_t> sample_shape, std::optional<Transforms> as) {
+  return std::make_shared<Mapped>(base, std::move(function), std::move(sample_shape), as);
 }
 
 DatasetPtr cache(const DatasetPtr& base) {

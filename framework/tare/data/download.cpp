@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <functional>
-#include <memory>
 #include <span>
 
 #include "tare/base/bytes.h"
@@ -85,7 +84,15 @@ class Curl {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out.write, 1);
     posix_spawn_file_actions_adddup2(&actions, errors.write, 2);
-    const int error = ::posix_spawnp(&pid_, "curl", &actions, nullptr, argv.data(), environ);
+    posix_spawnattr_t as_at_first;  // curl ends when this process does, whatever this one ignores
+    posix_spawnattr_init(&as_at_first);
+    sigset_t usual;
+    sigemptyset(&usual);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&usual, signal);
+    posix_spawnattr_setsigdefault(&as_at_first, &usual);
+    posix_spawnattr_setflags(&as_at_first, POSIX_SPAWN_SETSIGDEF);
+    const int error = ::posix_spawnp(&pid_, "curl", &actions, &as_at_first, argv.data(), environ);
+    posix_spawnattr_destroy(&as_at_first);
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) {
       pid_ = -1;

@@ -5,101 +5,20 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/data/byte_source.h"
 
 namespace tare {
 namespace {
 
 constexpr uint8_t kUnsignedBytes = 0x08;
 
-// Bytes of a file, through inflate when it is gzip.
-class IdxSource {
- public:
-  explicit IdxSource(const std::filesystem::path& path) : file_(path, io::Mode::read) {
-    refill();
-    gzip_ = have_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
-    if (gzip_ && inflateInit2(&stream_, 15 + 16) != Z_OK) throw std::bad_alloc();
-  }
-  ~IdxSource() {
-    if (gzip_) inflateEnd(&stream_);
-  }
-  IdxSource(const IdxSource&) = delete;
-  IdxSource& operator=(const IdxSource&) = delete;
-
-  [[nodiscard]] bool gzip() const { return gzip_; }
-  [[nodiscard]] int64_t file_size() const { return file_.size(); }
-  [[noreturn]] void refuse(std::string part, std::string_view problem) const {
-    throw FormatError("data.read_idx", file_.path().string(), std::move(part), problem);
-  }
-
-  // Exactly `size` bytes, or FormatError naming `part`.
-  void read(void* out, size_t size, const char* part) {
-    if (take(static_cast<uint8_t*>(out), size) != size) refuse(part, "the file ends too early");
-  }
-  // Throws unless everything has been read.
-  void expect_end() {
-    uint8_t surplus = 0;
-    if (take(&surplus, 1) != 0) refuse("values", "the file holds more than its header says");
-    if (gzip_ && stream_.avail_in == 0) {
-      refill();
-      stream_.avail_in = static_cast<uInt>(have_);
-    }
-    if (gzip_ && stream_.avail_in != 0) refuse("gzip", "bytes follow the end of the stream");
-  }
-
- private:
-  void refill() { have_ = file_.read(buffer_.data(), buffer_.size()), used_ = 0; }
-
-  size_t take(uint8_t* out, size_t size) {
-    if (gzip_) return inflate_into(out, size);
-    size_t done = 0;
-    while (done < size) {
-      if (used_ == have_) refill();
-      if (have_ == 0) break;
-      const size_t part = std::min(size - done, have_ - used_);
-      std::memcpy(out + done, buffer_.data() + used_, part);
-      used_ += part;
-      done += part;
-    }
-    return done;
-  }
-
-  size_t inflate_into(uint8_t* out, size_t size) {
-    size_t done = 0;
-    while (done < size && !ended_) {
-      if (stream_.avail_in == 0) feed();
-      const size_t step = std::min<size_t>(size - done, 1U << 30);
-      stream_.next_out = out + done;
-      stream_.avail_out = static_cast<uInt>(step);
-      const int status = inflate(&stream_, Z_NO_FLUSH);
-      done += step - stream_.avail_out;
-      ended_ = status == Z_STREAM_END;
-      if (status != Z_OK && status != Z_STREAM_END)
-        refuse("gzip", stream_.msg ? stream_.msg : "the stream is broken");
-    }
-    return done;
-  }
-  void feed() {
-    if (used_ == have_ || stream_.next_in != nullptr) refill();
-    if (have_ == 0) refuse("gzip", "the stream is truncated");
-    stream_.next_in = buffer_.data();
-    stream_.avail_in = static_cast<uInt>(have_);
-  }
-
-  io::File file_;
-  std::array<uint8_t, 1 << 16> buffer_{};
-  size_t have_ = 0, used_ = 0;
-  bool gzip_ = false, ended_ = false;
-  z_stream stream_{};
-};
-
-std::vector<int64_t> read_shape(IdxSource& source) {
+std::vector<int64_t> read_shape(ByteSource& source) {
   std::array<uint8_t, 4> magic{};
   source.read(magic.data(), magic.size(), "magic number");
   if (magic[0] != 0 || magic[1] != 0) source.refuse("magic number", "is not that of an IDX file");
@@ -118,7 +37,7 @@ std::vector<int64_t> read_shape(IdxSource& source) {
 }
 
 // Bytes of values, once the header is believed.
-int64_t checked_bytes(const IdxSource& source, const std::vector<int64_t>& shape, int64_t limit) {
+int64_t checked_bytes(const ByteSource& source, const std::vector<int64_t>& shape, int64_t limit) {
   int64_t bytes = 1;
   for (const int64_t dimension : shape) {
     if (dimension == 0) source.refuse("dimensions", "a dimension is 0");
@@ -184,7 +103,7 @@ void write_compressed(io::File& file, const std::string& header,
 }  // namespace
 
 at::Tensor read_idx(const std::filesystem::path& path, int64_t limit_bytes) {
-  IdxSource source(path);
+  ByteSource source(path, "data.read_idx");
   const std::vector<int64_t> shape = read_shape(source);
   const int64_t bytes = checked_bytes(source, shape, limit_bytes);
   at::Tensor values = at::empty(shape, at::kByte);

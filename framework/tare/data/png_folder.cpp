@@ -9,6 +9,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/data/gather.h"
 #include "tare/transform/image.h"
 
 namespace tare {
@@ -38,13 +39,14 @@ bool is_png(const fs::directory_entry& entry) {
 struct Listing {
   std::vector<fs::path> files;
   std::vector<int64_t> classes;
-  std::vector<std::string> labels;
+  std::vector<std::string> labels;  // empty: the pictures have no labels
 };
 
 Listing list(const fs::path& folder) {
   Listing listing;
-  for (const fs::path& subfolder :
-       entries(folder, [](const auto& e) { return e.is_directory(); })) {
+  const auto subfolders = entries(folder, [](const auto& e) { return e.is_directory(); });
+  if (subfolders.empty()) listing.files = entries(folder, is_png);
+  for (const fs::path& subfolder : subfolders) {
     const std::vector<fs::path> files = entries(subfolder, is_png);
     if (files.empty())
       throw ConfigError("data.png_folder", "no PNG file in " + printable(subfolder.string()) +
@@ -54,25 +56,40 @@ Listing list(const fs::path& folder) {
                            static_cast<int64_t>(listing.labels.size()));
     listing.labels.push_back(subfolder.filename().string());
   }
-  if (listing.labels.empty())
-    throw ConfigError("data.png_folder", "no subfolder in " + printable(folder.string()) +
-                                             ": give one folder a class");
+  if (listing.files.empty())
+    throw ConfigError("data.png_folder",
+                      "no subfolder in " + printable(folder.string()) +
+                          " and no PNG file: give one folder a class, or pictures without labels");
   return listing;
 }
 
-at::Tensor read_one(const fs::path& path, const PngFolderOptions& options) {
+// `resized` becomes true where the file has another size than the options.
+at::Tensor read_one(const fs::path& path, const PngFolderOptions& options, bool& resized) {
   at::Tensor image = read_png(path, options.channels);
-  return options.height > 0 ? resize_image(image, options.height, options.width) : image;
+  if (options.height == 0 || (image.size(1) == options.height && image.size(2) == options.width))
+    return image;
+  resized = true;
+  return resize_image(image, options.height, options.width);
+}
+
+at::Tensor targets_of(const Listing& listing) {
+  if (listing.labels.empty()) return {};
+  at::Tensor target = at::empty({static_cast<int64_t>(listing.classes.size())}, at::kLong);
+  std::copy(listing.classes.begin(), listing.classes.end(), target.mutable_data_ptr<int64_t>());
+  return target;
 }
 
 }  // namespace
+
+std::vector<fs::path> png_files(const fs::path& folder) { return list(folder).files; }
 
 DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   if (given.height < 0 || given.width < 0 || (given.height == 0) != (given.width == 0))
     throw ConfigError("data.png_folder", "height and width must both be 0 or both > 0");
   const Listing listing = list(folder);
   PngFolderOptions options = given;
-  at::Tensor image = read_one(listing.files.front(), options);
+  bool resized = false;
+  at::Tensor image = read_one(listing.files.front(), options, resized);
   options.channels = image.size(0);
   const auto count = static_cast<int64_t>(listing.files.size());
   if (image.numel() > options.limit_bytes / count)
@@ -82,7 +99,7 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   at::Tensor images = at::empty({count, image.size(0), image.size(1), image.size(2)}, at::kByte);
   for (int64_t i = 0; i < count; ++i) {
     const fs::path& path = listing.files[static_cast<size_t>(i)];
-    if (i > 0) image = read_one(path, options);
+    if (i > 0) image = read_one(path, options, resized);
     if (image.sizes() != images.sizes().slice(1))
       throw FormatError("data.png_folder", path.string(), "size",
                         c10::str(image.sizes()) + " differs from the first file's " +
@@ -90,9 +107,11 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
     std::copy_n(image.const_data_ptr<uint8_t>(), image.numel(),
                 images.mutable_data_ptr<uint8_t>() + i * image.numel());
   }
-  at::Tensor target = at::empty({count}, at::kLong);
-  std::copy(listing.classes.begin(), listing.classes.end(), target.mutable_data_ptr<int64_t>());
-  return tensor_dataset(images, target, listing.labels);
+  Transforms read_with;
+  if (resized)
+    read_with = Transforms{Resize{.height = options.height, .width = options.width, .round = true}};
+  return std::make_shared<TensorDataset>(images, targets_of(listing), listing.labels, std::nullopt,
+                                         read_with);
 }
 
 }  // namespace tare

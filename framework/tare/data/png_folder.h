@@ -1,8 +1,9 @@
-// A folder of PNG files as a data set, one subfolder per class.
+// A folder of PNG files as a data set, one subfolder per class, or without labels.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "tare/data/dataset.h"
 
@@ -16,9 +17,14 @@ struct PngFolderOptions {
 
 /// Reads folder/<class>/<file>.png into memory as uint8 [N, channels, height, width]. Classes and
 /// files are in bytewise order of their names; other files and hidden ones are skipped. labels()
-/// are the folder names. Throws IoError; FormatError, naming the file; ConfigError for a folder
-/// without classes, a class without images, or more bytes than the limit.
+/// are the folder names. A folder without subfolders gives the pictures in it, without targets and
+/// labels: data to predict on. transforms() says how files of another size were resized. Throws
+/// IoError; FormatError, naming the file; ConfigError for a folder without pictures, a class
+/// without images, or more bytes than the limit.
 [[nodiscard]] DatasetPtr png_folder(const std::filesystem::path& folder,
                                     const PngFolderOptions& options = {});
+
+/// The files that png_folder() reads, in its order. Throws as it does for the folder.
+[[nodiscard]] std::vector<std::filesystem::path> png_files(const std::filesystem::path& folder);
 
 }  // namespace tare

@@ -1,5 +1,8 @@
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -55,23 +58,48 @@ DigitsSource drawn(const FindDigitsOptions& options, const std::string& why) {
           false};
 }
 
+// Tries to download MNIST's test set; the reason for which that failed, or nothing. A failure is
+// remembered for the life of the process, so that a run of many phases waits for the network once.
+std::string download_failure() {
+  static std::mutex mutex;
+  static std::map<fs::path, std::string> failures;  // by the folder that stayed empty
+  const std::lock_guard lock(mutex);
+  const fs::path folder = datasets::cache_folder();
+  const auto known = failures.find(folder);
+  if (known != failures.end()) return known->second;
+  try {
+    (void)datasets::fetch("mnist10k");
+    return {};
+  } catch (const IoError& error) {
+    return failures[folder] = error.what();
+  } catch (const FormatError& error) {
+    return failures[folder] = error.what();
+  }
+}
+
+bool first_time(const std::string& why) {
+  static std::mutex mutex;
+  static std::set<std::string> seen;
+  const std::lock_guard lock(mutex);
+  return seen.insert(why).second;
+}
+
 }  // namespace
 
 DigitsSource find_digits(const FindDigitsOptions& options) {
   for (const fs::path& folder : places())
     if (holds_digits(folder)) return real(folder);
-  if (!options.download)
-    return drawn(options, "no MNIST files were found and the network was not allowed");
-  std::string why;
-  try {
-    return real(datasets::fetch("mnist10k"));
-  } catch (const IoError& error) {
-    why = error.what();
-  } catch (const FormatError& error) {
-    why = error.what();
+  std::string why = "no MNIST files were found and the network was not allowed", cause;
+  if (options.download) {
+    cause = download_failure();
+    if (cause.empty()) return real(datasets::cache_folder() / "mnist10k");
+    why = "MNIST could not be downloaded";
+    cause = ": " + cause;
   }
-  log::warning("real digits could not be downloaded, generated ones are used: " + why);
-  return drawn(options, "MNIST could not be downloaded");
+  if (options.warn && first_time(why))
+    log::warning("GENERATED digits stand in for MNIST, because " + why +
+                 "; figures on them say nothing about real digits" + cause);
+  return drawn(options, why);
 }
 
 namespace datasets {

@@ -23,15 +23,27 @@ struct SplitSizes {
   bool operator==(const SplitSizes&) const = default;
 };
 
-/// Splits by a permutation that depends only on `seed` and the size of the data set. Random
-/// transforms of `data` act on the training split only. Throws ConfigError for sizes that are
-/// negative, not whole, together larger than the data set, or that round to no samples.
-[[nodiscard]] Splits split(const DatasetPtr& data, const SplitSizes& sizes = {}, uint64_t seed = 0);
+struct SplitOptions {
+  /// Every class has its share of each part, to within one sample, and keeps at least one sample in
+  /// the training split where that is possible. The targets must be class labels.
+  bool stratify = false;
+};
+
+/// Splits by a permutation that depends only on `seed` and the size of the data set; a stratified
+/// split also depends on the labels. Random transforms of `data` act on the training split only.
+/// Throws ConfigError for sizes that are negative, not whole, together larger than the data set, or
+/// that round to no samples, and for a stratified split of data without class labels.
+[[nodiscard]] Splits split(const DatasetPtr& data, const SplitSizes& sizes = {}, uint64_t seed = 0,
+                           const SplitOptions& options = {});
 
 /// Fold `index` of `count` is the validation split, the other folds are the training split; no test
-/// split. Each sample is in the validation split of exactly one fold. Throws ConfigError unless 2
-/// <= count
-/// <= size and 0 <= index < count.
-[[nodiscard]] Splits fold(const DatasetPtr& data, int64_t count, int64_t index, uint64_t seed = 0);
+/// split. Each sample is in the validation split of exactly one fold. Throws ConfigError unless
+/// 2 <= count <= size and 0 <= index < count, and for stratified folds of data without class
+/// labels.
+[[nodiscard]] Splits fold(const DatasetPtr& data, int64_t count, int64_t index, uint64_t seed = 0,
+                          const SplitOptions& options = {});
+
+/// Whether the targets of `data` are class labels, as a stratified split needs them.
+[[nodiscard]] bool has_class_labels(const DatasetPtr& data);
 
 }  // namespace tare

@@ -42,12 +42,30 @@ bool lives(const Accountable* object, uint64_t id) {
 /// of weights.
 void drop_library_leftovers() {
   at::autocast::clear_cache();
-  try {
-    memory::flush_ready_queue();
-  } catch (const c10::OutOfMemoryError&) {
-    log::warning(
-        "[experiment.finish] no memory to flush the backward's queue; free some and run a "
-        "backward");
+  memory::flush_ready_queue();
+}
+
+/// Blocks by phase and call site.
+using Origins = std::map<std::pair<uint32_t, memory::CallSite>, LeakReport>;
+
+/// Blocks come in order of birth, the oldest first.
+void count(const memory::LiveBlock& block, bool call_sites, Origins& by_origin) {
+  const bool located = call_sites && block.stack != 0;
+  const auto site = located ? memory::site_of(block.stack) : memory::CallSite{};
+  auto& leak = by_origin[{block.phase, site}];
+  const int64_t age = memory::current_step() - block.step;
+  leak.youngest_steps = age;
+  leak.oldest_steps = std::max(leak.oldest_steps, age);
+  leak.bytes += block.bytes;
+  ++leak.count;
+}
+
+void append(const Origins& by_origin, c10::Device device, std::vector<LeakReport>& reports) {
+  for (const auto& [origin, leak] : by_origin) {
+    reports.push_back(leak);
+    reports.back().device = device;
+    reports.back().phase = memory::phase_name(origin.first);
+    reports.back().site = origin.second;
   }
 }
 
@@ -107,10 +125,12 @@ Experiment::Experiment(std::string name,
 }
 
 Experiment::~Experiment() {
-  if (finished()) return;
   try {
-    const auto report = finish();
-    if (report.enabled && options_.out) *options_.out << report << std::flush;
+    if (!finished()) {
+      const auto report = finish();
+      if (report.enabled && options_.out) *options_.out << report << std::flush;
+    }
+    warn_of_leaked_with_kept();
   } catch (...) {  // a destructor must not throw
     log::error("[experiment] finishing at the end of the scope failed; call finish() to see why");
   }
@@ -157,6 +177,7 @@ void Experiment::attend(Accountable& object) {
 }
 
 void Experiment::keep(const at::Tensor& tensor) {
+  if (finished()) throw StateError("experiment.keep", "after finish()", "call it before finish()");
   if (!tensor.defined() || !tensor.has_storage()) return;
   const void* data = tensor.storage().data();
   for (const auto& scale : scales_) {
@@ -167,6 +188,7 @@ void Experiment::keep(const at::Tensor& tensor) {
 }
 
 void Experiment::keep(const std::string& owned_name) {
+  if (finished()) throw StateError("experiment.keep", "after finish()", "call it before finish()");
   const auto owned = std::ranges::find(owned_, owned_name, &Owned::name);
   if (owned == owned_.end())
     throw ConfigError("experiment.keep",
@@ -237,39 +259,63 @@ void Experiment::reclaim(ExperimentReport& report) const {
   }
 }
 
-void Experiment::find_leaks(ExperimentReport& report) const {
-  const Ledger answered = Accountable::living_ledger();
+Ledger Experiment::answered() const {
+  Ledger all = Accountable::living_ledger();
+  for (const auto& owned : owned_)
+    if (owned.kept && owned.account) owned.account(all);
+  return all;
+}
+
+void Experiment::find_leaks(ExperimentReport& report) {
+  const Ledger known = answered();
   for (size_t i = 0; i < scales_.size(); ++i) {
     const auto& scale = *scales_[i];
-    std::map<std::pair<uint32_t, memory::CallSite>, LeakReport> by_origin;
+    const auto device = scale.backend.device();
+    Origins leaked, perhaps;
+    std::vector<uint64_t> numbers;
     for (const auto& block : scale.backend.live_blocks(scale.mark)) {
-      if (answered.contains(block.data) || kept(i, block)) continue;
-      const bool located = options_.call_sites && block.stack != 0;
-      const auto site = located ? memory::site_of(block.stack) : memory::CallSite{};
-      auto& leak = by_origin[{block.phase, site}];
-      const int64_t age = memory::current_step() - block.step;  // the oldest block comes first
-      leak.youngest_steps = age;
-      leak.oldest_steps = std::max(leak.oldest_steps, age);
-      leak.bytes += block.bytes;
-      ++leak.count;
+      if (known.contains(block.data) || kept(i, block)) continue;
+      const bool is_unclear = unclear(i, block);
+      if (is_unclear) numbers.push_back(block.sequence);
+      count(block, options_.call_sites, is_unclear ? perhaps : leaked);
     }
-    for (auto& [origin, leak] : by_origin) {
-      leak.device = scale.backend.device();
-      leak.phase = memory::phase_name(origin.first);
-      leak.site = origin.second;
-      report.leaks.push_back(leak);
-    }
+    append(leaked, device, report.leaks);
+    append(perhaps, device, report.unclear);
+    if (!numbers.empty()) unclear_blocks_.emplace_back(device, std::move(numbers));
   }
   std::ranges::stable_sort(report.leaks, std::greater{}, &LeakReport::bytes);
+  std::ranges::stable_sort(report.unclear, std::greater{}, &LeakReport::bytes);
+  if (report.unclear.empty()) return;
+  for (const auto& owned : owned_)
+    if (owned.kept && !owned.account) report.opaque.push_back(owned.name);
 }
 
 bool Experiment::kept(size_t scale, const memory::LiveBlock& block) const {
-  const std::pair key(scales_[scale]->backend.device(), block.sequence);
+  const Block key(scales_[scale]->backend.device(), block.sequence);
   if (std::ranges::find(kept_blocks_, key) != kept_blocks_.end()) return true;
   return std::ranges::any_of(owned_, [&](const Owned& owned) {
     return owned.kept && scale < owned.first.size() && block.sequence > owned.first[scale] &&
            block.sequence <= owned.last[scale];
   });
+}
+
+bool Experiment::unclear(size_t scale, const memory::LiveBlock& block) const {
+  return std::ranges::any_of(owned_, [&](const Owned& owned) {
+    const bool later = scale >= owned.last.size() || block.sequence > owned.last[scale];
+    return owned.kept && !owned.account && later;
+  });
+}
+
+void Experiment::warn_of_leaked_with_kept() {
+  if (unclear_blocks_.empty()) return;
+  owned_.clear();
+  int64_t bytes = 0;
+  for (const auto& [device, numbers] : unclear_blocks_)
+    for (const auto& block : memory::backend(device).live_blocks(numbers.front() - 1))
+      if (std::ranges::binary_search(numbers, block.sequence)) bytes += block.bytes;
+  if (bytes > 0)
+    log::warning("[experiment] '" + printable(name_) + "' leaked " + format_bytes(bytes) +
+                 " of what was unclear in its report: its kept objects are destroyed now");
 }
 
 }  // namespace tare

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tare/experiment/experiment_report.h"
+#include "tare/experiment/listed_tensors.h"
 #include "tare/memory/accountable.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_stack.h"
@@ -66,10 +67,14 @@ class Experiment {
   /// yet is measured from now on, unless the options name the devices.
   void attend(Accountable& object);
 
-  /// The tensor's storage is not reported as a leak. Does not keep the tensor alive.
+  /// The tensor's storage is not reported as a leak. Does not keep the tensor alive. Throws
+  /// StateError after finish().
   void keep(const at::Tensor& tensor);
-  /// The owned object outlives finish() and is destroyed with the experiment; what was allocated
-  /// while it was made is not reported as a leak. Throws ConfigError for an unknown name.
+  /// The owned object outlives finish() and is destroyed with the experiment; its tensors are not
+  /// reported as leaks. Those are the tensors that its type lists (see listed_tensors.h) and what
+  /// was allocated while it was made. What was allocated later, while an object is kept whose type
+  /// lists nothing, is reported as unclear, and the destructor warns of what is left of it when the
+  /// object is gone. Throws ConfigError for an unknown name, StateError after finish().
   void keep(const std::string& owned_name);
 
   /// Consumed, peak and available bytes of each device now; after finish() those of the report.
@@ -101,8 +106,11 @@ class Experiment {
     std::string name;
     std::shared_ptr<void> object;
     Marks first, last;  ///< blocks of its construction
+    /// Adds the object's tensors to a ledger; empty where its type does not list them.
+    std::function<void(Ledger&)> account;
     bool kept = false;
   };
+  using Block = std::pair<c10::Device, uint64_t>;  ///< a block's device and number
 
   void weigh(c10::Device device);
   void check_new_name(const std::string& owned_name) const;
@@ -112,8 +120,11 @@ class Experiment {
   void purge_attended(ExperimentReport& report) const;
   void destroy_owned(ExperimentReport& report);
   void reclaim(ExperimentReport& report) const;
-  void find_leaks(ExperimentReport& report) const;
+  void find_leaks(ExperimentReport& report);
+  [[nodiscard]] Ledger answered() const;
   [[nodiscard]] bool kept(size_t scale, const memory::LiveBlock& block) const;
+  [[nodiscard]] bool unclear(size_t scale, const memory::LiveBlock& block) const;
+  void warn_of_leaked_with_kept();
 
   std::string name_;
   ExperimentOptions options_;
@@ -122,16 +133,19 @@ class Experiment {
   std::vector<std::unique_ptr<Scale>> scales_;
   std::vector<Attended> attended_;
   std::vector<Owned> owned_;
-  std::vector<std::pair<c10::Device, uint64_t>> kept_blocks_;
+  std::vector<Block> kept_blocks_;
+  std::vector<std::pair<c10::Device, std::vector<uint64_t>>> unclear_blocks_;  // numbers rise
   std::optional<ExperimentReport> report_;
 };
 
 template <class T, class... Args>
 T& Experiment::emplace(const std::string& owned_name, Args&&... args) {
   check_new_name(owned_name);
-  Owned owned{owned_name, nullptr, marks(), {}};
+  Owned owned{owned_name, nullptr, marks(), {}, {}};
   auto object = std::make_shared<T>(std::forward<Args>(args)...);
   T& reference = *object;
+  if constexpr (detail::kListsTensors<T>)
+    owned.account = [&reference](Ledger& all) { detail::list_tensors(reference, all); };
   owned.object = std::move(object);
   owned.last = marks();
   owned_.push_back(std::move(owned));

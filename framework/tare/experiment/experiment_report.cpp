@@ -9,6 +9,9 @@
 namespace tare {
 namespace {
 
+/// Below it are what libraries set up at first use, thread stacks and the heap's remains.
+constexpr int64_t kGrowthToName = 32_MiB;
+
 double percent(int64_t reclaimed, int64_t consumed) {
   return consumed == 0 ? 100.0
                        : 100.0 * static_cast<double>(reclaimed) / static_cast<double>(consumed);
@@ -94,7 +97,16 @@ std::string ExperimentReport::str() const {
   for (const auto& side : devices) put_device(out, side);
   put_list(out, "released", released, [](const auto& object) { return describe(object); });
   put_list(out, "kept", kept, [](const auto& kept_name) { return kept_name; });
+  for (const auto& side : devices)
+    if (side.device.is_cpu() && side.residual_beside_tensors_bytes() >= kGrowthToName)
+      out << "  the process grew by " << format_bytes(side.residual_beside_tensors_bytes())
+          << " beside tensors on " << side.device << " in '" << name
+          << "': malloc, containers or libraries hold it\n";
   put_list(out, "leaks", leaks, [](const auto& leak) { return describe(leak); });
+  if (unclear.empty()) return out.str();
+  put_list(out, "kept or leaked", unclear, [](const auto& block) { return describe(block); });
+  put_list(out, "do not list their tensors (give them account(Ledger&) const)", opaque,
+           [](const auto& kept_name) { return kept_name; });
   return out.str();
 }
 

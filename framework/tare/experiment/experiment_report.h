@@ -42,6 +42,11 @@ struct DeviceReport {
   [[nodiscard]] int64_t residual_bytes() const {
     return consumed.allocated_bytes - reclaimed.allocated_bytes;
   }
+  /// What the process's memory still grew by after finish() that no tensor explains: memory of
+  /// malloc, of containers or of libraries that was not given back. Negative: less than before.
+  [[nodiscard]] int64_t residual_beside_tensors_bytes() const {
+    return consumed.process_bytes - reclaimed.process_bytes - residual_bytes();
+  }
   /// Reclaimed of consumed allocated bytes, in per cent; 100 if nothing was consumed.
   [[nodiscard]] double reclaimed_percent() const;
 };
@@ -76,6 +81,10 @@ struct ExperimentReport {
   std::vector<ReleasedObject> released{};
   std::vector<std::string> kept{};  ///< names given to keep()
   std::vector<LeakReport> leaks{};
+  /// Blocks that are leaks unless a kept object of `opaque` holds them.
+  std::vector<LeakReport> unclear{};
+  /// Names of the kept objects whose type does not list its tensors, if anything is unclear.
+  std::vector<std::string> opaque{};
 
   /// The figures of one device; zeros if it was not measured.
   [[nodiscard]] DeviceReport on(c10::Device device) const;

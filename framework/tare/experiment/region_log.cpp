@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/process.h"
 
 namespace tare {
 namespace {
@@ -15,6 +17,8 @@ thread_local int open_regions = 0;
 std::string signed_bytes(int64_t bytes) { return (bytes > 0 ? "+" : "") + format_bytes(bytes); }
 
 std::string indent(int depth) { return std::string(2 * static_cast<size_t>(depth), ' '); }
+
+int64_t tracked_on_host() { return memory::host_allocator::counters().live_bytes; }
 
 /// What was needed above the start, less what the region kept of it.
 int64_t peaked(int64_t peak_above_start, int64_t consumed) {
@@ -28,6 +32,8 @@ std::string RegionReport::compact() const {
   for (const auto& side : devices)
     text += side.device.str() + " " + signed_bytes(side.consumed_bytes) + ", peaked " +
             format_bytes(side.peaked_bytes) + "; ";
+  text += "process " + signed_bytes(process.consumed_bytes) + ", peaked " +
+          format_bytes(process.peaked_bytes) + "; ";
   return text + format_seconds(seconds);
 }
 
@@ -37,10 +43,13 @@ std::string RegionReport::full() const {
        << indent(depth) << "  " << std::left << std::setw(8) << "device" << std::right
        << std::setw(14) << "consumed" << std::setw(14) << "peaked"
        << "\n";
-  for (const auto& side : devices)
-    text << indent(depth) << "  " << std::left << std::setw(8) << side.device.str() << std::right
-         << std::setw(14) << signed_bytes(side.consumed_bytes) << std::setw(14)
-         << format_bytes(side.peaked_bytes) << "\n";
+  const auto line = [&](const std::string& what, int64_t consumed_bytes, int64_t peaked_bytes) {
+    text << indent(depth) << "  " << std::left << std::setw(8) << what << std::right
+         << std::setw(14) << signed_bytes(consumed_bytes) << std::setw(14)
+         << format_bytes(peaked_bytes) << "\n";
+  };
+  for (const auto& side : devices) line(side.device.str(), side.consumed_bytes, side.peaked_bytes);
+  line("process", process.consumed_bytes, process.peaked_bytes);
   return text.str();
 }
 
@@ -50,6 +59,8 @@ RegionLog::RegionLog(std::string name, RegionLogOptions options) : options_(std:
   if (options_.devices.empty()) options_.devices = memory::devices();
   for (const auto device : options_.devices)
     scopes_.push_back(std::make_unique<memory::PeakScope>(device));
+  process_.emplace();
+  start_tracked_ = tracked_on_host();
   begin_ = std::chrono::steady_clock::now();
 }
 
@@ -65,6 +76,9 @@ RegionReport RegionLog::data() const {
     const int64_t consumed = memory::backend(device).usage().allocated_bytes - scope.start_bytes();
     now.devices.push_back({device, consumed, peaked(scope.peak_above_start_bytes(), consumed)});
   }
+  const int64_t consumed = memory::resident_bytes() - process_->start_bytes();
+  now.process = {consumed, peaked(process_->peak_above_start_bytes(), consumed),
+                 consumed - (tracked_on_host() - start_tracked_)};
   return now;
 }
 
@@ -73,6 +87,7 @@ RegionReport RegionLog::finish() {
   report_ = data();
   finished_ = true;
   scopes_.clear();
+  process_.reset();
   --open_regions;
   if (options_.out)
     *options_.out << (options_.compact ? report_.compact() + "\n" : report_.full()) << std::flush;

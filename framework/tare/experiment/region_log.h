@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tare/memory/backend.h"
+#include "tare/memory/process_peak.h"
 
 namespace tare {
 
@@ -30,15 +31,28 @@ struct RegionMemory {
   int64_t peaked_bytes = 0;    ///< needed for a while beyond what was consumed; never negative
 };
 
+/// What the whole process held of the host's memory, tensors and everything else: its resident set,
+/// as IPyExperiments gives general RAM. Pages that were freed may stay with the process.
+struct RegionProcess {
+  int64_t consumed_bytes = 0;  ///< end minus start
+  int64_t peaked_bytes = 0;    ///< needed for a while beyond what was consumed; never negative
+  /// Of what was consumed, what no tensor on the host explains: where this grows with every call of
+  /// a region, something other than a tensor leaks there. Negative: tensors that were not written
+  /// to yet, or memory that was given back.
+  int64_t beside_tensors_bytes = 0;
+};
+
 struct RegionReport {
   std::string name;
   int depth = 0;       ///< regions around it on this thread
   double seconds = 0;  ///< does not wait for the device: work may still be queued there
   std::vector<RegionMemory> devices;
+  RegionProcess process;
 
-  /// "forward: cpu +12 MiB, peaked 3 MiB; 0.25 ms", indented by depth.
+  /// "forward: cpu +12 MiB, peaked 3 MiB; process +13 MiB, peaked 2 MiB; 0.25 ms", indented by
+  /// depth.
   [[nodiscard]] std::string compact() const;
-  /// The same as a table, a line per device.
+  /// The same as a table, a line per device and one for the process.
   [[nodiscard]] std::string full() const;
 };
 
@@ -60,6 +74,8 @@ class RegionLog {
   RegionReport report_;
   RegionLogOptions options_;
   std::vector<std::unique_ptr<memory::PeakScope>> scopes_;
+  std::optional<memory::ProcessPeakScope> process_;
+  int64_t start_tracked_ = 0;  // on the host
   std::chrono::steady_clock::time_point begin_;
   bool finished_ = false;
 };

@@ -10,18 +10,24 @@
 #include <exception>
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/signals.h"
+#include "tare/callback/autosave.h"
 #include "tare/config/scalar.h"
 #include "tare/experiment/experiment.h"
+#include "tare/learner/interrupt.h"
 #include "tare/learner/summary.h"
+#include "tare/learner/train_state.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
 #include "tare/furcate/fork_runner.h"
 #include "tare/recipe/mem_trace_log.h"
+#include "tare/recipe/resume.h"
 
 namespace tare {
 namespace {
@@ -88,20 +94,39 @@ std::vector<report::NamedValue> results_of(const Evaluation& test) {
   return all;
 }
 
+/// Saves a checkpoint after every epoch, the older of two giving way.
+class SaveEpochs final : public Callback {
+ public:
+  void write(auto& learner) {
+    saves_.write([&](const std::string& checkpoint) { learner.save(checkpoint); });
+  }
+  [[nodiscard]] std::string name() const override { return saves_.name(); }
+  Action after_epoch(FitContext& context) override {
+    write(context.learner);
+    return Action::proceed;
+  }
+  [[nodiscard]] std::string state() const override { return saves_.state(); }
+  void load_state(const std::string& json) override { saves_.load_state(json); }
+
+ private:
+  Autosave saves_{0};
+};
+
 }  // namespace
 
 Fork::Fork(fs::path config) : file_(std::move(config)) {}
 Fork::~Fork() = default;
 
 int Fork::run() {
+  ignore_file_limit_signal();
+  ignore_closed_output_signal();
   try {
     const ForkArguments given = fork_arguments(command_line());
     const fs::path file = given.config.empty() ? file_ : given.config;
     if (!given.is_run()) return run_all(file);
     name_ = given.name;
     id_ = given.id;
-    run_one(file);
-    return kSuccess;
+    return run_one(file);
   } catch (...) {
     return report_error(std::current_exception());
   }
@@ -115,7 +140,7 @@ int Fork::run_all(const fs::path& file) {
   return run_cells(file, [this] { return get_available_gpu_indices(); });
 }
 
-void Fork::run_one(const fs::path& file) {
+int Fork::run_one(const fs::path& file) {
   config_ = sweep::furcate_config(config::parse_file(file));
   static_cast<ForkConfig&>(*this) = read_fork_config(config_);
   log_dir = file.parent_path();
@@ -123,7 +148,10 @@ void Fork::run_one(const fs::path& file) {
   init();
   at::manual_seed(static_cast<uint64_t>(seed));
   sweep::RunRecord record = train();
+  if (signal_ != 0) return 128 + signal_;
   save(record);
+  if (!saved_in_.empty()) remove_autosaves(saved_in_);
+  return kSuccess;
 }
 
 sweep::RunRecord Fork::train() {
@@ -148,26 +176,27 @@ std::unique_ptr<Learner> Fork::compile() {
     for (DatasetPtr* split : {&data.train, &data.valid, &data.test})
       if (*split) *split = tare::cache(*split);
   Model model = get_model();
-  if (verbose >= 1) model_summary(model);
   const auto metrics = get_metrics();
   const auto optimizer = get_optimizer();
   const auto loss = get_loss();
+  callbacks_ = get_callbacks();
   data.train = processed(data.train, &Fork::train_preprocess);
   data.valid = processed(data.valid, &Fork::valid_preprocess);
   data.test = processed(data.test, &Fork::test_preprocess);
   auto learner = model_compile(std::move(model), optimizer, loss, metrics, std::move(data));
   if (!learner) throw StateError("fork.run", "model_compile() has given no Learner");
+  if (verbose >= 1) model_summary(learner->model());
   return learner;
 }
 
 FitResult Fork::fit_and_evaluate(Learner& learner, sweep::RunRecord& record) {
-  const auto callbacks = get_callbacks();
-  FitResult fit = model_fit(learner, epochs, callbacks);
+  FitResult fit = model_fit(learner, epochs, std::exchange(callbacks_, {}));
+  if (signal_ != 0) return fit;
   if (fit.reason == StopReason::interrupted)
     throw StateError("fork.run", "the fit was interrupted", "run the program again");
-  model_save(learner);
   record.end = system_clock::now();
   if (learner.data().test) record.results = results_of(model_evaluate(learner));
+  model_save(learner);
   return fit;
 }
 
@@ -193,9 +222,20 @@ DatasetPtr Fork::processed(const DatasetPtr& data, Process process) const {
 
 int64_t Fork::loader_threads() const {
   if (!has("num_parallel_calls")) return prefetch < 0 ? at::get_num_threads() : prefetch;
-  if (value_of("num_parallel_calls").text == "auto") return at::get_num_threads();
-  const auto calls = get<int64_t>("num_parallel_calls");
-  return calls < 0 ? at::get_num_threads() : calls;
+  return threads_of("num_parallel_calls");
+}
+
+int64_t Fork::threads_of(const std::string& key) const {
+  if (!has(key) || value_of(key).text == "auto") return at::get_num_threads();
+  const auto threads = get<int64_t>(key);
+  return threads < 0 ? at::get_num_threads() : threads;
+}
+
+DatasetPtr Fork::gen_tfrecord_dataset(
+    const std::vector<fs::path>& filepaths,
+    const std::function<Batch(const TfExample&)>& processor) const {
+  return tfrecord_dataset(filepaths, processor,
+                          {.parallel_reads = threads_of("num_parallel_reads")});
 }
 
 const Node& Fork::value_of(const std::string& key) const {
@@ -272,7 +312,20 @@ std::vector<CallbackPtr> Fork::get_callbacks() { return {}; }
 
 FitResult Fork::model_fit(Learner& learner, int64_t epoch_count,
                           const std::vector<CallbackPtr>& callbacks) {
-  return learner.fit(epoch_count, {.callbacks = callbacks});
+  const InterruptScope interrupts;
+  const auto saves = std::make_shared<SaveEpochs>();
+  auto all = callbacks;
+  all.push_back(saves);
+  saved_in_ = learner.folder();
+  const auto newest = newest_checkpoint(saved_in_, Autosave::names());
+  if (newest) (void)learner.load(newest->name);
+  FitResult fit = newest ? learner.resume(all) : learner.fit(epoch_count, {.callbacks = all});
+  signal_ = interrupts.signal();
+  if (signal_ != 0 && fit.reason == StopReason::interrupted)
+    saves->write(learner);
+  else
+    signal_ = 0;  // it came behind the last step
+  return fit;
 }
 
 void Fork::model_save(Learner& learner) { learner.export_to(log_dir / "model.pt"); }

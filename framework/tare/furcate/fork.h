@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/data/tfrecord.h"
 #include "tare/learner/learner.h"
 #include "tare/furcate/fork_config.h"
 #include "tare/sweep/run_record.h"
@@ -56,6 +58,7 @@ class Fork : protected ForkConfig {
 
   /// The runner, or one run. Returns main's exit code: 0 done, 1 a run failed, 2 bad input, 3 out
   /// of memory, 4 I/O, 128 and the signal that stopped the runner. Errors are logged, not thrown.
+  /// From then on the program ignores SIGXFSZ and SIGPIPE, see base/signals.h.
   [[nodiscard]] int run();
 
  protected:
@@ -75,6 +78,13 @@ class Fork : protected ForkConfig {
   [[nodiscard]] const std::string& run_name() const { return name_; }  ///< that of its folder
   [[nodiscard]] int64_t run_id() const { return id_; }                 ///< never used twice
 
+  /// A data set of TFRecord files, for get_datasets(): `processor` makes a sample of each
+  /// tf.train.Example, in num_parallel_reads threads, -1, "auto" or unset: one for each core of the
+  /// run. Throws what tfrecord_dataset() throws.
+  [[nodiscard]] DatasetPtr gen_tfrecord_dataset(
+      const std::vector<std::filesystem::path>& filepaths,
+      const std::function<Batch(const TfExample&)>& processor) const;
+
   // ---- the methods, by call order
 
   /// In the runner: indices of the CUDA devices that runs may use; by default all. One run is on
@@ -89,23 +99,26 @@ class Fork : protected ForkConfig {
   /// With `cache` true what it gives is then kept in memory, see tare::cache().
   virtual Splits get_datasets(const ForkFiles& files) = 0;
   virtual Model get_model() = 0;
-  /// At verbose >= 1; by default prints summary(model).
-  virtual void model_summary(const Model& model);
   virtual std::vector<Metric> get_metrics();  ///< by default none beside the loss
   /// By default `optimizer_name` in lower case, else adamw, with learning_rate.
   virtual ForkOptimizer get_optimizer();
-  virtual Loss get_loss();  ///< by default cross_entropy
+  virtual Loss get_loss();                           ///< by default cross_entropy
+  virtual std::vector<CallbackPtr> get_callbacks();  ///< by default none
   /// By default a Learner with batch_size, seed, the loader threads of num_parallel_calls or else
   /// prefetch, the run's folder, and the epochs table at verbose 2; on the CPU if gpu_id is -1. A
   /// shuffle_buffer_size of 0 or 1 keeps the order of the training split.
   virtual std::unique_ptr<Learner> model_compile(Model model, const ForkOptimizer& optimizer,
                                                  const Loss& loss,
                                                  const std::vector<Metric>& metrics, Splits data);
-  virtual std::vector<CallbackPtr> get_callbacks();  ///< by default none
+  /// At verbose >= 1, with the Learner's model; by default prints summary(model).
+  virtual void model_summary(const Model& model);
+  /// By default fit(epoch_count), which saves a checkpoint in log_dir after each epoch. A run that
+  /// was stopped or killed continues from the last one, and ends with the weights of an undisturbed
+  /// one. A method of your own that does not call this one starts again from the beginning.
   virtual FitResult model_fit(Learner& learner, int64_t epoch_count,
                               const std::vector<CallbackPtr>& callbacks);
-  virtual void model_save(Learner& learner);            ///< by default a bundle, log_dir/model.pt
   virtual Evaluation model_evaluate(Learner& learner);  ///< only with a test split
+  virtual void model_save(Learner& learner);            ///< by default a bundle, log_dir/model.pt
   /// Called for each metric and last for the loss, as plot_metric(). Adds to meta.data of
   /// run_data.json; by default the values of the last epoch, train_<name> and val_<name>.
   virtual void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
@@ -126,19 +139,23 @@ class Fork : protected ForkConfig {
   using Process = Batch (Fork::*)(Batch) const;
 
   int run_all(const std::filesystem::path& file);
-  void run_one(const std::filesystem::path& file);
+  int run_one(const std::filesystem::path& file);
   sweep::RunRecord train();
   std::unique_ptr<Learner> compile();
   FitResult fit_and_evaluate(Learner& learner, sweep::RunRecord& record);
   void save(sweep::RunRecord& record);
   [[nodiscard]] DatasetPtr processed(const DatasetPtr& data, Process process) const;
   [[nodiscard]] int64_t loader_threads() const;
+  [[nodiscard]] int64_t threads_of(const std::string& key) const;
   [[nodiscard]] const config::Node& value_of(const std::string& key) const;
 
   std::filesystem::path file_;
   config::Node config_;
+  std::vector<CallbackPtr> callbacks_;
   std::string name_;
   int64_t id_ = -1;
+  int signal_ = 0;                  // that has interrupted the fit
+  std::filesystem::path saved_in_;  // the folder of the checkpoints of model_fit()
 };
 
 template <class T>

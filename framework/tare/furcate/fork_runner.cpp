@@ -16,7 +16,6 @@
 #include "tare/learner/interrupt.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
-#include "tare/furcate/fork_log.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_rooms.h"
@@ -95,13 +94,26 @@ std::map<int64_t, DeviceRoom> rooms_of(const std::vector<int64_t>& indices) {
   return rooms;
 }
 
+/// Wrong values are an error before the first run, at their place in the file.
+sweep::SweepOptions read_checked(const fs::path& file, const std::vector<std::string>& overrides) {
+  auto sweep = sweep::read_program_sweep(file, overrides);
+  const auto check = [](const std::string& key, const Node& value) {
+    Node one = Node::map();
+    one.set(key, value);
+    (void)read_fork_config(one);
+  };
+  for (const auto& parameter : sweep.parameters.parameters)
+    for (const Node& value : parameter.values) check(parameter.name, value);
+  for (const auto& [key, value] : sweep.set.values) check(key, value);
+  return sweep;
+}
+
 class Runner {
  public:
   Runner(const fs::path& config, const std::function<std::vector<int64_t>()>& gpus)
-      : file_(config, {}, sweep::read_program_sweep),
+      : file_(config, {}, read_checked),
         name_(file_.options().name),
         log_dir_(file_.options().log_dir),
-        log_(log_dir_ / "furcate.log"),
         gpus_(rooms_of(gpus())) {
     if (file_.options().needs_gpu && gpus_.empty())
       throw ConfigError("fork.run",
@@ -118,10 +130,9 @@ class Runner {
         .command = [this](const auto& settings, const auto& room,
                           int64_t) { return command(settings, room); },
         .rooms = [this](const auto& resources) { return rooms(resources); },
-        .outcome = [this](const auto& folder, const auto& end) { return ended(folder, end); },
+        .outcome = outcome_of_fork,
         .edited = [this] { return file_.changed(); },
         .interrupted = [] { return interrupt_requested(); },
-        .progress = [this](const auto& now) { follow(now); },
         .out = &std::cout};
     const auto report = sweep::run_sweep(file_.options(), around);
     std::cout << name_ << ": " << report.complete << " complete, " << report.failed << " failed, "
@@ -166,32 +177,16 @@ class Runner {
     all.set("gpu_id", Node::scalar(std::to_string(gpu_id(room))));
     io::remove_all(folder / kRunData);
     io::write_atomically(folder / "config.json", sweep::config_json(all));
-    log_.started(name);
     int64_t id = 0;
     std::from_chars(name.data() + name_.size(), name.data() + name.size(), id);
     return {"/proc/self/exe", "--config",        (folder / "config.json").string(), "--name", name,
             "--id",           std::to_string(id)};
   }
 
-  sweep::Outcome ended(const fs::path& folder, const sweep::ChildEnd& end) {
-    auto outcome = outcome_of_fork(folder, end);
-    const bool complete = outcome.state == sweep::TrialState::complete;
-    log_.ended(folder.filename().string(), complete ? "complete" : outcome.reason, at_a_time_);
-    return outcome;
-  }
-
-  void follow(const sweep::SweepProgress& now) {
-    const auto on = static_cast<int64_t>(now.running.size());
-    log_.set_remaining(now.waiting + on);
-    at_a_time_ = std::max<int64_t>(1, on);
-  }
-
   sweep::SweepFile file_;
   std::string name_;
   fs::path log_dir_;
-  ForkLog log_;
   std::map<int64_t, DeviceRoom> gpus_;  // by index
-  int64_t at_a_time_ = 1;
 };
 
 }  // namespace

@@ -33,11 +33,23 @@ struct Problem {
   std::string text;
 };
 
+struct Input {
+  const char* name;
+  c10::ScalarType dtype;
+};
+constexpr std::array kInputs = {Input{"float32", c10::kFloat}, Input{"float64", c10::kDouble},
+                                Input{"uint8", c10::kByte}, Input{"int64", c10::kLong},
+                                Input{"int32", c10::kInt}};
+
 Problem find_problem(const BundleManifest& m) {
   const auto too_long = [](const std::string& label) { return label.size() > kMaxLabelBytes; };
   if (std::ranges::find(kActivations, m.activation) == kActivations.end()) {
     return {"activation",
             "must be softmax, exp, sigmoid or none, got '" + printable(m.activation) + "'"};
+  }
+  if (std::ranges::find(kInputs, m.input, &Input::name) == kInputs.end()) {
+    return {"input",
+            "must be float32, float64, uint8, int64 or int32, got '" + printable(m.input) + "'"};
   }
   if (m.sample_shape.size() > kMaxShape ||
       std::ranges::any_of(m.sample_shape, [](int64_t n) { return n < 1; })) {
@@ -59,6 +71,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
           {"libtorch", checkpoint::libtorch_version()},
           {"model", {{"name", m.model.name}, {"options", m.model.options}}},
           {"sample_shape", m.sample_shape},
+          {"input", m.input},
           {"transforms", config::to_yaml(config::to_node(m.transforms.deterministic()))},
           {"labels", m.labels},
           {"metrics", metrics},
@@ -106,6 +119,11 @@ class Reader {
     }
     return sizes;
   }
+  // Bundles of earlier versions do not name it.
+  [[nodiscard]] std::string input(const ModelSpec& spec) const {
+    if (json_.contains("input")) return text("input");
+    return takes_tokens(spec) ? "int64" : "float32";
+  }
   [[nodiscard]] std::vector<std::string> labels() const {
     std::vector<std::string> result;
     for (const json& label : list("labels")) {
@@ -148,8 +166,10 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
                 "is " + std::to_string(version) + "; this Tare reads " + std::to_string(kVersion));
   }
   const json& model = reader.object("model");
-  BundleManifest result{.model = {reader.text("name", model), reader.text("options", model)},
+  const ModelSpec spec{reader.text("name", model), reader.text("options", model)};
+  BundleManifest result{.model = spec,
                         .sample_shape = reader.shape(),
+                        .input = reader.input(spec),
                         .transforms = reader.transforms(),
                         .labels = reader.labels(),
                         .metrics = reader.metrics(),
@@ -200,6 +220,45 @@ Bundle open_bundle(const std::filesystem::path& path) {
   const json& digest = manifest.contains("digest") ? manifest["digest"] : json();
   checkpoint::verify(file, checkpoint::digest_from_json(digest, kOpen, path, "digest"), kOpen);
   return Bundle(std::move(file), std::move(read));
+}
+
+std::string bundle_input(c10::ScalarType dtype) {
+  if (c10::isReducedFloatingType(dtype)) dtype = c10::kFloat;
+  const auto found = std::ranges::find(kInputs, dtype, &Input::dtype);
+  if (found != kInputs.end()) return found->name;
+  throw ConfigError("bundle", "an input of dtype " + std::string(c10::toString(dtype)) +
+                                  " cannot be described; give the model float32, float64, uint8, "
+                                  "int64 or int32");
+}
+
+c10::ScalarType bundle_dtype(const std::string& input) {
+  const auto found = std::ranges::find(kInputs, input, &Input::name);
+  if (found != kInputs.end()) return found->dtype;
+  throw ConfigError("bundle", "no input is named '" + printable(input) + "'");
+}
+
+bool takes_tokens(const ModelSpec& model) {
+  const auto known = models::names();
+  return std::ranges::find(known, model.name) != known.end() && models::family(model.name).tokens;
+}
+
+SampleKind sample_kind(const BundleManifest& manifest) {
+  if (manifest.input == "int64" || manifest.input == "int32") return SampleKind::tokens;
+  const auto& shape = manifest.sample_shape;
+  const bool is_image = shape.size() == 3 && (shape[0] == 1 || shape[0] == 3);
+  return is_image && manifest.input != "float64" ? SampleKind::image : SampleKind::features;
+}
+
+std::optional<int64_t> class_count(const BundleManifest& manifest) {
+  if (!manifest.labels.empty()) return static_cast<int64_t>(manifest.labels.size());
+  const auto known = models::names();
+  if (std::ranges::find(known, manifest.model.name) == known.end()) return std::nullopt;
+  try {
+    const auto options = config::parse_text(manifest.model.options, "model options");
+    return config::read<ModelOptions>(options).classes;
+  } catch (const ConfigError&) {  // options of another version: make_model() says so
+    return std::nullopt;
+  }
 }
 
 Model make_model(const Bundle& bundle) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,12 @@ struct BundleMetric {
 struct BundleManifest {
   /// In the registry; an empty name: a module that is not in it.
   ModelSpec model{};
-  /// Of one sample as the model's input: [channels, height, width] or [features].
+  /// Of one sample as the model's input: [channels, height, width], [features] or, of tokens, the
+  /// longest that training saw, [tokens]; empty: unknown.
   std::vector<int64_t> sample_shape{};
+  /// Dtype of the model's input: float32 | float64 | uint8 (an image as it is in its file) | int64
+  /// | int32 (tokens).
+  std::string input = "float32";
   /// Random ones are left out when writing.
   Transforms transforms{};
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
@@ -42,6 +47,19 @@ struct BundleManifest {
   /// Versions that wrote it; filled in by write_bundle().
   std::string tare_version{}, libtorch_version{};
 };
+
+/// What one sample is, outside of the program.
+enum class SampleKind {
+  image,     ///< a picture: [1 or 3, height, width]
+  features,  ///< numbers, in any other shape
+  tokens     ///< whole numbers, of any length
+};
+
+/// Shape and dtype of the model's input say which kind its samples are.
+[[nodiscard]] SampleKind sample_kind(const BundleManifest& manifest);
+/// How many classes or values the model gives: as many as there are labels, else what the options
+/// of a registry model say; unset: unknown.
+[[nodiscard]] std::optional<int64_t> class_count(const BundleManifest& manifest);
 
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
 /// on any device. Waits for the device. Throws ConfigError for a manifest field out of range or
@@ -68,6 +86,14 @@ class Bundle {
 /// IoError; FormatError, naming tensor or field, for a file that is truncated, altered, no bundle,
 /// or of a newer format.
 [[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
+
+/// The name of a dtype for BundleManifest::input; bfloat16 and float16 are float32, to which a
+/// model in full precision takes its input. Throws ConfigError for a dtype that no bundle can name.
+[[nodiscard]] std::string bundle_input(c10::ScalarType dtype);
+/// The dtype that a name of BundleManifest::input stands for. Throws ConfigError.
+[[nodiscard]] c10::ScalarType bundle_dtype(const std::string& input);
+/// Whether the registry says that the model takes tokens; false for one that it does not know.
+[[nodiscard]] bool takes_tokens(const ModelSpec& model);
 
 /// Builds the bundle's model by the registry and copies its weights in; on the CPU, in evaluation
 /// mode. Throws ConfigError for a model that the registry does not know, FormatError if the tensors

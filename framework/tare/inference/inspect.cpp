@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -61,20 +62,65 @@ void add_tensors(std::ostream& out, const char* title, const std::vector<NamedTe
   }
 }
 
+std::string sizes_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "any size" : text;
+}
+
+std::string input_text(const BundleManifest& m) {
+  switch (sample_kind(m)) {
+    case SampleKind::image:
+      return "images of " + sizes_text(m.sample_shape);
+    case SampleKind::tokens:
+      return "tokens, up to " + sizes_text(m.sample_shape) + " in training";
+    case SampleKind::features:
+      return "numbers, " + sizes_text(m.sample_shape);
+  }
+  return {};
+}
+
+int64_t elements(const std::vector<NamedTensor>& tensors) {
+  int64_t all = 0;
+  for (const auto& t : tensors) all += t.tensor.numel();
+  return all;
+}
+
+// The summary shows at most ten labels, so that it stays short.
+std::string labels_text(std::vector<std::string> labels) {
+  constexpr size_t kShown = 10;
+  const bool more = labels.size() > kShown;
+  if (more) labels.resize(kShown);
+  return labels.empty() ? "" : " (" + joined(labels) + (more ? ", ...)" : ")");
+}
+
+void add_summary(std::ostream& out, const BundleManifest& m, int64_t weights) {
+  const std::string name =
+      m.model.name.empty() ? "a model outside the registry" : printable(m.model.name);
+  add_line(out, "model", name + ", " + format_count(weights) + " weights");
+  add_line(out, "input", input_text(m));
+  const auto classes = class_count(m);
+  add_line(out, "classes", (classes ? format_count(*classes) : "unknown") + labels_text(m.labels));
+  std::string measured;
+  for (const auto& metric : m.metrics)
+    measured +=
+        (measured.empty() ? "" : ", ") + printable(metric.name) + " " + number(metric.value);
+  if (!measured.empty()) add_line(out, "metrics", measured);
+  out << "\n";
+}
+
 void add_manifest(std::ostream& out, const BundleManifest& m) {
-  add_line(out, "model", m.model.name.empty() ? "not in the registry" : printable(m.model.name));
   add_lines(out, "options", m.model.options);
   std::vector<std::string> sizes;
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
   add_line(out, "sample shape", "[" + joined(sizes) + "]");
+  add_line(out, "dtype", m.input);
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));
   add_line(out, "activation", m.activation);
   if (!m.loss.empty()) add_line(out, "loss", m.loss);
   if (!m.labels.empty())
     add_line(out, "labels", std::to_string(m.labels.size()) + ": " + joined(m.labels));
-  for (const auto& metric : m.metrics)
-    add_line(out, "metric", printable(metric.name) + " " + number(metric.value));
   add_line(out, "written by",
            "Tare " + printable(m.tare_version) + ", LibTorch " + printable(m.libtorch_version));
 }
@@ -83,10 +129,41 @@ void add_title(std::ostream& out, const std::filesystem::path& path, const std::
   out << printable(path.string(), kTextLimit) << ": " << rest << "\n";
 }
 
+std::string row_text(const nlohmann::json& row) {
+  std::string text;
+  const auto add = [&](const std::string& name, const nlohmann::json& value) {
+    if (value.is_number())
+      text += (text.empty() ? "" : ", ") + printable(name) + " " + number(value.get<double>());
+  };
+  for (const char* name : {"train_loss", "valid_loss"})
+    if (row.contains(name)) add(name, row[name]);
+  if (!row.contains("metrics") || !row["metrics"].is_array()) return text;
+  for (const auto& metric : row["metrics"])
+    if (metric.is_object() && metric.contains("value"))
+      add(metric.value("name", ""), metric["value"]);
+  return text;
+}
+
+// A Learner's checkpoint has this state; the state of another writer is shown as it is, below.
+void add_progress(std::ostream& out, const std::string& text) {
+  const auto state = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!state.is_object() || !state.contains("epochs_done") ||
+      !state["epochs_done"].is_number_unsigned())
+    return;
+  add_line(out, "trained",
+           format_count(state["epochs_done"].get<int64_t>()) + " whole epochs" +
+               (state.contains("fit") ? ", saved inside a fit, which can be resumed" : ""));
+  if (state.contains("history") && state["history"].is_array() && !state["history"].empty())
+    add_line(out, "metrics", row_text(state["history"].back()));
+  out << "\n";
+}
+
 void inspect_checkpoint(std::ostream& out, const std::filesystem::path& path) {
   try {
     const auto loaded = checkpoint::load(path);
     add_title(out, path, "checkpoint, verified");
+    add_line(out, "model", format_count(elements(loaded.model)) + " weights");
+    add_progress(out, loaded.state);
     add_line(out, "written by",
              "Tare " + printable(loaded.tare_version) + ", LibTorch " +
                  printable(loaded.libtorch_version));
@@ -108,6 +185,7 @@ void inspect_file(std::ostream& out, const std::filesystem::path& path) {
     try {
       const Bundle bundle = open_bundle(path);
       add_title(out, path, "bundle, " + size + ", verified");
+      add_summary(out, bundle.manifest(), elements(bundle.tensors()));
       add_manifest(out, bundle.manifest());
     } catch (const FormatError& error) {
       add_title(out, path, "bundle, " + size + ", damaged");

@@ -30,6 +30,11 @@ Model build(const Bundle& bundle) {
   return models::make(bundle.manifest().model);
 }
 
+// How many tokens a model of the registry knows; 0 for a model that takes none.
+int64_t vocabulary_of(const ModelSpec& spec) {
+  return takes_tokens(spec) ? class_count({.model = spec}).value_or(0) : 0;
+}
+
 // Lets every tensor of the model be the one on the mapped file; what it was goes back to the
 // allocator.
 void use_mapped(const Model& model, const Bundle& bundle) {
@@ -75,7 +80,14 @@ std::vector<int64_t> most_probable(const std::vector<float>& scores, int64_t top
 Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options)
     : bundle_(std::move(bundle)),
       model_(std::move(model)),
-      device_(memory::parse_device(options.device)) {
+      device_(memory::parse_device(options.device)),
+      dtype_(bundle_dtype(manifest().input)),
+      forward_(options.forward),
+      vocabulary_(vocabulary_of(manifest().model)) {
+  if (!forward_ && !model_.has_forward()) {
+    throw StateError("predictor", "with a model without forward(Tensor) -> Tensor",
+                     "give PredictorOptions::forward, such as the Task's predict");
+  }
   if (device_.is_cpu()) {
     use_mapped(model_, bundle_);
   } else {
@@ -95,44 +107,87 @@ Predictor::Predictor(const std::filesystem::path& path, Model model,
                      const PredictorOptions& options)
     : Predictor(open_bundle(path), std::move(model), options) {}
 
-at::Tensor Predictor::transformed(const at::Tensor& images) const {
-  if (!images.defined() || images.dim() < 2)
+SampleKind Predictor::sample_kind() const { return tare::sample_kind(manifest()); }
+
+void Predictor::check_shape(const at::Tensor& input) const {
+  if (sample_shape().empty()) return;
+  c10::IntArrayRef got = input.sizes().slice(1), wanted = sample_shape();
+  if (sample_kind() == SampleKind::tokens && got.size() == wanted.size() && got.back() > 0) {
+    got = got.slice(0, got.size() - 1);  // any length
+    wanted = wanted.slice(0, wanted.size() - 1);
+  }
+  if (got == wanted) return;
+  throw ShapeError(kPredict, batch_of(sample_shape()) + " after the transforms",
+                   checkpoint::describe(input.scalar_type(), input.sizes()));
+}
+
+void Predictor::check_tokens(const at::Tensor& tokens) const {
+  if (vocabulary_ == 0 || tokens.scalar_type() != c10::kLong) return;
+  const at::Tensor all = tokens.contiguous();
+  const int64_t* token = all.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < all.numel(); ++i) {
+    if (token[i] >= 0 && token[i] < vocabulary_) continue;
+    throw ConfigError(kPredict, "tokens must be in [0, " + std::to_string(vocabulary_) +
+                                    "), the model's vocabulary, got " + std::to_string(token[i]));
+  }
+}
+
+at::Tensor Predictor::transformed(const at::Tensor& inputs) const {
+  if (!inputs.defined() || inputs.dim() < 1 || (inputs.dim() < 2 && !sample_shape().empty()))
     throw ShapeError(kPredict, batch_of(sample_shape()), "no batch");
-  const bool is_image = images.dim() == 4;
-  if (!is_image && (!manifest().transforms.steps().empty() || images.scalar_type() != at::kFloat)) {
+  const bool by_transforms = dtype_ == c10::kFloat && inputs.dim() == 4;
+  if (!by_transforms &&
+      (!manifest().transforms.steps().empty() || inputs.scalar_type() != dtype_)) {
+    const bool pictures = dtype_ == c10::kFloat;
     throw ShapeError(kPredict,
-                     "[batch, channels, height, width], or float32 where there are no transforms",
-                     checkpoint::describe(images.scalar_type(), images.sizes()));
+                     pictures ? "[batch, channels, height, width], or float32 where there are no "
+                                "transforms"
+                              : manifest().input + " " + batch_of(sample_shape()),
+                     checkpoint::describe(inputs.scalar_type(), inputs.sizes()));
   }
-  at::Tensor input =
-      is_image ? manifest().transforms.apply(images.contiguous(), {}, /*training=*/false) : images;
-  if (!sample_shape().empty() && input.sizes().slice(1) != c10::IntArrayRef(sample_shape())) {
-    throw ShapeError(kPredict, batch_of(sample_shape()) + " after the transforms",
-                     checkpoint::describe(input.scalar_type(), input.sizes()));
-  }
+  at::Tensor input = by_transforms ? manifest().transforms.apply(inputs.contiguous(), {},
+                                                                 /*training=*/false)
+                                   : inputs;
+  check_shape(input);
+  if (sample_kind() == SampleKind::tokens) check_tokens(input);
   return input;
 }
 
-at::Tensor Predictor::predict(const at::Tensor& images) {
+at::Tensor Predictor::predict(const at::Tensor& inputs) {
   const c10::AutoGradMode no_grad(false);
-  const at::Tensor input = transformed(images);
-  const at::Tensor output = model_.forward(input.to(device_)).to(at::kFloat);
-  return activated(output, manifest().activation).cpu();
+  const at::Tensor input = transformed(inputs).to(device_);
+  const at::Tensor output = forward_ ? forward_(model_, input) : model_.forward(input);
+  return activated(output.to(at::kFloat), manifest().activation).cpu();
+}
+
+at::Tensor Predictor::predict_picture(const at::Tensor& pixels) {
+  if (sample_kind() != SampleKind::image)
+    throw StateError("predictor.predict_picture", "the model takes no images", "use predict()");
+  const auto& shape = sample_shape();
+  const bool fits = manifest().transforms.output_shape(pixels.sizes().vec()) == shape;
+  return predict((fits ? pixels : resize_image(pixels, shape[1], shape[2])).unsqueeze(0));
 }
 
 std::vector<Prediction> Predictor::classify(const std::filesystem::path& image, int64_t top) {
-  const auto& shape = sample_shape();
-  if (shape.size() != 3)
+  if (sample_kind() != SampleKind::image)
     throw StateError("predictor.classify", "the model takes no images", "use predict()");
-  at::Tensor pixels = read_png(image, shape[0]);
-  if (manifest().transforms.output_shape(pixels.sizes().vec()) != shape) {
-    pixels = resize_image(pixels, shape[1], shape[2]);
-  }
-  const at::Tensor output = predict(pixels.unsqueeze(0)).contiguous();
-  if (output.dim() != 2)
+  return classes(predict_picture(read_png(image, sample_shape()[0])), top);
+}
+
+bool Predictor::has_classes(const at::Tensor& prediction) const {
+  const bool scores =
+      prediction.dim() == 2 || (prediction.dim() == 3 && sample_kind() == SampleKind::tokens);
+  return scores && (manifest().activation != "none" || !manifest().labels.empty());
+}
+
+std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t top) const {
+  const bool by_token = prediction.dim() == 3 && sample_kind() == SampleKind::tokens;
+  if ((prediction.dim() != 2 && !by_token) || prediction.size(0) != 1 || prediction.numel() == 0)
     throw StateError("predictor.classify", "the model gives no class scores", "use predict()");
-  const float* data = output.const_data_ptr<float>();
-  const std::vector<float> scores(data, data + output.numel());
+  const at::Tensor last = by_token ? prediction.select(2, prediction.size(2) - 1) : prediction;
+  const at::Tensor row = last.to(at::kFloat).contiguous();
+  const float* data = row.const_data_ptr<float>();
+  const std::vector<float> scores(data, data + row.numel());
   std::vector<Prediction> result;
   for (const int64_t index : most_probable(scores, top)) {
     const auto at = static_cast<size_t>(index);

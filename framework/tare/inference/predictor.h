@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace tare {
 
 struct PredictorOptions {
   std::string device = "cpu";  ///< cpu | cuda | cuda:N; CUDA only after tare::init()
+  /// Replaces the model's forward, as Task::predict does in training: for a model that is not one
+  /// tensor in, one tensor out. `input`: the batch on the device, after the transforms; a model
+  /// with several inputs gets them as training gave them to its Task, in one tensor.
+  std::function<at::Tensor(Model& model, const at::Tensor& input)> forward{};
 };
 
 /// One class and its probability.
@@ -32,25 +37,45 @@ class Predictor final : public Accountable {
  public:
   /// Opens and verifies the bundle (see open_bundle) and builds its model by the registry. Throws
   /// IoError, FormatError, ConfigError for an unknown model or device name, DeviceError for a
-  /// device that does not exist.
+  /// device that does not exist, StateError for a model without a forward and no
+  /// PredictorOptions::forward.
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
   /// The same with a model that is not in the registry; its weights are overwritten.
   Predictor(const std::filesystem::path& path, Model model, const PredictorOptions& options = {});
   explicit Predictor(const Bundle& bundle, const PredictorOptions& options = {});
 
-  /// Predicts a batch on the host. `images`: [batch, channels, height, width], uint8 or float32 in
-  /// [0, 1], of any size that the transforms bring to sample_shape(); for models of features
-  /// float32 [batch, features]. Returns float32 [batch, classes], or the model's own output shape,
-  /// on the host, after the activation, without autograd. Waits for the device. Throws ShapeError.
-  [[nodiscard]] at::Tensor predict(const at::Tensor& images);
+  /// Predicts a batch on the host, [batch, ...], which is one of
+  /// - images [batch, channels, height, width], uint8 or float32 in [0, 1], of any size that the
+  ///   transforms bring to sample_shape();
+  /// - features [batch, ...] of the dtype of BundleManifest::input;
+  /// - tokens [batch, ..., length] of that dtype, of any length that the model takes; those of a
+  ///   model of the registry in [0, classes).
+  /// Returns float32 [batch, classes], or the model's own output shape, on the host, after the
+  /// activation, without autograd. Waits for the device. Throws ShapeError; ConfigError for a token
+  /// out of range.
+  [[nodiscard]] at::Tensor predict(const at::Tensor& inputs);
+  /// Predicts one picture, uint8 [channels, height, width] of any size: where the transforms do not
+  /// bring it to sample_shape(), it is resized first. Returns [1, ...]. Throws as predict(), and
+  /// StateError for a model that takes no pictures.
+  [[nodiscard]] at::Tensor predict_picture(const at::Tensor& pixels);
 
   /// The `top` most probable classes of one PNG file, or all if there are fewer. The image is
-  /// converted to the model's number of channels. Throws IoError, FormatError for an invalid PNG.
+  /// converted to the model's number of channels. Throws IoError, FormatError for an invalid PNG,
+  /// StateError for a model that takes no pictures or gives no class scores.
   [[nodiscard]] std::vector<Prediction> classify(const std::filesystem::path& image,
                                                  int64_t top = 1);
+  /// The `top` most probable classes of a prediction for one sample, [1, classes]; of a language
+  /// model's [1, classes, length] those of the token that follows the last. Throws StateError for
+  /// other shapes.
+  [[nodiscard]] std::vector<Prediction> classes(const at::Tensor& prediction,
+                                                int64_t top = 1) const;
+  /// Whether classes() can name the classes of this prediction and they mean something: there are
+  /// probabilities or labels.
+  [[nodiscard]] bool has_classes(const at::Tensor& prediction) const;
 
   [[nodiscard]] const BundleManifest& manifest() const { return bundle_.manifest(); }
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
+  [[nodiscard]] SampleKind sample_kind() const;
   [[nodiscard]] c10::Device device() const { return device_; }
 
   // ---- Accountable
@@ -61,11 +86,16 @@ class Predictor final : public Accountable {
 
  private:
   Predictor(Bundle bundle, Model model, const PredictorOptions& options);
-  [[nodiscard]] at::Tensor transformed(const at::Tensor& images) const;
+  [[nodiscard]] at::Tensor transformed(const at::Tensor& inputs) const;
+  void check_shape(const at::Tensor& input) const;
+  void check_tokens(const at::Tensor& tokens) const;
 
   Bundle bundle_;
   Model model_;
   c10::Device device_;
+  c10::ScalarType dtype_;
+  std::function<at::Tensor(Model&, const at::Tensor&)> forward_;
+  int64_t vocabulary_ = 0;  // 0: unknown
 };
 
 }  // namespace tare

@@ -5,6 +5,7 @@
 #include "tare/learner/parts.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
+#include "tare/model/devices.h"
 
 namespace tare {
 namespace {
@@ -46,25 +47,33 @@ struct Collected {
 Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
                                               const std::vector<MetricState>& fresh) {
   Seen seen{.metrics = fresh};
-  for (const auto& [batch, share] : parts_of(whole, size)) {
+  for (const BatchPart& part : parts_of(whole, size)) {
+    const Batch& batch = part.batch;
     at::Tensor output, loss_value;
+    int64_t counts = 0;
     if (options.task) {
-      StepResult result = compute_task(batch);
+      StepResult result =
+          explained(ComputeError::Stage::forward, &batch, [&] { return compute_task(batch); });
       output = std::move(result.output);
       loss_value = std::move(result.loss);
+      counts = part.counted ? *part.counted : counted(batch);
     } else {
-      output = compute(batch.input);
-      check_output(output, batch);
-      loss_value = loss.mean(output, batch.target);
+      output =
+          explained(ComputeError::Stage::forward, &batch, [&] { return compute(batch.input); });
+      const auto labels = check_output(output, batch);
+      counts = part.counted ? *part.counted : counted(batch, labels);
+      loss_value = explained(ComputeError::Stage::loss, nullptr,
+                             [&] { return mean_loss(output, batch, counts); });
     }
-    if (share != 1) loss_value = loss_value.mul(share);
-    if (share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
+    seen.counted += counts;
+    if (part.share != 1) loss_value = loss_value.mul(part.share);
+    if (part.share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
     for (auto& metric : seen.metrics) metric.update(output, batch.target);
   }
   return seen;
 }
 
-Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
+Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                                     const std::function<void(MicroBatchChange)>& on_change) {
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
@@ -73,7 +82,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
   meter.prepare(device);
   for (auto& metric : metrics) metric.reset();
   const std::vector<MetricState> fresh = metrics;
-  MicroBatches micro_batches(this->micro_batches("validate"), sizes);
+  MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Loader loader = ordered(set, options);
   loader.start(0);
@@ -84,11 +93,11 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
     const Seen seen = micro_batches.attempt(
         batch, [&](int64_t size) { return evaluate(batch, size, fresh); },
         [&] { generators.restore(); });
-    meter.add(seen.loss, batch.size());
+    meter.add(seen.loss, batch.size(), seen.counted);
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i].merge(seen.metrics[i]);
     micro_batches.take_changes(on_change);
   }
-  Evaluation result{.loss = meter.mean(), .samples = meter.samples()};
+  Evaluation result{.loss = meter.mean(), .samples = meter.samples(), .counted = meter.counted()};
   for (auto& metric : metrics) {
     result.metrics.push_back({metric.name(), metric.value()});
     metric.reset();
@@ -99,8 +108,9 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set,
 Evaluation Learner::validate(Split split) {
   Parts& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
-  const RunningScope running(p);
-  return p.evaluate(set, [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+  const RunningScope running(p, "learner.validate");
+  return p.evaluate(set, p.validation_micro_batches(0),
+                    [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
 }
 
 void Learner::Parts::tell(Learner& learner, MicroBatchChange change) const {
@@ -116,7 +126,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
     throw StateError("learner.get_preds", "without a loss per sample",
                      "a named loss has one; a function has not");
   }
-  const RunningScope running(p);
+  const RunningScope running(p, "learner.get_preds");
   const EvaluationScope evaluating(p.model);
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::predict);
@@ -132,7 +142,8 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
     const auto predict = [&](int64_t size) {
       Collected seen;
       for (const Batch& part : slices_of(batch, size)) {
-        const at::Tensor output = p.predict(part);
+        const at::Tensor output =
+            p.explained(ComputeError::Stage::forward, &part, [&] { return p.predict(part); });
         if (options.losses) {
           p.check_output(output, part);
           seen.losses.push_back(on_host(p.loss.per_sample(output, part.target), c10::kFloat));
@@ -164,7 +175,15 @@ at::Tensor Learner::Parts::compute(const at::Tensor& input) const {
 
 StepResult Learner::Parts::compute_task(const Batch& batch) {
   const AutocastScope in_precision(autocast);
-  const StepResult result = options.task.step(model, batch);
+  StepResult result;
+  try {
+    result = options.task.step(model, batch);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    explain_devices("learner.task", model, batch.input, error);
+    throw;
+  }
   return {.loss = full_precision(result.loss), .output = full_precision(result.output)};
 }
 

@@ -33,10 +33,10 @@ void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, Fi
   }
 }
 
-LoaderOptions training_loader(const LearnerOptions& options) {
+LoaderOptions training_loader(const LearnerOptions& options, bool drop_last) {
   return {.batch = options.batch,
           .shuffle = options.shuffle,
-          .drop_last = options.drop_last,
+          .drop_last = drop_last,
           .workers = options.workers,
           .seed = options.seed,
           .training = true};
@@ -53,7 +53,7 @@ FitResult Learner::fit(int64_t epochs, FitOptions options) {
                           : std::vector<double>(groups, p.base_rate());
   plan.schedule = options.schedule;
   return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit",
-                   options.first_micro_batch);
+                   {options.first_micro_batch, options.first_validation_micro_batch});
 }
 
 FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
@@ -62,8 +62,8 @@ FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
   plan.epochs = epochs;
   plan.rates = options.max_lr.per_group(static_cast<int64_t>(p.model.layer_groups().size()));
   plan.schedule = {.kind = "one_cycle", .one_cycle = options.shape};
-  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks),
-                   "learner.fit_one_cycle");
+  return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit_one_cycle",
+                   {});
 }
 
 bool Learner::can_resume() const { return parts("learner.can_resume").pending.has_value(); }
@@ -74,14 +74,15 @@ FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
     throw StateError("learner.resume", "without an unfinished fit",
                      "load a checkpoint that was saved inside a fit");
   }
-  return start_fit(*p.pending, std::move(callbacks), "learner.resume");
+  return start_fit(*p.pending, std::move(callbacks), "learner.resume", {});
 }
 
-void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) const {
+void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) {
   if (plan.epochs <= 0)
     throw ConfigError(call, "epochs must be > 0, got " + std::to_string(plan.epochs));
   plan.schedule.check();
   const int64_t samples = split(Split::train, call.c_str())->size();
+  if (plan.order) check_same_order(*plan.order, sample_order(), call);
   if (options.batch > samples) {
     throw ConfigError(call, "batch " + std::to_string(options.batch) +
                                 " is larger than the training split of " + std::to_string(samples) +
@@ -93,19 +94,21 @@ void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) con
     throw StateError(call, "without forward(Tensor) -> Tensor",
                      "give LearnerOptions::task for such a model");
   }
+  check_single_samples(call);
 }
 
 FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
-                             int64_t first_micro_batch) {
+                             const FirstMicroBatches& first) {
   Parts& p = *parts_;
   p.check_fit(work.plan, call);
-  if (first_micro_batch != 0) check_micro_batch(first_micro_batch, p.options.batch, call);
+  for (const int64_t samples : {first.train, first.valid})
+    if (samples != 0) check_micro_batch(samples, p.options.batch, call);
   check_callbacks(callbacks, call);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.ensure_optimizer();
   p.choose_recompute();
-  auto micro_batches = p.training_micro_batches(first_micro_batch);
+  auto micro_batches = p.training_micro_batches(first.train);
   Run run{.plan = std::move(work.plan),
           .callbacks = p.options.callbacks,
           .context = {.learner = *this}};
@@ -117,17 +120,24 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   }
   run.callbacks.insert(run.callbacks.end(), callbacks.begin(), callbacks.end());
   if (p.progress) run.callbacks.push_back(p.progress);
-  run.loader = std::make_unique<Loader>(p.data.train, training_loader(p.options));
+  run.loader = std::make_unique<Loader>(p.data.train, training_loader(p.options, p.drops_last()));
   restore(work.callbacks, run.callbacks);
   if (p.options.step_in_backward) run.stepper.emplace(*p.optimizer);
   run.micro_batches.emplace(std::move(micro_batches), p.sizes);
-  run.meter.restore(run.plan.loss_sum, run.plan.loss_samples);
-  return run_fit(run);
+  run.validation = p.validation_micro_batches(first.valid);
+  run.meter.restore(run.plan.loss_sum, run.plan.loss_samples, run.plan.loss_counted);
+  if (run.plan.batch > run.loader->batches())  // an older checkpoint, which names no batch size
+    throw ConfigError(call, "the fit to resume is at batch " + std::to_string(run.plan.batch) +
+                                " of an epoch, this Learner's epoch has " +
+                                std::to_string(run.loader->batches()) +
+                                "; set the batch that the fit had");
+  run.plan.order = p.sample_order();
+  return run_fit(run, call);
 }
 
-FitResult Learner::run_fit(Run& run) {
+FitResult Learner::run_fit(Run& run, const char* call) {
   Parts& p = *parts_;
-  const RunningScope running(p);
+  const RunningScope running(p, call);
   p.run = &run;
   FitContext& c = run.context;
   c.epochs = run.plan.epochs;
@@ -139,8 +149,10 @@ FitResult Learner::run_fit(Run& run) {
     run_epochs(run);
   } catch (...) {
     abandon(run);
+    if (run.plan.step > first_step) p.note_trained();
     throw;
   }
+  if (run.plan.step > first_step) p.note_trained();
   run.release_step();
   p.pending.reset();
   if (run.interrupted) {
@@ -213,6 +225,7 @@ void Learner::train_batch(Run& run) {
   apply_schedule(run.plan, c.steps, *p.optimizer, c);
   run.snapshot.take();
   if (run.allows(&Callback::before_batch, Action::skip) && update(run)) end_step(run);
+  run.updating = false;
   if (run.snapshot.taken()) run.count_batch();  // without a step
   run.micro_batches->take_changes([&](MicroBatchChange change) { run.tell(std::move(change)); });
   run.allows(&Callback::after_batch, Action::stop_epoch);
@@ -225,6 +238,8 @@ bool Learner::update(Run& run) {
   const Batch whole = run.context.data;
   const Action before = run.action;
   run.finite = true;
+  run.updating = true;
+  run.counted = 0;
   if (!run.stepper) run.earlier_gradients = p.take_gradients();
   if (!run.callbacks.empty()) run.before_update.take(p.device);  // else nothing was drawn yet
   const bool stepped = run.micro_batches->attempt(
@@ -240,7 +255,6 @@ bool Learner::update(Run& run) {
         run.action = before;
         run.finite = true;
       });
-  run.earlier_gradients.clear();
   if (p.scaler && (stepped || !run.finite)) p.scaler->update(run.finite);
   if (!run.finite) ++run.result.overflows;
   return stepped;
@@ -251,7 +265,7 @@ bool Learner::try_update(Run& run, const Batch& whole, const std::vector<BatchPa
   Parts& p = *parts_;
   FitContext& c = run.context;
   const bool wanted =
-      (parts.empty() ? try_backward(run, 1) : try_parts(run, parts)) && finite_gradients(run);
+      (parts.empty() ? try_backward(run, 1, {}) : try_parts(run, parts)) && finite_gradients(run);
   c.data = whole;
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(run.earlier_gradients);
@@ -269,9 +283,9 @@ bool Learner::try_parts(Run& run, const std::vector<BatchPart>& parts) {
   run.loss_mean = {};
   c.micro_batches = static_cast<int64_t>(parts.size());
   for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
-    const auto& [batch, share] = parts[static_cast<size_t>(c.micro_batch)];
+    const auto& [batch, share, counted] = parts[static_cast<size_t>(c.micro_batch)];
     c.data = batch;
-    wanted = try_backward(run, share);
+    wanted = try_backward(run, share, counted);
     run.loss_mean.add(c, share);
   }
   c.micro_batch = 0;
@@ -281,9 +295,10 @@ bool Learner::try_parts(Run& run, const std::vector<BatchPart>& parts) {
 }
 
 // False: a callback wants neither backward nor step.
-bool Learner::try_backward(Run& run, double share) {
-  forward(run);
+bool Learner::try_backward(Run& run, double share, std::optional<int64_t> counted) {
+  forward(run, counted);
   if (!run.allows(&Callback::after_loss, Action::skip)) return false;
+  check_loss(run);
   backward(run, share);
   return true;
 }
@@ -291,6 +306,7 @@ bool Learner::try_backward(Run& run, double share) {
 // What the failed attempt changed, while its batch is kept.
 void Learner::undo_update(Run& run, const Batch& whole) {
   run.release_step();
+  run.counted = 0;
   run.context.data = whole;
   run.snapshot.restore();
   run.snapshot.take();
@@ -298,35 +314,45 @@ void Learner::undo_update(Run& run, const Batch& whole) {
   parts_->optimizer->zero_grad();
 }
 
-void Learner::forward(Run& run) {
+// `counted`: see BatchPart.
+void Learner::forward(Run& run, std::optional<int64_t> counted) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const Phase phase(PhaseKind::forward);
   p.check_devices(c.data);
   if (p.options.task) {
-    StepResult result = p.compute_task(c.data);
+    StepResult result =
+        p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute_task(c.data); });
     c.output = std::move(result.output);
     c.loss = std::move(result.loss);
+    run.counted += counted ? *counted : p.counted(c.data);
     run.allows(&Callback::after_forward, Action::stop_epoch);
   } else {
-    c.output = p.compute(c.data.input);
+    c.output =
+        p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data.input); });
     run.allows(&Callback::after_forward, Action::stop_epoch);
-    p.check_output(c.output, c.data);
-    c.loss = p.loss.mean(c.output, c.data.target);
+    const auto labels = p.check_output(c.output, c.data);
+    const int64_t counts = counted ? *counted : p.counted(c.data, labels);
+    c.loss = p.explained(ComputeError::Stage::loss, nullptr,
+                         [&] { return p.mean_loss(c.output, c.data, counts); });
+    run.counted += counts;
   }
 }
 
 void Learner::backward(Run& run, double share) {
   const Phase phase(PhaseKind::backward);
+  Parts& p = *parts_;
   const at::Tensor& loss = run.context.loss;
-  if (run.stepper) return run.stepper->backward(loss);
-  const auto& scaler = parts_->scaler;
-  const double factor = scaler ? share * scaler->scale() : share;
-  if (factor == 1) {
-    loss.backward();
-  } else {
-    loss.mul(factor).backward();
-  }
+  if (!p.checked_graph) p.check_graph(loss, run.context.data);
+  p.explained(ComputeError::Stage::backward, nullptr, [&] {
+    if (run.stepper) return run.stepper->backward(loss);
+    const double factor = p.scaler ? share * p.scaler->scale() : share;
+    if (factor == 1) {
+      loss.backward();
+    } else {
+      loss.mul(factor).backward();
+    }
+  });
 }
 
 // False: the step is left out, and its gradients are no use.
@@ -341,7 +367,8 @@ bool Learner::finite_gradients(Run& run) {
 // From the optimizer's last write on nothing can fail before the step counts.
 void Learner::step(Run& run) {
   const Phase phase(PhaseKind::step);
-  if (!run.stepper) parts_->optimizer->step();
+  if (!run.stepper)
+    parts_->explained(ComputeError::Stage::step, nullptr, [&] { parts_->optimizer->step(); });
   run.count_batch();
   run.context.step = ++run.plan.step;
 }
@@ -359,12 +386,13 @@ void Learner::validate_epoch(Run& run) {
   c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
   if (!p.data.valid || !run.allows(&Callback::before_validate, Action::skip)) return;
   const auto started = Clock::now();
-  const Evaluation result =
-      p.evaluate(p.data.valid, [&](MicroBatchChange change) { run.tell(std::move(change)); });
+  const Evaluation result = p.evaluate(
+      p.data.valid, run.validation, [&](MicroBatchChange change) { run.tell(std::move(change)); });
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
   c.row.seconds += seconds_since(started);
   run.allows(&Callback::after_validate, Action::stop_epoch);
+  if (result.counted > 0) check_mean(run, "valid_loss", c.row.valid_loss);
 }
 
 // Counts the epoch before after_epoch, so that a checkpoint saved there begins with the next one.
@@ -379,6 +407,7 @@ void Learner::close_epoch(Run& run) {
   run.allows(&Callback::after_epoch, Action::stop_fit);
   run.closing = false;
   run.plan.rows.back() = p.history.back() = run.context.row;  // with columns that callbacks added
+  if (run.meter.counted() > 0) check_mean(run, "train_loss", run.context.row.train_loss);
 }
 
 // Restores the Learner to its state before the failed step, which resume() repeats. Called inside
@@ -392,7 +421,11 @@ void Learner::abandon(Run& run) {
   for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit})
     run.notify_quietly(event);
   run.release_step();
-  p.optimizer->zero_grad();
+  if (run.updating) {  // else the gradients are of batches before, and wait for a step
+    p.optimizer->zero_grad();
+    p.add_gradients(run.earlier_gradients);
+    run.earlier_gradients.clear();
+  }
   p.keep_position(run);
   memory::flush_ready_queue();
 }

@@ -1,8 +1,11 @@
 #include "tare/learner/fit_trace.h"
 
+#include <ATen/ops/empty_like.h>
+
 #include <deque>
 
 #include "tare/learner/parts.h"
+#include "tare/learner/rng.h"
 #include "tare/memory/phase.h"
 #include "tare/plan/host_trace.h"
 
@@ -78,6 +81,25 @@ class Noter final : public Callback {
   const Learner* learner_ = nullptr;
 };
 
+/// Allocates what an automatic checkpoint allocates on the host: the state of the random generator,
+/// and a copy of each tensor that has gaps between its elements, one after the other.
+class SavedState final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "saved_state"; }
+  Action after_batch(FitContext& context) override {
+    std::vector<at::Tensor> generators;
+    for (const auto& state : rng_state(c10::kCPU))
+      generators.push_back(context.learner.device().is_meta()
+                               ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
+                               : state.tensor);
+    for (const auto& weight : context.learner.model().state())
+      (void)weight.tensor.detach().contiguous();
+    for (const auto& state : context.learner.optimizer().state())
+      (void)state.tensor.detach().contiguous();
+    return Action::proceed;
+  }
+};
+
 /// As many whole batches as fill the loader twice, and the epoch's last one.
 SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t batch,
                        bool training) {
@@ -88,7 +110,7 @@ SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t
                             ? std::max(LoaderOptions{}.prefetch, options.workers)
                             : 0;
   const int64_t whole = std::min(samples / size, ahead + 2);
-  const int64_t rest = training && options.drop_last ? 0 : samples % size;
+  const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
   return {.batch = size, .size = whole * size + rest, .ahead = ahead, .counted = subject.on_host};
 }
 
@@ -99,6 +121,7 @@ LearnerOptions options_for(const FitSubject& subject, const FitShape& shape, int
   options.micro_batch = micro_batch;
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
+  if (subject.saves && subject.on_host) options.callbacks.push_back(std::make_shared<SavedState>());
   options.progress = false;
   if (subject.on_host) options.offload.clear();  // as a Learner on the CPU does
   return options;
@@ -145,7 +168,7 @@ HostWork BatchWork::of(int64_t samples) const {
 class StandInLearner {
  public:
   static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options,
-                                       c10::Device device) {
+                                       c10::Device device, int64_t validation_micro_batch) {
     auto parts =
         std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
     parts->set_up(device);
@@ -154,6 +177,7 @@ class StandInLearner {
     parts->checked_batch = true;  // there may be no values to check
     parts->stand_in = true;
     parts->abridged = device.is_meta();
+    parts->validation_micro_batch = validation_micro_batch;
     return std::unique_ptr<Learner>(new Learner(std::move(parts)));
   }
 };
@@ -162,8 +186,9 @@ namespace {
 
 /// From a new model to the end of an epoch, with the marks of what counts.
 void go_through(const FitSubject& subject, const Splits& data, const LearnerOptions& options,
-                Noter& noter, c10::DeviceType device) {
-  const auto learner = StandInLearner::make(subject.model(), data, options, device);
+                Noter& noter, c10::DeviceType device, int64_t validation_micro_batch) {
+  const auto learner =
+      StandInLearner::make(subject.model(), data, options, device, validation_micro_batch);
   noter.follow(*learner);
   if (subject.before) subject.before(*learner);
   plan::mark("begin");
@@ -187,23 +212,27 @@ FitShape shape_of(const FitSubject& subject, int64_t batch) {
   return shape;
 }
 
-FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
+FitTrace trace_fit(const FitSubject& subject, int64_t batch, const PartSizes& parts) {
   if (subject.options.precision != "fp32")
     throw plan::CannotTell("precision " + subject.options.precision,
                            "takes copies that meta tensors do not show",
                            "plan it on the host, by a probe, or with fp32 as a bound");
   const FitShape shape = shape_of(subject, batch);
   const auto noter = std::make_shared<Noter>();
-  const LearnerOptions options = options_for(subject, shape, micro_batch, noter);
+  const LearnerOptions options = options_for(subject, shape, parts.train, noter);
   const Splits data = stand_ins(subject, shape, false);
-  return counted(plan::trace([&] { go_through(subject, data, options, *noter, c10::kMeta); }));
+  return counted(
+      plan::trace([&] { go_through(subject, data, options, *noter, c10::kMeta, parts.valid); },
+                  subject.on_host ? plan::Machine::host : plan::Machine::card));
 }
 
 FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape) {
   const auto noter = std::make_shared<Noter>();
-  const LearnerOptions options = options_for(subject, shape, shape.train.batch, noter);
+  const int64_t batch = shape.train.batch;
+  const LearnerOptions options = options_for(subject, shape, batch, noter);
   const Splits data = stand_ins(subject, shape, true);
-  return counted(plan::host_trace([&] { go_through(subject, data, options, *noter, c10::kCPU); }));
+  return counted(
+      plan::host_trace([&] { go_through(subject, data, options, *noter, c10::kCPU, batch); }));
 }
 
 }  // namespace tare

@@ -45,6 +45,14 @@ struct FitSubject {
   /// The data set, if it is made after that.
   plan::HostWork data_set{};
   bool on_host = true;  ///< data and loader count too
+  /// An automatic checkpoint is written after a whole batch. What writing it takes counts.
+  bool saves = false;
+};
+
+/// Samples per forward.
+struct PartSizes {
+  int64_t train = 1;  ///< of a training step
+  int64_t valid = 1;  ///< of a validation
 };
 
 struct FitTrace {
@@ -52,9 +60,9 @@ struct FitTrace {
   plan::Section counted{};
 };
 
-/// Some steps, the last of them as short as the epoch's last, and a validation, in parts of
-/// `micro_batch` samples. Throws plan::CannotTell; c10::Error for work that meta tensors cannot do.
-[[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, int64_t micro_batch);
+/// Some steps, the last of them as short as the epoch's last, and a validation, in parts of these
+/// sizes. Throws plan::CannotTell; c10::Error for work that meta tensors cannot do.
+[[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, const PartSizes& parts);
 
 /// The batches of a split in a trace, in samples.
 struct SplitShape {

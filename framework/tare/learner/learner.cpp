@@ -82,6 +82,8 @@ void Learner::set_data(Splits data, int64_t batch) {
   p.options.batch = batch;
   p.checked_batch = false;
   p.pending.reset();
+  p.seen_input.reset();
+  p.new_data = true;
 }
 
 void Learner::set_micro_batch(std::optional<int64_t> samples) {

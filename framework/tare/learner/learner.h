@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/learner/compute_error.h"
 #include "tare/learner/options.h"
 #include "tare/learner/plan.h"
 #include "tare/memory/accountable.h"
@@ -46,8 +47,9 @@ class Learner final : public Accountable, private Trainee {
   /// and kept between fits. Throws ConfigError for `epochs` or options out of range, a batch larger
   /// than the training split, and a class label without an output of the model, before it is
   /// trained on; StateError without a training split, a trainable parameter or a forward;
-  /// DeviceError for a batch that is not on the model's device; and whatever data, model, loss and
-  /// callbacks throw.
+  /// DeviceError for a batch that is not on the model's device; DivergedError for a loss that is
+  /// NaN or infinite (LearnerOptions::stop_on_nan); ComputeError for what LibTorch refuses in
+  /// model, loss or optimizer; and whatever data, callbacks and code of yours throw.
   FitResult fit(int64_t epochs, FitOptions options = {});
   /// fit() with fastai's one-cycle schedule of learning rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});
@@ -96,9 +98,14 @@ class Learner final : public Accountable, private Trainee {
   /// first: on any error the Learner is unchanged. Throws IoError, FormatError.
   LoadReport load(const std::string& name, const LoadOptions& options = {});
   /// Writes a bundle for inference: weights, how to rebuild the model, transforms, labels, metrics;
-  /// no optimizer state. Throws IoError, after which the old file is still there. (`export` is a
-  /// reserved word of C++.)
+  /// no optimizer state. Transforms, labels and sample shape are those of the data that the model
+  /// was last trained on; without a fit those of its bundle, or of the data that there is. Throws
+  /// IoError, after which the old file is still there; StateError as check_export(). (`export` is
+  /// a reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
+  /// Throws, before a fit on the present data, the StateError that export_to() would throw after
+  /// it: for data that a bundle cannot describe, see map().
+  void check_export() const;
 
   // ---- free
 
@@ -163,9 +170,13 @@ class Learner final : public Accountable, private Trainee {
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
   Parts& idle(const char* call) const;   // throws StateError also while running
+  /// Where the search for micro-batches starts; 0: at the whole batch.
+  struct FirstMicroBatches {
+    int64_t train = 0, valid = 0;
+  };
   FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
-                      int64_t first_micro_batch = 0);
-  FitResult run_fit(Run& run);
+                      const FirstMicroBatches& first);
+  FitResult run_fit(Run& run, const char* call);
   void run_epochs(Run& run);
   void train_epoch(Run& run);
   bool train_next(Run& run);
@@ -174,10 +185,12 @@ class Learner final : public Accountable, private Trainee {
   bool update(Run& run);
   bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(Run& run, const std::vector<BatchPart>& parts);
-  bool try_backward(Run& run, double share);
+  bool try_backward(Run& run, double share, std::optional<int64_t> counted);
   bool finite_gradients(Run& run);
   void undo_update(Run& run, const Batch& whole);
-  void forward(Run& run);
+  void forward(Run& run, std::optional<int64_t> counted);
+  void check_loss(const Run& run) const;
+  void check_mean(const Run& run, const char* figure, double loss) const;
   void backward(Run& run, double share);
   void step(Run& run);
   void end_step(Run& run);

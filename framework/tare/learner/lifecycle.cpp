@@ -1,10 +1,17 @@
 #include <ATen/autocast_mode.h>
 
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "tare/base/error.h"
 #include "tare/learner/parts.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/call_site.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 
@@ -23,16 +30,68 @@ CategoryBytes freed_between(const CategoryBytes& before, const CategoryBytes& af
   return freed;
 }
 
-// What of a ledger is alive although its owner is gone. Nothing is allocated between the two, so an
-// address that is live is still the same block.
-CategoryBytes still_held(const Ledger& ledger, c10::Device device) {
-  std::unordered_set<const void*> live;
-  for (const auto& block : memory::backend(device).live_blocks()) live.insert(block.data);
-  CategoryBytes held;
-  for (const auto& entry : ledger.entries()) {
-    if (entry.device == device && live.contains(entry.data)) held[entry.category] += entry.bytes;
+using Entries = std::vector<LedgerEntry>;
+
+/// Whether blocks of this phase are made by a training or validation; predictions are the caller's.
+bool is_training(uint32_t phase) {
+  using memory::PhaseKind;
+  constexpr std::array kKinds = {PhaseKind::data, PhaseKind::forward, PhaseKind::backward,
+                                 PhaseKind::step, PhaseKind::validate};
+  return std::ranges::any_of(
+      kKinds, [phase](PhaseKind kind) { return phase == static_cast<uint32_t>(kind); });
+}
+
+/// What a Learner's work has allocated and no living object lists: tensors that functions it was
+/// given keep, or somebody who got them from these.
+std::vector<memory::LiveBlock> unlisted(c10::Device device, uint64_t born_after) {
+  const Ledger known = Accountable::living_ledger();
+  auto blocks = memory::backend(device).live_blocks(born_after);
+  std::erase_if(blocks, [&](const auto& block) {
+    return known.contains(block.data) || !is_training(block.phase);
+  });
+  return blocks;
+}
+
+// What is alive although its owner is gone. Nothing is allocated between the two, so an address
+// that is live is still the same block.
+class Survivors {
+ public:
+  explicit Survivors(c10::Device device) : device_(device) {
+    for (const auto& block : memory::backend(device).live_blocks()) live_.insert(block.data);
   }
-  return held;
+
+  [[nodiscard]] Entries of(const Ledger& ledger) const {
+    Entries held;
+    for (const auto& entry : ledger.entries())
+      if (entry.device == device_ && live_.contains(entry.data)) held.push_back(entry);
+    return held;
+  }
+
+  /// One entry for each phase and call site.
+  [[nodiscard]] Entries of(const std::vector<memory::LiveBlock>& blocks) const {
+    std::map<std::string, LedgerEntry> by_origin;
+    for (const auto& block : blocks) {
+      if (!live_.contains(block.data)) continue;
+      std::string name = "allocated in phase " + memory::phase_name(block.phase);
+      if (block.stack != 0) name += " at " + memory::site_of(block.stack).str();
+      auto& entry = by_origin[name];
+      if (entry.bytes == 0) entry = {Category::other, name, device_, block.data, 0};
+      entry.bytes += block.bytes;
+    }
+    Entries held;
+    for (auto& [name, entry] : by_origin) held.push_back(std::move(entry));
+    return held;
+  }
+
+ private:
+  c10::Device device_;
+  std::unordered_set<const void*> live_;
+};
+
+CategoryBytes sum_of(const Entries& entries) {
+  CategoryBytes sum;
+  for (const auto& entry : entries) sum[entry.category] += entry.bytes;
+  return sum;
 }
 
 int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
@@ -107,13 +166,18 @@ PurgeReport Learner::destroy() {
   const c10::Device device = p.device;
   report.tracked_before = tracked(device);
   const Ledger owned = ledger();
+  const auto made = unlisted(device, p.born_after);
   parts_.reset();
   at::autocast::clear_cache();
   memory::backend(device).reclaim();
   report.tracked_after = tracked(device);
-  report.held = still_held(owned, device);
-  report.freed =
-      freed_between(owned.bytes(device), report.held, report.tracked_before - report.tracked_after);
+  const Survivors survivors(device);
+  report.holders = survivors.of(owned);
+  report.freed = freed_between(owned.bytes(device), sum_of(report.holders),
+                               report.tracked_before - report.tracked_after);
+  for (auto& entry : survivors.of(made)) report.holders.push_back(std::move(entry));
+  report.held = sum_of(report.holders);
+  std::ranges::stable_sort(report.holders, std::greater{}, &LedgerEntry::bytes);
   return report;
 }
 
@@ -128,7 +192,14 @@ Ledger Learner::ledger() const {
   for (const auto& parameter : p.model.parameters()) {
     all.add(Category::gradients, parameter.name, parameter.tensor.grad());
   }
-  for (const auto& metric : p.metrics) all.add(Category::other, metric.name(), metric.sum());
+  for (const auto& metric : p.metrics) {
+    all.add(Category::other, metric.name(), metric.sum());
+    all.add(Category::other, metric.name(), metric.counted());
+  }
+  if (p.options.loss.account) p.options.loss.account(all);
+  for (const auto& metric : p.options.metrics)
+    if (metric.account) metric.account(all);
+  if (p.options.task.account) p.options.task.account(all);
   for (const auto& callback : p.options.callbacks) callback->account(all);
   for (const auto* set : {&p.data.train, &p.data.valid, &p.data.test})
     if (*set) (*set)->account(all);

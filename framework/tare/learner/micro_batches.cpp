@@ -28,17 +28,19 @@ std::vector<Batch> slices_of(const Batch& whole, int64_t size) {
   return slices;
 }
 
-std::vector<BatchPart> parts_of(const Batch& whole, int64_t size, const ResolvedLoss& loss) {
+std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
+                                const std::function<int64_t(const Batch&)>& counted) {
   if (size >= whole.size()) return {{.batch = whole}};
-  const auto all = counted_labels(loss, whole.target);
-  const bool by_labels = all.value_or(0) > 0;  // without any, the loss is NaN either way
-  const auto weight = [&](const Batch& batch) {
-    return static_cast<double>(by_labels ? *counted_labels(loss, batch.target) : batch.size());
-  };
-  const double whole_weight = by_labels ? static_cast<double>(*all) : weight(whole);
   std::vector<BatchPart> parts;
-  for (const Batch& slice : slices_of(whole, size))
-    parts.push_back({slice, weight(slice) / whole_weight});
+  int64_t all = 0;
+  for (const Batch& slice : slices_of(whole, size)) {
+    parts.push_back({.batch = slice, .counted = counted(slice)});
+    all += *parts.back().counted;
+  }
+  for (auto& part : parts) {
+    const int64_t own = all > 0 ? *part.counted : part.batch.size();
+    part.share = static_cast<double>(own) / static_cast<double>(all > 0 ? all : whole.size());
+  }
   return parts;
 }
 

@@ -12,7 +12,6 @@
 #include "tare/adapt/size_cache.h"
 #include "tare/callback/callback.h"
 #include "tare/data/dataset.h"
-#include "tare/metric/loss.h"
 
 namespace tare {
 
@@ -23,6 +22,7 @@ void check_micro_batch(int64_t samples, int64_t batch, const std::string& where)
 struct BatchPart {
   Batch batch{};  ///< views
   double share = 1;
+  std::optional<int64_t> counted{};  ///< what its mean loss is over; unset for a whole batch
 };
 
 /// As few consecutive parts of at most `size` samples as it takes, nearly equal, the larger ones
@@ -30,10 +30,10 @@ struct BatchPart {
 /// batch.
 [[nodiscard]] std::vector<Batch> slices_of(const Batch& whole, int64_t size);
 
-/// The same with their shares, by the samples, or by the labels that the loss counts: a part
-/// without any has share 0, and its loss is NaN. Labels on a device are waited for.
+/// The same with their shares, by what the loss counts in a batch: a part without any label has
+/// share 0. If the whole batch has none, the shares are by the samples.
 [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
-                                              const ResolvedLoss& loss);
+                                              const std::function<int64_t(const Batch&)>& counted);
 
 /// The size of the parts in one phase of a Learner's life: fixed, or found by what memory allows
 /// and remembered by the shape of the samples.

@@ -33,6 +33,11 @@ struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
   /// For get_preds; empty: the output of `step`.
   std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};
+  /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
+  /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
+  /// are weighted by it. Empty: the samples.
+  std::function<int64_t(const Batch&)> counted{};
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
@@ -67,10 +72,17 @@ struct LearnerOptions {
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
-  uint64_t seed = 42;      ///< of sample order and augmentation, not of the model's weights
-  int64_t workers = 1;     ///< loader threads; 0: batches are made between the steps
-  bool shuffle = true;     ///< a new order of the training split in each epoch
-  bool drop_last = false;  ///< skip a last batch that is not full
+  uint64_t seed = 42;   ///< of sample order and augmentation, not of the model's weights
+  int64_t workers = 1;  ///< loader threads; 0: batches are made between the steps
+  bool shuffle = true;  ///< a new order of the training split in each epoch
+  /// Whether an epoch skips a last batch that is not full. Unset: it skips one only where a part of
+  /// it would be a single sample that a batch norm of the model cannot train on, because one value
+  /// per channel has no variance.
+  std::optional<bool> drop_last{};
+  /// A fit throws DivergedError at the first loss that is NaN or infinite, before the step changes
+  /// the weights, and for an epoch's mean losses. On the host it reads each loss, on a device every
+  /// 16th, so that it does not wait at each step. A StopOnNan of your own is asked first.
+  bool stop_on_nan = true;
   std::filesystem::path folder = "runs";  ///< for checkpoints and logs; created when first needed
   std::vector<CallbackPtr> callbacks{};   ///< of every fit
   Task task{};                            ///< empty: loss(model(input), target)
@@ -86,6 +98,9 @@ struct FitOptions {
   /// The micro-batch to start with where none is set or was found before, such as
   /// MemoryPlan::largest_micro_batch; 0: the whole batch.
   int64_t first_micro_batch = 0;
+  /// The same for the validation after each epoch, such as
+  /// MemoryPlan::largest_validation_micro_batch.
+  int64_t first_validation_micro_batch = 0;
 };
 
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).
@@ -113,9 +128,11 @@ struct FitResult {
 
 /// Figures over a whole split.
 struct Evaluation {
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean over the samples
-  std::vector<MetricValue> metrics{};                      ///< in the order of the options
+  /// The mean over all samples, or over all labels that are not left out; NaN without any.
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;
+  int64_t counted = 0;  ///< samples, elements or labels that `loss` is the mean over
 };
 
 enum class Split { train, valid, test };
@@ -168,14 +185,19 @@ struct LoadReport {
 
 struct ExportOptions {
   bool destroy = false;               ///< destroy the Learner once the file is safe
-  std::vector<std::string> labels{};  ///< class names; empty: the data set's
+  std::vector<std::string> labels{};  ///< class names; empty: those of the data
 };
 
 struct LearnerLoadOptions {
-  DatasetPtr test{};            ///< data for get_preds(Split::test) and validate(Split::test)
-  std::optional<Loss> loss{};   ///< unset: the bundle's, which names none if it was a function
+  /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
+  /// to them; a data set that has them is taken as it is, one that has other ones is refused.
+  DatasetPtr test{};
+  /// Unset: the bundle's, which names none if it was a function. A function that names no
+  /// activation has the bundle's.
+  std::optional<Loss> loss{};
   std::string device = "auto";  ///< as in LearnerOptions
   int64_t batch = 64;           ///< samples per forward, >= 1
+  Task task{};                  ///< as in LearnerOptions
 };
 
 }  // namespace tare

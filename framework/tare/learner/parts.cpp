@@ -19,23 +19,25 @@ void LossMeter::prepare(c10::Device device) {
 
 void LossMeter::reset() {
   sum_ = 0;
-  samples_ = 0;
+  samples_ = counted_ = 0;
   if (device_sum_.defined()) device_sum_.zero_();
 }
 
-void LossMeter::add(const at::Tensor& loss, int64_t samples) {
+void LossMeter::add(const at::Tensor& loss, int64_t samples, int64_t counted) {
   samples_ += samples;
+  if (counted == 0) return;
+  counted_ += counted;
   if (loss.is_meta()) return;  // a plan has no values
   if (loss.device().is_cpu()) {
     // item() dispatches; a host float is one load away.
     const bool plain = loss.scalar_type() == c10::kFloat;
-    sum_ += static_cast<double>(samples) *
+    sum_ += static_cast<double>(counted) *
             (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
     return;
   }
   if (!device_sum_.defined())
     device_sum_ = at::zeros({}, loss.options().requires_grad(false).dtype(c10::kDouble));
-  device_sum_.add_(loss.detach(), static_cast<double>(samples));
+  device_sum_.add_(loss.detach(), static_cast<double>(counted));
 }
 
 double LossMeter::sum() const {
@@ -43,14 +45,15 @@ double LossMeter::sum() const {
 }
 
 double LossMeter::mean() const {
-  return samples_ > 0 ? sum() / static_cast<double>(samples_)
+  return counted_ > 0 ? sum() / static_cast<double>(counted_)
                       : std::numeric_limits<double>::quiet_NaN();
 }
 
-void LossMeter::restore(double sum, int64_t samples) {
+void LossMeter::restore(double sum, int64_t samples, int64_t counted) {
   reset();
   sum_ = sum;
   samples_ = samples;
+  counted_ = counted;
 }
 
 void LossMean::add(FitContext& c, double share) {
@@ -76,10 +79,13 @@ void Learner::Parts::set_up(c10::Device to) {
   device = to;
   set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
+  warn_of_slow_precision(precision, device.type());
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
-  if (!device.is_meta()) model.to(device);
+  if (device.is_meta()) return;
+  model.to(device);
+  born_after = memory::backend(device).sequence();
 }
 
 void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
@@ -117,6 +123,7 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
 
 Batch Learner::Parts::to_device(const Batch& batch) {
   Batch moved = batch;
+  if (batch.input.defined()) seen_input = batch.input.scalar_type();
   if (precision == Precision::bf16_true && batch.input.is_floating_point())
     moved.input = moved.input.to(c10::kBFloat16);
   if (options.kernels.channels_last && batch.input.dim() == 4)
@@ -127,13 +134,18 @@ Batch Learner::Parts::to_device(const Batch& batch) {
   if (!batch.target.defined()) return moved;
   moved.target = batch.target.to(device, /*non_blocking=*/true);
   sent = {label_range(loss, batch.target), moved.target.storage().unsafeGetStorageImpl(),
-          moved.target._version()};
+          moved.target._version(), moved.target.numel()};
   return moved;
 }
 
 Optimizer& Learner::Parts::ensure_optimizer() {
   if (optimizer) return *optimizer;
   auto groups = make_groups(model, options.optimizer);
+  if (model.parameters().empty()) {
+    throw StateError("learner.optimizer", "without a parameter of the model",
+                     "register_module() each submodule in the model's constructor: a plain member "
+                     "is not found");
+  }
   if (groups.empty()) {
     throw StateError("learner.optimizer", "without a trainable parameter",
                      "unfreeze() some layer groups first");
@@ -157,21 +169,37 @@ void Learner::Parts::check_devices(const Batch& batch) const {
   }
 }
 
-void Learner::Parts::check_output(const at::Tensor& output, const Batch& batch) {
-  if (!checked_batch) {
+std::optional<LabelRange> Learner::Parts::labels_of(const at::Tensor& target) const {
+  if (device.is_cpu()) return label_range(loss, target);
+  if (!target.defined() || sent.target != target.storage().unsafeGetStorageImpl() ||
+      sent.version != target._version())
+    return std::nullopt;
+  std::optional<LabelRange> range = sent.range;
+  if (range && sent.elements != target.numel()) range->count = -1;
+  return range;
+}
+
+std::optional<LabelRange> Learner::Parts::check_output(const at::Tensor& output,
+                                                       const Batch& batch) {
+  const std::optional<LabelRange> labels = labels_of(batch.target);
+  if (!checked_batch || !batch.target.defined()) {
     check_batch(loss, output, batch.target);
     checked_batch = true;
-    return;
+  } else if (labels && output.dim() > 1) {
+    check_labels(loss, *labels, output.size(1));
   }
-  std::optional<LabelRange> range;
-  const at::Tensor& target = batch.target;
-  if (device.is_cpu()) {
-    range = label_range(loss, target);
-  } else if (target.defined() && sent.target == target.storage().unsafeGetStorageImpl() &&
-             sent.version == target._version()) {
-    range = sent.range;
-  }
-  if (range && output.dim() > 1) check_labels(loss, *range, output.size(1));
+  return labels;
+}
+
+int64_t Learner::Parts::counted(const Batch& batch, const std::optional<LabelRange>& labels) const {
+  if (options.task) return options.task.counted ? options.task.counted(batch) : batch.size();
+  if (labels && labels->count >= 0) return labels->count;
+  return tare::counted(loss, batch.target).value_or(batch.size());
+}
+
+at::Tensor Learner::Parts::mean_loss(const at::Tensor& output, const Batch& batch,
+                                     int64_t counted) const {
+  return (counted == 0 && loss.sum ? loss.sum : loss.mean)(output, batch.target);
 }
 
 void Learner::Parts::keep_position(const Run& fit) {
@@ -182,6 +210,7 @@ void Learner::Parts::keep_position(const Run& fit) {
 FitPlan Learner::Run::current_plan() const {
   FitPlan now = plan;
   now.loss_sum = meter.sum();
+  now.loss_counted = meter.counted();
   now.loss_samples = meter.samples();
   if (closing) now.rows.back() = context.row;
   return now;
@@ -199,9 +228,10 @@ void Learner::Run::notify_quietly(EventMethod event) {
 }
 
 void Learner::Run::count_batch() {
-  if (context.loss.defined()) meter.add(context.loss, context.data.size());
+  if (context.loss.defined()) meter.add(context.loss, context.data.size(), counted);
   ++plan.batch;
   snapshot.drop();
+  earlier_gradients.clear();
 }
 
 void Learner::Run::tell(MicroBatchChange change) {
@@ -211,7 +241,7 @@ void Learner::Run::tell(MicroBatchChange change) {
 }
 
 std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size) const {
-  auto parts = tare::parts_of(whole, size, options.task ? ResolvedLoss{} : loss);
+  auto parts = tare::parts_of(whole, size, [this](const Batch& batch) { return counted(batch); });
   if (abridged && parts.size() > 3) parts.erase(parts.begin() + 2, parts.end() - 1);
   return parts;
 }
@@ -251,6 +281,13 @@ int64_t Learner::Parts::gradient_bytes() const {
 
 MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
   return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
+}
+
+MicroBatches::Settings Learner::Parts::validation_micro_batches(int64_t first) const {
+  auto settings = micro_batches("validate");
+  if (validation_micro_batch) settings.fixed = validation_micro_batch;
+  settings.search.start = first;
+  return settings;
 }
 
 MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {

@@ -1,6 +1,8 @@
 // The Learner's private parts, and the state of a fit under way. Internal.
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,8 @@
 #include "tare/callback/recorder.h"
 #include "tare/data/loader.h"
 #include "tare/inference/bundle.h"
+#include "tare/learner/bundle_data.h"
+#include "tare/learner/compute_error.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/micro_batches.h"
 #include "tare/learner/rng.h"
@@ -21,26 +25,28 @@
 
 namespace tare {
 
-/// The mean loss over samples, summed on the device of the losses, so that only reading it waits
-/// for the device.
+/// The mean loss over several batches, each weighted by what its own mean is over, summed on the
+/// device of the losses, so that only reading it waits for the device.
 class LossMeter {
  public:
   /// Makes room for the sum on a device, so that add() allocates nothing.
   void prepare(c10::Device device);
   void reset();
-  void add(const at::Tensor& loss, int64_t samples);
-  [[nodiscard]] double mean() const;
+  /// `counted`: samples, elements or labels; 0: the batch has no loss.
+  void add(const at::Tensor& loss, int64_t samples, int64_t counted);
+  [[nodiscard]] double mean() const;  ///< NaN where nothing was counted
   [[nodiscard]] int64_t samples() const { return samples_; }
+  [[nodiscard]] int64_t counted() const { return counted_; }
   /// On the device, for a ledger; undefined where the losses are on the host.
   [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
   /// For a checkpoint saved inside an epoch.
   [[nodiscard]] double sum() const;
-  void restore(double sum, int64_t samples);
+  void restore(double sum, int64_t samples, int64_t counted);
 
  private:
   double sum_ = 0;
   at::Tensor device_sum_;
-  int64_t samples_ = 0;
+  int64_t samples_ = 0, counted_ = 0;
 };
 
 struct FitSubject;
@@ -59,6 +65,7 @@ struct Learner::Parts {
   Splits data;
   LearnerOptions options;
   c10::Device device = c10::kCPU;
+  uint64_t born_after = 0;  ///< the newest block of the device when the Learner was made
   Precision precision = Precision::fp32;
   std::optional<AutocastState> autocast{};  ///< of the forward
   std::optional<GradScaler> scaler{};       ///< for fp16
@@ -76,19 +83,33 @@ struct Learner::Parts {
   struct {
     std::optional<LabelRange> range;
     const void* target = nullptr;  // its storage, which parts share
-    int64_t version = 0;
+    int64_t version = 0, elements = 0;
   } sent;
+  bool checked_graph = false;  ///< the first loss was searched for tensors that are not trained
+  /// Whether the model refuses to train on one sample, for data of that shape.
+  struct SingleSample {
+    std::vector<int64_t> shape{};
+    bool refused = false;
+  };
+  std::optional<SingleSample> single_sample{};
   bool running = false;
-  CallbackPtr progress;               ///< called last, so that it shows the columns others add
-  Run* run = nullptr;                 ///< the fit under way, for save() from a callback
+  const char* running_call = "learner";  ///< the one under way
+  CallbackPtr progress;                  ///< called last, so that it shows the columns others add
+  Run* run = nullptr;                    ///< the fit under way, for save() from a callback
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
-  adapt::SizeCache sizes;                ///< of the parts of batches, by phase and sample shape
+  /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
+  std::optional<BundleData> trained_on;
+  std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
+  bool new_data = false;                      ///< set_data() was called
+  adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
   /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
   bool stand_in = false;
   /// Of a batch in many parts only the first two and the last are gone through, as those between
   /// allocate like the second.
   bool abridged = false;
+  /// In a stand-in, the samples per forward of a validation; unset: as for a training step.
+  std::optional<int64_t> validation_micro_batch{};
 
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
@@ -99,7 +120,7 @@ struct Learner::Parts {
   void choose_recompute();
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
-  void check_fit(const FitPlan& plan, const std::string& call) const;
+  void check_fit(const FitPlan& plan, const std::string& call);
   /// Moves a host batch to the model's device, its input to the model's type, and notes its labels
   /// for check_output(). Throws DeviceError for a batch of another device.
   [[nodiscard]] Batch to_device(const Batch& batch);
@@ -117,9 +138,11 @@ struct Learner::Parts {
   [[nodiscard]] int64_t gradient_bytes() const;
   /// What a phase begins with; see MicroBatches.
   [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
+  /// The settings of a validation. `first`: see FitOptions::first_validation_micro_batch.
+  [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
   /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
   /// a new size.
-  Evaluation evaluate(const DatasetPtr& set,
+  Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                       const std::function<void(MicroBatchChange)>& on_change);
   /// Outside a fit: tells the Learner's own callbacks.
   void tell(Learner& learner, MicroBatchChange change) const;
@@ -140,25 +163,74 @@ struct Learner::Parts {
   [[nodiscard]] FitSubject fit_subject(bool with_state) const;
   struct Seen {  // of a batch
     at::Tensor loss{};
+    int64_t counted = 0;
     std::vector<MetricState> metrics{};
   };
   [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
                               const std::vector<MetricState>& fresh);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
+  /// Does work of a stage; what LibTorch refuses in it becomes a ComputeError.
+  template <class Work>
+  auto explained(ComputeError::Stage stage, const Batch* batch, Work&& work) {
+    try {
+      return work();
+    } catch (const c10::Error& error) {
+      explain(stage, batch, error);
+    }
+  }
+  /// Called in a handler. Throws ComputeError; rethrows what is out of memory.
+  [[noreturn]] void explain(ComputeError::Stage stage, const Batch* batch, const c10::Error& error);
+  /// Warns, once, of trainable tensors that the loss depends on and the optimizer does not have.
+  void check_graph(const at::Tensor& loss, const Batch& batch);
+  /// Throws DivergedError.
+  [[noreturn]] void diverged(const FitContext& context, const char* figure, double loss) const;
   /// The model's output, and a Task's step, computed in `precision`; the results are float32.
   [[nodiscard]] at::Tensor compute(const at::Tensor& input) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch);
+  /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
+  /// the range is that of its batch, and `count` is -1.
+  [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
   /// Checks what the loss would fail on: shapes at the first batch, class labels at each. Throws as
-  /// check_batch(). Waits for the device at the first batch only.
-  void check_output(const at::Tensor& output, const Batch& batch);
+  /// check_batch(). Waits for the device at the first batch only. Returns the labels that it saw.
+  std::optional<LabelRange> check_output(const at::Tensor& output, const Batch& batch);
+  /// What the mean loss of a batch is over; `labels`: those of the batch, where they are known.
+  [[nodiscard]] int64_t counted(const Batch& batch,
+                                const std::optional<LabelRange>& labels = {}) const;
+  /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
+  [[nodiscard]] at::Tensor mean_loss(const at::Tensor& output, const Batch& batch,
+                                     int64_t counted) const;
   /// Throws DeviceError for a batch that is not on the model's device.
   void check_devices(const Batch& batch) const;
   /// Stores the position of a stopped fit, for save() and resume().
   void keep_position(const Run& fit);
   [[nodiscard]] TrainState train_state() const;
+  /// What decides the samples of the steps of a fit that starts now.
+  [[nodiscard]] SampleOrder sample_order();
+  /// Throws ConfigError, naming `call`, where a batch norm of the model would get one sample in
+  /// training, and no setting allows to skip it.
+  void check_single_samples(const std::string& call);
+  /// LearnerOptions::drop_last, resolved.
+  [[nodiscard]] bool drops_last();
+  /// Whether the model has a batch norm that refuses to train on one sample.
+  [[nodiscard]] bool refuses_single_sample();
+  /// The rest of what a checkpoint holds, all at the position of train_state(): inside a batch that
+  /// has not been counted, buffers and random generators are those before it.
+  [[nodiscard]] std::vector<NamedTensor> saved_model() const;
+  [[nodiscard]] std::vector<NamedTensor> saved_rng() const;
+  /// Gradients of batches that a callback left without a step, which add to the next; with a
+  /// position only.
+  [[nodiscard]] std::vector<NamedTensor> saved_gradients() const;
+  /// Copies, on the model's device, of the gradients in a checkpoint. Throws FormatError for one
+  /// that fits no parameter.
+  [[nodiscard]] Gradients loaded_gradients(const std::vector<NamedTensor>& extra,
+                                           const std::string& path) const;
   /// Takes over the progress of a checkpoint; tensors and callbacks are not touched.
   void set_progress(TrainState state);
-  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels) const;
+  /// Notes the present data as those that the model was last trained on.
+  void note_trained();
+  /// Throws StateError, naming `call`, for data that no bundle can describe.
+  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
+                                        const char* call) const;
 };
 
 /// The mean loss over the parts of a batch.
@@ -184,9 +256,13 @@ struct Learner::Run {
   LossMean loss_mean{};
   StepSnapshot snapshot{};
   std::optional<MicroBatches> micro_batches{};
-  GeneratorSnapshot before_update{};  ///< after before_batch, which is not called again
-  /// Gradients that a callback left to add up, by parameter, while a step is tried.
+  MicroBatches::Settings validation{};  ///< of the validation after each epoch
+  GeneratorSnapshot before_update{};    ///< after before_batch, which is not called again
+  /// Gradients that a callback left to add up, by parameter, from the begin of an update until its
+  /// batch counts.
   Parts::Gradients earlier_gradients{};
+  bool updating = false;                    ///< the parameters' gradients are those of this batch
+  int64_t counted = 0;                      ///< what the mean loss of this batch is over
   bool finite = true;                       ///< the gradients of this step
   std::optional<StepInBackward> stepper{};  ///< for LearnerOptions::step_in_backward
   FitResult result{};
@@ -216,9 +292,10 @@ struct Learner::Run {
 /// has refused allocations reported.
 class Learner::RunningScope {
  public:
-  explicit RunningScope(Parts& parts)
+  RunningScope(Parts& parts, const char* call)
       : parts_(parts), kernels_(parts.options.kernels), watch_({.batch = parts.options.batch}) {
     parts_.running = true;
+    parts_.running_call = call;
   }
   ~RunningScope() {
     parts_.running = false;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -6,6 +7,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/checkpoint/match.h"
 #include "tare/inference/bundle.h"
+#include "tare/learner/bundle_data.h"
 #include "tare/learner/parts.h"
 #include "tare/memory/phase.h"
 
@@ -27,10 +29,16 @@ at::Tensor unknown_loss(const at::Tensor&, const at::Tensor&) {
                    "the bundle was trained with a function: give it as LearnerLoadOptions::loss");
 }
 
+// A function that names no activation has the bundle's, so that predictions stay what they were.
 Loss loss_of(const BundleManifest& manifest, const std::optional<Loss>& given) {
-  if (given) return *given;
-  if (manifest.loss.empty()) return LossFunction(unknown_loss);
-  return manifest.loss;
+  Loss loss = manifest.loss;
+  if (given)
+    loss = *given;
+  else if (manifest.loss.empty())
+    loss = LossFunction(unknown_loss);
+  if (loss.activation.empty() && std::holds_alternative<LossFunction>(loss))
+    loss.activation = manifest.activation;
+  return loss;
 }
 
 std::vector<Metric> metrics_of(const BundleManifest& manifest) {
@@ -40,6 +48,11 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
     if (std::ranges::find(known, m.name) != known.end()) metrics.emplace_back(m.name);
   }
   return metrics;
+}
+
+void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
+  tensors.insert(tensors.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
 }
 
 void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const Model& model,
@@ -57,42 +70,19 @@ void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const
 
 }  // namespace
 
-TrainState Learner::Parts::train_state() const {
-  TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
-  state.micro_batches = sizes.found();
-  state.scaler = scaler;
-  if (run) {  // save() from a callback
-    if (run->closing) state.history.back() = run->context.row;
-    if (!run->plan.finished()) state.plan = run->current_plan();
-    state.callbacks = states_of(run->callbacks);
-  } else if (pending) {
-    state.plan = pending->plan;
-    state.callbacks = pending->callbacks;
-  } else {
-    state.callbacks = states_of(options.callbacks);
-  }
-  return state;
-}
-
-void Learner::Parts::set_progress(TrainState state) {
-  epochs_done = state.epochs_done;
-  saves = state.saves;
-  history = std::move(state.history);
-  sizes.clear();
-  sizes.add(state.micro_batches);
-  if (scaler) scaler = state.scaler.value_or(GradScaler{});
-  if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
-}
-
 void Learner::save(const std::string& name) {
   Parts& p = parts("learner.save");
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
+  StoredState state = stored(p.train_state());
+  std::vector<NamedTensor> extra = p.saved_rng();
+  append(extra, p.saved_gradients());
+  append(extra, std::move(state.tensors));
   checkpoint::save(path,
-                   {.model = p.model.state(),
+                   {.model = p.saved_model(),
                     .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
-                    .extra = rng_state(p.device),
-                    .state = to_json(p.train_state())});
+                    .extra = std::move(extra),
+                    .state = std::move(state.json)});
   ++p.saves;
 }
 
@@ -101,15 +91,28 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const Phase phase(PhaseKind::load);
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
-  TrainState state = train_state_from_json(loaded.state, path);
+  TrainState state = train_state_from(loaded.state, loaded.extra, path);
   check_fits(loaded, state, p.model, options, path.string());
+  Learner::Parts::Gradients gradients;
+  if (options.with_opt) {
+    check_rng_state(p.device, loaded.extra, "learner.load", path);
+    gradients = p.loaded_gradients(loaded.extra, path.string());
+  }
 
   // From here on only a callback or the optimizer can refuse, before anything has changed.
-  if (options.with_opt) restore(state.callbacks, p.options.callbacks);
   LoadReport report;
-  if (options.with_opt && loaded.has_optimizer) {
-    report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
-    report.optimizer_loaded = true;
+  if (options.with_opt) {
+    const auto before = states_of(p.options.callbacks);
+    try {
+      restore(state.callbacks, p.options.callbacks);
+      if (loaded.has_optimizer) {
+        report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
+        report.optimizer_loaded = true;
+      }
+    } catch (...) {
+      restore(before, p.options.callbacks);
+      throw;
+    }
   }
   if (options.purge) report.purged = purge({.clear_opt = !options.with_opt});
   if (!report.optimizer_loaded && p.optimizer) p.optimizer->clear();
@@ -117,7 +120,11 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
       checkpoint::copy_into(p.model.state(), loaded.model, options.strict, "learner.load", path);
   report.fresh = copied.fresh;
   report.ignored = copied.ignored;
+  for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
+  Parts::add_gradients(gradients);
   p.pending.reset();
+  p.trained_on.reset();  // the checkpoint's weights may have seen other data than the last fit
+  if (p.origin && p.new_data) p.trained_on = bundle_data(p.data);
   if (!options.with_opt) return report;
 
   set_rng_state(p.device, loaded.extra);
@@ -134,7 +141,8 @@ std::optional<CheckpointInfo> newest_checkpoint(const std::filesystem::path& fol
     const auto path = folder / io::checked_name(name, "checkpoint");
     if (!checkpoint::exists(path)) continue;
     try {
-      TrainState state = train_state_from_json(checkpoint::load(path).state, path);
+      const auto loaded = checkpoint::load(path);
+      TrainState state = train_state_from(loaded.state, loaded.extra, path);
       if (newest && newest->saves >= state.saves) continue;
       newest = {name, state.saves, state.plan.has_value(), std::move(state.callbacks)};
     } catch (const FormatError& error) {
@@ -154,14 +162,22 @@ void Learner::restore_weights(const std::string& name) {
                         path);
 }
 
-BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) const {
+void Learner::Parts::note_trained() {
+  trained_on = bundle_data(data);
+  if (trained_on) trained_on->input = seen_input;
+}
+
+BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
+                                        const char* call) const {
   BundleManifest manifest = origin.value_or(BundleManifest{});
   if (model.spec()) manifest.model = *model.spec();
-  const DatasetPtr& set = data.valid ? data.valid : data.test ? data.test : data.train;
-  if (set && !origin) {
-    manifest.sample_shape = set->sample_shape();
-    manifest.labels = set->labels();
-    if (set->transforms()) manifest.transforms = set->transforms()->deterministic();
+  auto described = trained_on;
+  if (!described && !origin) described = bundle_data(data);
+  if (described) {
+    if (!described->input) described->input = seen_input ? seen_input : input_dtype(data);
+    describe(manifest, *described, call);
+  } else if (!origin && takes_tokens(manifest.model)) {
+    manifest.input = "int64";
   }
   if (!labels.empty()) manifest.labels = labels;
   const auto named = loss_names();
@@ -175,11 +191,17 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels) 
   return manifest;
 }
 
+void Learner::check_export() const {
+  Parts& p = parts("learner.check_export");
+  BundleManifest manifest;
+  if (const auto now = bundle_data(p.data)) describe(manifest, *now, "learner.check_export");
+}
+
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
   Parts& p = idle("learner.export_to");
   {
     const Phase phase(PhaseKind::save);
-    write_bundle(path, p.manifest(options.labels), p.model.state());
+    write_bundle(path, p.manifest(options.labels, "learner.export_to"), p.model.state());
   }
   if (options.destroy) destroy();
 }
@@ -187,15 +209,14 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
 std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model,
                                               const LearnerLoadOptions& options) {
   const BundleManifest& manifest = bundle.manifest();
-  DatasetPtr test = options.test;
-  if (test && !test->transforms() && !manifest.transforms.steps().empty())
-    test = transformed(test, manifest.transforms);
   auto learner = std::make_unique<Learner>(
-      std::move(model), Splits{.train = {}, .valid = {}, .test = std::move(test)},
+      std::move(model),
+      Splits{.train = {}, .valid = {}, .test = as_trained(options.test, manifest)},
       LearnerOptions{.loss = loss_of(manifest, options.loss),
                      .metrics = metrics_of(manifest),
                      .device = options.device,
-                     .batch = options.batch});
+                     .batch = options.batch,
+                     .task = options.task});
   learner->parts_->origin = manifest;
   return learner;
 }

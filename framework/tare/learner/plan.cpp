@@ -88,6 +88,7 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   const DatasetPtr& train = p.split(Split::train, "learner.plan");
   const int64_t batch = options.batch > 0 ? options.batch : p.options.batch;
   check(options, batch, train->size());
+  if (options.batch == 0 && !options.model) p.check_single_samples("learner.plan");
   const auto target = plan::parse_target(options.device.empty() ? p.device.str() : options.device);
   if (!options.model && !p.model.spec()) {
     return unknown_plan(target, batch,

@@ -43,6 +43,8 @@ struct MemoryPlan {
   bool fits = true;               ///< start and peak (CUDA: reserved) within the capacity
   bool in_micro_batches = false;  ///< does not fit, but is done in micro-batches that do
   int64_t micro_batch_peak_bytes = 0;  ///< the peak then
+  /// The micro-batch of the validations then; the batch: they fit whole.
+  int64_t largest_validation_micro_batch = 0;
   int64_t largest_batch = 0;  ///< that fits, at most the training split; 0: not even one sample
   int64_t largest_micro_batch = 0;       ///< of this batch, accumulated; 0: none
   std::vector<std::string> recompute{};  ///< the blocks chosen for LearnerOptions::recompute auto

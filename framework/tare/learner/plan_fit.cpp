@@ -104,19 +104,31 @@ class Planner {
 
   /// Allocated before the fit.
   [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
-    return estimate(subject_, subject_.options.batch, micro_batch).start_bytes;
+    return estimate(subject_, subject_.options.batch, alike(micro_batch)).start_bytes;
   }
 
   /// The largest below `failed` that fits; 0: none. As large as the parts of a batch then are.
   [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
     const int64_t batch = subject_.options.batch;
-    Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, n); });
+    Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, alike(n)); });
     const int64_t found = parts.largest(failed / 2, failed - 1);
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
+  /// The largest micro-batch of the validations that fits beside training steps in micro-batches
+  /// of `train` samples. By a probe it is `train`.
+  [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
+    const int64_t batch = subject_.options.batch;
+    if (probe_ || !subject_.valid) return train;
+    const auto at = [&](int64_t n) { return estimate(subject_, batch, {train, n}); };
+    const int64_t found = Search(target_, at).largest(batch, batch);
+    return found > train ? adapt::even_size(batch, found) : train;
+  }
+  [[nodiscard]] int64_t peak_bytes(const PartSizes& parts) {
+    return estimate(subject_, subject_.options.batch, parts).peak_bytes;
+  }
   /// Whether the fit fits.
   [[nodiscard]] bool fits(int64_t micro_batch) {
-    return estimate(subject_, subject_.options.batch, micro_batch).fits;
+    return estimate(subject_, subject_.options.batch, alike(micro_batch)).fits;
   }
 
   /// Of the model.
@@ -127,7 +139,7 @@ class Planner {
 
   void advise(MemoryPlan& plan) {
     const int64_t batch = plan.batch;
-    Search batches(target_, [&](int64_t n) { return estimate(subject_, n, n); });
+    Search batches(target_, [&](int64_t n) { return estimate(subject_, n, alike(n)); });
     plan.largest_batch = batches.largest(batch, subject_.train->data()->size());
     const int64_t micro_batch = own_micro_batch();
     const bool in_parts = !subject_.options.step_in_backward;
@@ -153,13 +165,17 @@ class Planner {
     changed.options.recompute = subject_.options.recompute;
     changed.options.offload = {"all"};
     if (has_blocks && target_.cuda) save_by("offload=all", changed, micro_batch, plan);
-    const int64_t activations = plan.categories[Category::activations];
-    plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
+    if (subject_.options.precision == "fp32" && target_.computes_bfloat16) {
+      const int64_t activations = plan.categories[Category::activations];
+      plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
+    }
     std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });
     std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);
   }
 
  private:
+  [[nodiscard]] static PartSizes alike(int64_t micro_batch) { return {micro_batch, micro_batch}; }
+
   /// Of the options; the whole batch if it is found in the run.
   [[nodiscard]] int64_t own_micro_batch() const {
     const LearnerOptions& options = subject_.options;
@@ -169,7 +185,7 @@ class Planner {
   /// By meta tensors, and where these cannot tell by a probe, which is one of the host.
   [[nodiscard]] Estimate first_estimate(int64_t batch) {
     try {
-      return estimate(subject_, batch, own_micro_batch());
+      return estimate(subject_, batch, alike(own_micro_batch()));
     } catch (const OutOfMemory&) {
       throw;
     } catch (const plan::CannotTell& error) {
@@ -181,12 +197,13 @@ class Planner {
     }
     probe_.emplace(subject_);
     sample_bytes_ = bytes_per_sample();
-    return estimate(subject_, batch, own_micro_batch());
+    return estimate(subject_, batch, alike(own_micro_batch()));
   }
 
-  [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch, int64_t micro_batch) {
-    if (probe_) return probed(batch, micro_batch);
-    const FitTrace fit = trace_fit(subject, batch, micro_batch);
+  [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch,
+                                  const PartSizes& parts) {
+    if (probe_) return probed(batch, parts.train);
+    const FitTrace fit = trace_fit(subject, batch, parts);
     if (!target_.cuda) require_proven(fit.trace);
     return plan::estimate(fit.trace, fit.counted, target_);
   }
@@ -221,7 +238,7 @@ class Planner {
   void save_by(std::string change, const FitSubject& subject, int64_t micro_batch,
                MemoryPlan& plan) {
     try {
-      const auto found = estimate(subject, plan.batch, micro_batch);
+      const auto found = estimate(subject, plan.batch, alike(micro_batch));
       plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.cuda});
     } catch (const plan::CannotTell&) {  // then there is no advice of this kind
     } catch (const c10::Error&) {
@@ -234,17 +251,19 @@ class Planner {
     if (subject_.options.optimizer_factory) return {};
     std::vector<OptimizerOptions> others;
     for (const double momentum : {0.9, 0.0}) {
-      if (now.kind == "sgd" && now.momentum <= momentum) continue;
+      if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
       others.push_back(now);
       others.back().kind = "sgd";
       others.back().momentum = momentum;
+      others.back().beta2.reset();  // which sgd does not have
+      others.back().eps.reset();
       others.back().nesterov = false;
     }
     return others;
   }
   static std::string text_of(const OptimizerOptions& optimizer) {
     return std::string("optimizer.kind=sgd optimizer.momentum=") +
-           (optimizer.momentum > 0 ? "0.9" : "0");
+           (momentum_of(optimizer) > 0 ? "0.9" : "0");
   }
 
   const FitSubject& subject_;
@@ -302,13 +321,21 @@ int64_t start_bytes(const FitSubject& subject, const Target& target, int64_t mic
 void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const Target& target) {
   if (subject.options.micro_batch || subject.options.step_in_backward) return;
   if (plan.fits || !plan.known()) return;
-  if (plan.largest_micro_batch == 0 && plan.method == "meta")
+  const bool by_meta = plan.method == "meta";
+  if (plan.largest_micro_batch == 0 && by_meta)
     plan.largest_micro_batch = Planner(subject, target).largest_micro_batch(plan.batch);
   if (plan.largest_micro_batch == 0) return;
   plan.in_micro_batches = true;
-  FitSubject parts = subject;
-  parts.options.micro_batch = plan.largest_micro_batch;
-  plan.micro_batch_peak_bytes = planned(parts, target, false).peak_bytes;
+  const int64_t train = plan.largest_micro_batch;
+  if (by_meta) {
+    Planner planner(subject, target);
+    plan.largest_validation_micro_batch = planner.largest_validation_micro_batch(train);
+    plan.micro_batch_peak_bytes = planner.peak_bytes({train, plan.largest_validation_micro_batch});
+  } else {  // the samples of a probe are a bound for both
+    FitSubject parts = subject;
+    parts.options.micro_batch = plan.largest_validation_micro_batch = train;
+    plan.micro_batch_peak_bytes = planned(parts, target, false).peak_bytes;
+  }
 }
 
 std::optional<int64_t> planned_micro_batch(const FitSubject& subject, Target target,

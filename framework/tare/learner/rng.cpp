@@ -5,6 +5,8 @@
 
 #include <mutex>
 
+#include "tare/base/error.h"
+
 namespace tare {
 namespace {
 
@@ -24,6 +26,27 @@ std::vector<NamedTensor> rng_state(c10::Device device) {
     state.push_back({"rng/" + d.str(), generator.get_state()});
   }
   return state;
+}
+
+void check_rng_state(c10::Device device, const std::vector<NamedTensor>& state,
+                     std::string_view operation, const std::filesystem::path& path) {
+  for (const auto d : generators_of(device)) {
+    for (const auto& [name, tensor] : state) {
+      if (name != "rng/" + d.str()) continue;
+      at::Generator generator = at::globalContext().defaultGenerator(d);
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      at::Generator trial = generator.clone();
+      try {
+        trial.set_state(tensor);
+      } catch (const c10::OutOfMemoryError&) {
+        throw;
+      } catch (const c10::Error& error) {
+        throw FormatError(
+            operation, path.string(), name,
+            "is no state of this random generator: " + printable(error.what_without_backtrace()));
+      }
+    }
+  }
 }
 
 void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state) {

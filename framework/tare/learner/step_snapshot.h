@@ -21,6 +21,8 @@ class StepSnapshot {
   void take();
   /// Restores what take() copied; does nothing if it was dropped or never taken.
   void restore();
+  /// Restores the generators alone, for a checkpoint of the position before the step.
+  void restore_generators() const { generators_.restore(); }
   /// The step succeeded: what it changed stays.
   void drop() { taken_ = false; }
   [[nodiscard]] bool taken() const { return taken_; }

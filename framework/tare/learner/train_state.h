@@ -1,4 +1,4 @@
-// The progress of training as a checkpoint stores it: values, to and from JSON.
+// The progress of training as a checkpoint stores it: values, to and from JSON and tensors.
 #pragma once
 
 #include <filesystem>
@@ -8,21 +8,38 @@
 
 #include "tare/adapt/size_cache.h"
 #include "tare/callback/callback.h"
+#include "tare/checkpoint/named_tensor.h"
 #include "tare/optim/grad_scaler.h"
 #include "tare/optim/schedule.h"
 
 namespace tare {
+
+/// What decides which samples each step of a fit sees, and so what a resumed fit must have again.
+struct SampleOrder {
+  int64_t batch = 0;       ///< samples per optimizer step
+  int64_t samples = 0;     ///< of the training split
+  bool drop_last = false;  ///< a last batch that is not full is skipped
+  bool shuffle = false;
+  uint64_t seed = 0;
+  bool operator==(const SampleOrder&) const = default;
+};
+
+/// Throws ConfigError, naming `call` and both values, for the first thing in which the orders
+/// differ.
+void check_same_order(const SampleOrder& saved, const SampleOrder& now, const std::string& call);
 
 /// What a fit does, and its position: everything that determines how it continues.
 struct FitPlan {
   int64_t epochs = 0;
   std::vector<double> rates{};  ///< of each layer group, before the schedule's factor
   Schedule schedule{};
-  int64_t epoch = 0, batch = 0;  ///< the next ones
-  int64_t step = 0;              ///< optimizer steps taken
-  double loss_sum = 0;           ///< over the samples of the epoch under way
-  int64_t loss_samples = 0;      ///< their number
-  std::vector<EpochRow> rows{};  ///< whole epochs of this fit
+  int64_t epoch = 0, batch = 0;        ///< the next ones
+  int64_t step = 0;                    ///< optimizer steps taken
+  double loss_sum = 0;                 ///< over what was counted in the epoch under way
+  int64_t loss_counted = 0;            ///< how many labels, elements or samples that is
+  int64_t loss_samples = 0;            ///< trained on in the epoch under way
+  std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say
+  std::vector<EpochRow> rows{};        ///< whole epochs of this fit
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }
 };
@@ -70,10 +87,19 @@ struct CheckpointInfo {
 [[nodiscard]] std::optional<CheckpointInfo> newest_checkpoint(
     const std::filesystem::path& folder, const std::vector<std::string>& names);
 
-[[nodiscard]] std::string to_json(const TrainState& state);
-/// Throws FormatError(operation, path) naming the field that is missing, of another type or out of
-/// range.
-[[nodiscard]] TrainState train_state_from_json(const std::string& text,
-                                               const std::filesystem::path& path);
+/// A TrainState as a checkpoint holds it. What grows with the epochs is in tensors, each verified
+/// by the manifest's digest, because a manifest is limited in size.
+struct StoredState {
+  std::string json{};
+  std::vector<NamedTensor> tensors{};  ///< on the host, "state/..."
+};
+
+[[nodiscard]] StoredState stored(const TrainState& state);
+/// The inverse of stored(); `tensors` may hold others. Also reads states of older versions, whose
+/// JSON holds the rows. Throws FormatError(operation, path) naming the field that is missing, of
+/// another type or out of range.
+[[nodiscard]] TrainState train_state_from(const std::string& json,
+                                          const std::vector<NamedTensor>& tensors,
+                                          const std::filesystem::path& path);
 
 }  // namespace tare

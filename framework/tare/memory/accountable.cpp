@@ -1,5 +1,7 @@
 #include "tare/memory/accountable.h"
 
+#include <algorithm>
+
 #include "tare/base/bytes.h"
 #include "tare/base/immortal.h"
 
@@ -83,8 +85,15 @@ CategoryBytes Ledger::bytes() const {
 }
 
 std::string PurgeReport::str() const {
-  return "reclaimed " + format_bytes(total()) + ": " + freed.str() +
-         (compacted ? ", compacted" : "");
+  constexpr size_t kNamed = 5;
+  std::string text =
+      "reclaimed " + format_bytes(total()) + ": " + freed.str() + (compacted ? ", compacted" : "");
+  for (size_t i = 0; i < std::min(kNamed, holders.size()); ++i)
+    text +=
+        (i == 0 ? "; still held: " : ", ") + format_bytes(holders[i].bytes) + ' ' + holders[i].name;
+  if (holders.size() > kNamed)
+    text += " and " + format_count(static_cast<int64_t>(holders.size() - kNamed)) + " more";
+  return text;
 }
 
 Accountable::Accountable() {

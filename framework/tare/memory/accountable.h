@@ -66,6 +66,12 @@ class Ledger {
   std::unordered_set<const void*> storages_;
 };
 
+/// What lists the tensors that it holds by `void account(Ledger&) const`.
+template <class T>
+concept Accounting = requires(const T& object, Ledger& all) {
+  object.account(all);
+};
+
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
   /// Copy what stays to the host and back, to defragment the device; unset: only above a threshold.
@@ -77,10 +83,15 @@ struct PurgeOptions {
 struct PurgeReport {
   CategoryBytes freed{};
   CategoryBytes held{};  ///< destroy: tensors of the object that somebody else keeps alive
+  /// Those one by one, largest first: what the object's ledger lists, by name; what was allocated
+  /// in its work and is in no ledger, such as the tensors that a loss function keeps, as `other` by
+  /// its phase and call site.
+  std::vector<LedgerEntry> holders{};
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;                         ///< the device was defragmented
   [[nodiscard]] int64_t total() const { return freed.total(); }
-  /// "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB".
+  /// "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB"; after a destroy that left some
+  /// tensors alive also "; still held: 2 KiB allocated in phase forward".
   [[nodiscard]] std::string str() const;
 };
 

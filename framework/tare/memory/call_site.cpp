@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -178,8 +179,10 @@ std::string CallSite::str() const {
   return function.empty() ? place : place + " (" + function + ')';
 }
 
-CallSite site_of(uint32_t stack) {
-  const auto frames = known_frames(stack);
+namespace {
+
+/// The frame of site_of(); the end where there is none.
+KnownFrames::const_iterator site_in(const KnownFrames& frames) {
   const auto first = [&](auto suits) { return std::ranges::find_if(frames, suits); };
   auto found = first(
       [](const KnownFrame& known) { return !of_library(known) && !of_framework(known.frame); });
@@ -193,7 +196,29 @@ CallSite site_of(uint32_t stack) {
              !known.frame.function.starts_with("tare::memory::");
     });
   }
+  return found;
+}
+
+}  // namespace
+
+CallSite site_of(uint32_t stack) {
+  const auto frames = known_frames(stack);
+  const auto found = site_in(frames);
   return found == frames.end() ? CallSite{} : as_site(found->frame);
+}
+
+std::vector<Frame> frames_from_site(uint32_t stack) {
+  const auto frames = known_frames(stack);
+  const auto begin = site_in(frames);
+  if (begin == frames.end()) return frames_of(stack);
+  auto end = frames.end();
+  const auto started_it = [](const KnownFrame& known) {
+    return known.of_system || known.frame.function == "_start" || known.frame.function.empty();
+  };
+  while (end - begin > 1 && started_it(*std::prev(end))) --end;
+  std::vector<Frame> outwards;
+  for (auto known = begin; known != end; ++known) outwards.push_back(known->frame);
+  return outwards;
 }
 
 }  // namespace tare::memory

@@ -38,4 +38,9 @@ struct CallSite {
 /// the program itself. An unknown site for stack 0.
 [[nodiscard]] CallSite site_of(uint32_t stack);
 
+/// The frames of a stack from that of site_of() outwards, for people: without the allocator,
+/// LibTorch and what else lies inside it, and without what started the program or the thread. All
+/// frames where there is no such site.
+[[nodiscard]] std::vector<Frame> frames_from_site(uint32_t stack);
+
 }  // namespace tare::memory

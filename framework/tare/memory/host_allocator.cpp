@@ -19,6 +19,7 @@
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
+#include "tare/memory/process_limit.h"
 
 namespace tare::memory {
 namespace {
@@ -158,6 +159,10 @@ class HostAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kCPU};
     const auto asked = static_cast<int64_t>(std::min(bytes, static_cast<size_t>(kNoBudget)));
+    if (process_limit::in_force()) [[unlikely]] {
+      if (!process_limit::admits(asked, host_allocator::counters().live_bytes))
+        refuse(asked, process_limit::advice());
+    }
     Header* const block = make_block(bytes);
     if (!block) refuse(asked, "the system refused it; use a smaller batch or free memory");
     std::unique_lock lock(book.lock);

@@ -7,6 +7,7 @@
 #include "tare/memory/event_history.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/process.h"
+#include "tare/memory/process_limit.h"
 
 namespace tare::memory {
 namespace {
@@ -25,7 +26,13 @@ class HostBackend final : public DeviceBackend {
             .active_bytes = counters.live_bytes};
   }
   int64_t retries() const override { return 0; }
-  MemoryInfo memory_info() const override { return machine_memory(); }
+  MemoryInfo memory_info() const override {
+    MemoryInfo info = machine_memory();
+    const auto limit = process_memory_limit();
+    if (!limit) return info;
+    const int64_t left = std::max<int64_t>(0, *limit - resident_bytes());
+    return {std::min(info.total_bytes, *limit), std::min(info.available_bytes, left)};
+  }
   std::optional<double> utilisation() const override { return processor_utilisation(); }
 
   void set_budget(std::optional<int64_t> bytes) override { host_allocator::set_budget(bytes); }

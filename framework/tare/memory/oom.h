@@ -58,8 +58,8 @@ struct OutOfMemoryInfo {
 
 /// Frees what a backward that threw has left behind: LibTorch keeps its unfinished tasks and their
 /// saved tensors in the calling thread's queue until the next backward there. Call it on that
-/// thread, after the catch block has ended. Runs a backward of one number; throws OutOfMemory if
-/// even that does not fit.
+/// thread, after the catch block has ended. Runs a backward of a tensor without numbers, which
+/// allocates no bytes on any device.
 void flush_ready_queue();
 
 }  // namespace memory

@@ -30,8 +30,6 @@ struct Kind {
   Tensor (*loss)(const Tensor& output, const Tensor& target, int64_t reduction);
 };
 
-constexpr int64_t kIgnored = -100;  // torch's default
-
 // Sorted by name.
 constexpr std::array<Kind, 7> kKinds{{
     {"bce_with_logits", "sigmoid",
@@ -73,6 +71,14 @@ const Kind& find(const std::string& name) {
                                 " Known: " + all);
 }
 
+bool takes_labels(const std::string& loss) { return loss == "cross_entropy" || loss == "nll"; }
+
+// Of each sample [n, ...], over the labels that count.
+Tensor mean_of_labels(const Tensor& each, const Tensor& target) {
+  const Tensor counts = target.ne(kIgnoredLabel).flatten(1).sum(1).clamp_min(1);
+  return each.flatten(1).sum(1).div(counts);
+}
+
 ResolvedLoss resolve_name(const std::string& name) {
   const Kind& kind = find(name);
   const auto loss = kind.loss;
@@ -83,22 +89,36 @@ ResolvedLoss resolve_name(const std::string& name) {
   const LossFunction batch_mean = [loss](const Tensor& o, const Tensor& t) {
     return loss(o, t, at::Reduction::Sum).div(o.size(0));
   };
-  const LossFunction per_sample = [loss, by_batch](const Tensor& o, const Tensor& t) {
+  const bool by_labels = takes_labels(name);
+  const LossFunction sum = [loss](const Tensor& o, const Tensor& t) {
+    return loss(o, t, at::Reduction::Sum);
+  };
+  const LossFunction per_sample = [loss, by_batch, by_labels](const Tensor& o, const Tensor& t) {
     Tensor each = loss(o, t, at::Reduction::None);
     if (each.dim() < 2) return each;
+    if (by_labels && t.scalar_type() == at::kLong) return mean_of_labels(each, t);
     return by_batch ? each.flatten(1).sum(1) : each.flatten(1).mean(1);
   };
   const std::string activation = kind.activation;
-  return {name, by_batch ? batch_mean : mean, per_sample,
-          [activation](const Tensor& o) { return activate(activation, o); }, activation};
+  return {.name = name,
+          .mean = by_batch ? batch_mean : mean,
+          .sum = by_labels ? sum : LossFunction{},
+          .per_sample = per_sample,
+          .activation = [activation](const Tensor& o) { return activate(activation, o); },
+          .activation_name = activation};
 }
 
-bool takes_labels(const ResolvedLoss& loss) {
-  return loss.name == "cross_entropy" || loss.name == "nll";
+std::string checked_activation(const std::string& name) {
+  static const std::vector<std::string> known{"softmax", "exp", "sigmoid", "none"};
+  if (name.empty()) return "none";
+  if (std::ranges::find(known, name) != known.end()) return name;
+  throw ConfigError("loss", "no activation is named '" + printable(name) + "'" +
+                                did_you_mean(name, known) + "; known: softmax, exp, sigmoid, none");
 }
+
 
 bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
-  return takes_labels(loss) && target.defined() && !target.is_meta() &&
+  return takes_labels(loss.name) && target.defined() && !target.is_meta() &&
          target.scalar_type() == at::kLong;
 }
 
@@ -108,7 +128,7 @@ void for_each_label(const Tensor& target, F&& f) {
   const Tensor flat = target.contiguous();
   const int64_t* label = flat.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i)
-    if (label[i] != kIgnored) f(label[i]);
+    if (label[i] != kIgnoredLabel) f(label[i]);
 }
 
 }  // namespace
@@ -117,7 +137,12 @@ ResolvedLoss resolve(const Loss& loss) {
   if (const auto* name = std::get_if<std::string>(&loss)) return resolve_name(*name);
   const auto& function = std::get<LossFunction>(loss);
   if (!function) throw ConfigError("loss", "the loss function is empty; give a name or a function");
-  return {"custom", function, {}, [](const Tensor& o) { return o; }, "none"};
+  const std::string activation = checked_activation(loss.activation);
+  return {.name = "custom",
+          .mean = function,
+          .activation = [activation](const Tensor& o) { return activate(activation, o); },
+          .activation_name = activation,
+          .counted = loss.counted};
 }
 
 std::vector<std::string> loss_names() {
@@ -127,22 +152,29 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
-std::optional<int64_t> counted_labels(const ResolvedLoss& loss, const at::Tensor& target) {
-  if (!has_labels(loss, target)) return std::nullopt;
-  if (!target.device().is_cpu()) return target.ne(kIgnored).sum().item<int64_t>();
-  int64_t count = 0;
-  for_each_label(target, [&](int64_t) { ++count; });
-  return count;
+std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& target) {
+  if (!target.defined()) return std::nullopt;
+  if (has_labels(loss, target)) {
+    if (!target.device().is_cpu()) return target.ne(kIgnoredLabel).sum().item<int64_t>();
+    return label_range(loss, target)->count;
+  }
+  if (loss.counted) return loss.counted(target);
+  const int64_t samples = target.dim() == 0 ? 1 : target.size(0);
+  if (loss.name == "custom" || loss.name == "kl_div" || samples == 0) return samples;
+  const bool probabilities = takes_labels(loss.name) && target.is_floating_point();
+  return probabilities && target.dim() > 1 ? target.numel() / target.size(1) : target.numel();
 }
 
 std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor& target) {
   if (!has_labels(loss, target) || !target.device().is_cpu()) return std::nullopt;
   int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+  int64_t count = 0;
   for_each_label(target, [&](int64_t label) {
     low = std::min(low, label);
     high = std::max(high, label);
+    ++count;
   });
-  return high < low ? LabelRange{} : LabelRange{low, high};
+  return count == 0 ? LabelRange{} : LabelRange{low, high, count};
 }
 
 void check_labels(const ResolvedLoss& loss, const LabelRange& labels, int64_t classes) {
@@ -160,7 +192,7 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
                              target.is_floating_point() && target.sizes() == output.sizes();
   if (loss.name == "custom") {
     check_batch_size(where, output, target);
-  } else if (takes_labels(loss) && !probabilities) {
+  } else if (takes_labels(loss.name) && !probabilities) {
     check_classes(where, output, target);
     if (const auto labels = label_range(loss, target.cpu()))
       check_labels(loss, *labels, output.size(1));

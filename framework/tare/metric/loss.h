@@ -5,20 +5,53 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
+
+#include "tare/memory/accountable.h"
 
 namespace tare {
 
 /// (output, target), both [batch, ...], -> scalar, differentiable: the mean over the batch.
 using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// A name of loss_names(), or a function:
-/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`.
+/// The class label that losses and metrics leave out, as torch does by default.
+inline constexpr int64_t kIgnoredLabel = -100;
+
+/// How many labels, elements or samples of a target a loss is the mean over.
+using CountFunction = std::function<int64_t(const at::Tensor& target)>;
+
+/// A name of loss_names(), or a function, with or without the activation that turns the model's
+/// outputs into predictions (softmax | exp | sigmoid | none, over dimension 1):
+/// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`,
+/// `.loss = {my_cross_entropy, "softmax"}`.
+/// A function whose mean is not over the samples comes with what it counts, so that means over
+/// several batches are weighted by it: `.loss = {function, [](auto& target) { ... }}`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
+  Loss(LossFunction function, std::string of_outputs)
+      : std::variant<std::string, LossFunction>(std::move(function)),
+        activation(std::move(of_outputs)) {}
+  Loss(LossFunction function, CountFunction counts)
+      : std::variant<std::string, LossFunction>(std::move(function)), counted(std::move(counts)) {}
+  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  template <class F>
+  requires Accounting<F>
+  explicit Loss(const std::shared_ptr<F>& function)
+      : std::variant<std::string, LossFunction>(
+            LossFunction([function](const at::Tensor& output, const at::Tensor& target) {
+              return (*function)(output, target);
+            })),
+        account([function](Ledger& all) { function->account(all); }) {}
+
+  /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
+  std::string activation = {};  ///< of a function; empty: none
+  CountFunction counted = {};   ///< of a function; empty: the samples
 };
 
 /// A loss ready for use.
@@ -32,18 +65,24 @@ struct Loss : std::variant<std::string, LossFunction> {
 /// | mse, l1, smooth_l1 | values [...]          | values, same shape           | none       |
 ///
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
-/// torch::nn::functional does; smooth_l1 has beta 1. The activation works on dimension 1.
+/// torch::nn::functional does; cross_entropy and nll leave out labels of -100. smooth_l1 has beta
+/// 1. The activation works on dimension 1.
 struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function
   LossFunction mean{};  ///< -> scalar
-  /// -> [batch]: the mean over each sample's elements; empty for a function.
+  /// -> scalar: the sum, for a loss that leaves labels out; empty for the others.
+  LossFunction sum{};
+  /// -> [batch]: the mean over each sample's elements, or over its labels that are not left out (0
+  /// for a sample without any); empty for a function.
   LossFunction per_sample{};
-  std::function<at::Tensor(const at::Tensor& output)> activation{};  ///< identity for a function
+  /// Identity for a function that names none.
+  std::function<at::Tensor(const at::Tensor& output)> activation{};
   std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
+  CountFunction counted{};        ///< of a function, see Loss
 };
 
-/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name, with the nearest
-/// one, and for an empty function.
+/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss or an
+/// activation, with the nearest one, and for an empty function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
 /// Names of the built-in losses, sorted.
@@ -55,15 +94,16 @@ struct ResolvedLoss {
 /// is checked. Throws ShapeError for sizes or dtype, ConfigError for labels, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
-/// How many labels of an int64 target `mean` is over, without those of -100 that cross_entropy and
-/// nll leave out; unset for other losses and targets, whose samples all count. Waits for the
-/// device.
-[[nodiscard]] std::optional<int64_t> counted_labels(const ResolvedLoss& loss,
-                                                    const at::Tensor& target);
+/// What `mean` is over: the labels without those of -100 that cross_entropy and nll leave out, the
+/// elements of the target, or the samples of kl_div and of a function that does not say. A mean
+/// over several batches is weighted by it. Waits for the device for labels there. Unset: there is
+/// no target.
+[[nodiscard]] std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& target);
 
-/// The lowest and the highest class label of a target; high < low: there is none.
+/// The class labels of a target: the lowest, the highest, and how many there are; high < low: none.
 struct LabelRange {
   int64_t low = 0, high = -1;
+  int64_t count = 0;
 };
 
 /// Of an int64 target on the host, without the labels of -100 that cross_entropy and nll leave out.

@@ -1,5 +1,6 @@
 #include "tare/metric/metric.h"
 
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <array>
@@ -14,6 +15,7 @@ namespace {
 
 using at::Tensor;
 
+// Labels of -100 equal no index.
 Tensor count_right(const Tensor& output, const Tensor& target) {
   return output.argmax(1).eq(target).sum(at::kDouble);
 }
@@ -66,62 +68,65 @@ MetricState::MetricState(const Metric& metric) {
     if (!*function)
       throw ConfigError("metric", "the metric function is empty; give a name or a function");
     name_ = metric.label.empty() ? "metric" : metric.label;
-    batch_sum_ = [f = *function, where = "metric." + name_](const Tensor& o, const Tensor& t,
-                                                            int64_t& count) {
+    batch_sums_ = [f = *function, counted = metric.counted, where = "metric." + name_](
+                      const Tensor& o, const Tensor& t) -> Sums {
       check_batch_size(where, o, t);
-      count = o.size(0);
-      return f(o, t).to(at::kDouble).mul(count);
+      const int64_t count = counted ? counted(t) : o.size(0);
+      const Tensor mean = count > 0 ? f(o, t) : at::zeros({}, o.options());  // else it may be NaN
+      return {.sum = mean.to(at::kDouble).mul(count), .counted = {}, .count = count};
     };
     return;
   }
   const Kind& kind = find(std::get<std::string>(metric));
   name_ = kind.name;
   finish_ = kind.finish;
-  batch_sum_ = [kind, where = "metric." + name_](const Tensor& o, const Tensor& t, int64_t& count) {
+  batch_sums_ = [kind, where = "metric." + name_](const Tensor& o, const Tensor& t) -> Sums {
     if (kind.classes > 0) {
       check_classes(where, o, t, kind.classes);
-    } else {
-      check_same_shape(where, o, t);
+      return {.sum = kind.sum(o, t), .counted = t.ne(kIgnoredLabel).sum(at::kDouble)};
     }
-    count = t.numel();
-    return kind.sum(o, t);
+    check_same_shape(where, o, t);
+    return {.sum = kind.sum(o, t), .counted = {}, .count = t.numel()};
   };
 }
 
-void MetricState::reset() {
-  sum_.reset();
-  count_ = 0;
-}
+void MetricState::reset() { sums_ = {}; }
 
 void MetricState::update(const at::Tensor& output, const at::Tensor& target) {
   const c10::NoGradGuard no_grad;
-  int64_t count = 0;
-  const Tensor batch = batch_sum_(output.detach(), target, count);
-  if (batch.numel() != 1)
-    throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch));
-  add(batch.reshape({}), count);
+  Sums batch = batch_sums_(output.detach(), target);
+  if (batch.sum.numel() != 1)
+    throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch.sum));
+  batch.sum = batch.sum.reshape({});
+  if (!sums_.sum.defined()) batch.sum = batch.sum.clone();
+  add(batch);
 }
 
 void MetricState::merge(const MetricState& other) {
-  if (other.count_ == 0) return;
-  if (sum_.defined()) return add(other.sum_, other.count_);
-  sum_ = other.sum_;
-  count_ = other.count_;
+  if (other.sums_.sum.defined()) add(other.sums_);
 }
 
-void MetricState::add(const at::Tensor& sum, int64_t count) {
+void MetricState::add(const Sums& other) {
   const c10::NoGradGuard no_grad;
-  if (sum_.defined()) {
-    sum_.add_(sum);
-  } else {
-    sum_ = sum.clone();
+  if (!sums_.sum.defined()) {
+    sums_ = other;
+    return;
   }
-  count_ += count;
+  sums_.sum.add_(other.sum);
+  if (other.counted.defined()) sums_.counted.add_(other.counted);
+  sums_.count += other.count;
+}
+
+int64_t MetricState::count() const {
+  if (!sums_.counted.defined() || sums_.counted.is_meta()) return sums_.count;
+  return static_cast<int64_t>(sums_.counted.item<double>());
 }
 
 double MetricState::value() const {
-  if (count_ == 0 || sum_.is_meta()) return std::numeric_limits<double>::quiet_NaN();
-  const double mean = sum_.item<double>() / static_cast<double>(count_);
+  if (!sums_.sum.defined() || sums_.sum.is_meta()) return std::numeric_limits<double>::quiet_NaN();
+  const int64_t counted = count();
+  if (counted == 0) return std::numeric_limits<double>::quiet_NaN();
+  const double mean = sums_.sum.item<double>() / static_cast<double>(counted);
   return finish_ ? finish_(mean) : mean;
 }
 

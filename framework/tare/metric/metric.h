@@ -5,9 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
+
+#include "tare/memory/accountable.h"
+#include "tare/metric/loss.h"
 
 namespace tare {
 
@@ -24,19 +29,36 @@ using MetricFunction =
 /// | top_5_accuracy | scores [n, c], c >= 5 | classes int64 [n]      | share with target in top 5 |
 /// | mae, mse, rmse | values [...]          | values, same shape     | mean over all elements     |
 ///
-/// The argmax is over dimension 1 (c). rmse is the root of the mse over everything, not a mean of
-/// roots.
+/// The argmax is over dimension 1 (c). Labels of -100 are not counted, as by the losses. A function
+/// whose mean is not over the samples comes with what it counts, as a Loss does. rmse is the root
+/// of the mse over everything, not a mean of roots.
 struct Metric : std::variant<std::string, MetricFunction> {
   using std::variant<std::string, MetricFunction>::variant;
   Metric(std::string name, MetricFunction function)
       : std::variant<std::string, MetricFunction>(std::move(function)), label(std::move(name)) {}
+  Metric(std::string name, MetricFunction function, CountFunction counts)
+      : Metric(std::move(name), std::move(function)) {
+    counted = std::move(counts);
+  }
+  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  template <class F>
+  requires Accounting<F> Metric(std::string name, const std::shared_ptr<F>& function)
+      : std::variant<std::string, MetricFunction>(
+            MetricFunction([function](const at::Tensor& output, const at::Tensor& target) {
+              return (*function)(output, target);
+            })),
+        label(std::move(name)),
+        account([function](Ledger& all) { function->account(all); }) {}
 
-  std::string label = {};  ///< of a function; empty: "metric"
+  std::string label = {};      ///< of a function; empty: "metric"
+  CountFunction counted = {};  ///< of a function; empty: the samples
+  /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
+  std::function<void(Ledger&)> account{};
 };
 
 /// A metric accumulated over batches. The sum is a double on the device of the outputs, so that
 /// counts are exact and other values depend on the batch size by less than 1e-12 (relative); a
-/// function's mean is weighted by its samples. Not thread-safe.
+/// function's mean is weighted by what it counts. Not thread-safe.
 class MetricState {
  public:
   /// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.
@@ -49,25 +71,30 @@ class MetricState {
   /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
   void update(const at::Tensor& output, const at::Tensor& target);
   /// Adds what another state of the same metric has seen, which must not be updated any more: its
-  /// sum may be shared. Allocates nothing.
+  /// sums may be shared. Allocates nothing.
   void merge(const MetricState& other);
-  /// The value over everything since reset(); NaN before the first update and for meta tensors.
+  /// The value over everything since reset(); NaN where nothing was counted and for meta tensors.
   /// Waits for the device.
   [[nodiscard]] double value() const;
-  /// Samples, or elements, that the mean is over.
-  [[nodiscard]] int64_t count() const { return count_; }
-  /// Scalar on the device of the outputs, for ledgers; undefined before the first update.
-  [[nodiscard]] const at::Tensor& sum() const { return sum_; }
+  /// Samples, elements or labels that the mean is over. Waits for the device.
+  [[nodiscard]] int64_t count() const;
+  /// Scalars on the device of the outputs, for ledgers; undefined before the first update, and
+  /// `counted` where the shapes say how many there are.
+  [[nodiscard]] const at::Tensor& sum() const { return sums_.sum; }
+  [[nodiscard]] const at::Tensor& counted() const { return sums_.counted; }
 
  private:
-  void add(const at::Tensor& sum, int64_t count);
+  // The number is `count` or, for labels of which some may be left out, in `counted`.
+  struct Sums {
+    at::Tensor sum{}, counted{};
+    int64_t count = 0;
+  };
+  void add(const Sums& other);
 
   std::string name_;
-  std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target, int64_t& count)>
-      batch_sum_;
+  std::function<Sums(const at::Tensor& output, const at::Tensor& target)> batch_sums_;
   std::function<double(double mean)> finish_;  // empty: the mean itself
-  at::Tensor sum_;
-  int64_t count_ = 0;
+  Sums sums_;
 };
 
 /// Names of the built-in metrics, sorted.

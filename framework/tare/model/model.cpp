@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/model/block.h"
+#include "tare/model/devices.h"
 
 namespace tare {
 namespace {
@@ -163,7 +164,16 @@ at::Tensor Model::forward(const at::Tensor& input) const {
     throw StateError("model.forward", "without forward(Tensor) -> Tensor",
                      "give the Learner a Task for such a model");
   }
-  return forward_(input);
+  try {
+    at::Tensor output = forward_(input);
+    check_output_device("model.forward", *this, input, output);
+    return output;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    explain_devices("model.forward", *this, input, error);
+    throw;
+  }
 }
 
 const std::vector<Parameter>& Model::parameters() const {
@@ -223,7 +233,15 @@ bool Model::is_training() const {
 void Model::to(c10::Device device) {
   require("model.to");
   for (auto& p : parameters_) p.tensor.mutable_grad().reset();
-  if (device != this->device()) module_->to(device);
+  bool elsewhere = false;
+  for (const auto& [name, tensor] : state()) {
+    elsewhere = elsewhere || tensor.device() != device;
+    if (tensor.is_meta() && !device.is_meta())
+      throw DeviceError("model.to", "'" + printable(name) +
+                                        "' is on meta and has no values to move to " +
+                                        device.str() + "; make it on a device");
+  }
+  if (elsewhere) module_->to(device);
 }
 
 void Model::to_half(c10::ScalarType dtype) {

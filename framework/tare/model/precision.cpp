@@ -3,8 +3,14 @@
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/native_types.h"
+#include "tare/memory/process.h"
 
 namespace tare {
 namespace {
@@ -25,6 +31,38 @@ Precision parse_precision(const std::string& name, const std::string& where) {
   if (found == names.end())
     throw ConfigError(where, "precision must be fp32, bf16, fp16 or bf16-true, got '" + name + "'");
   return static_cast<Precision>(found - names.begin());
+}
+
+c10::ScalarType product_type(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return c10::kFloat;
+    case Precision::fp16:
+      return c10::kHalf;
+    case Precision::bf16:
+    case Precision::bf16_true:
+      return c10::kBFloat16;
+  }
+  return c10::kFloat;
+}
+
+std::string slow_precision(Precision precision) {
+  const c10::ScalarType type = product_type(precision);
+  if (memory::processor_computes(type)) return {};
+  std::array<char, 32> factor{};
+  std::snprintf(factor.data(), factor.size(), "%.1f", memory::product_time_ratio(type));
+  return "precision: " + precision_names()[static_cast<size_t>(precision)] +
+         " is slow here: this processor (" + memory::processor_name() +
+         ") has no instructions for " + c10::toString(type) + ", and a product of matrices takes " +
+         factor.data() +
+         " times as long as in float32 (measured); use fp32 unless memory matters more";
+}
+
+void warn_of_slow_precision(Precision precision, c10::DeviceType device) {
+  if (device != c10::kCPU || memory::processor_computes(product_type(precision))) return;
+  static std::array<std::atomic<bool>, 4> warned;
+  if (!warned[static_cast<size_t>(precision)].exchange(true))
+    log::warning(slow_precision(precision));
 }
 
 AutocastState AutocastState::of(c10::DeviceType device) {

@@ -22,6 +22,16 @@ enum class Precision {
 /// Throws ConfigError, naming `where`, for another name.
 [[nodiscard]] Precision parse_precision(const std::string& name, const std::string& where);
 
+/// The type that matrix products are computed in.
+[[nodiscard]] c10::ScalarType product_type(Precision precision);
+
+/// One line for a precision that this processor has no instructions for (memory/native_types.h),
+/// with the factor that it was measured to cost; empty where it has them.
+[[nodiscard]] std::string slow_precision(Precision precision);
+/// Logs that line as a warning, once per process and precision. Does nothing for another device
+/// than the host.
+void warn_of_slow_precision(Precision precision, c10::DeviceType device);
+
 /// A thread's autocast settings: whether operators on a device type take their inputs as `dtype`
 /// where that is safe (matrix products and convolutions; sums and losses stay float32). A value.
 struct AutocastState {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/safetensors.h"
@@ -22,6 +23,8 @@ std::map<std::string, Family>& table() {
   }();
   return families;
 }
+
+constexpr int64_t kMostValues = int64_t{1} << 32;  // of a sample
 
 // A field that the family does not take must be at its default.
 void check_fields(const Family& family, const ModelOptions& options) {
@@ -100,6 +103,11 @@ std::vector<std::string> names() {
 void check(const std::string& name, const ModelOptions& options) {
   config::validate(options, "models.make");
   check_fields(family(name), options);
+  int64_t values = 1;
+  for (const int64_t side : options.sample_shape)
+    if (__builtin_mul_overflow(values, side, &values) || values > kMostValues)
+      throw ConfigError("models.make", "sample_shape", "is too large",
+                        "at most " + format_count(kMostValues) + " values a sample", "more");
 }
 
 Model make(const std::string& name, const ModelOptions& options) {

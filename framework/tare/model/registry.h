@@ -10,6 +10,12 @@
 
 namespace tare {
 
+/// Limits of ModelOptions, far above what any memory holds. Within them the number of bytes of a
+/// layer is below 2^63, so that what is too large is refused by plan or memory, never by overflow.
+inline constexpr int64_t kLargestSize = int64_t{1} << 24;
+inline constexpr int64_t kLargestWidth = int64_t{1} << 20;
+inline constexpr int64_t kMostLayers = 10'000;
+
 /// How to build a registered model. Every family uses `classes`, `sample_shape` and `weights`;
 /// setting another field that the family does not use is a ConfigError.
 struct ModelOptions {
@@ -29,13 +35,13 @@ struct ModelOptions {
   bool operator==(const ModelOptions&) const = default;
 };
 void visit_fields(auto& visit, ModelOptions& o) {
-  visit("classes", o.classes, config::at_least(1));
-  visit("sample_shape", o.sample_shape);
+  visit("classes", o.classes, config::between(1, kLargestSize));
+  visit("sample_shape", o.sample_shape, config::between(1, kLargestSize));
   visit("weights", o.weights);
-  visit("width", o.width, config::at_least(0));
-  visit("layers", o.layers, config::at_least(0));
-  visit("heads", o.heads, config::at_least(0));
-  visit("hidden", o.hidden);
+  visit("width", o.width, config::between(0, kLargestWidth));
+  visit("layers", o.layers, config::between(0, kMostLayers));
+  visit("heads", o.heads, config::between(0, kLargestWidth));
+  visit("hidden", o.hidden, config::between(1, kLargestSize));
   visit("dropout", o.dropout, config::between(0, 0.999));
 }
 
@@ -49,6 +55,8 @@ struct Family {
   std::vector<std::string> options{};   ///< used fields besides classes, sample_shape, weights
   std::string head{};                   ///< module whose tensors depend on `classes`, e.g. "fc"
   std::function<Model(const ModelOptions&)> make{};  ///< gets options with sample_shape filled in
+  /// The input is int64 tokens in [0, classes), of any length up to sample_shape; else float32.
+  bool tokens = false;
 };
 
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -47,7 +48,7 @@ void raise(std::vector<Tensor>& steps) {
 
 int64_t FusedOptimizer::Slot::bytes() const {
   int64_t all = 0;
-  for (const auto* t : {&buffers[0], &buffers[1], &step}) {
+  for (const auto* t : {&buffers[0], &buffers[1], &step, &product}) {
     if (t->defined()) all += static_cast<int64_t>(t->storage().nbytes());
   }
   return all;
@@ -55,23 +56,26 @@ int64_t FusedOptimizer::Slot::bytes() const {
 
 void FusedOptimizer::Slot::assign(const std::vector<const NamedTensor*>& entries) {
   size_t next = 0;
-  for (auto* t : {&buffers[0], &buffers[1], &step}) {
+  for (auto* t : all()) {
     if (!t->defined()) continue;
     if (entries.empty()) {
-      t->zero_();
+      t->fill_(t == &product ? 1 : 0);
     } else {
       t->copy_(entries[next++]->tensor);
     }
   }
 }
 
-FusedOptimizer::FusedOptimizer(std::vector<ParameterGroup> groups, std::vector<std::string> buffers,
-                               bool counts)
-    : Optimizer(std::move(groups)),
-      names_(std::move(buffers)),
-      counts_(counts),
-      slots_(count(groups_)) {
+FusedOptimizer::FusedOptimizer(std::vector<ParameterGroup> groups, FusedState kept)
+    : Optimizer(std::move(groups)), kept_(std::move(kept)), slots_(count(groups_)) {
   check_layout();
+}
+
+std::vector<std::string> FusedOptimizer::names() const {
+  std::vector<std::string> all = kept_.buffers;
+  if (kept_.counts) all.emplace_back(kStep);
+  if (!kept_.product.empty()) all.push_back(kept_.product);
+  return all;
 }
 
 void FusedOptimizer::check_layout() const {
@@ -105,13 +109,17 @@ bool FusedOptimizer::ready() const {
 
 FusedOptimizer::Slot FusedOptimizer::allocate(const Slot& old, const Tensor& parameter) const {
   Slot slot;
-  for (size_t i = 0; i < names_.size(); ++i) {
+  for (size_t i = 0; i < kept_.buffers.size(); ++i) {
     slot.buffers[i] =
         old.empty() ? at::zeros_like(parameter) : old.buffers[i].to(parameter.options());
   }
-  if (counts_) {
+  if (kept_.counts) {
     slot.step = old.empty() ? at::zeros({}, parameter.options().dtype(at::kFloat))
                             : old.step.to(parameter.device());
+  }
+  if (!kept_.product.empty()) {
+    slot.product = old.empty() ? at::ones({}, parameter.options().dtype(at::kFloat))
+                               : old.product.to(parameter.device());
   }
   return slot;
 }
@@ -142,8 +150,10 @@ void FusedOptimizer::fill_buckets() {
       const Slot& slot = slots_[index++];
       lists.parameters.push_back(parameter.tensor);
       if (!with_state) continue;
-      for (size_t i = 0; i < names_.size(); ++i) lists.buffers[i].push_back(slot.buffers[i]);
-      if (counts_) lists.steps.push_back(slot.step);
+      for (size_t i = 0; i < kept_.buffers.size(); ++i)
+        lists.buffers[i].push_back(slot.buffers[i]);
+      if (kept_.counts) lists.steps.push_back(slot.step);
+      if (!kept_.product.empty()) lists.products.push_back(slot.product);
     }
   }
 }
@@ -197,6 +207,7 @@ void FusedOptimizer::step_one(const Tensor& parameter) {
   one.parameters = {all.parameters[index]};
   one.gradients = {parameter.grad()};
   if (!all.steps.empty()) one.steps = {all.steps[index]};
+  if (!all.products.empty()) one.products = {all.products[index]};
   for (size_t i = 0; i < all.buffers.size(); ++i)
     if (!all.buffers[i].empty()) one.buffers[i] = {all.buffers[i][index]};
   raise(one.steps);
@@ -213,6 +224,7 @@ FusedLists FusedOptimizer::with_gradient(const FusedLists& all) {
   keep(all.parameters, some.parameters);
   keep(all.gradients, some.gradients);
   keep(all.steps, some.steps);
+  keep(all.products, some.products);
   for (size_t i = 0; i < all.buffers.size(); ++i) keep(all.buffers[i], some.buffers[i]);
   return some;
 }
@@ -247,9 +259,10 @@ std::vector<NamedTensor> FusedOptimizer::state() const {
   each_parameter(groups_, [&](size_t i, const ParameterGroup&, const Parameter& p) {
     const Slot& slot = slots_[i];
     if (slot.empty()) return;
-    for (size_t b = 0; b < names_.size(); ++b)
-      all.push_back({names_[b] + "/" + p.name, slot.buffers[b]});
-    if (counts_) all.push_back({std::string(kStep) + "/" + p.name, slot.step});
+    for (size_t b = 0; b < kept_.buffers.size(); ++b)
+      all.push_back({kept_.buffers[b] + "/" + p.name, slot.buffers[b]});
+    if (kept_.counts) all.push_back({std::string(kStep) + "/" + p.name, slot.step});
+    if (!kept_.product.empty()) all.push_back({kept_.product + "/" + p.name, slot.product});
   });
   return all;
 }
@@ -263,17 +276,18 @@ std::vector<const NamedTensor*> FusedOptimizer::entries_of(const Parameter& para
     require_like(*entry, like, /*exact_type=*/true);
     entries.push_back(entry);
   };
-  for (const auto& name : names_) look(name, parameter.tensor);
-  if (counts_) look(kStep, at::zeros({}, at::kFloat));
-  if (!entries.empty() && entries.size() != names_.size() + (counts_ ? 1 : 0)) {
+  for (const auto& name : kept_.buffers) look(name, parameter.tensor);
+  if (kept_.counts) look(kStep, at::zeros({}, at::kFloat));
+  if (!kept_.product.empty()) look(kept_.product, at::zeros({}, at::kFloat));
+  if (!entries.empty() && entries.size() != names().size()) {
     throw_incomplete(parameter.name);
   }
   return entries;
 }
 
 std::vector<std::string> FusedOptimizer::load_state(const std::vector<NamedTensor>& state) {
-  const StateIndex index(state, kind(), [this](const std::string& buffer) {
-    return std::ranges::find(names_, buffer) != names_.end() || (counts_ && buffer == kStep);
+  const StateIndex index(state, kind(), [known = names()](const std::string& buffer) {
+    return std::ranges::find(known, buffer) != known.end();
   });
   std::vector<std::string> fresh;
   std::vector<std::vector<const NamedTensor*>> found(slots_.size());

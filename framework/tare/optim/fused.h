@@ -18,20 +18,27 @@ class StateIndex;
 
 /// Lists of the same length for one kernel call: tensors of one dtype on one device.
 struct FusedLists {
-  std::vector<at::Tensor> parameters, gradients, steps;
+  std::vector<at::Tensor> parameters, gradients;
+  std::vector<at::Tensor> steps;     ///< float32 scalars: this step, from 1
+  std::vector<at::Tensor> products;  ///< float32 scalars that start from 1, see FusedState
   std::array<std::vector<at::Tensor>, 2> buffers;
+};
+
+/// What a kind keeps of each parameter.
+struct FusedState {
+  std::vector<std::string> buffers{};  ///< at most two tensors like the parameter, from zeros
+  bool counts = false;                 ///< a step counter, the float32 scalar "step"
+  std::string product{};               ///< a float32 scalar that starts from 1; empty: none
 };
 
 /// Keeps the state; a derived class names its buffers and calls its kernel.
 class FusedOptimizer : public Optimizer {
  public:
-  /// `buffers`: at most two names; `counts`: whether each parameter has a step counter (float32
-  /// scalar "step"). Throws ConfigError for a parameter whose elements do not fill its memory
-  /// without holes.
-  FusedOptimizer(std::vector<ParameterGroup> groups, std::vector<std::string> buffers, bool counts);
+  /// Throws ConfigError for a parameter whose elements do not fill its memory without holes.
+  FusedOptimizer(std::vector<ParameterGroup> groups, FusedState kept);
 
   void step() final;
-  [[nodiscard]] bool steps_atomically() const final { return true; }
+  [[nodiscard]] bool steps_atomically() const override { return true; }
   [[nodiscard]] bool steps_singly() const final { return true; }
   void step_one(const at::Tensor& parameter) final;
   void prepare() final;
@@ -43,16 +50,20 @@ class FusedOptimizer : public Optimizer {
  protected:
   /// Whether the parameters of this group have state at all.
   [[nodiscard]] virtual bool needs_state(const ParameterGroup&) const { return true; }
-  /// One kernel call; the step counters have been raised. Must not allocate.
+  /// One kernel call; the step counters have been raised. Must not allocate where
+  /// steps_atomically().
   virtual void launch(const ParameterGroup& group, FusedLists& lists) = 0;
 
  private:
   struct Slot {  // the state of one parameter; undefined tensors before it is allocated
     std::array<at::Tensor, 2> buffers;
-    at::Tensor step;
+    at::Tensor step, product;
     [[nodiscard]] bool empty() const { return !buffers[0].defined(); }
     [[nodiscard]] int64_t bytes() const;
-    void assign(const std::vector<const NamedTensor*>& entries);  // copies; none: zeroes
+    [[nodiscard]] std::array<at::Tensor*, 4> all() {
+      return {&buffers[0], &buffers[1], &step, &product};
+    }
+    void assign(const std::vector<const NamedTensor*>& entries);  // copies; none: as allocated
   };
   struct Bucket {  // parameters of one group with the same dtype and device
     size_t group = 0;
@@ -76,8 +87,10 @@ class FusedOptimizer : public Optimizer {
   [[nodiscard]] std::vector<const NamedTensor*> entries_of(const Parameter& parameter,
                                                            const StateIndex& index) const;
 
-  std::vector<std::string> names_;  // of the buffers
-  bool counts_;
+  /// The names of what the state of a parameter consists of, in the order of Slot::all().
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  FusedState kept_;
   std::vector<Slot> slots_;  // in the order of the groups' parameters
   std::vector<Bucket> buckets_;
   std::unordered_map<const void*, Place> places_;  // by the parameter's TensorImpl

@@ -1,3 +1,5 @@
+#include "tare/optim/elementwise.h"
+
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
@@ -11,7 +13,7 @@ namespace {
 class Sgd final : public FusedOptimizer {
  public:
   Sgd(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {"momentum_buffer"}, /*counts=*/false),
+      : FusedOptimizer(std::move(groups), {.buffers = {"momentum_buffer"}}),
         nesterov_(options.nesterov) {}
   [[nodiscard]] std::string kind() const override { return "sgd"; }
 
@@ -34,10 +36,10 @@ class Sgd final : public FusedOptimizer {
 class Adam final : public FusedOptimizer {
  public:
   Adam(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {"exp_avg", "exp_avg_sq"}, /*counts=*/true),
+      : FusedOptimizer(std::move(groups), {.buffers = {"exp_avg", "exp_avg_sq"}, .counts = true}),
         decoupled_(options.kind == "adamw"),
-        beta2_(options.beta2),
-        eps_(options.eps) {}
+        beta2_(beta2_of(options)),
+        eps_(eps_of(options)) {}
   [[nodiscard]] std::string kind() const override { return decoupled_ ? "adamw" : "adam"; }
 
  protected:
@@ -59,16 +61,61 @@ class Adam final : public FusedOptimizer {
   double beta2_, eps_;
 };
 
+/// What a kind is without options. No value: it has no such thing.
+struct Defaults {
+  std::optional<double> momentum{}, beta2{}, eps{};
+};
+
+Defaults defaults_of(const std::string& kind) {
+  if (kind == "sgd") return {.momentum = 0.9};
+  if (kind == "rmsprop") return {.momentum = 0, .beta2 = 0.99, .eps = 1e-8};
+  if (kind == "adadelta") return {.beta2 = 0.9, .eps = 1e-6};
+  if (kind == "adagrad") return {.eps = 1e-10};
+  return {.momentum = 0.9, .beta2 = 0.999, .eps = 1e-8};
+}
+
 }  // namespace
+
+void check_optimizer(const OptimizerOptions& options) {
+  const Defaults has = defaults_of(options.kind);
+  const auto check = [&](const char* name, const std::optional<double>& value,
+                         const std::optional<double>& known) {
+    if (value && !known)
+      throw ConfigError("optimizer", name, "is not taken by " + options.kind, "leave it out",
+                        config::to_node(*value).text);
+  };
+  check("momentum", options.momentum, has.momentum);
+  check("beta2", options.beta2, has.beta2);
+  check("eps", options.eps, has.eps);
+  if (options.nesterov && (options.kind != "sgd" || momentum_of(options) <= 0))
+    throw ConfigError("optimizer", "nesterov", "needs kind sgd and momentum > 0", "false", "true");
+}
+
+const std::vector<std::string>& optimizer_kinds() {
+  static const std::vector<std::string> all{"adadelta", "adagrad", "adam", "adamw",
+                                            "nadam",    "rmsprop", "sgd"};
+  return all;
+}
+
+double momentum_of(const OptimizerOptions& options) {
+  return options.momentum.value_or(defaults_of(options.kind).momentum.value_or(0));
+}
+
+double beta2_of(const OptimizerOptions& options) {
+  return options.beta2.value_or(defaults_of(options.kind).beta2.value_or(0));
+}
+
+double eps_of(const OptimizerOptions& options) {
+  return options.eps.value_or(defaults_of(options.kind).eps.value_or(0));
+}
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                           std::vector<ParameterGroup> groups) {
   config::validate(options, "optimizer");
-  if (options.nesterov && (options.kind != "sgd" || options.momentum <= 0)) {
-    throw ConfigError("optimizer", "nesterov needs kind sgd and momentum > 0");
-  }
+  check_optimizer(options);
   if (options.kind == "sgd") return std::make_unique<Sgd>(options, std::move(groups));
-  return std::make_unique<Adam>(options, std::move(groups));
+  if (options.kind.starts_with("adam")) return std::make_unique<Adam>(options, std::move(groups));
+  return make_elementwise_optimizer(options, std::move(groups));
 }
 
 }  // namespace tare

@@ -6,7 +6,7 @@ namespace tare {
 
 void Optimizer::step_one(const at::Tensor&) {
   throw StateError("optimizer.step_one", "with a " + kind() + " optimizer",
-                   "use sgd, adam or adamw");
+                   "use one that has a name in recipes");
 }
 
 void Optimizer::zero_grad() {
@@ -29,7 +29,7 @@ std::vector<ParameterGroup> make_groups(const Model& model, const OptimizerOptio
       ParameterGroup group{.name = layers[i].name + (decay ? "" : " (no decay)"),
                            .parameters = {},
                            .lr = options.lr,
-                           .momentum = options.momentum,
+                           .momentum = momentum_of(options),
                            .weight_decay = decay ? options.weight_decay : 0,
                            .layer_group = static_cast<int64_t>(i),
                            .decay = decay};

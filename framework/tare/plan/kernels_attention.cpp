@@ -23,6 +23,7 @@
 #include "tare/plan/blocks.h"
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/recording.h"
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -64,8 +65,10 @@ Blocks blocks_of(const Tensor& query, const Tensor& key) {
   return {.queries = std::min(queries, time), .keys = std::min<int64_t>(512, key.size(2))};
 }
 
+/// The scratch of the host's threads; a card has none.
 c10::DataPtr hold_per_thread(int64_t elements, const Tensor& like) {
-  return hold(bytes_of(at::get_num_threads() * elements, like.scalar_type()));
+  const int64_t threads = for_card() ? 0 : at::get_num_threads();
+  return hold(bytes_of(threads * elements, like.scalar_type()));
 }
 
 /// Result and, per query, the logarithm of the sum of exponentials.

@@ -1,11 +1,17 @@
-// Convolutions: what they allocate on the host is looked up in their profile and played back.
+// Convolutions. What they allocate on the host is looked up in their profile and played back; on a
+// card they take what cuDNN is given: operands in one memory format, and the results.
 #include <ATen/core/Tensor.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/native/utils/ParamUtils.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
 #include <tuple>
 
+#include "tare/plan/blocks.h"
 #include "tare/plan/convolution_profile.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/recording.h"
 
 namespace tare::plan {
 namespace {
@@ -32,9 +38,62 @@ Convolution call_of(const Tensor& input, const Tensor& weight, IntArrayRef strid
           .groups = groups};
 }
 
+/// cuDNN works with channels last if one of the operands has them last, but not in float64
+/// (cudnn_conv_suggest_memory_format in ATen/native/ConvUtils.h).
+at::MemoryFormat card_format(const Tensor& input, const Tensor& weight) {
+  if (input.scalar_type() == at::kDouble) return at::MemoryFormat::Contiguous;
+  const auto format = input.suggest_memory_format();
+  return format == at::MemoryFormat::Contiguous ? weight.suggest_memory_format() : format;
+}
+
+Tensor empty_like(const Tensor& like, IntArrayRef sizes, at::MemoryFormat format) {
+  return at::empty(sizes, like.options(), format);
+}
+
+/// The bias is added in place.
+Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef stride,
+                        IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                        IntArrayRef output_padding, int64_t groups) {
+  const auto format = card_format(input, weight);
+  const auto dense_input = hold_contiguous(input, format),
+             dense_weight = hold_contiguous(weight, format);
+  const auto each = [&](IntArrayRef list) {
+    return at::native::expand_param_if_needed(list, "convolution", input.dim() - 2);
+  };
+  const auto sizes =
+      transposed
+          ? at::native::conv_input_size(input.sizes(), weight.sizes(), each(padding),
+                                        each(output_padding), each(stride), each(dilation), groups)
+          : at::native::conv_output_size(input.sizes(), weight.sizes(), each(padding), each(stride),
+                                         each(dilation));
+  return empty_like(input, sizes, format);
+}
+
+std::tuple<Tensor, Tensor, Tensor> card_convolution_backward(const Tensor& grad_output,
+                                                             const Tensor& input,
+                                                             const Tensor& weight,
+                                                             const std::array<bool, 3>& mask) {
+  const auto format = card_format(input, weight);
+  const auto dense_grad = hold_contiguous(grad_output, format);
+  Tensor grad_input, grad_weight, grad_bias;
+  if (mask[0]) {
+    const auto dense_weight = hold_contiguous(weight, format);
+    grad_input = empty_like(input, input.sizes(), format);
+  }
+  if (mask[1]) {
+    const auto dense_input = hold_contiguous(input, format);
+    grad_weight = empty_like(weight, weight.sizes(), format);
+  }
+  if (mask[2]) grad_bias = fresh({grad_output.size(1)}, grad_output);
+  return {grad_input, grad_weight, grad_bias};
+}
+
 Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
                    IntArrayRef output_padding, int64_t groups) {
+  if (for_card())
+    return card_convolution(input, weight, stride, padding, dilation, transposed, output_padding,
+                            groups);
   auto call = call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
   if (bias) call.bias = Layout::of(*bias);
   call.needs_grad = at::GradMode::is_enabled() && (input.requires_grad() || weight.requires_grad());
@@ -48,6 +107,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
                                                         IntArrayRef dilation, bool transposed,
                                                         IntArrayRef output_padding, int64_t groups,
                                                         std::array<bool, 3> mask) {
+  if (for_card()) return card_convolution_backward(grad_output, input, weight, mask);
   auto call = call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
   call.grad_output = Layout::of(grad_output);
   if (bias_sizes) call.bias = {bias_sizes->vec(), {1}, weight.scalar_type()};

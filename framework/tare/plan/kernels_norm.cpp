@@ -10,6 +10,7 @@
 
 #include "tare/plan/blocks.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/recording.h"
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -40,9 +41,9 @@ void require_known(const char* op, const Tensor& input) {
                      "call contiguous() first");
 }
 
-/// Values of each channel, `rows` times.
+/// The host's scratch: values of each channel, `rows` times. A card has none.
 c10::DataPtr hold_channels(const Tensor& input, int64_t rows = 1) {
-  return hold(bytes_of(rows * input.size(1), input.scalar_type()));
+  return hold(for_card() ? 0 : bytes_of(rows * input.size(1), input.scalar_type()));
 }
 
 using Normed = std::tuple<Tensor, Tensor, Tensor>;
@@ -74,6 +75,7 @@ Normed batch_norm_backward(const Tensor& grad, const Tensor& input, const std::o
   if (mask[0]) grad_input = at::empty_like(input, format);
   if (mask[1]) grad_weight = fresh({input.size(1)}, input);
   if (mask[2]) grad_bias = fresh({input.size(1)}, input);
+  if (for_card()) return result;
   if (walk_of(grad) != walk_of(input)) {
     const auto deviation = hold_channels(input);
     return result;
@@ -118,7 +120,7 @@ Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef 
   if (mask[2]) grad_bias = at::empty_like(*bias, MemoryFormat::Contiguous);
   const auto grad_copy = hold_contiguous(grad);
   // Each thread sums both gradients of its rows.
-  if (mask[1] || mask[2])
+  if ((mask[1] || mask[2]) && !for_card())
     hold(bytes_of(int64_t{2} * at::get_num_threads() * rows_of(input, normalized).width,
                   input.scalar_type()))
         .clear();
@@ -132,7 +134,7 @@ Normed group_norm(const Tensor& input, const std::optional<Tensor>&, const std::
   const auto copy = hold_contiguous(input, format);
   const Tensor output = at::empty_like(input, format);
   const Tensor mean = fresh({samples, groups}, input), deviation = fresh({samples, groups}, input);
-  if (format != MemoryFormat::Contiguous)
+  if (format != MemoryFormat::Contiguous && !for_card())
     hold(bytes_of(2 * samples * channels, input.scalar_type())).clear();
   return {output, mean, deviation};
 }

@@ -17,6 +17,7 @@
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/measurements.h"
+#include "tare/plan/recording.h"
 #include "tare/plan/trace.h"
 
 namespace tare::plan {
@@ -144,6 +145,9 @@ std::vector<Tensor> results_of(const Layer& layer) {
 
 Layer layer_of(const Tensor& input, const Tensor& weight, const Tensor& hidden_weight, bool reverse,
                bool has_biases) {
+  if (for_card())
+    throw CannotTell("aten::lstm", "takes memory of cuDNN's that only a card knows",
+                     "measure it by a run on the card");
   if (!input.is_contiguous() || !weight.is_contiguous() || !hidden_weight.is_contiguous())
     throw CannotTell("aten::lstm", "is not known for weights with gaps between their elements",
                      "call contiguous() first");

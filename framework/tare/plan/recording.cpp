@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,7 @@ struct Book {
   std::mutex mutex;
   uint64_t recording = 0;  // its number
   bool open = false;
+  std::atomic<bool> for_card = false;
   Trace trace;
   std::unordered_map<std::string, uint32_t> op_index;
   std::unordered_set<const c10::OperatorName*> called;
@@ -86,12 +88,13 @@ void install() {
 
 void close(Book& b) {
   b.open = false;
+  b.for_card = false;
   c10::SetAllocator(c10::kMeta, b.replaced, kPriority);
 }
 
 }  // namespace
 
-Recording::Recording() {
+Recording::Recording(Machine machine) {
   Book& b = book();
   const std::lock_guard lock(b.mutex);
   if (b.open)
@@ -104,6 +107,7 @@ Recording::Recording() {
   b.births = 0;
   ++b.recording;
   b.open = true;
+  b.for_card = machine == Machine::card;
   install();
 }
 
@@ -147,6 +151,8 @@ void note(const Ledger& ledger) {
     if (block->recording == b.recording) b.trace.categories.emplace(block->number, entry.category);
   }
 }
+
+bool for_card() { return book().for_card.load(std::memory_order_relaxed); }
 
 WorkingOp::WorkingOp(const c10::OperatorName& name) : outermost_(working_op == nullptr) {
   if (!outermost_) return;

@@ -11,7 +11,7 @@ namespace tare::plan {
 /// StateError if there is one already.
 class Recording {
  public:
-  Recording();
+  explicit Recording(Machine machine);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -19,6 +19,9 @@ class Recording {
   /// Ends the recording and returns it.
   [[nodiscard]] Trace finish();
 };
+
+/// Whether the recording in progress is one of a card, which has none of the host's temporaries.
+[[nodiscard]] bool for_card();
 
 /// Names the operator at work on this thread until the end of the scope; the outermost counts.
 /// `name` lives as long as the process.

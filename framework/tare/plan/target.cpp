@@ -9,6 +9,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
 #include "tare/memory/device.h"
+#include "tare/memory/native_types.h"
 
 namespace tare::plan {
 namespace {
@@ -19,16 +20,23 @@ struct Card {
   const char* name;
   int64_t bytes;  // in all, as NVIDIA's driver reports it
   bool hopper;    // or later: cuBLAS takes a larger workspace
+  bool bfloat16 = true;
 };
 
 constexpr std::array kCards{
-    Card{"A10", 23028_MiB, false},       Card{"A100-40GB", 40960_MiB, false},
-    Card{"A100-80GB", 81920_MiB, false}, Card{"B200", 183359_MiB, true},
-    Card{"H100", 81559_MiB, true},       Card{"H200", 143771_MiB, true},
-    Card{"L4", 23034_MiB, false},        Card{"L40S", 46068_MiB, false},
-    Card{"RTX3090", 24576_MiB, false},   Card{"RTX4090", 24564_MiB, false},
-    Card{"T4", 15360_MiB, false},        Card{"V100-16GB", 16384_MiB, false},
-    Card{"V100-32GB", 32768_MiB, false},
+    Card{"A10", 23028_MiB, false},
+    Card{"A100-40GB", 40960_MiB, false},
+    Card{"A100-80GB", 81920_MiB, false},
+    Card{"B200", 183359_MiB, true},
+    Card{"H100", 81559_MiB, true},
+    Card{"H200", 143771_MiB, true},
+    Card{"L4", 23034_MiB, false},
+    Card{"L40S", 46068_MiB, false},
+    Card{"RTX3090", 24576_MiB, false},
+    Card{"RTX4090", 24564_MiB, false},
+    Card{"T4", 15360_MiB, false, false},
+    Card{"V100-16GB", 16384_MiB, false, false},
+    Card{"V100-32GB", 32768_MiB, false, false},
 };
 
 // LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
@@ -53,6 +61,14 @@ bool is_number(std::string_view text) {
                         cards);
 }
 
+// `name`: as the driver gives it, e.g. "Tesla V100-SXM2-16GB".
+bool card_computes_bfloat16(const std::string& name) {
+  return std::ranges::none_of(kCards, [&](const Card& card) {
+    const std::string_view known = card.name;
+    return !card.bfloat16 && name.find(known.substr(0, known.find('-'))) != std::string::npos;
+  });
+}
+
 Target existing(const std::string& text) {
   const c10::Device device = memory::parse_device(text);
   const auto& backend = memory::backend(device);
@@ -62,7 +78,9 @@ Target existing(const std::string& text) {
   return {.name = text == "auto" ? (device.is_cpu() ? "host" : device.str()) : text,
           .cuda = device.is_cuda(),
           .capacity_bytes = room,
-          .workspace_bytes = device.is_cuda() ? kHopperWorkspace : 0};
+          .workspace_bytes = device.is_cuda() ? kHopperWorkspace : 0,
+          .computes_bfloat16 = device.is_cuda() ? card_computes_bfloat16(backend.name())
+                                                : memory::processor_computes(c10::kBFloat16)};
 }
 
 }  // namespace
@@ -88,11 +106,16 @@ Target parse_target(const std::string& text) {
   const std::string what = text.substr(colon + 1);
   if (kind == "cuda" && is_number(what)) return existing(text);
   Target target{.name = text, .cuda = kind == "cuda"};
-  if (target.cuda) target.workspace_bytes = kWorkspace;
+  if (target.cuda) {
+    target.workspace_bytes = kWorkspace;
+  } else {
+    target.computes_bfloat16 = memory::processor_computes(c10::kBFloat16);
+  }
   const auto card =
       std::ranges::find(kCards, what, [](const Card& c) { return std::string(c.name); });
   if (target.cuda && card != kCards.end()) {
     target.capacity_bytes = card->bytes - memory::kContextBytes;
+    target.computes_bfloat16 = card->bfloat16;
     if (card->hopper) target.workspace_bytes = kHopperWorkspace;
     return target;
   }

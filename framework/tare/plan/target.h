@@ -14,6 +14,9 @@ struct Target {
   int64_t capacity_bytes = 0;
   /// CUDA: what cuBLAS takes from the allocator at the first matrix product.
   int64_t workspace_bytes = 0;
+  /// Whether products of bfloat16 matrices are computed by instructions of their own there. A card
+  /// that is given by its size alone is taken for one that has them, as all since 2020 do.
+  bool computes_bfloat16 = true;
 };
 
 /// | text                | capacity                                                              |

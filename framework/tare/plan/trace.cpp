@@ -15,8 +15,8 @@ CannotTell::CannotTell(std::string op, std::string_view reason, std::string_view
 MetaScope::MetaScope() : include_((register_fallback(), kKey)), nodes_(watch_nodes()) {}
 MetaScope::~MetaScope() { stop_watching_nodes(nodes_); }
 
-Trace trace(const std::function<void()>& body) {
-  Recording recording;
+Trace trace(const std::function<void()>& body, Machine machine) {
+  Recording recording(machine);
   {
     const MetaScope meta;
     body();

@@ -1,8 +1,10 @@
 // The allocation trace of a piece of work, recorded on LibTorch's meta device: tensors there have a
 // shape and no memory, so a whole training step is traced without computing or holding anything.
 //
-// The trace is that of the same work on the host: operators that take temporary memory there take
-// it here. Convolutions are the exception to "nothing is computed", see convolution_profile.h.
+// The trace is that of the same work on the host, or on a card. Operators that take temporary
+// memory on the host take it in a trace of the host; convolutions are the exception to "nothing is
+// computed" there, see convolution_profile.h. A trace of a card has none of the host's temporaries,
+// so that it is the same whatever processor and number of threads it is made with.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -29,6 +31,12 @@ class CannotTell : public Error {
 
  private:
   std::string op_;
+};
+
+/// The kernels whose memory a trace records.
+enum class Machine {
+  host,  ///< this processor, with the present number of threads
+  card   ///< CUDA; the workspaces of cuDNN's convolutions, which only a card knows, are not in it
 };
 
 /// A block was born or freed.
@@ -99,6 +107,9 @@ class MetaScope {
 /// LibTorch's allocator of the meta device is replaced meanwhile, so no other thread may work on
 /// meta tensors of its own. Throws what `body` throws; the recording is dropped and the allocator
 /// restored.
-[[nodiscard]] Trace trace(const std::function<void()>& body);
+///
+/// In a trace of a card recurrent layers of cuDNN throw CannotTell: their memory is known on a card
+/// only.
+[[nodiscard]] Trace trace(const std::function<void()>& body, Machine machine = Machine::host);
 
 }  // namespace tare::plan

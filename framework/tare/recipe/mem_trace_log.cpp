@@ -215,7 +215,7 @@ class MemTraceLog::Tracer {
     for (const auto& origin : first(by_size(now), options_.trace)) {
       line("traceback memory_blocks=" + std::to_string(origin.second.blocks) + ", size_kB=" +
            std::to_string(origin.second.bytes / 1024) + ", " + phase_of(origin.first));
-      const auto frames = memory::frames_of(origin.first.stack);
+      const auto frames = memory::frames_from_site(origin.first.stack);
       if (frames.empty()) line("  no call stack");
       for (const auto& frame : frames)
         line("  " + memory::CallSite{frame.function, frame.file, frame.line}.str());

@@ -1,7 +1,16 @@
 #include "tare/recipe/phase_data.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "tare/base/error.h"
 #include "tare/learner/recompute.h"
+#include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
 
 namespace tare {
 namespace {
@@ -27,6 +36,67 @@ void at_value(const RecipeOptions& recipe, const std::string& path, const Call& 
   }
 }
 
+/// The same for the fields below a path.
+template <class Call>
+void at_fields(const RecipeOptions& recipe, const std::string& path, const Call& call) {
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    throw error.within(path, recipe.file.place(path + '.' + error.field()));
+  }
+}
+
+/// Classes that the labels of the data name or number; 0: there are no labels.
+int64_t labels_of(const Splits& data) {
+  int64_t classes = 0;
+  for (const DatasetPtr& part : {data.train, data.valid, data.test}) {
+    if (!part) continue;
+    classes = std::max(classes, static_cast<int64_t>(part->labels().size()));
+    if (part->labels().empty() && has_class_labels(part))
+      classes = std::max(classes, part->targets().max().item<int64_t>() + 1);
+  }
+  return classes;
+}
+
+void check_batch_size(const RecipeOptions& recipe, size_t phase, const Splits& data) {
+  const PhaseOptions& options = recipe.phases[phase];
+  const int64_t batch = batch_of(recipe, options, data), samples = data.train->size();
+  if (batch > samples)
+    refuse(recipe, batch_path(recipe, phase), "is larger than the training split",
+           "at most its " + std::to_string(samples) + " samples", std::to_string(batch));
+  const auto micro_batch = micro_batch_of(recipe, options);
+  if (micro_batch && *micro_batch > batch)
+    refuse(recipe, path_of("micro_batch", options.micro_batch.has_value(), phase),
+           "is larger than the batch of phase " + std::to_string(phase) +
+               ", which the size of the data decides",
+           "auto, or at most " + std::to_string(batch), std::to_string(*micro_batch));
+}
+
+/// Whether loss and metrics take the targets of the data, tried with outputs of zeros.
+void check_targets(const RecipeOptions& recipe, const Splits& data, int64_t classes) {
+  const std::vector<int64_t> first{0};
+  const at::Tensor target = data.train->get({.indices = first}).target;
+  if (!target.defined()) return;
+  std::vector<int64_t> shape{1, classes};
+  shape.insert(shape.end(), target.sizes().begin() + std::min<int64_t>(1, target.dim()),
+               target.sizes().end());
+  const at::Tensor output = at::zeros(shape);
+  const auto attempt = [&](const std::string& path, const std::string& name, const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      refuse(recipe, path,
+             std::string("does not fit the data and its ") + std::to_string(classes) +
+                 " classes: " + error.what(),
+             "another one", name);
+    }
+  };
+  attempt("loss", recipe.loss, [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });
+  for (size_t i = 0; i < recipe.metrics.size(); ++i)
+    attempt("metrics." + std::to_string(i), recipe.metrics[i],
+            [&] { MetricState(Metric{recipe.metrics[i]}).update(output, target); });
+}
+
 }  // namespace
 
 DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -35,9 +105,20 @@ DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return data;
 }
 
-int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
+std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.batch > 0 ? phase.batch : recipe.batch;
 }
+
+int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const Splits& data) {
+  if (const auto given = given_batch(recipe, phase)) return *given;
+  return default_batch(data.train ? data.train->size() : 0);
+}
+
+LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
+  return phase.lr.value_or(LearningRate(recipe.optimizer.lr));
+}
+
+std::string export_name(const RecipeOptions& recipe) { return recipe.export_to.value_or(""); }
 
 std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.micro_batch.value_or(recipe.micro_batch).samples;
@@ -66,31 +147,44 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
   return name.empty() ? "phase " + std::to_string(phase) : name;
 }
 
-// The same as the fit would say, and classes that no label of a batch has shown yet.
+// What the fit would say at its first batch, and classes that no label of a batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
   const PhaseOptions& options = recipe.phases[phase];
   if (!data.train) {
     refuse(recipe, path_of("data.train", options.data.has_value(), phase),
            "leaves no training split", "a part above 0", "0");
   }
-  const int64_t batch = batch_of(recipe, options);
-  if (batch > data.train->size()) {
-    refuse(recipe, batch_path(recipe, phase), "is larger than the training split",
-           "at most its " + std::to_string(data.train->size()) + " samples", std::to_string(batch));
-  }
-  const auto labels = static_cast<int64_t>(data.train->labels().size());
+  check_batch_size(recipe, phase, data);
+  if (!data.valid && !options.best.empty() && options.best != "train_loss")
+    refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
+           options.best);
+  const int64_t classes = classes_of(recipe, data), labels = labels_of(data);
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
-  const int64_t classes = recipe.model.options.classes;
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
            "is less than the " + std::to_string(labels) + " classes of the data",
-           "at least " + std::to_string(labels), std::to_string(classes));
+           "auto, or at least " + std::to_string(labels), std::to_string(classes));
   }
+  check_targets(recipe, data, classes);
 }
 
-void check_blocks(const RecipeOptions& recipe, Model& model) {
+void check_files(const RecipeOptions& recipe) {
+  at_fields(recipe, "data", [&] { datasets::check_files(recipe.data); });
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    if (recipe.phases[i].data)
+      at_fields(recipe, path_of("data", true, i),
+                [&] { datasets::check_files(*recipe.phases[i].data); });
+}
+
+void check_model(const RecipeOptions& recipe, Model& model) {
+  const auto groups = static_cast<int64_t>(model.layer_groups().size());
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     const PhaseOptions& phase = recipe.phases[i];
+    if (phase.freeze_to < -groups || phase.freeze_to >= groups)
+      refuse(recipe, path_of("freeze_to", true, i),
+             "is no layer group of the model, which has " + std::to_string(groups),
+             "from " + std::to_string(-groups) + " to " + std::to_string(groups - 1),
+             std::to_string(phase.freeze_to));
     auto recompute = recompute_of(recipe, phase);
     if (is_auto(recompute)) recompute = {"all"};  // it needs at least one
     at_value(recipe, path_of("recompute", phase.recompute.has_value(), i),
@@ -102,8 +196,17 @@ void check_blocks(const RecipeOptions& recipe, Model& model) {
   model.set_offload({});
 }
 
+int64_t classes_of(const RecipeOptions& recipe, const Splits& data) {
+  if (recipe.model.options.classes > 0) return recipe.model.options.classes;
+  const int64_t labels = labels_of(data);
+  if (labels > 0) return labels;
+  refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
+         "the number of the model's outputs", "auto");
+}
+
 ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {
   ModelOptions model = recipe.model.options;
+  model.classes = classes_of(recipe, data);
   if (model.sample_shape.empty() && data.train) model.sample_shape = data.train->sample_shape();
   return model;
 }

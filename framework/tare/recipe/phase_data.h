@@ -6,7 +6,16 @@
 namespace tare {
 
 [[nodiscard]] DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase);
-[[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase);
+/// What the phase or the recipe says; unset: the data decides.
+[[nodiscard]] std::optional<int64_t> given_batch(const RecipeOptions& recipe,
+                                                 const PhaseOptions& phase);
+/// The same, or default_batch() of the training split.
+[[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
+                               const Splits& data);
+/// The phase's rate, or else that of the recipe's optimizer.
+[[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
+/// The file name of the bundle; empty: none.
+[[nodiscard]] std::string export_name(const RecipeOptions& recipe);
 /// Samples per forward; unset: found by what memory allows.
 [[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);
@@ -23,14 +32,24 @@ namespace tare {
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
 
 /// Throws ConfigError for splits that phase number `phase` cannot be trained on: without a training
-/// split, smaller than a batch, or with more classes than the model.
+/// split, smaller than a batch, with more classes than the model, or with targets that the loss or
+/// a metric does not take.
 void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data);
 
-/// Throws ConfigError for a phase that names a block which the model does not have. Leaves every
-/// block keeping its activations.
-void check_blocks(const RecipeOptions& recipe, Model& model);
+/// Throws ConfigError, with line and nearest name, for a file or folder of the recipe that is not
+/// there.
+void check_files(const RecipeOptions& recipe);
 
-/// The model's options, with the sample shape of the recipe's data where it gives none.
+/// Throws ConfigError for a phase that names a block or a layer group which the model does not
+/// have. Leaves every block keeping its activations.
+void check_model(const RecipeOptions& recipe, Model& model);
+
+/// The model's options, with the classes and the sample shape of the recipe's data where it gives
+/// none. Throws ConfigError if the data has no class labels to count.
 [[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const Splits& data);
+
+/// The number of classes that the recipe gives or, where it gives none, that the labels of the data
+/// have. Throws ConfigError if the data has no class labels.
+[[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const Splits& data);
 
 }  // namespace tare

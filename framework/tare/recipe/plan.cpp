@@ -4,11 +4,13 @@
 #include <optional>
 
 #include "tare/base/bytes.h"
+#include "tare/base/log.h"
 #include "tare/config/node.h"
 #include "tare/data/datasets.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/plan_fit.h"
 #include "tare/memory/does_not_fit.h"
+#include "tare/plan/trace.h"
 #include "tare/recipe/phase_data.h"
 
 namespace tare {
@@ -22,11 +24,11 @@ struct MadeData {
   std::shared_ptr<const BatchWork> train{}, valid{};
 };
 
-MadeData make_data(DataOptions options) {
+MadeData make_data(const DataOptions& options, bool download) {
   MadeData data{.options = options};
-  options.download = false;
+  const auto network = download ? datasets::Network::allowed : datasets::Network::forbidden;
   data.work = plan::record([&] {
-    data.splits = datasets::make(options).splits;
+    data.splits = datasets::make(options, network).splits;
     return std::vector<at::Tensor>{};
   });
   return data;
@@ -52,14 +54,27 @@ class RecipePlanner {
     ModelOptions options = model_options(recipe_, data_for(recipe_.data).splits);
     options.weights.clear();  // their values do not matter, their sizes are the model's
     models::check(recipe_.model.name, options);
-    return {recipe_.model.name, config::to_yaml(config::to_node(options))};
+    ModelSpec spec{recipe_.model.name, config::to_yaml(config::to_node(options))};
+    check_model_of(spec);
+    return spec;
+  }
+
+  // A model that reads values while it is made is probed; the run checks it.
+  void check_model_of(const ModelSpec& spec) const {
+    try {
+      const plan::MetaScope meta;
+      Model model = models::make(spec);
+      check_model(recipe_, model);
+    } catch (const plan::CannotTell& error) {
+      log::debug("phases are not checked against the model: " + std::string(error.what()));
+    }
   }
 
   // Successive phases often have the same data.
   MadeData& data_for(const DataOptions& options) {
     if (data_ && data_->options == options) return *data_;
     data_.reset();  // one at a time
-    return data_.emplace(make_data(options));
+    return data_.emplace(make_data(options, options_.download));
   }
 
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
@@ -77,7 +92,7 @@ class RecipePlanner {
     FitSubject subject{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
     subject.options.loss = recipe_.loss;
     for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
-    subject.options.batch = batch_of(recipe_, recipe_.phases[index]);
+    subject.options.batch = batch_of(recipe_, recipe_.phases[index], data.splits);
     subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
     subject.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
     subject.options.offload = offload_of(recipe_, recipe_.phases[index]);
@@ -85,6 +100,7 @@ class RecipePlanner {
     subject.options.step_in_backward = recipe_.step_in_backward;
     subject.options.kernels = recipe_.kernels;
     subject.options.optimizer = recipe_.optimizer;
+    subject.options.drop_last = recipe_.drop_last;
     subject.options.workers = recipe_.workers;
     if (!data.train) data.train = std::make_shared<BatchWork>(data.splits.train, true);
     if (!data.valid && data.splits.valid)
@@ -92,12 +108,24 @@ class RecipePlanner {
     subject.train = data.train;
     subject.valid = data.valid;
     if (subject.on_host) subject.data_set = data.work;
+    subject.saves = saves_inside_an_epoch(index, data.splits.train->size());
     subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
     subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
       if (phase.reset_head) models::reset_head(learner.model());
       learner.freeze_to(phase.freeze_to);
     };
     return subject;
+  }
+
+  /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
+  [[nodiscard]] bool saves_inside_an_epoch(size_t index, int64_t samples) const {
+    const int64_t batch = batch_of(recipe_, recipe_.phases[index]), every = recipe_.save_every;
+    const int64_t batches = (samples - 1) / batch + 1;
+    const bool short_one = samples % batch != 0;
+    if (every == 0) return false;
+    for (int64_t step = every; step <= batches * recipe_.phases[index].epochs; step += every)
+      if (!short_one || step % batches != 0) return true;
+    return false;
   }
 
   /// The optimizer's states that the phases before have left.
@@ -172,6 +200,7 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan) {
 
 RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& options) {
   check_recipe(recipe);
+  check_files(recipe);
   return RecipePlanner(recipe, options).run();
 }
 
@@ -180,11 +209,10 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   recipe.name = plain.name;
   recipe.folder = plain.folder;
   recipe.seed = plain.seed;
-  recipe.save_every = plain.save_every;
-  recipe.export_to.clear();
+  recipe.export_to.reset();
   const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
   auto& optimizer = recipe.optimizer;
-  settle(optimizer.momentum, plain.optimizer.momentum);
+  optimizer.momentum = momentum_of(optimizer) > 0 ? 0.9 : 0;  // with or without its state
   settle(optimizer.weight_decay, plain.optimizer.weight_decay);
   optimizer.lr = plain.optimizer.lr;
   optimizer.beta2 = plain.optimizer.beta2;
@@ -192,7 +220,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   for (auto& phase : recipe.phases) {
     const PhaseOptions as_made;
     phase.lr = as_made.lr;
-    phase.epochs = as_made.epochs;
+    phase.best.clear();
     phase.schedule = as_made.schedule;
   }
   return recipe;

@@ -11,8 +11,9 @@
 namespace tare {
 
 struct RecipePlanOptions {
-  std::string device{};  ///< see plan::parse_target; empty: the recipe's
-  bool advice = true;    ///< see PlanOptions::advice; false: only where a phase does not fit
+  std::string device{};   ///< see plan::parse_target; empty: the recipe's
+  bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
+  bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };
 
 /// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
@@ -31,9 +32,9 @@ struct RecipePlan {
 };
 
 /// Plans every phase on meta tensors. The data sets are read or generated, one at a time, for their
-/// sizes, but never downloaded; nothing is trained and no device of the plan needs to be there. Not
-/// in the plan: checkpoints that a phase loads, callbacks of the program. Throws ConfigError,
-/// IoError and FormatError for a recipe or data that run_recipe() would refuse.
+/// sizes, and downloaded only if the options say so; nothing is trained and no device of the plan
+/// needs to be there. Not in the plan: checkpoints that a phase loads, callbacks of the program.
+/// Throws ConfigError, IoError and FormatError for a recipe or data that run_recipe() would refuse.
 [[nodiscard]] RecipePlan plan_recipe(const RecipeOptions& recipe,
                                      const RecipePlanOptions& options = {});
 
@@ -45,13 +46,14 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 void print(std::ostream& out, const RecipePlan& plan);
 /// {name, device, capacity_bytes, fits, largest_batch, largest_micro_batch, method, phases[] {name,
 /// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, in_micro_batches,
-/// micro_batch_peak_bytes (if in_micro_batches), largest_batch, largest_micro_batch, savings[]
-/// {change, peak_bytes, at_least}, method, reason}}. Figures that cannot be told are null.
+/// micro_batch_peak_bytes and largest_validation_micro_batch (if in_micro_batches), largest_batch,
+/// largest_micro_batch, savings[] {change, peak_bytes, at_least}, method, reason}}. Unknown figures
+/// are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
-/// The recipe with all that changes no plan at its default: names, seed, rates, numbers of epochs
-/// and how much the optimizer does, though not whether it does it at all. Two recipes that are then
-/// equal have the same plan.
+/// The recipe with all that changes no plan at its default: names, seed, rates and how much the
+/// optimizer does, though not whether it does it at all. Two recipes that are then equal have equal
+/// plans.
 [[nodiscard]] RecipeOptions without_what_no_plan_needs(RecipeOptions recipe);
 
 }  // namespace tare

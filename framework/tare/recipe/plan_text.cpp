@@ -39,8 +39,11 @@ void print_advice(std::ostream& out, const MemoryPlan& phase) {
   if (!phase.recompute.empty()) out << "  recomputes " << joined(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
     out << "  does not fit whole: runs in micro-batches of "
-        << format_count(phase.largest_micro_batch) << ", peak "
-        << format_bytes(phase.micro_batch_peak_bytes) << '\n';
+        << format_count(phase.largest_micro_batch) << ", ";
+    if (phase.largest_validation_micro_batch != phase.largest_micro_batch)
+      out << "validates in micro-batches of " << format_count(phase.largest_validation_micro_batch)
+          << ", ";
+    out << "peak " << format_bytes(phase.micro_batch_peak_bytes) << '\n';
   } else if (!phase.fits) {
     out << "  does not fit";
     if (phase.largest_micro_batch > 0)
@@ -75,7 +78,10 @@ ordered_json to_json(const MemoryPlan& phase) {
   put("at", phase.at);
   put("fits", phase.fits);
   put("in_micro_batches", phase.in_micro_batches);
-  if (phase.in_micro_batches) put("micro_batch_peak_bytes", phase.micro_batch_peak_bytes);
+  if (phase.in_micro_batches) {
+    put("micro_batch_peak_bytes", phase.micro_batch_peak_bytes);
+    put("largest_validation_micro_batch", phase.largest_validation_micro_batch);
+  }
   if (!phase.recompute.empty()) put("recompute", phase.recompute);
   put("largest_batch", phase.largest_batch);
   put("largest_micro_batch", phase.largest_micro_batch);

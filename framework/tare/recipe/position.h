@@ -1,25 +1,42 @@
-// Position: the finished phases of a recipe, stored in every checkpoint of its run. Internal.
+// Position: what a run is and its finished phases, stored in every checkpoint of it. Internal.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tare/callback/callback.h"
+#include "tare/data/datasets.h"
 #include "tare/recipe/run.h"
 
 namespace tare {
 
+/// What a run must have in common with the one that it continues.
+struct Origin {
+  struct Data {
+    std::string description{};
+    datasets::Identity identity{};
+  };
+  std::string recipe{};      ///< what matters of it, as YAML; empty: not known
+  std::vector<Data> data{};  ///< of each phase; empty: not known
+};
+
 /// A callback only so that its state is saved with the weights: the two can never disagree.
 class Position final : public Callback {
  public:
+  explicit Position(Origin origin = {}) : origin_(std::move(origin)) {}
   [[nodiscard]] const std::vector<PhaseReport>& done() const { return done_; }
   void add(PhaseReport phase) { done_.push_back(std::move(phase)); }
 
   [[nodiscard]] std::string name() const override { return "recipe"; }
   [[nodiscard]] std::string state() const override;
+  /// Takes the finished phases; the origin stays. Throws FormatError for what is no state().
   void load_state(const std::string& json) override;
+  /// The origin in a state(); an empty one in that of an earlier version. Throws as above.
+  [[nodiscard]] static Origin origin_in(const std::string& json);
 
  private:
+  Origin origin_;
   std::vector<PhaseReport> done_;
 };
 

@@ -13,6 +13,8 @@
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/recipe_forms.h"
+#include "tare/recipe/run_folder.h"
 
 namespace tare {
 namespace {
@@ -37,16 +39,25 @@ class Checker {
       known(recipe_.metrics[i], metric_names(), {"metrics", std::to_string(i)});
     }
     known(recipe_.model.name, models::names(), {"model", "name"});
-    at({"model"}, "model", [&] { models::check(recipe_.model.name, recipe_.model.options); });
+    at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
+    at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_data(recipe_.data, {"data"});
-    if (!recipe_.export_to.empty()) plain_name(recipe_.export_to, {"export"});
+    if (!export_name(recipe_).empty()) plain_name(export_name(recipe_), {"export"});
     if (recipe_.step_in_backward && recipe_.precision == "fp16")
       fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
            "true");
     check_phases();
+    check_run_files(recipe_);
   }
 
  private:
+  // With a number of classes, which the data may give later.
+  static ModelOptions counted(const ModelChoice& model) {
+    ModelOptions options = model.options;
+    if (options.classes == 0) options.classes = ModelOptions().classes;
+    return options;
+  }
+
   void check_phases() const {
     std::set<std::string> saved, names;
     for (size_t i = 0; i < recipe_.phases.size(); ++i) {
@@ -63,7 +74,8 @@ class Checker {
         fail({"phases", index, "load"}, "is saved by no earlier phase",
              join({saved.begin(), saved.end()}), phase.load);
       }
-      check_rate(phase.lr, {"phases", index, "lr"});
+      if (phase.lr) check_rate(*phase.lr, {"phases", index, "lr"});
+      if (!phase.best.empty()) known(phase.best, figures(), {"phases", index, "best"});
       at({"phases", index, "schedule"}, "phases." + index + ".schedule",
          [&] { phase.schedule.check(); });
       if (phase.save.empty()) continue;
@@ -74,10 +86,17 @@ class Checker {
 
   using Keys = std::vector<std::string>;
 
+  [[nodiscard]] std::vector<std::string> figures() const {
+    std::vector<std::string> all = recipe_.metrics;
+    all.insert(all.end(), {"train_loss", "valid_loss"});
+    return all;
+  }
+
   void check_micro_batch(const PhaseOptions& phase, size_t index) const {
     const auto samples = micro_batch_of(recipe_, phase);
-    const int64_t batch = batch_of(recipe_, phase);
-    if (!samples) return;
+    const auto given = given_batch(recipe_, phase);
+    if (!samples || !given) return;  // a batch that the data decides is checked with it
+    const int64_t batch = *given;
     if (recipe_.step_in_backward && *samples < batch)
       fail({"step_in_backward"},
            "steps at the first backward, but phase " + std::to_string(index) +
@@ -115,7 +134,9 @@ class Checker {
     try {
       call();
     } catch (const ConfigError& error) {
-      throw error.within(parent, recipe_.file.place(dotted(keys)));
+      const bool below = !parent.empty() && !error.field().empty();
+      throw error.within(
+          parent, recipe_.file.place(dotted(keys) + (below ? "." + error.field() : std::string())));
     }
   }
 
@@ -162,8 +183,22 @@ Source RecipeFile::place(const std::string& path) const {
   return node->source;
 }
 
+int64_t default_batch(int64_t training_samples) {
+  constexpr int64_t kLeast = 8, kMost = 128, kSteps = 12;
+  int64_t batch = kMost;
+  while (batch > kLeast && batch * kSteps > training_samples) batch /= 2;
+  return std::max<int64_t>(1, std::min(batch, training_samples));
+}
+
 void from_node(const config::Node& node, ModelChoice& value) {
   config::Node options = node;
+  if (const config::Node* classes = node.find("classes");
+      classes && (classes->kind == config::Kind::null ||
+                  (classes->kind == config::Kind::scalar && classes->text == "auto"))) {
+    value.options.classes = 0;
+    std::erase_if(options.entries,
+                  [](const config::Entry& entry) { return entry.key == "classes"; });
+  }
   if (const config::Node* name = node.find("name")) {
     value.name = config::read<std::string>(*name);
     std::erase_if(options.entries, [](const config::Entry& entry) { return entry.key == "name"; });
@@ -175,6 +210,7 @@ config::Node to_node(const ModelChoice& value) {
   config::Node node = config::Node::map();
   node.set("name", config::Node::string(value.name));
   for (auto& entry : config::to_node(value.options).entries) node.set(entry.key, entry.value);
+  if (value.options.classes == 0) node.set("classes", config::Node::string("auto"));
   return node;
 }
 
@@ -219,7 +255,12 @@ config::Node to_node(const BlockNames& value) {
 RecipeOptions read_recipe(const std::filesystem::path& file,
                           const std::vector<std::string>& overrides) {
   config::Node root = config::parse_file(file);
-  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  refuse_other_files(root, file);
+  expand_short_forms(root);
+  for (const auto& assignment : overrides) {
+    config::apply_override(root, assignment);
+    expand_short_forms(root);
+  }
   auto recipe = config::read<RecipeOptions>(root);
   const auto* model = root.find("model");
   const bool has_model = model && model->find("name");

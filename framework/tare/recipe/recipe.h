@@ -21,7 +21,9 @@ namespace tare {
 /// A model by name and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`.
 struct ModelChoice {
   std::string name = "resnet9";
-  ModelOptions options{};  ///< classes and sample_shape, where not given, come from the data
+  /// Classes (0, in YAML `auto`: as many as the labels of the recipe's data) and sample_shape,
+  /// where not given, come from the data.
+  ModelOptions options{.classes = 0};
   bool operator==(const ModelChoice&) const = default;
 };
 void from_node(const config::Node& node, ModelChoice& value);
@@ -49,7 +51,7 @@ struct PhaseOptions {
   std::string name{};                       ///< empty: "phase N"
   std::optional<DataOptions> data{};        ///< unset: the recipe's
   int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
-  int64_t batch = 0;                        ///< samples per step; 0: the recipe's
+  int64_t batch = 0;                        ///< samples per step; 0: the recipe's, see there
   std::optional<MicroBatch> micro_batch{};  ///< unset: the recipe's
   std::optional<BlockNames> recompute{};    ///< unset: the recipe's
   std::optional<BlockNames> offload{};      ///< unset: the recipe's
@@ -57,8 +59,12 @@ struct PhaseOptions {
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
   int64_t epochs = 1;       ///< passes over the training split, >= 1
-  LearningRate lr = 1e-3;   ///< peak rate; {from, to}: over the layer groups
+  /// Peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
+  std::optional<LearningRate> lr{};
   Schedule schedule{.kind = "one_cycle"};
+  /// The phase ends with the weights of the epoch in which this figure was best: train_loss,
+  /// valid_loss or a metric; empty: with those of its last epoch.
+  std::string best{};
   bool clear_opt = true;  ///< also free the optimizer's state at the end of the phase
   std::string save{};     ///< name of a checkpoint to write at the end; empty: none
   bool operator==(const PhaseOptions&) const = default;
@@ -77,6 +83,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("epochs", o.epochs, config::at_least(1));
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
+  visit("best", o.best);
   visit("clear_opt", o.clear_opt);
   visit("save", o.save);
 }
@@ -101,14 +108,15 @@ struct RecipeOptions {
   uint64_t seed = 42;           ///< of weights, dropout, order of samples and augmentation
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
-  int64_t batch = 128;                    ///< samples per optimizer step, >= 1
+  std::optional<int64_t> batch{};         ///< samples per step, >= 1; unset: see default_batch()
   MicroBatch micro_batch{};               ///< at most the batch of each phase
   BlockNames recompute{};                 ///< less memory for more time
   BlockNames offload{};                   ///< of a GPU, to the host's memory
   std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
   bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
   KernelOptions kernels{};
-  int64_t workers = 1;       ///< loader threads
+  std::optional<bool> drop_last{};  ///< skip a last batch that is not full, see LearnerOptions
+  int64_t workers = 1;              ///< loader threads
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};
   ModelChoice model{};
@@ -116,9 +124,9 @@ struct RecipeOptions {
   std::vector<std::string> metrics{"accuracy"};
   OptimizerOptions optimizer{};
   std::vector<PhaseOptions> phases{};  ///< at least one
-  bool test = true;                    ///< evaluate the test split at the end
-  std::string export_to{};  ///< file name of the bundle, below the run's folder; empty: none
-  RecipeFile file{};        ///< set by read_recipe()
+  bool test = true;  ///< evaluate the test split at the end, or the validation split without one
+  std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
+  RecipeFile file{};                       ///< set by read_recipe()
   bool operator==(const RecipeOptions&) const = default;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
@@ -133,6 +141,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("precision", o.precision, config::one_of(precision_names()));
   visit("step_in_backward", o.step_in_backward);
   visit("kernels", o.kernels);
+  visit("drop_last", o.drop_last);
   visit("workers", o.workers, config::between(0, 256));
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);
@@ -145,9 +154,15 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("export", o.export_to);
 }
 
+/// The samples of a step where a recipe names no batch: the highest power of two, from 8 to 128,
+/// that gives at least 12 steps an epoch, and never more than there are samples.
+[[nodiscard]] int64_t default_batch(int64_t training_samples);
+
 /// Reads a recipe file, applies `key=value` overrides and checks what can be checked without data
-/// or device: names of losses, metrics, models and data sets, and that a phase loads only what an
-/// earlier one saved. Throws ConfigError, naming file, line and column; IoError.
+/// or device: names of losses, metrics, models and data sets, that a phase loads only what an
+/// earlier one saved, and that no two files of the run's folder have one name. `optimizer: adam`,
+/// `model: mlp`, `data: digits` and `schedule: cosine` stand for a mapping with that kind or name.
+/// Throws ConfigError, naming file, line and column; IoError.
 [[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
                                         const std::vector<std::string>& overrides = {});
 

@@ -1,10 +1,15 @@
 #include "tare/recipe/resume.h"
 
+#include <algorithm>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/config/node.h"
+#include "tare/recipe/phase_data.h"
 
 namespace tare {
 namespace {
@@ -35,24 +40,46 @@ std::string difference(const config::Node& there, const config::Node& here,
   return path + " is " + config::describe(there) + " there, " + config::describe(here) + " here";
 }
 
-// What may differ between the beginning of a run and its end.
-config::Node essence(RecipeOptions recipe) {
-  const RecipeOptions defaults;
-  recipe.device = defaults.device;
-  recipe.workers = defaults.workers;
-  recipe.save_every = defaults.save_every;
-  recipe.folder = defaults.folder;
-  return config::to_node(recipe);
+config::Node tree(const std::string& yaml) { return config::parse_text(yaml, "recipe"); }
+
+[[noreturn]] void refuse(const fs::path& folder, const std::string& what) {
+  throw ConfigError("recipe.resume", "'" + printable(folder.string()) + "' " + what +
+                                         ", or start anew without --resume");
 }
 
-void check_same_recipe(const RecipeOptions& recipe, const fs::path& file) {
-  if (!fs::is_regular_file(file)) return;
-  const auto before = config::read<RecipeOptions>(config::parse_file(file));
-  const std::string changed = difference(essence(before), essence(recipe), "");
-  if (changed.empty()) return;
-  throw ConfigError("recipe.resume", "'" + printable(file.string()) +
-                                         "' is not the recipe to go on with: " + changed +
-                                         "; give the old value, or start anew without --resume");
+void check_same_recipe(const fs::path& folder, const std::string& before, const std::string& now) {
+  const std::string changed = difference(tree(before), tree(now), "");
+  if (!changed.empty())
+    refuse(folder, "was begun with another recipe: " + changed + "; give the old value");
+}
+
+void check_same_data(const fs::path& folder, const std::vector<Origin::Data>& before,
+                     const std::vector<Origin::Data>& now) {
+  for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (before[i].identity == now[i].identity) continue;
+    refuse(folder, "was begun with other data of phase " + std::to_string(i) + ": " +
+                       printable(before[i].description) + " there, " +
+                       printable(now[i].description) + " here (" +
+                       format_count(before[i].identity.samples) + " and " +
+                       format_count(now[i].identity.samples) +
+                       " samples, compared by labels and names); give it the old data");
+  }
+}
+
+// What the checkpoint says of its run; of an earlier version's, which says nothing, what the recipe
+// beside it says.
+Origin origin_of(const CheckpointInfo& checkpoint, const fs::path& folder) {
+  Origin origin;
+  for (const auto& callback : checkpoint.callbacks)
+    if (callback.name == Position().name()) origin = Position::origin_in(callback.state);
+  if (!origin.recipe.empty()) return origin;
+  const fs::path file = folder / "recipe.yaml";
+  if (!fs::is_regular_file(file))
+    refuse(folder, "holds a checkpoint without a recipe: recipe.yaml is not there; put it back");
+  origin.recipe = essence_of(config::read<RecipeOptions>(config::parse_file(file)));
+  log::warning("the checkpoint of '" + printable(folder.string()) +
+               "' is of an earlier version: whether its data has changed is not known");
+  return origin;
 }
 
 void remove_leftovers(const fs::path& folder) {
@@ -61,7 +88,28 @@ void remove_leftovers(const fs::path& folder) {
   }
 }
 
-void set_aside(const fs::path& folder) {
+}  // namespace
+
+std::string essence_of(const RecipeOptions& given) {
+  RecipeOptions recipe = given;
+  const RecipeOptions defaults;
+  recipe.device = defaults.device;
+  recipe.workers = defaults.workers;
+  recipe.save_every = defaults.save_every;
+  recipe.folder = defaults.folder;
+  if (export_name(recipe).empty()) recipe.export_to.reset();
+  for (auto& phase : recipe.phases) phase.lr = rate_of(given, phase);
+  return config::to_yaml(config::to_node(recipe));
+}
+
+bool has_autosaves(const fs::path& folder) {
+  return std::ranges::any_of(Autosave::names(), [&](const std::string& name) {
+    return fs::exists(io::current_directory(folder / name));
+  });
+}
+
+void set_autosaves_aside(const fs::path& folder) {
+  remove_leftovers(folder);
   bool found = false;
   for (const auto& name : Autosave::names()) {
     if (!checkpoint::exists(folder / name)) continue;
@@ -69,13 +117,11 @@ void set_aside(const fs::path& folder) {
     found = true;
   }
   if (found) {
-    log::warning(
-        "an unfinished run was in '" + folder.string() +
-        "': its checkpoints are set aside as before-autosave-*; --resume would have gone on");
+    log::warning("an unfinished run was in '" + printable(folder.string()) +
+                 "': its checkpoints are set aside as before-autosave-*; --resume would have "
+                 "continued it");
   }
 }
-
-}  // namespace
 
 void refuse_resume(const fs::path& folder) {
   throw ConfigError("recipe.resume", "'" + printable(folder.string()) +
@@ -83,19 +129,13 @@ void refuse_resume(const fs::path& folder) {
                                          "with --resume auto");
 }
 
-std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe, const fs::path& folder,
-                                             Resume resume) {
+std::optional<CheckpointInfo> find_resumable(const fs::path& folder, const Origin& origin) {
   remove_leftovers(folder);
-  if (resume == Resume::never) {
-    set_aside(folder);
-    return {};
-  }
   auto newest = newest_checkpoint(folder, Autosave::names());
-  if (newest) {
-    check_same_recipe(recipe, folder / "recipe.yaml");
-  } else if (resume == Resume::always) {
-    refuse_resume(folder);
-  }
+  if (!newest) return newest;
+  const Origin before = origin_of(*newest, folder);
+  check_same_data(folder, before.data, origin.data);
+  check_same_recipe(folder, before.recipe, origin.recipe);
   return newest;
 }
 

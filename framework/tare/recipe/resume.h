@@ -3,23 +3,32 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "tare/learner/train_state.h"
+#include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
-#include "tare/recipe/run.h"
 
 namespace tare {
 
-/// The newest automatic checkpoint in `folder` that verifies; unset: start from the beginning. With
-/// Resume::never, checkpoints of an unfinished run are renamed with the prefix "before-", replacing
-/// earlier ones of that name. Removes leftovers of killed saves. Throws ConfigError with
-/// Resume::always if there is no checkpoint, and if the recipe in the folder differs in more than
-/// folder, device, workers and save_every; FormatError if no checkpoint verifies.
-[[nodiscard]] std::optional<CheckpointInfo> find_resumable(const RecipeOptions& recipe,
-                                                           const std::filesystem::path& folder,
-                                                           Resume resume);
+/// What a resumed run must have in common with the one that it continues: all of the recipe but
+/// device, workers, save_every and folder. `recipe` is resolved, see phase_data.h.
+[[nodiscard]] std::string essence_of(const RecipeOptions& recipe);
 
-/// Throws the ConfigError that says that there is nothing in `folder` to go on with.
+/// Whether `folder` holds automatic checkpoints.
+[[nodiscard]] bool has_autosaves(const std::filesystem::path& folder);
+
+/// The newest automatic checkpoint in `folder` that verifies; unset: there is none. Removes
+/// leftovers of killed saves. Throws ConfigError if the checkpoint belongs to another recipe or
+/// other data than `origin`; FormatError if no checkpoint verifies.
+[[nodiscard]] std::optional<CheckpointInfo> find_resumable(const std::filesystem::path& folder,
+                                                           const Origin& origin);
+
+/// Renames the checkpoints of an unfinished run with the prefix "before-", replacing earlier ones
+/// of that name.
+void set_autosaves_aside(const std::filesystem::path& folder);
+
+/// Throws the ConfigError that says that there is nothing in `folder` to continue.
 [[noreturn]] void refuse_resume(const std::filesystem::path& folder);
 
 /// Removes the automatic checkpoints of a run that has ended.

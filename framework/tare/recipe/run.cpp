@@ -32,8 +32,10 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
+#include "tare/recipe/resolve.h"
 #include "tare/recipe/resume.h"
 #include "tare/recipe/run_callbacks.h"
+#include "tare/recipe/run_folder.h"
 #include "tare/recipe/run_text.h"
 
 namespace tare {
@@ -48,27 +50,28 @@ int64_t tracked(c10::Device device) { return memory::backend(device).usage().all
 
 class Runner {
  public:
-  Runner(const RecipeOptions& recipe, const RunOptions& options)
-      : recipe_(recipe),
+  Runner(ResolvedRecipe resolved, const RunOptions& options)
+      : recipe_(std::move(resolved.recipe)),
+        origin_(std::move(resolved.origin)),
         options_(options),
-        device_(memory::parse_device(recipe.device)),
-        folder_(recipe.folder / recipe.name),
-        autosave_(std::make_shared<Autosave>(recipe.save_every)) {
+        device_(memory::parse_device(recipe_.device)),
+        folder_(recipe_.folder / recipe_.name),
+        autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
     if (!options.memory_trace.empty()) trace_.emplace(options.memory_trace, device_);
     if (options.out) holders_.emplace(options.mem_trace, *options.out);
-  }
-
-  RunReport run() {
-    const auto start = Clock::now();
-    const memory::TrackerWatch tracker(device_);
     report_.name = recipe_.name;
     report_.device = device_.str();
     report_.machine = this_machine(device_);
+    report_.data = std::move(resolved.description);
+    report_.generated = resolved.generated;
+  }
+
+  RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
     if (options_.plan) plan();
     const int64_t before = tracked(device_);
     at::manual_seed(recipe_.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
-    check_blocks(recipe_, model);
+    check_model(recipe_, model);
     const auto lock = open_folder();
     run_learner(std::move(model));
     report_.residual_bytes = tracked(device_) - before;
@@ -83,11 +86,12 @@ class Runner {
   }
 
  private:
-  // What is wrong with the recipe or its data, the run itself says.
+  // A run without a plan is still a run; what is wrong with the recipe was found before.
   void plan() {
     try {
-      planned_ = plan_recipe(recipe_, {.advice = false});
-    } catch (const Error&) {
+      planned_ = plan_recipe(recipe_, {.advice = false, .download = true});
+    } catch (const Error& error) {
+      log::warning("no plan of this run: " + std::string(error.what()));
       return;
     }
     for (const auto& phase : planned_.phases)
@@ -97,29 +101,32 @@ class Runner {
 
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
     if (options_.dry_run) return {};
-    if (options_.resume == Resume::always && !std::filesystem::is_directory(folder_))
-      refuse_resume(folder_);
-    io::make_directories(folder_);
-    auto lock = std::make_unique<io::FolderLock>(folder_);
-    from_ = find_resumable(recipe_, folder_, options_.resume);
+    RunFolder folder = open_run_folder(recipe_, options_.resume, options_.overwrite, origin_);
+    folder_ = report_.folder = folder.path;
+    from_ = std::move(folder.from);
+    if (options_.out && folder_ != recipe_.folder / recipe_.name)
+      *options_.out << "the folder of this run is " << folder_.string()
+                    << ": an earlier run stays in " << (recipe_.folder / recipe_.name).string()
+                    << '\n';
     // The run's own copy of its configuration, with every default and override in it.
     io::write_atomically(folder_ / "recipe.yaml", config::to_yaml(config::to_node(recipe_)));
-    return lock;
+    return std::move(folder.lock);
   }
 
   void close_folder() const {
     if (options_.dry_run) return;
     io::write_atomically(folder_ / "report.json", to_json(report_) + '\n');
-    if (report_.reason == StopReason::finished) remove_autosaves(folder_);
+    if (report_.reason != StopReason::finished) return;
+    remove_autosaves(folder_);
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      if (!recipe_.phases[i].best.empty())
+        io::remove_directory_atomically(folder_ / best_checkpoint(i));
   }
 
   // A sample shape that the recipe does not give is that of its data.
   [[nodiscard]] Model make_model() {
-    const auto data = datasets::make(recipe_.data);
-    report_.data = data.description;
-    for (size_t i = 0; i < recipe_.phases.size(); ++i)
-      if (!recipe_.phases[i].data) check_data(recipe_, i, data.splits);
-    return models::make(recipe_.model.name, model_options(recipe_, data.splits));
+    return models::make(recipe_.model.name,
+                        model_options(recipe_, datasets::make(recipe_.data).splits));
   }
 
   void run_learner(Model model) {
@@ -127,12 +134,14 @@ class Runner {
     options.loss = recipe_.loss;
     for (const auto& metric : recipe_.metrics) options.metrics.emplace_back(metric);
     options.device = recipe_.device;
-    options.batch = recipe_.batch;
+    options.batch = recipe_.batch.value();
     options.precision = recipe_.precision;
     options.step_in_backward = recipe_.step_in_backward;
     options.kernels = recipe_.kernels;
     options.optimizer = recipe_.optimizer;
     options.seed = recipe_.seed;
+    options.drop_last = recipe_.drop_last;
+    options.stop_on_nan = false;  // callbacks() has one that names the phase
     options.workers = recipe_.workers;
     options.folder = folder_;
     options.progress = false;
@@ -183,8 +192,10 @@ class Runner {
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
-    } else if (!phase.save.empty() && !options_.dry_run) {
-      learner.save(phase.save);
+    } else if (!options_.dry_run) {
+      if (!phase.best.empty() && options_.out)
+        *options_.out << "the weights are those of the epoch with the best " << phase.best << '\n';
+      if (!phase.save.empty()) learner.save(phase.save);
     }
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
     weigh(stage, result);
@@ -202,19 +213,19 @@ class Runner {
   // Sets up the phase's weights, frozen layers and data, then trains or resumes it.
   FitResult fit_phase(Experiment& stage, Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    const std::string name = name_of(recipe_, index);
     const bool under_way = std::exchange(under_way_, false);
     if (!under_way) prepare_weights(learner, phase);
     freeze(learner, phase);
     auto data = datasets::make(data_of(recipe_, phase));
     check_data(recipe_, index, data.splits);
+    const int64_t batch = batch_of(recipe_, phase, data.splits);
     if (options_.out && std::exchange(described_, data.description) != data.description)
       *options_.out << fitted(data.description, *options_.out) << '\n';
     learner.set_micro_batch(micro_batch_of(recipe_, phase));
     set_recompute(learner, index);
     learner.set_offload(offload_of(recipe_, phase));
-    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch_of(recipe_, phase));
-    return under_way ? resume(learner, name) : train(learner, index);
+    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch);
+    return under_way ? resume(learner, index) : train(learner, index);
   }
 
   void set_recompute(Learner& learner, size_t index) const {
@@ -232,10 +243,11 @@ class Runner {
   FitResult train(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
     return learner.fit(options_.dry_run ? 1 : phase.epochs,
-                       {.lr = phase.lr,
+                       {.lr = rate_of(recipe_, phase),
                         .schedule = phase.schedule,
-                        .callbacks = callbacks(name_of(recipe_, index)),
-                        .first_micro_batch = planned_micro_batch(index)});
+                        .callbacks = callbacks(index),
+                        .first_micro_batch = planned_micro_batch(index),
+                        .first_validation_micro_batch = planned_validation_micro_batch(index)});
   }
 
   // Where a batch that does not fit whole starts; 0: whole.
@@ -249,9 +261,15 @@ class Runner {
     return plan.largest_micro_batch;
   }
 
-  FitResult resume(Learner& learner, const std::string& name) {
+  // Where the validations of such a phase start; 0: whole.
+  [[nodiscard]] int64_t planned_validation_micro_batch(size_t index) const {
+    if (index >= planned_.phases.size()) return 0;
+    return planned_.phases[index].largest_validation_micro_batch;
+  }
+
+  FitResult resume(Learner& learner, size_t index) {
     learner.load(from_->name);
-    return learner.resume(callbacks(name));
+    return learner.resume(callbacks(index));
   }
 
   void prepare_weights(Learner& learner, const PhaseOptions& phase) const {
@@ -264,12 +282,18 @@ class Runner {
     if (options_.out) *options_.out << frozen.str() << '\n';
   }
 
-  [[nodiscard]] std::vector<CallbackPtr> callbacks(const std::string& phase) {
+  [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) {
+    const std::string phase = name_of(recipe_, index), best = recipe_.phases[index].best;
     std::vector<CallbackPtr> all{
         std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
     all.push_back(micro_batch_);
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {
+      if (!best.empty()) {
+        all.push_back(std::make_shared<SaveBest>(SaveBestOptions{
+            .monitor = {.figure = best}, .checkpoint = best_checkpoint(index), .restore = false}));
+        all.push_back(std::make_shared<RestoreBest>(best_checkpoint(index)));
+      }
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
       all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
     }
@@ -338,35 +362,42 @@ class Runner {
 
   // Both use the data of the last phase, which also gives the bundle its transforms and labels.
   void test_and_export(Learner& learner) {
-    if (!recipe_.test && recipe_.export_to.empty()) return;
+    if (!recipe_.test && export_name(recipe_).empty()) return;
     const PhaseOptions& last = recipe_.phases.back();
-    const DataScope scope(learner, datasets::make(data_of(recipe_, last)).splits,
-                          batch_of(recipe_, last));
-    test(learner);
+    auto data = datasets::make(data_of(recipe_, last));
+    const int64_t batch = batch_of(recipe_, last, data.splits);
+    const DataScope scope(learner, std::move(data.splits), batch);
+    if (recipe_.test) test(learner);
     export_bundle(learner);
   }
 
+  // Figures of the validation split, on which a recipe is tuned, never go by the name of a test.
   void test(Learner& learner) {
-    if (!recipe_.test || !learner.data().test) return;
-    report_.test = learner.validate(Split::test);
-    classify(learner);
+    const bool has_test = learner.data().test != nullptr;
+    if (!has_test && !learner.data().valid) return;
+    const Split split = has_test ? Split::test : Split::valid;
+    auto& result = has_test ? report_.test : report_.valid;
+    result = learner.validate(split);
+    classify(learner, split);
     if (!options_.out) return;
-    *options_.out << "test: loss " << report_.test->loss;
-    for (const auto& m : report_.test->metrics) *options_.out << ", " << m.name << ' ' << m.value;
+    *options_.out << (has_test ? "test" : "valid (there is no test split)")
+                  << (report_.generated ? ", on generated digits" : "") << ": loss "
+                  << result->loss;
+    for (const auto& m : result->metrics) *options_.out << ", " << m.name << ' ' << m.value;
     *options_.out << '\n';
   }
 
   // A second pass over the split, because an evaluation keeps no outputs.
-  void classify(Learner& learner) {
-    const auto labels = learner.data().test->labels();
+  void classify(Learner& learner, Split split) {
+    const auto labels = (split == Split::test ? learner.data().test : learner.data().valid)->labels();
     if (labels.size() < 2 || labels.size() > kMostClasses) return;
     report_.classification =
-        classification_of(learner.get_preds(Split::test, {.losses = true}), labels);
+        classification_of(learner.get_preds(split, {.losses = true}), labels);
   }
 
   void export_bundle(Learner& learner) {
-    if (recipe_.export_to.empty()) return;
-    report_.export_path = folder_ / recipe_.export_to;
+    if (export_name(recipe_).empty()) return;
+    report_.export_path = folder_ / export_name(recipe_);
     learner.export_to(report_.export_path);
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
     if (options_.out) {
@@ -390,12 +421,13 @@ class Runner {
     if (options_.out) *options_.out << line << '\n';
   }
 
-  const RecipeOptions& recipe_;
+  RecipeOptions recipe_;
+  Origin origin_;
   RecipePlan planned_;
   const RunOptions& options_;
   c10::Device device_;
   std::filesystem::path folder_;
-  std::shared_ptr<Position> position_ = std::make_shared<Position>();
+  std::shared_ptr<Position> position_ = std::make_shared<Position>(origin_);
   std::shared_ptr<Autosave> autosave_;
   std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();
   std::shared_ptr<SmallestMicroBatch> micro_batch_ = std::make_shared<SmallestMicroBatch>();
@@ -410,8 +442,11 @@ class Runner {
 }  // namespace
 
 RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
+  const auto start = Clock::now();
   check_recipe(recipe);
-  return Runner(recipe, options).run();
+  check_files(recipe);
+  const memory::TrackerWatch tracker(memory::parse_device(recipe.device));
+  return Runner(resolve_recipe(recipe), options).run(start, tracker);
 }
 
 }  // namespace tare

@@ -48,8 +48,11 @@ struct RunReport {
   std::string name{}, data{}, device{};
   std::vector<PhaseReport> phases{};
   Machine machine{};
-  std::optional<Evaluation> test{};
-  std::optional<Classification> classification{};  ///< of the test split, where it has labels
+  bool generated = false;             ///< the last phase was on generated data
+  std::filesystem::path folder{};     ///< of the run; empty after a dry run
+  std::optional<Evaluation> test{};   ///< of the test split
+  std::optional<Evaluation> valid{};  ///< of the validation split, where there is no test split
+  std::optional<Classification> classification{};  ///< of that split, where it has labels
   std::filesystem::path export_path{};             ///< empty: nothing exported
   int64_t export_bytes = 0;
   int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
@@ -74,7 +77,8 @@ struct RunOptions {
   /// line.
   bool verbose = false;
   Resume resume = Resume::never;
-  bool dry_run = false;  ///< two steps per phase and nothing saved or exported, to see the peaks
+  bool overwrite = false;  ///< use folder/name itself, also if it holds a run
+  bool dry_run = false;    ///< two steps per phase and nothing saved or exported, to see the peaks
   /// Folder for a record of the device's allocations, also if the run fails; empty: none.
   std::filesystem::path memory_trace{};
   report::MemTrace mem_trace{};  ///< printed to `out`, see mem_trace_log.h
@@ -84,18 +88,20 @@ struct RunOptions {
 
 /// Runs all phases, then test, export and destroy. Needs tare::init().
 ///
-/// During the run its folder is locked against other processes and holds two alternating automatic
+/// The run's folder is folder/name or, where that holds a run, the first of folder/name-2,
+/// folder/name-3 ... that does not; to resume, the last of them whose run is unfinished. During the
+/// run its folder is locked against other processes and holds two alternating automatic
 /// checkpoints; afterwards recipe.yaml, report.json, two CSV files per phase (epochs, steps) and
 /// what the phases saved. An interrupt (see learner/interrupt.h) ends the run after the step in
 /// flight, with a checkpoint and a report. A resumed run ends with the weights, metrics and CSV
 /// rows (except times) of an undisturbed one, bit for bit on the CPU. Throws what the Learner
 /// throws; StateError if another process runs in the folder; ConfigError if there is nothing to
-/// resume or it belongs to another recipe.
+/// resume or it belongs to another recipe or other data.
 RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options = {});
 
 /// The report as JSON text: phases[] {name, epochs[] {train_loss, valid_loss, metrics, seconds},
-/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, leaks[], ...}, machine, test
-/// {metrics}, classification {labels, counts, worst[]}, export {path, bytes}, residual_bytes,
+/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, leaks[], ...}, machine, test or valid
+/// {loss, metrics}, classification {labels, counts, worst[]}, export {path, bytes}, residual_bytes,
 /// tracker {allocations, ns_each, share}.
 [[nodiscard]] std::string to_json(const RunReport& report);
 

@@ -23,6 +23,10 @@ ordered_json metrics_to_json(const std::vector<MetricValue>& metrics) {
   return object;
 }
 
+ordered_json evaluation_to_json(const Evaluation& evaluation) {
+  return {{"loss", number(evaluation.loss)}, {"metrics", metrics_to_json(evaluation.metrics)}};
+}
+
 ordered_json row_to_json(const EpochRow& row) {
   return {{"epoch", row.epoch},
           {"train_loss", number(row.train_loss)},
@@ -139,9 +143,9 @@ std::string to_json(const RunReport& report) {
       {"phases", phases}};
   value["machine"] = machine_to_json(report.machine);
   if (!report.resumed_from.empty()) value["resumed_from"] = report.resumed_from;
-  if (report.test)
-    value["test"] = {{"loss", number(report.test->loss)},
-                     {"metrics", metrics_to_json(report.test->metrics)}};
+  if (report.generated) value["generated"] = true;
+  if (report.test) value["test"] = evaluation_to_json(*report.test);
+  if (report.valid) value["valid"] = evaluation_to_json(*report.valid);
   if (report.classification)
     value["classification"] = classification_to_json(*report.classification);
   if (!report.export_path.empty()) {

@@ -70,13 +70,14 @@ class Object {
   std::string place_;
 };
 
-std::vector<NamedValue> test_of(const Object& report, const fs::path& path) {
-  const auto* value = report.find("test");
+std::vector<NamedValue> figures_of(const Object& report, const char* split, const fs::path& path) {
+  const auto* value = report.find(split);
   if (value == nullptr) return {};
-  const Object test(*value, path, "test.");
+  const std::string part = split;
+  const Object test(*value, path, part + ".");
   std::vector<NamedValue> values{{"loss", test.number("loss")}};
   const auto& metrics = test.at("metrics");
-  if (!metrics.is_object()) test.refuse("test.metrics", "is not an object");
+  if (!metrics.is_object()) test.refuse(part + ".metrics", "is not an object");
   for (const auto& [name, metric] : metrics.items())
     values.push_back({name, test.number(metric, "metrics." + name)});
   return values;
@@ -165,7 +166,8 @@ void read_report(const fs::path& path, RunFiles& run) {
   RunFigures figures{.data = report.text("data"),
                      .device = report.text("device"),
                      .reason = report.text("reason"),
-                     .test = test_of(report, path),
+                     .test = figures_of(report, "test", path),
+                     .valid = figures_of(report, "valid", path),
                      .confusion = confusion_of(report, path),
                      .machine = machine_of(report, path),
                      .residual_bytes = report.count("residual_bytes"),

@@ -72,7 +72,8 @@ struct MachineFigures {
 /// The whole run, from report.json.
 struct RunFigures {
   std::string data{}, device{}, reason{}, resumed_from{}, export_path{};
-  std::vector<NamedValue> test{};  ///< loss and metrics; empty without a test
+  std::vector<NamedValue> test{};   ///< loss and metrics; empty without a test
+  std::vector<NamedValue> valid{};  ///< the same of the validation split, where there is no test
   std::optional<ConfusionFigures> confusion{};
   MachineFigures machine{};
   int64_t export_bytes = 0, residual_bytes = 0, process_bytes = 0;

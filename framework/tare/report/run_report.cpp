@@ -232,6 +232,8 @@ std::string summary(const RunFiles& run) {
   std::vector<Tile> all;
   for (size_t i = 0; i < std::min(f.test.size(), kCharts); ++i)
     all.push_back({"test " + f.test[i].name, figure(f.test[i].value)});
+  for (size_t i = 0; i < std::min(f.valid.size(), kCharts); ++i)
+    all.push_back({"valid " + f.valid[i].name, figure(f.valid[i].value)});
   all.push_back({"time", format_seconds(f.seconds)});
   all.push_back({"highest peak of a phase", format_bytes(highest_peak(run))});
   all.push_back({"left after destroy", format_bytes(f.residual_bytes)});

@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/signals.h"
 
 extern char** environ;
 
@@ -71,6 +72,7 @@ int become(pid_t parent, int in, int out, int err, char** command, char** enviro
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  restore_write_signals();
   if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) return errno;
   execvpe(command[0], command, environment);
   return errno;

@@ -14,11 +14,13 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/sweep/folder.h"
+#include "tare/sweep/furcate_log.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/needs.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/queue.h"
 #include "tare/sweep/results.h"
+#include "tare/sweep/run_mark.h"
 #include "tare/sweep/running.h"
 #include "tare/sweep/tuner.h"
 #include "tare/sweep/wanted_runs.h"
@@ -38,17 +40,22 @@ class Coordinator {
       : sweep_(sweep),
         around_(around),
         lock_(lock_folder(sweep_)),
+        store_file_(checked_store_file(sweep_)),
         executor_(around_.executor ? *around_.executor : local_),
-        store_(sweep_.log_dir / (sweep_.name + ".sqlite"), sweep_),
+        store_(store_file_, sweep_),
         tuner_(sweep_, store_),
         rooms_(around_.rooms, sweep_.resources),
-        needs_(sweep_, rooms_, around_.predict, around_.signature) {}
+        needs_(sweep_, rooms_, around_.predict, around_.signature) {
+    if (sweep_.furcate.kind == config::Kind::map)
+      furcate_log_.emplace(sweep_.log_dir / "furcate.log");
+  }
 
   SweepReport run() {
     take_over();
     fill(wanted_runs(sweep_, store_.trials()), around_.retry_failed);
     load();
     while (true) {
+      check_still_there();
       if (!report_.interrupted && interrupted()) stop();
       if (!report_.interrupted) follow_edits();
       const bool waits = start_what_fits();
@@ -61,6 +68,7 @@ class Coordinator {
     while (results_.write_more()) {
     }
     results_.write();
+    check_still_there();
     static_cast<RunCounts&>(report_) = count_runs(store_.trials(), wanted_);
     return report_;
   }
@@ -70,7 +78,18 @@ class Coordinator {
     return sweep_.log_dir / trial.run_name;
   }
 
+  /// What has been deleted or replaced takes no results: the runs would be lost without a word.
+  void check_still_there() const {
+    lock_->check_still_there();
+    store_.check_still_there();
+  }
+
   [[nodiscard]] Outcome outcome_of_run(const Trial& trial, const ChildEnd& end) const {
+    if (!is_folder_of(folder_of(trial), trial.identity)) {
+      Outcome lost{.reason = how_it_ended(end), .exit_code = end.exit_code};
+      if (lost.reason.empty()) lost.reason = "its folder is not marked as that of this run";
+      return lost;
+    }
     return around_.outcome ? around_.outcome(folder_of(trial), end)
                            : outcome_of(folder_of(trial), end, sweep_.metric.name);
   }
@@ -241,16 +260,22 @@ class Coordinator {
     Trial& trial = next.trial;
     const DeviceRoom& room = rooms_.all()[next.device];
     const fs::path folder = folder_of(trial);
-    io::make_directories(folder);
+    try {
+      claim_folder(folder, sweep_, trial);
+    } catch (const StateError& error) {
+      refuse(trial, error.what());
+      return;
+    }
     ChildStart how{
         .name = trial.run_name,
         .command = around_.command(settings_of(sweep_, trial.cell, trial.run_name), room,
                                    next.bytes - room.context_bytes),
-        .out = folder / (trial.run_name + ".log"),
-        .err = folder / (trial.run_name + ".err"),
+        .out = folder / (log_stem(sweep_, trial.run_name) + ".log"),
+        .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
     if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
     auto process = executor_.start(how);
+    if (furcate_log_) furcate_log_->started(trial.run_name);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
     ++report_.started;
   }
@@ -299,6 +324,7 @@ class Coordinator {
       poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (!running_[i].process->has_ended()) continue;
+      check_still_there();
       Running run = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       end(run);
@@ -312,6 +338,9 @@ class Coordinator {
       if (Outcome done = outcome_of_run(run.trial, {}); done.state == TrialState::complete)
         outcome = std::move(done);
     const bool complete = outcome.state == TrialState::complete;
+    if (furcate_log_)
+      furcate_log_->ended(run.trial.run_name, complete ? "complete" : outcome.reason,
+                          std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {
       (void)tuner_.report(run.trial, values);
@@ -369,12 +398,14 @@ class Coordinator {
   SweepOptions sweep_;
   const Surroundings& around_;
   std::unique_ptr<io::FolderLock> lock_;
+  fs::path store_file_;
   LocalExecutor local_;
   Executor& executor_;
   Store store_;
   Tuner tuner_;
   Rooms rooms_;
   Results results_{sweep_, around_.out, /*write_files=*/!around_.outcome};
+  std::optional<FurcateLog> furcate_log_;  // of a configuration of furcate's
   Queue queue_;
   Needs needs_;
   std::map<int64_t, Trial> paused_;  // by number

@@ -53,7 +53,8 @@ struct SweepReport : RunCounts {
 /// join, waiting ones that have gone leave, running ones are not disturbed; other names, recipes,
 /// folders, methods and metrics are refused with a warning. If the recipe itself changes meanwhile,
 /// no other run starts. Throws StateError if another process sweeps in the folder; ConfigError,
-/// also for a folder of another sweep; IoError.
+/// also for a folder of another sweep, and for one with runs whose store is lost; IoError, also if
+/// the folder or the store is deleted meanwhile, and then kills the runs.
 SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
 
 }  // namespace tare::sweep

@@ -129,6 +129,22 @@ void Database::transaction(const std::function<void()>& work) const {
   }
 }
 
+std::string Database::file() const {
+  const char* name = sqlite3_db_filename(handle_.get(), nullptr);
+  return name ? name : "";
+}
+
+void Database::check_still_there() const {
+  int moved = 0;
+  if (sqlite3_file_control(handle_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK)
+    fail(handle_.get());
+  if (moved != 0)
+    throw IoError("sweep.store", file(), "the file was deleted or replaced while it was in use");
+  const std::string log = file() + "-wal";
+  if (!std::filesystem::exists(log))
+    throw IoError("sweep.store", log, "the file was deleted while it was in use");
+}
+
 int64_t Database::last_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
 
 }  // namespace tare::sweep

@@ -53,6 +53,10 @@ class Database {
   /// All of `work` or nothing; what it throws is rethrown.
   void transaction(const std::function<void()>& work) const;
   [[nodiscard]] int64_t last_id() const;
+  [[nodiscard]] std::string file() const;  ///< its absolute path
+  /// Throws IoError if the file, or the log of its latest changes, has been deleted, moved or
+  /// replaced since it was opened: SQLite would write on into files that nobody finds any more.
+  void check_still_there() const;
 
  private:
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_;

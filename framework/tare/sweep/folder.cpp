@@ -5,6 +5,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/sweep/run_mark.h"
 
 namespace tare::sweep {
 namespace {
@@ -35,6 +36,17 @@ std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
     }
     std::this_thread::sleep_for(kBetween);
   }
+}
+
+fs::path checked_store_file(const SweepOptions& sweep) {
+  const fs::path file = sweep.log_dir / (sweep.name + ".sqlite");
+  const bool has_runs = !run_folders(sweep.log_dir, sweep.name).empty();
+  if (has_runs && !fs::exists(file))
+    throw ConfigError("sweep", "log_dir",
+                      "holds runs of the sweep '" + printable(sweep.name) + "', but not its store",
+                      "tare sweep rebuild, which makes the store from them, or another log_dir",
+                      printable(sweep.log_dir.string()));
+  return file;
 }
 
 void require_room(const std::filesystem::path& folder) {

@@ -17,6 +17,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 
 namespace tare::sweep {
 namespace {
@@ -181,17 +182,26 @@ ForkServer::~ForkServer() {
   waitpid(static_cast<pid_t>(pid_), nullptr, 0);
 }
 
-Child ForkServer::start(const ChildStart& start) {
-  const std::string message = message_of(start);
-  if (message.size() > kMaxMessage) return Child(start);
-  for (const auto& file : {start.out, start.err}) const io::File made(file, io::Mode::append);
+int64_t ForkServer::ask(const std::string& message) const {
   int64_t reply = 0;
   ssize_t size = send(socket_, message.data(), message.size(), MSG_NOSIGNAL);
   if (size >= 0) do {
       size = recv(socket_, &reply, sizeof reply, 0);
     } while (size < 0 && errno == EINTR);
-  if (size != sizeof reply)
-    throw IoError("sweep.start", start.command.front(), size < 0 ? errno : ECHILD);
+  return size == sizeof reply ? reply : 0;
+}
+
+Child ForkServer::start(const ChildStart& start) {
+  const std::string message = message_of(start);
+  if (is_lost_ || message.size() > kMaxMessage) return Child(start);
+  for (const auto& file : {start.out, start.err}) const io::File made(file, io::Mode::append);
+  const int64_t reply = ask(message);
+  if (reply == 0) {
+    // This process has threads by now, and cannot fork another server.
+    log::warning("[sweep.start] the server that forks runs was killed; runs are executed now");
+    is_lost_ = true;
+    return Child(start);
+  }
   if (reply < 0) throw IoError("sweep.start", start.command.front(), static_cast<int>(-reply));
   return Child(static_cast<pid_t>(reply));
 }

@@ -5,6 +5,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
+#include "tare/memory/process.h"
 
 namespace tare::sweep {
 namespace {
@@ -22,15 +23,13 @@ prefetch: 1
 meta: {}
 )";
 
+/// Of the sweep itself; `framework` is a label.
+constexpr std::array kOfSweep{"recipe", "framework", "log_dir", "data_name", "meta"};
+
 /// For furcate's programs; a recipe has no place for them.
-constexpr std::array kOfPrograms{"recipe",       "framework",
-                                 "log_dir",      "data_name",
-                                 "verbose",      "cache",
-                                 "prefetch",     "shuffle_buffer_size",
-                                 "meta",         "num_parallel_reads",
-                                 "gpu_id",       "num_parallel_calls",
-                                 "train_prefix", "valid_prefix",
-                                 "test_prefix"};
+constexpr std::array kOfPrograms{
+    "verbose", "cache",        "shuffle_buffer_size", "num_parallel_reads",
+    "gpu_id",  "train_prefix", "valid_prefix",        "test_prefix"};
 
 const Node& required(const Node& root, const char* key) {
   const Node* value = root.find(key);
@@ -46,8 +45,32 @@ FurcateMeta meta_of(const Node& root) {
   }
 }
 
-bool is_for_programs(std::string_view key) {
-  return std::ranges::find(kOfPrograms, key) != kOfPrograms.end();
+bool is_of_sweep(std::string_view key) {
+  return std::ranges::find(kOfSweep, key) != kOfSweep.end();
+}
+
+/// Whether the key is one that a recipe's sweep leaves out. Throws ConfigError where it says other
+/// than what furcate does without it, which would be without effect.
+bool is_for_programs(const Node& root, const config::Entry& entry) {
+  if (std::ranges::find(kOfPrograms, entry.key) == kOfPrograms.end()) return false;
+  const Node* given = root.find(entry.key);
+  const Node defaults = config::parse_text(kDefaults, "furcate's defaults");
+  const Node* usual = defaults.find(entry.key);
+  if (given && given->kind != Kind::null && !(usual && usual->text == given->text))
+    throw ConfigError(given->source, entry.key, "is for programs of tare::Fork, not for recipes",
+                      usual ? "leave it out, or " + usual->text : "leave it out",
+                      config::describe(*given));
+  return true;
+}
+
+/// The loader threads that furcate's number of batches to prepare stands for.
+Node loader_threads(const Node& value) {
+  const bool automatic = value.text == "auto" || value.text == "-1";
+  if (!automatic) return value;
+  constexpr int kMost = 256;  // as a recipe's workers
+  Node threads = Node::scalar(std::to_string(std::min(kMost, memory::usable_processors())));
+  threads.source = value.source;
+  return threads;
 }
 
 const char* varies_not(const Node& list, const char* otherwise) {
@@ -89,8 +112,9 @@ Node furcate_config(const Node& root) {
   for (const char* key : {"data_name", "data_dir", "batch_size", "epochs"})
     (void)required(root, key);
   const Node& name = required(root, "data_name");
-  if (name.kind != Kind::scalar)
-    throw ConfigError(name.source, "data_name", "must be one text", "", config::describe(name));
+  for (const char* key : {"data_name", "log_dir", "recipe"})
+    if (const Node* value = root.find(key); value && value->kind != Kind::scalar)
+      throw ConfigError(value->source, key, "must be one text", "", config::describe(*value));
   Node all = config::parse_text(kDefaults, "furcate's defaults");
   for (const auto& entry : root.entries) all.set(entry.key, entry.value);
   all.set("meta", config::to_node(meta_of(all)));
@@ -146,17 +170,24 @@ SweepOptions furcate_sweep(const Node& root) {
                    {"epochs", "phases.0.epochs"},
                    {"learning_rate", "phases.0.lr"},
                    {"data_dir", "data.folder"},
+                   {"prefetch", "workers"},
+                   {"num_parallel_calls", "workers"},
                    {"optimizer_name", "optimizer.kind"}};
   if (const Node* recipe = all.find("recipe")) sweep.recipe = recipe->text;
   for (const auto& entry : all.entries) {
-    const Node& value = entry.value;
+    if (is_for_programs(root, entry)) continue;
+    const bool threads = entry.key == "prefetch" || entry.key == "num_parallel_calls";
+    // The recipe's own number stays unless the file says another.
+    if (entry.key == "prefetch" && (!root.find("prefetch") || root.find("num_parallel_calls")))
+      continue;
+    const Node value = threads ? loader_threads(entry.value) : entry.value;
     const bool varies = value.kind == Kind::sequence;
-    if (varies && (is_for_programs(entry.key) || value.items.empty()))
+    if (varies && (is_of_sweep(entry.key) || threads || value.items.empty()))
       throw ConfigError(value.source, entry.key, varies_not(value, "cannot vary in a recipe"),
                         value.items.empty() ? "at least one" : "a single value", {});
     if (varies)
       sweep.parameters.parameters.push_back({.name = entry.key, .values = value.items});
-    else if (!is_for_programs(entry.key) && entry.key != "data_dir")
+    else if (!is_of_sweep(entry.key) && entry.key != "data_dir")
       sweep.set.values.emplace_back(entry.key, value);
   }
   return sweep;

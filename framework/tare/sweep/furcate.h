@@ -34,9 +34,9 @@ void visit_fields(config::Visitor& visit, FurcateMeta& o);
 /// The sweep of such a configuration over a recipe, which its key `recipe` names: each list is a
 /// parameter, `meta.exclude_configs` are excluded, `meta.max_threads` run at a time. batch_size is
 /// the recipe's batch, epochs and learning_rate are those of its first phase, optimizer_name is
-/// optimizer.kind; keys that furcate has for its programs (framework, verbose, cache, prefetch, the
-/// prefixes) set nothing; any other is a key of the recipe. Throws ConfigError for a list that
-/// cannot vary or is empty.
+/// optimizer.kind, num_parallel_calls or else prefetch is workers; any other is a key of the
+/// recipe. Throws ConfigError for a list that cannot vary or is empty, and for what furcate has for
+/// its programs and a recipe does not (cache, verbose, the prefixes), unless it says the default.
 [[nodiscard]] SweepOptions furcate_sweep(const config::Node& root);
 
 /// The sweep of such a configuration over a program of the user's, without a recipe: its settings

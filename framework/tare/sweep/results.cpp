@@ -8,6 +8,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/sweep/run_data.h"
+#include "tare/sweep/run_mark.h"
 
 namespace tare::sweep {
 namespace {
@@ -92,7 +93,8 @@ void Results::say(const Trial& trial, const Outcome& outcome) const {
       break;
     default:
       *out_ << "failed: " << printable(outcome.reason);
-      const auto errors = sweep_.log_dir / trial.run_name / (trial.run_name + ".err");
+      const auto errors =
+          sweep_.log_dir / trial.run_name / (log_stem(sweep_, trial.run_name) + ".err");
       if (std::filesystem::exists(errors)) *out_ << "; see " << errors.string();
   }
   *out_ << std::endl;

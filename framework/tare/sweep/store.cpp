@@ -15,6 +15,7 @@
 #include "tare/sweep/identity.h"
 #include "tare/sweep/optuna_json.h"
 #include "tare/sweep/pruner.h"
+#include "tare/sweep/run_mark.h"
 #include "tare/sweep/store_read.h"
 #include "tare/sweep/store_schema.h"
 
@@ -22,9 +23,6 @@ namespace tare::sweep {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int64_t kSchemaVersion = 12;
-constexpr const char* kAlembicHead = "v3.2.0.a";
 
 /// UTC, with microseconds, as Optuna writes it.
 std::string text_of(std::chrono::system_clock::time_point time) {
@@ -56,6 +54,7 @@ struct Store::Parts {
       : database(path), sweep(options) {}
 
   void create() {
+    check_schema(database);
     database.execute(kSchema);
     if (!database.prepare("SELECT 1 FROM version_info").step()) {
       database.prepare("INSERT INTO version_info VALUES (1, ?, 'tare')")
@@ -107,6 +106,14 @@ struct Store::Parts {
             "UPDATE sweep_numbers SET next = max(next, 1 + coalesce((SELECT max(number) FROM "
             "trials WHERE study_id = ?1), -1)) WHERE study_id = ?1")
         .bind(1, study)
+        .run();
+  }
+
+  /// Folders of runs that the store does not know keep their numbers.
+  void keep_numbers_above(int64_t number) {
+    database.prepare("UPDATE sweep_numbers SET next = max(next, ?) WHERE study_id = ?")
+        .bind(1, number + 1)
+        .bind(2, study)
         .run();
   }
 
@@ -175,6 +182,23 @@ struct Store::Parts {
     set_attribute(trial, "trial_system_attributes", "fixed_params", fixed_params(cell));
   }
 
+  /// The parameters of a trial, as Optuna reads them.
+  void set_params(const Trial& trial) {
+    for (const auto& [key, value] : trial.cell.values) {
+      const Parameter* parameter = sweep.parameters.find(key);
+      if (!parameter) continue;
+      database
+          .prepare(
+              "INSERT OR REPLACE INTO trial_params (trial_id, param_name, param_value, "
+              "distribution_json) VALUES (?, ?, ?, ?)")
+          .bind(1, trial.id)
+          .bind(2, key)
+          .bind(3, choices.value(*parameter, value))
+          .bind(4, text_of(choices.distribution(*parameter)))
+          .run();
+    }
+  }
+
   Database database;
   const SweepOptions& sweep;
   int64_t study = 0;
@@ -189,6 +213,8 @@ Store::Store(const std::filesystem::path& path, const SweepOptions& sweep)
   parts_->database.transaction([&] {
     parts_->create();
     parts_->follow_optuna();
+    if (const auto folders = run_folders(path.parent_path(), sweep.name); !folders.empty())
+      parts_->keep_numbers_above(*number_in(folders.back().filename().string(), sweep.name));
     parts_->sign();
     parts_->choices.merge(parts_->database, parts_->study, sweep.parameters);
   });
@@ -291,6 +317,7 @@ std::chrono::system_clock::time_point Store::start(const Trial& trial, const Chi
         .bind(1, text_of(now))
         .bind(2, trial.id)
         .run();
+    parts_->set_params(trial);
     database
         .prepare(
             "UPDATE sweep_runs SET host = ?, boot_id = ?, pid = ?, pid_start = ?, "
@@ -302,21 +329,24 @@ std::chrono::system_clock::time_point Store::start(const Trial& trial, const Chi
         .bind(5, reserved_bytes)
         .bind(6, trial.id)
         .run();
-    for (const auto& [key, value] : trial.cell.values) {
-      const Parameter* parameter = parts_->sweep.parameters.find(key);
-      if (!parameter) continue;
-      database
-          .prepare(
-              "INSERT OR REPLACE INTO trial_params (trial_id, param_name, param_value, "
-              "distribution_json) VALUES (?, ?, ?, ?)")
-          .bind(1, trial.id)
-          .bind(2, key)
-          .bind(3, parts_->choices.value(*parameter, value))
-          .bind(4, text_of(parts_->choices.distribution(*parameter)))
-          .run();
-    }
   });
   return now;
+}
+
+void Store::restore(const Trial& trial, const std::optional<Outcome>& outcome) {
+  parts_->database.transaction([&] {
+    Trial again = trial;
+    again.id = parts_->add(trial.number, trial.identity, trial.run_name, trial.cell, trial.attempt,
+                           trial.asked_bytes);
+    parts_->keep_numbers_above(trial.number);
+    if (!outcome) return;
+    parts_->database.prepare("UPDATE trials SET datetime_start = ? WHERE trial_id = ?")
+        .bind(1, text_of(trial.started))
+        .bind(2, again.id)
+        .run();
+    parts_->set_params(again);
+    finish_in_transaction(again, *outcome);
+  });
 }
 
 void Store::finish(const Trial& trial, const Outcome& outcome) {
@@ -356,6 +386,8 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
   if (outcome.peak_bytes > 0)
     parts_->set_attribute(trial.id, "trial_user_attributes", "peak_bytes", outcome.peak_bytes);
 }
+
+void Store::check_still_there() const { parts_->database.check_still_there(); }
 
 void Store::put_back(const Trial& trial) {
   parts_->database.prepare("UPDATE trials SET state = 'WAITING' WHERE trial_id = ?")

@@ -76,15 +76,16 @@ struct StoreContents {
   ChildMark coordinator{};  ///< the latest process that has written it
 };
 
-/// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study.
+/// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study or
+/// is of another schema version.
 [[nodiscard]] StoreContents read_store(const std::filesystem::path& path, const std::string& study);
 
 struct SeenTrial;      // history.h
 struct ResolvedSteps;  // pruner.h
 
 /// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
-/// Every change is a transaction. Throws IoError, also for a file of another kind;
-/// ConfigError for a study with another metric goal.
+/// Every change is a transaction. Throws IoError, also for a file of another kind; FormatError for
+/// a store of another schema version; ConfigError for a study with another metric goal.
 class Store {
  public:
   /// Creates the file and the study if they are not there. `sweep` must outlive it.
@@ -120,6 +121,11 @@ class Store {
   Trial finish_and_retry(const Trial& trial, const Outcome& outcome, int64_t asked_bytes);
   /// A run that was stopped waits again, as if it had not started.
   void put_back(const Trial& trial);
+  /// A trial as it was, with its number, of a store that is being rebuilt: waiting, or with
+  /// `outcome` as it ended.
+  void restore(const Trial& trial, const std::optional<Outcome>& outcome);
+  /// Throws IoError if the store's file has been deleted, moved or replaced meanwhile.
+  void check_still_there() const;
 
  private:
   void finish_in_transaction(const Trial& trial, const Outcome& outcome);

@@ -12,6 +12,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/sweep/store_schema.h"
 
 namespace tare::sweep {
 namespace {
@@ -45,6 +46,31 @@ std::chrono::system_clock::time_point time_of(const std::string& text) {
 }
 
 }  // namespace
+
+void check_schema(const Database& database) {
+  const auto refuse = [&](const char* what, const std::string& found, const std::string& known) {
+    throw FormatError("sweep.store", database.file(), what,
+                      "is '" + printable(found) + "', and this version of Tare reads '" + known +
+                          "'; sweep in another log_dir, or use the program that wrote it");
+  };
+  auto own = database.prepare("PRAGMA user_version");
+  if (own.step() && own.integer(0) != 0 && own.integer(0) != kOwnVersion)
+    refuse("user_version", own.text(0), std::to_string(kOwnVersion));
+  const auto has = [&](const char* table) {
+    auto row = database.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?");
+    return row.bind(1, table).step();
+  };
+  if (has("version_info")) {
+    auto row = database.prepare("SELECT schema_version FROM version_info");
+    if (row.step() && row.integer(0) != kSchemaVersion)
+      refuse("version_info.schema_version", row.text(0), std::to_string(kSchemaVersion));
+  }
+  if (has("alembic_version")) {
+    auto row = database.prepare("SELECT version_num FROM alembic_version");
+    if (row.step() && row.text(0) != kAlembicHead)
+      refuse("alembic_version.version_num", row.text(0), kAlembicHead);
+  }
+}
 
 const char* to_string(TrialState state) { return kStates[static_cast<size_t>(state)]; }
 
@@ -132,6 +158,7 @@ ResolvedSteps resolved_steps_of(const Database& database, int64_t study) {
 
 StoreContents read_store(const std::filesystem::path& path, const std::string& study) {
   const Database database(path, Access::read);
+  check_schema(database);
   auto found = database.prepare(
       "SELECT s.study_id, c.pid, c.boot_id, c.pid_start FROM studies s "
       "LEFT JOIN sweep_coordinators c USING (study_id) WHERE s.study_name = ?");

@@ -12,6 +12,10 @@
 
 namespace tare::sweep {
 
+/// Throws FormatError if the tables are of another version than kSchema; a file without tables is
+/// of none.
+void check_schema(const Database& database);
+
 /// Every trial of a study that a sweep has made, in order of number.
 [[nodiscard]] std::vector<Trial> trials_of(const Database& database, int64_t study);
 

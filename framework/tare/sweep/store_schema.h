@@ -1,9 +1,15 @@
 // The tables of a sweep's store. Internal.
 #pragma once
 
+#include <cstdint>
+
 namespace tare::sweep {
 
-/// Optuna's tables at its schema 12 (Alembic head v3.2.0.a), then ours.
+inline constexpr int64_t kSchemaVersion = 12;            ///< of Optuna's tables
+inline constexpr const char* kAlembicHead = "v3.2.0.a";  ///< likewise, of its migrations
+inline constexpr int64_t kOwnVersion = 1;                ///< of the tables of ours; see kSchema
+
+/// Optuna's tables at kSchemaVersion, then ours; `user_version` is kOwnVersion.
 inline constexpr const char* kSchema = R"(
 CREATE TABLE IF NOT EXISTS studies (
   study_id INTEGER NOT NULL, study_name VARCHAR(512) NOT NULL, PRIMARY KEY (study_id));
@@ -69,6 +75,7 @@ CREATE TABLE IF NOT EXISTS sweep_runs (
   exit_code INTEGER, reason TEXT, seconds REAL,
   FOREIGN KEY(trial_id) REFERENCES trials (trial_id));
 CREATE INDEX IF NOT EXISTS ix_sweep_runs_identity ON sweep_runs (identity);
+PRAGMA user_version = 1;
 )";
 
 }  // namespace tare::sweep

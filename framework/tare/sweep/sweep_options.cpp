@@ -109,9 +109,12 @@ void check(const SweepOptions& sweep) {
       throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
                         "keys of the recipe; each run has a name and a folder of its own", {});
   }
-  const bool endless = std::ranges::any_of(sweep.parameters.parameters, [](const auto& parameter) {
-    return std::isinf(count_of(parameter));
-  });
+  const auto range = std::ranges::find_if(sweep.parameters.parameters,
+                                          [](const auto& p) { return std::isinf(count_of(p)); });
+  const bool endless = range != sweep.parameters.parameters.end();
+  if (sweep.method == "grid" && endless)
+    throw ConfigError("sweep", "parameters." + range->name, "cannot be counted for a grid",
+                      "a list, a step, or whole numbers", "a range");
   if (sweep.method != "grid" && sweep.trials == 0 && endless)
     throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
   if (sweep.method != "grid" && sweep.executor.is_slurm() && sweep.resources.jobs == 0)
@@ -128,7 +131,53 @@ void check(const SweepOptions& sweep) {
   }
 }
 
+/// Where the value at a dotted path is, whose keys may hold dots themselves; or what it would stand
+/// in.
+Source place_in(const Node& node, std::string_view path) {
+  if (path.empty()) return node.source;
+  for (const auto& entry : node.entries) {
+    if (!path.starts_with(entry.key)) continue;
+    if (path.size() == entry.key.size())
+      return entry.value.source.file.empty() ? entry.key_source : entry.value.source;
+    if (path[entry.key.size()] == '.')
+      return place_in(entry.value, path.substr(entry.key.size() + 1));
+  }
+  const auto index = config::as_count(path.substr(0, path.find('.')));
+  if (node.kind != Kind::sequence || !index || *index >= node.items.size()) return node.source;
+  const size_t dot = path.find('.');
+  return place_in(node.items[*index], dot == path.npos ? std::string_view() : path.substr(dot + 1));
+}
+
+/// The key that a configuration of furcate's has for a field of SweepOptions.
+std::string furcate_key(const std::string& field) {
+  if (field == "name") return "data_name";
+  if (field == "resources.jobs") return "meta.max_threads";
+  if (field.starts_with("exclude.")) return "meta.exclude_configs" + field.substr(7);
+  for (const std::string prefix : {"parameters.", "set."})
+    if (field.starts_with(prefix)) return field.substr(prefix.size());
+  return field;
+}
+
+/// Calls `check`, whose ConfigErrors get their places.
+template <class Check>
+void placed(const SweepOptions& sweep, Check check) {
+  try {
+    check();
+  } catch (const ConfigError& error) {
+    throw at_its_place(sweep, error);
+  }
+}
+
 }  // namespace
+
+ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error) {
+  const bool furcate = sweep.furcate.kind == Kind::map;
+  const std::string key = furcate ? furcate_key(error.field()) : error.field();
+  Source source = error.source();
+  if (source.file.empty()) source = place_in(sweep.root, key);
+  if (source.file.empty() || key.empty()) return error;
+  return {source, key, error.problem(), error.allowed(), error.got()};
+}
 
 const Parameter* Space::find(std::string_view name) const {
   const auto found = std::ranges::find(parameters, name, &Parameter::name);
@@ -253,11 +302,14 @@ SweepOptions read_sweep(const std::filesystem::path& file,
     executor->set("type", std::move(type));
   }
   auto sweep = is_furcate(root) ? furcate_sweep(root) : config::read<SweepOptions>(root);
-  check_recipe_is_there(sweep);
-  check(sweep);
-  check(sweep.pruner);
-  check(sweep.executor);
-  check_name(sweep);
+  sweep.root = std::move(root);
+  placed(sweep, [&] {
+    check_recipe_is_there(sweep);
+    check(sweep);
+    check(sweep.pruner);
+    check(sweep.executor);
+    check_name(sweep);
+  });
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (!sweep.aliases.empty()) set_data_folder(sweep);
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
@@ -273,9 +325,20 @@ SweepOptions read_program_sweep(const std::filesystem::path& file,
   Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
   auto sweep = furcate_program_sweep(root);
-  check(sweep);
-  check_name(sweep);
+  sweep.root = std::move(root);
+  placed(sweep, [&] {
+    check(sweep);
+    check_name(sweep);
+  });
   return sweep;
+}
+
+SweepOptions read_any_sweep(const std::filesystem::path& file,
+                            const std::vector<std::string>& overrides) {
+  Node root = config::parse_file(file);
+  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  const bool program = is_furcate(root) && !root.find("recipe");
+  return program ? read_program_sweep(file, overrides) : read_sweep(file, overrides);
 }
 
 }  // namespace tare::sweep

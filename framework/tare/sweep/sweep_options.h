@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tare/base/error.h"
 #include "tare/config/field.h"
 #include "tare/config/node.h"
 #include "tare/sweep/executor_options.h"
@@ -102,6 +103,8 @@ struct SweepOptions {
   OnFailure on_failure{};
   ExecutorOptions executor{};
 
+  config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
+
   // Of furcate's configurations only, see furcate.h; no keys.
   config::Node furcate{};  ///< the whole configuration; null: it is none of furcate's
   /// Keys of the recipe by the names of settings and parameters.
@@ -114,6 +117,11 @@ void visit_fields(config::Visitor& visit, SweepOptions& o);
 /// A key that must be the same while a sweep runs, and is not; nullptr: there is none.
 [[nodiscard]] const char* fixed_key(const SweepOptions& before, const SweepOptions& after);
 
+/// `error` about the options of a sweep, or about a value that its recipe refuses, with the key
+/// that the sweep's own file has for its field ("parameters.a" is "a" in a configuration of
+/// furcate's), and where it is in the file, if the error does not say that itself.
+[[nodiscard]] ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error);
+
 /// Reads and checks a sweep's file, or a configuration of furcate's, with `key=value` overrides.
 /// The recipe itself is not read. Throws ConfigError with file, line and column; IoError.
 [[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,
@@ -122,5 +130,9 @@ void visit_fields(config::Visitor& visit, SweepOptions& o);
 /// The same of a configuration of furcate's for a program, see furcate_program_sweep().
 [[nodiscard]] SweepOptions read_program_sweep(const std::filesystem::path& file,
                                               const std::vector<std::string>& overrides = {});
+
+/// read_program_sweep() for a configuration of furcate's that names no recipe, else read_sweep().
+[[nodiscard]] SweepOptions read_any_sweep(const std::filesystem::path& file,
+                                          const std::vector<std::string>& overrides);
 
 }  // namespace tare::sweep

@@ -3,114 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/transform/random.h"
-#include "tare/transform/transform.h"
+#include "tare/transform/stages.h"
 
 namespace tare {
 namespace {
-
-// One pass: moves pixels, turns them or resizes, then (v - subtract) / divide per channel.
-struct Stage {
-  struct Step {
-    size_t place = 0;  // in the list of transforms: part of the step's seed
-    const Transform* transform = nullptr;
-  };
-  std::vector<Step> moves;
-  bool shifts = false;
-  Step turn{};
-  const Resize* resize = nullptr;
-  const Normalise* normalise = nullptr;
-};
-
-// Out(y, x) = in(y - down, x - right), where `in` is mirrored first if flip.
-struct Move {
-  bool flip = false, edge = false;
-  int64_t down = 0, right = 0;
-};
-
-// The point of the input under an output pixel: a rotation and a zoom about the centre.
-struct Turn {
-  float cos = 1, sin = 0;
-};
 
 struct Scaling {
   float subtract, divide;
   float operator()(float v) const { return (v - subtract) / divide; }
 };
-
-struct Axis {
-  std::vector<int64_t> low, high;
-  std::vector<float> weight;  // of high
-
-  Axis(int64_t in, int64_t out) {
-    const float scale = static_cast<float>(in) / static_cast<float>(out);
-    for (int64_t i = 0; i < out; ++i) {
-      const float at = std::max((static_cast<float>(i) + 0.5F) * scale - 0.5F, 0.0F);
-      low.push_back(std::min(static_cast<int64_t>(at), in - 1));
-      high.push_back(std::min(low.back() + 1, in - 1));
-      weight.push_back(at - static_cast<float>(low.back()));
-    }
-  }
-};
-
-std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training) {
-  std::vector<Stage> stages(1);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    Stage* last = &stages.back();
-    const bool empty =
-        last->moves.empty() && !last->turn.transform && !last->resize && !last->normalise;
-    if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
-      if (last->normalise) last = &stages.emplace_back();
-      last->normalise = normalise;
-    } else if (const auto* resize = std::get_if<Resize>(&steps[i])) {
-      if (!empty) last = &stages.emplace_back();
-      last->resize = resize;
-    } else if (training && std::holds_alternative<Affine>(steps[i])) {
-      if (!empty) last = &stages.emplace_back();
-      last->turn = {i, &steps[i]};
-    } else if (training) {
-      const bool shift = std::holds_alternative<Shift>(steps[i]);
-      if (last->resize || last->normalise || last->turn.transform || (shift && last->shifts))
-        last = &stages.emplace_back();
-      last->moves.push_back({i, &steps[i]});
-      last->shifts |= shift;
-    }
-  }
-  return stages;
-}
-
-Move draw_move(const Stage& stage, uint64_t sample_seed) {
-  Move move;
-  for (const Stage::Step& step : stage.moves) {
-    RandomBits bits(derive_seed(sample_seed, step.place));
-    if (const auto* flip = std::get_if<Flip>(step.transform)) {
-      if (bits.uniform() >= static_cast<float>(flip->probability)) continue;
-      move.flip = !move.flip;
-      move.right = -move.right;
-    } else {
-      const auto& shift = std::get<Shift>(*step.transform);
-      const auto span = static_cast<uint64_t>(2 * shift.pixels + 1);
-      move.down = static_cast<int64_t>(bits.below(span)) - shift.pixels;
-      move.right = static_cast<int64_t>(bits.below(span)) - shift.pixels;
-      move.edge = shift.padding == "edge";
-    }
-  }
-  return move;
-}
-
-Turn draw_turn(const Stage& stage, uint64_t sample_seed) {
-  const auto& affine = std::get<Affine>(*stage.turn.transform);
-  RandomBits bits(derive_seed(sample_seed, stage.turn.place));
-  const auto degrees = static_cast<float>(affine.degrees), zoom = static_cast<float>(affine.zoom);
-  const float angle = bits.uniform(-degrees, degrees) * std::numbers::pi_v<float> / 180;
-  const float factor = bits.uniform(1 - zoom, 1 + zoom);
-  return {std::cos(angle) / factor, std::sin(angle) / factor};
-}
 
 template <class T>
 void move_row(const T* in, float* out, int64_t width, const Move& move, Scaling scaling) {
@@ -142,20 +47,6 @@ void move_plane(const T* in, float* out, int64_t height, int64_t width, const Mo
   }
 }
 
-// Bilinear; what lies outside the input counts as zero.
-template <class T>
-float sample(const T* in, int64_t height, int64_t width, float y, float x) {
-  const float top = std::floor(y), left = std::floor(x);
-  const float down = y - top, right = x - left;
-  const auto at = [&](int64_t row, int64_t column) {
-    const bool inside = row >= 0 && row < height && column >= 0 && column < width;
-    return inside ? static_cast<float>(in[row * width + column]) : 0.0F;
-  };
-  const auto r = static_cast<int64_t>(top), c = static_cast<int64_t>(left);
-  return (1 - down) * ((1 - right) * at(r, c) + right * at(r, c + 1)) +
-         down * ((1 - right) * at(r + 1, c) + right * at(r + 1, c + 1));
-}
-
 template <class T>
 void turn_plane(const T* in, float* out, int64_t height, int64_t width, Turn turn,
                 Scaling scaling) {
@@ -165,8 +56,9 @@ void turn_plane(const T* in, float* out, int64_t height, int64_t width, Turn tur
     const float down = static_cast<float>(y) - middle_y;
     for (int64_t x = 0; x < width; ++x) {
       const float right = static_cast<float>(x) - middle_x;
-      *out++ = scaling(sample(in, height, width, middle_y + turn.cos * down + turn.sin * right,
-                              middle_x - turn.sin * down + turn.cos * right));
+      *out++ =
+          scaling(sample_between(in, height, width, middle_y + turn.cos * down + turn.sin * right,
+                                 middle_x - turn.sin * down + turn.cos * right));
     }
   }
 }
@@ -248,6 +140,16 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
   return result;
 }
 
+// Rounds to the 256 levels that an image in a file has.
+at::Tensor rounded(const at::Tensor& images) {
+  at::Tensor result = at::empty(images.sizes(), at::kByte);
+  const float* in = images.const_data_ptr<float>();
+  uint8_t* out = result.mutable_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < result.numel(); ++i)
+    out[i] = static_cast<uint8_t>(std::lround(std::clamp(in[i], 0.0F, 1.0F) * 255));
+  return result;
+}
+
 void check_images(const at::Tensor& images) {
   const bool fits = images.defined() && images.device().is_cpu() && images.dim() == 4 &&
                     images.is_contiguous() &&
@@ -277,6 +179,7 @@ at::Tensor Transforms::run(const at::Tensor& images, const std::span<const int64
     current = current.scalar_type() == at::kByte
                   ? run_stage<uint8_t>(stage, current, rows, sample_seeds)
                   : run_stage<float>(stage, current, rows, sample_seeds);
+    if (stage.resize && stage.resize->round) current = rounded(current);
     rows = nullptr;
   }
   return current;

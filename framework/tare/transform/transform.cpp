@@ -51,7 +51,19 @@ Transform read_step(size_t index, const config::Node& node) {
   }
 }
 
-Transform read_transform(const config::Node& node) {
+// `flip` is short for `flip: {}`.
+config::Node as_map(const config::Node& node) {
+  if (node.kind != config::Kind::scalar) return node;
+  config::Node map = config::Node::map();
+  map.source = node.source;
+  config::Node nothing;
+  nothing.source = node.source;
+  map.entries.push_back({node.text, node.source, std::move(nothing)});
+  return map;
+}
+
+Transform read_transform(const config::Node& given) {
+  const config::Node node = as_map(given);
   if (node.kind != config::Kind::map || node.entries.size() != 1)
     throw ConfigError(node.source, "", "is no transform",
                       "one of resize, normalise, flip, shift, affine with its fields",
@@ -124,7 +136,13 @@ void from_node(const config::Node& node, Transforms& transforms) {
   if (node.kind != config::Kind::sequence && node.kind != config::Kind::null)
     throw ConfigError(node.source, "", "is no list of transforms", "a list, as [{flip: {}}]",
                       config::describe(node));
-  for (const config::Node& item : node.items) steps.push_back(read_transform(item));
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    try {
+      steps.push_back(read_transform(node.items[i]));
+    } catch (const ConfigError& error) {
+      throw error.within(std::to_string(i), node.items[i].source);
+    }
+  }
   transforms = Transforms(std::move(steps));
 }
 

@@ -24,6 +24,9 @@ namespace tare {
 struct Resize {
   int64_t height = 0;  ///< >= 1
   int64_t width = 0;   ///< >= 1
+  /// Rounds the result to the 256 levels of a uint8 image, as a reader does that resizes the files
+  /// it reads (png_folder) and keeps them in memory.
+  bool round = false;
   bool operator==(const Resize&) const = default;
 };
 /// (value - mean) / std per channel; the statistics are those of images in [0, 1].
@@ -54,6 +57,7 @@ struct Affine {
 void visit_fields(auto& visit, Resize& r) {
   visit("height", r.height, config::between(1, 16384));
   visit("width", r.width, config::between(1, 16384));
+  visit("round", r.round);
 }
 void visit_fields(auto& visit, Normalise& n) {
   visit("mean", n.mean);
@@ -106,6 +110,18 @@ class Transforms {
   /// per row.
   [[nodiscard]] at::Tensor apply_rows(const at::Tensor& images, std::span<const int64_t> rows,
                                       std::span<const uint64_t> sample_seeds, bool training) const;
+
+  /// Whether targets of this shape are images of the inputs' size, which apply_to_targets() moves:
+  /// [N, height, width] or [N, channels, height, width] for images [N, channels, height, width].
+  [[nodiscard]] static bool are_images(c10::IntArrayRef targets, c10::IntArrayRef images);
+  /// Does to targets that are images what apply() with equal seeds does to the images: resize,
+  /// flip, shift and affine, but no normalise. float32 targets are interpolated, and what moves in
+  /// is 0; int64 and uint8 targets are classes, so the nearest pixel is taken, and what moves in is
+  /// -100 (which the losses ignore) or, for uint8, 0. Returns `targets` itself where nothing acts.
+  /// Thread-safe. Throws ShapeError for another dtype or layout.
+  [[nodiscard]] at::Tensor apply_to_targets(const at::Tensor& targets,
+                                            std::span<const uint64_t> sample_seeds,
+                                            bool training) const;
 
   bool operator==(const Transforms&) const = default;
 

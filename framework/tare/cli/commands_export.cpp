@@ -1,0 +1,20 @@
+#include <iostream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/cli/command.h"
+#include "tare/memory/init.h"
+#include "tare/recipe/export.h"
+
+namespace tare::cli {
+
+int export_command(const Arguments& arguments) {
+  init({.cuda = CudaMode::off});  // nothing is computed
+  const BundleExport done = export_bundle(arguments.positional().front(), arguments.get("out"));
+  std::cout << "exported " << printable(done.bundle.string(), 1000) << ", "
+            << format_bytes(done.bytes) << ", from " << printable(done.from.string(), 1000)
+            << (done.phase.empty() ? "" : ", phase " + printable(done.phase)) << '\n';
+  return kSuccess;
+}
+
+}  // namespace tare::cli

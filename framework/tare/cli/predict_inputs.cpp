@@ -1,0 +1,135 @@
+#include "tare/cli/predict_inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <sstream>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/inference/rows.h"
+#include "tare/transform/image.h"
+
+namespace tare::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStandardInput = "/dev/stdin";
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
+
+bool is_png(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return extension == ".png";
+}
+
+// Hidden files and folders are skipped.
+std::vector<fs::path> pictures_of(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const bool hidden = it->path().filename().native().front() == '.';
+    if (hidden && it->is_directory()) it.disable_recursion_pending();
+    if (!hidden && it->is_regular_file() && is_png(it->path())) found.push_back(it->path());
+  }
+  if (error) throw IoError("predict", folder.string(), error.value());
+  if (found.empty())
+    throw ConfigError("predict",
+                      "there is no PNG file in the folder '" + printable(folder.string()) + "'");
+  std::ranges::sort(found);
+  return found;
+}
+
+class Samples {
+ public:
+  explicit Samples(const PredictInputs& inputs) : inputs_(inputs) {}
+
+  void read(const std::string& input) const {
+    const bool pictures = inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
+    guarded([&] {
+      if (input == "-")
+        pictures ? piped_pictures() : rows_of(std::cin, "-");
+      else if (pictures)
+        fs::is_directory(input) ? folder(input) : picture(input);
+      else
+        rows(input);
+    });
+  }
+
+ private:
+  template <class Action>
+  void guarded(Action action) const {
+    try {
+      action();
+    } catch (...) {
+      inputs_.on_failure();
+    }
+  }
+
+  void picture(const std::string& path) const {
+    const int64_t channels = inputs_.predictor.sample_shape()[0];
+    inputs_.on_prediction({path}, inputs_.predictor.predict_picture(read_png(path, channels)));
+  }
+
+  void folder(const fs::path& path) const {
+    for (const auto& file : pictures_of(path)) guarded([&] { picture(file.string()); });
+  }
+
+  // Standard input is one PNG, or a list of paths, one a line.
+  void piped_pictures() const {
+    const std::string text = io::read_text(kStandardInput, kMaxImageFileBytes);
+    if (text.starts_with(kPngSignature)) {
+      const int64_t channels = inputs_.predictor.sample_shape()[0];
+      const at::Tensor pixels = decode_png(std::as_bytes(std::span(text)), "-", channels);
+      inputs_.on_prediction({"-"}, inputs_.predictor.predict_picture(pixels));
+      return;
+    }
+    std::istringstream lines(text);
+    for (std::string path; std::getline(lines, path);)
+      if (!path.empty()) guarded([&] { fs::is_directory(path) ? folder(path) : picture(path); });
+  }
+
+  void rows(const std::string& path) const {
+    if (fs::is_directory(path))
+      throw ConfigError("predict", "'" + printable(path) +
+                                       "' is a folder, but the model takes no pictures: give a "
+                                       "file with one sample a line");
+    std::istringstream lines(io::read_text(path, kMaxRowsBytes));
+    rows_of(lines, path);
+  }
+
+  void rows_of(std::istream& lines, const std::string& path) const {
+    LinePlace place{path, 1};
+    for (std::string line; std::getline(lines, line); ++place.number) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (line.empty()) continue;
+      const bool names_columns = place.number == 1 && !inputs_.text && is_header(line) &&
+                                 inputs_.predictor.sample_kind() != SampleKind::tokens;
+      if (!names_columns) guarded([&] { row(line, place); });
+    }
+  }
+
+  void row(const std::string& line, const LinePlace& place) const {
+    const BundleManifest& manifest = inputs_.predictor.manifest();
+    const at::Tensor sample =
+        inputs_.text ? parse_text(line, manifest, place) : parse_numbers(line, manifest, place);
+    inputs_.on_prediction({place.path, place.number}, inputs_.predictor.predict(sample));
+  }
+
+  const PredictInputs& inputs_;
+};
+
+}  // namespace
+
+void predict_input(const PredictInputs& inputs, const std::string& input) {
+  Samples(inputs).read(input);
+}
+
+}  // namespace tare::cli

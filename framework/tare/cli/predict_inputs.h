@@ -1,0 +1,31 @@
+// What `tare predict` is given: files, folders and standard input, as samples of a bundle's model.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tare/inference/predictor.h"
+
+namespace tare::cli {
+
+/// Where a sample came from.
+struct SamplePlace {
+  std::string path{};  ///< "-": standard input
+  int64_t line = 0;    ///< from 1; 0: the whole file
+};
+
+struct PredictInputs {
+  Predictor& predictor;
+  bool text = false;  ///< lines are text, not numbers
+  /// Gets the prediction for one sample, [1, ...].
+  std::function<void(const SamplePlace&, const at::Tensor& prediction)> on_prediction{};
+  /// Is called inside the handler of a sample, a file or a line that failed; the others follow.
+  std::function<void()> on_failure{};
+};
+
+/// Predicts every sample of `input`. For a model of pictures: a PNG file, a folder (its PNG files
+/// and those of its subfolders, in bytewise order), "-" for a PNG or a list of paths on standard
+/// input. For other models: a file with one sample a line, "-" for such lines on standard input.
+void predict_input(const PredictInputs& inputs, const std::string& input);
+
+}  // namespace tare::cli

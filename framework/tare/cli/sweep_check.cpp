@@ -1,0 +1,132 @@
+#include "tare/cli/sweep_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/config/scalar.h"
+#include "tare/recipe/recipe.h"
+#include "tare/sweep/grid.h"
+#include "tare/sweep/identity.h"
+
+namespace tare {
+namespace {
+
+using config::Node;
+using sweep::Cell;
+using sweep::Settings;
+using sweep::SweepOptions;
+
+/// The recipe's name of a setting.
+std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
+  const auto alias =
+      std::ranges::find_if(sweep.aliases, [&](const auto& known) { return known.first == key; });
+  return alias == sweep.aliases.end() ? key : alias->second;
+}
+
+/// Where a value stands in the sweep's file: a parameter's under its name.
+[[noreturn]] void throw_at(const SweepOptions& sweep, const std::string& group,
+                           const std::string& key, const Node& value, const std::string& behind,
+                           const ConfigError& error) {
+  const ConfigError own(value.source, group + '.' + key + behind, error.problem(), error.allowed(),
+                        error.got());
+  throw at_its_place(sweep, own);
+}
+
+/// Throws if the error is about one of the settings, or about a part of one.
+void throw_if_about(const SweepOptions& sweep, const std::string& group, const Settings& settings,
+                    const ConfigError& error) {
+  for (const auto& [key, value] : settings.values) {
+    const std::string name = recipe_key(sweep, key);
+    const std::string& field = error.field();
+    if (field == name || field.starts_with(name + '.'))
+      throw_at(sweep, group, key, value, field.substr(name.size()), error);
+  }
+}
+
+/// The sweep with each range as its two ends, whose values are few.
+SweepOptions with_ends(SweepOptions sweep) {
+  for (auto& parameter : sweep.parameters.parameters) {
+    if (!parameter.range) continue;
+    for (const double end : {parameter.range->low, parameter.range->high}) {
+      parameter.values.push_back(sweep::number_node(*parameter.range, end));
+      // A range is in the file as a whole.
+      if (const Node* all = sweep.root.find("parameters"))
+        if (const Node* range = all->find(parameter.name))
+          parameter.values.back().source = range->source;
+    }
+    parameter.range.reset();
+  }
+  sweep.trials = 0;
+  return sweep;
+}
+
+/// As many cells as it takes for every value to be in one: the first with a value that none before
+/// has.
+std::vector<Cell> with_every_value(const SweepOptions& sweep) {
+  double count = 1;
+  for (const auto& parameter : sweep.parameters.parameters) count *= sweep::count_of(parameter);
+  std::vector<Cell> cells;
+  if (count <= static_cast<double>(sweep::kMaxCells)) {
+    std::set<std::string> seen;
+    for (Cell& cell : sweep::grid(sweep)) {
+      bool is_new = false;
+      for (const auto& [key, value] : cell.values)
+        is_new = seen.insert(sweep::override_text(key, value)).second || is_new;
+      if (is_new) cells.push_back(std::move(cell));
+    }
+    return cells;
+  }
+  Cell first;
+  for (const auto& parameter : sweep.parameters.parameters)
+    first.values.emplace_back(parameter.name, parameter.values.front());
+  for (size_t i = 0; i < first.values.size(); ++i)
+    for (const Node& value : sweep.parameters.parameters[i].values) {
+      Cell cell = first;
+      cell.values[i].second = value;
+      cells.push_back(sweep::reduced(std::move(cell), sweep));
+    }
+  return cells;
+}
+
+void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
+  auto names = recipe.metrics;
+  names.insert(names.end(), {"valid_loss", "train_loss"});
+  if (std::ranges::find(names, sweep.metric.name) != names.end()) return;
+  throw at_its_place(sweep, {"tare sweep", "metric.name", "is none of the recipe's",
+                             config::joined(names), printable(sweep.metric.name)});
+}
+
+/// The recipe with what is the same in all runs.
+RecipeOptions read_with_set(const SweepOptions& sweep) {
+  try {
+    return read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
+  } catch (const ConfigError& error) {
+    throw_if_about(sweep, "set", sweep.set, error);
+    throw;
+  }
+}
+
+void check_cell(const SweepOptions& sweep, const Cell& cell) {
+  auto settings = sweep::override_texts(sweep, sweep.set);
+  for (auto& text : sweep::override_texts(sweep, cell)) settings.push_back(std::move(text));
+  try {
+    (void)read_recipe(sweep.recipe, settings);
+  } catch (const ConfigError& error) {
+    throw_if_about(sweep, "parameters", cell, error);
+    throw_if_about(sweep, "set", sweep.set, error);
+  }
+}
+
+}  // namespace
+
+void check_sweep(const SweepOptions& sweep) {
+  check_metric(sweep, read_with_set(sweep));
+  const SweepOptions ends = with_ends(sweep);
+  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell);
+}
+
+}  // namespace tare

@@ -1,0 +1,15 @@
+// What a sweep sets in its recipe, checked before anything runs.
+#pragma once
+
+#include "tare/sweep/sweep_options.h"
+
+namespace tare {
+
+/// Checks the metric and every value of `set` and `parameters` against the recipe; of a range both
+/// ends. Throws the ConfigError that a run with the value would throw, with the key and the place
+/// that the value has in the sweep's own file. A combination that only the recipe as a whole
+/// refuses is no error here: its run has failed, and others are run. Throws IoError and ConfigError
+/// for the recipe itself.
+void check_sweep(const sweep::SweepOptions& sweep);
+
+}  // namespace tare

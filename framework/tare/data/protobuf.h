@@ -1,0 +1,49 @@
+// ProtobufReader: the fields of a message of Protocol Buffers, in the wire format of
+// https://protobuf.dev/programming-guides/encoding. Internal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare {
+
+/// One field as it stands in the message.
+struct ProtobufField {
+  uint64_t number = 0;
+  int wire_type = 0;         ///< 0 varint, 1 eight bytes, 2 a length and bytes, 5 four bytes
+  uint64_t value = 0;        ///< of a varint
+  std::string_view bytes{};  ///< of the others, within the message
+};
+
+/// Reads a message, which must outlive it. Every call throws FormatError(operation, file), naming
+/// the part, for bytes that break the format; it reads nothing behind them and allocates nothing
+/// that they do not pay for.
+class ProtobufReader {
+ public:
+  ProtobufReader(std::string_view message, const char* operation, const std::string& file)
+      : left_(message), operation_(operation), file_(&file) {}
+
+  /// The next field; unset at the end.
+  [[nodiscard]] std::optional<ProtobufField> next();
+  /// The fields of a message that is a field of this one.
+  [[nodiscard]] ProtobufReader below(const ProtobufField& field, const char* part) const;
+  [[nodiscard]] std::string_view bytes_of(const ProtobufField& field, const char* part) const;
+  /// Adds the values of a repeated field, packed or one by one.
+  void add_floats(const ProtobufField& field, std::vector<float>& values, const char* part) const;
+  void add_integers(const ProtobufField& field, std::vector<int64_t>& values,
+                    const char* part) const;
+
+ private:
+  [[noreturn]] void refuse(const char* part, const char* problem) const;
+  uint64_t varint();
+  std::string_view take(uint64_t size);
+
+  std::string_view left_;
+  const char* operation_;
+  const std::string* file_;
+};
+
+}  // namespace tare

@@ -1,0 +1,129 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/checkpoint/checkpoint.h"
+#include "tare/inference/bundle.h"
+#include "tare/inference/inspect.h"
+
+namespace tare {
+namespace {
+
+using nlohmann::json;
+
+std::string dtype_of(const at::Tensor& tensor) {
+  const std::string text = checkpoint::describe(tensor.scalar_type(), {});  // "float32 []"
+  return text.substr(0, text.find(' '));
+}
+
+json to_json(const std::vector<NamedTensor>& tensors) {
+  json list = json::array();
+  for (const auto& [name, tensor] : tensors) {
+    list.push_back({{"name", name},
+                    {"dtype", dtype_of(tensor)},
+                    {"shape", tensor.sizes().vec()},
+                    {"bytes", tensor.nbytes()}});
+  }
+  return list;
+}
+
+// Numbers, true and false keep their values; every other scalar is text.
+json to_json(const config::Node& node) {
+  if (node.kind == config::Kind::null) return nullptr;
+  if (node.kind == config::Kind::sequence) {
+    json list = json::array();
+    for (const auto& item : node.items) list.push_back(to_json(item));
+    return list;
+  }
+  if (node.kind == config::Kind::map) {
+    json object = json::object();
+    for (const auto& entry : node.entries) object[entry.key] = to_json(entry.value);
+    return object;
+  }
+  const json value = node.quoted ? json(json::value_t::discarded)
+                                 : json::parse(node.text, nullptr, /*allow_exceptions=*/false);
+  return value.is_number() || value.is_boolean() ? value : json(node.text);
+}
+
+const char* name_of(SampleKind kind) {
+  return kind == SampleKind::image ? "image" : kind == SampleKind::tokens ? "tokens" : "features";
+}
+
+json options_of(const ModelSpec& model) {
+  try {
+    return to_json(config::parse_text(model.options, "model options"));
+  } catch (const ConfigError&) {  // a model outside the registry may have options of another form
+    return model.options;
+  }
+}
+
+void add_manifest(json& out, const BundleManifest& m) {
+  out["model"] = {{"name", m.model.name}, {"options", options_of(m.model)}};
+  out["input"] = {{"kind", name_of(sample_kind(m))}, {"dtype", m.input}, {"shape", m.sample_shape}};
+  const auto classes = class_count(m);
+  out["classes"] = classes ? json(*classes) : json();
+  out["labels"] = m.labels;
+  out["transforms"] = to_json(config::to_node(m.transforms));
+  out["activation"] = m.activation;
+  out["loss"] = m.loss;
+  out["metrics"] = json::array();
+  for (const auto& metric : m.metrics) {
+    const json value = std::isfinite(metric.value) ? json(metric.value) : json();
+    out["metrics"].push_back({{"name", metric.name}, {"value", value}});
+  }
+  out["tare"] = m.tare_version;
+  out["libtorch"] = m.libtorch_version;
+}
+
+void add_checkpoint(json& out, const std::filesystem::path& path) {
+  out["kind"] = "checkpoint";
+  try {
+    const auto loaded = checkpoint::load(path);
+    out["verified"] = true;
+    out["tare"] = loaded.tare_version;
+    out["libtorch"] = loaded.libtorch_version;
+    out["state"] = json::parse(loaded.state);
+    out["tensors"] = to_json(loaded.model);
+    out["optimizer"] = to_json(loaded.optimizer);
+    out["extra"] = to_json(loaded.extra);
+  } catch (const FormatError& error) {
+    if (!checkpoint::exists(path)) throw;
+    out["verified"] = false;
+    out["problem"] = error.what();
+  }
+}
+
+void add_file(json& out, const std::filesystem::path& path) {
+  const auto file = checkpoint::SafeTensors::open(path);
+  out["bytes"] = file.file_bytes();
+  if (file.metadata().contains("tare")) {
+    out["kind"] = "bundle";
+    try {
+      add_manifest(out, open_bundle(path).manifest());
+      out["verified"] = true;
+    } catch (const FormatError& error) {
+      out["verified"] = false;
+      out["problem"] = error.what();
+    }
+  } else {
+    out["kind"] = "safetensors";
+    out["verified"] = nullptr;  // it has no checksums
+    out["metadata"] = file.metadata();
+  }
+  out["tensors"] = to_json(file.all());
+}
+
+}  // namespace
+
+std::string inspect_json(const std::filesystem::path& path) {
+  json out{{"path", path.string()}};
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    add_checkpoint(out, path);
+  } else {
+    add_file(out, path);
+  }
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace tare

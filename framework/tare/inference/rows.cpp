@@ -1,0 +1,147 @@
+#include "tare/inference/rows.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+[[noreturn]] void refuse(const LinePlace& place, const std::string& problem) {
+  throw FormatError("predict", place.path, "line " + std::to_string(place.number), problem);
+}
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  constexpr std::string_view kSeparators = ",; \t\r";
+  std::vector<std::string_view> fields;
+  for (size_t begin = line.find_first_not_of(kSeparators); begin != std::string_view::npos;) {
+    const size_t end = line.find_first_of(kSeparators, begin);
+    fields.push_back(line.substr(begin, end - begin));
+    begin = end == std::string_view::npos ? end : line.find_first_not_of(kSeparators, end);
+  }
+  return fields;
+}
+
+template <class T>
+bool parse(std::string_view text, T& value) {
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last;
+}
+
+template <class T>
+at::Tensor row_of(std::string_view line, at::ScalarType dtype, const LinePlace& place) {
+  const auto fields = fields_of(line);
+  if (fields.empty()) refuse(place, "is empty");
+  at::Tensor row = at::empty({static_cast<int64_t>(fields.size())}, dtype);
+  T* out = row.mutable_data_ptr<T>();
+  for (const auto field : fields) {
+    if (!parse(field, *out++))
+      refuse(place, "has '" + printable(field, 40) + "' where a " +
+                        (dtype == at::kLong ? "whole number" : "number") + " is needed");
+  }
+  return row;
+}
+
+int64_t product(c10::IntArrayRef sizes) {
+  int64_t all = 1;
+  for (const int64_t size : sizes) all *= size;
+  return all;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
+// The row as a batch of one sample; as many tokens as the row has make the last size.
+at::Tensor shaped(const at::Tensor& row, const BundleManifest& manifest, bool tokens,
+                  const LinePlace& place) {
+  std::vector<int64_t> shape = manifest.sample_shape;
+  if (shape.empty()) shape = {row.numel()};
+  if (tokens) {
+    const int64_t others = product(c10::IntArrayRef(shape).slice(0, shape.size() - 1));
+    if (row.numel() % others != 0)
+      refuse(place, "has " + std::to_string(row.numel()) + " tokens, which is no multiple of " +
+                        std::to_string(others));
+    shape.back() = row.numel() / others;
+  } else if (product(shape) != row.numel()) {
+    refuse(place, "has " + std::to_string(row.numel()) + " numbers, the model takes " +
+                      std::to_string(product(shape)) +
+                      (shape.size() > 1 ? " (" + shape_text(shape) + ")" : ""));
+  }
+  shape.insert(shape.begin(), 1);
+  return row.view(shape);
+}
+
+bool has_tokens(const BundleManifest& manifest) {
+  return manifest.input == "int64" || manifest.input == "int32";
+}
+
+// How many bytes the UTF-8 character has that begins with `lead`; 1 for a byte that begins none.
+size_t character_bytes(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+}
+
+}  // namespace
+
+at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
+                         const LinePlace& place) {
+  const c10::ScalarType dtype = bundle_dtype(manifest.input);
+  if (has_tokens(manifest))
+    return shaped(row_of<int64_t>(line, at::kLong, place), manifest, true, place).to(dtype);
+  const at::Tensor row = row_of<double>(line, at::kDouble, place);
+  if (dtype == at::kByte) {
+    const double* value = row.const_data_ptr<double>();
+    const auto is_byte = [](double v) { return v >= 0 && v <= 255 && v == std::floor(v); };
+    if (!std::all_of(value, value + row.numel(), is_byte))
+      refuse(place, "has a number that is no whole one from 0 to 255");
+  }
+  return shaped(row, manifest, false, place).to(dtype);
+}
+
+at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
+                      const LinePlace& place) {
+  if (!has_tokens(manifest) || manifest.sample_shape.size() > 1)
+    throw ConfigError("predict", "the model takes no text: its input is " + manifest.input +
+                                     (manifest.sample_shape.empty()
+                                          ? std::string()
+                                          : " of " + shape_text(manifest.sample_shape)) +
+                                     "; give lines of numbers");
+  std::map<std::string_view, int64_t> places;
+  for (size_t i = 0; i < manifest.labels.size(); ++i)
+    places.emplace(manifest.labels[i], static_cast<int64_t>(i));
+  std::vector<int64_t> tokens;
+  for (size_t at = 0; at < line.size();) {
+    const size_t bytes = places.empty() ? 1 : character_bytes(line[at]);
+    const std::string_view character = line.substr(at, bytes);
+    at += bytes;
+    const auto found = places.find(character);
+    if (!places.empty() && found == places.end())
+      refuse(place, "has '" + printable(character) + "', which is no label of the bundle");
+    tokens.push_back(places.empty() ? static_cast<unsigned char>(character.front())
+                                    : found->second);
+  }
+  if (tokens.empty()) refuse(place, "is empty");
+  at::Tensor row = at::empty({1, static_cast<int64_t>(tokens.size())}, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), row.mutable_data_ptr<int64_t>());
+  return row.to(bundle_dtype(manifest.input));
+}
+
+bool is_header(std::string_view line) {
+  const auto fields = fields_of(line);
+  return !fields.empty() && std::ranges::none_of(fields, [](std::string_view field) {
+    double value = 0;
+    return parse(field, value);
+  });
+}
+
+}  // namespace tare

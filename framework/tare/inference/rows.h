@@ -1,0 +1,34 @@
+// Samples from lines of text: numbers, tokens, and text that is made of tokens.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tare/inference/bundle.h"
+
+namespace tare {
+
+/// A line of a file, for messages.
+struct LinePlace {
+  std::string path{};
+  int64_t number = 1;  ///< from 1
+};
+
+/// One sample, [1, ...] in shape and dtype of the bundle's input, from numbers separated by commas,
+/// semicolons, blanks or tabs; of tokens there may be any number. Throws FormatError, naming path
+/// and line, for another count, and for what is no number or is out of the dtype's range.
+[[nodiscard]] at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
+                                       const LinePlace& place);
+/// One sample of tokens, int64 [1, length], from text. Each character (UTF-8) is the token whose
+/// label it is; without labels each byte is a token. Throws FormatError for an empty line and for a
+/// character that is no label; ConfigError for a model that takes no tokens.
+[[nodiscard]] at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
+                                    const LinePlace& place);
+/// Whether no field of the line is a number, as in the first line of a CSV file that names its
+/// columns. False for a line without a field.
+[[nodiscard]] bool is_header(std::string_view line);
+
+}  // namespace tare

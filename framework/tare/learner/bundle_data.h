@@ -1,0 +1,37 @@
+// What a bundle says of the data that its model was trained on. Internal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/data/splits.h"
+#include "tare/inference/bundle.h"
+
+namespace tare {
+
+/// The data of a fit, as a bundle describes them; a value, so that the data may be freed.
+struct BundleData {
+  std::vector<int64_t> sample_shape{};
+  Transforms transforms{};                 ///< deterministic: what validation saw
+  std::vector<std::string> labels{};       ///< empty: unknown
+  bool described = true;                   ///< false: no split says everything done to its inputs
+  std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
+};
+
+/// Describes the first split of valid, train and test that says everything done to its inputs; the
+/// labels are those of the first split that has some. Reads no sample. Unset: there is no data.
+[[nodiscard]] std::optional<BundleData> bundle_data(const Splits& data);
+
+/// The dtype of a sample's input, by reading one; unset: there is no data.
+[[nodiscard]] std::optional<c10::ScalarType> input_dtype(const Splits& data);
+
+/// Puts the description into a manifest. Throws StateError, naming `call`, for data that no bundle
+/// can describe.
+void describe(BundleManifest& manifest, const BundleData& data, const char* call);
+
+/// `data` for a model from a bundle: with the bundle's transforms, or with those of them that the
+/// data set does not have yet. Throws ConfigError for a data set that has other ones, naming both.
+[[nodiscard]] DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest);
+
+}  // namespace tare

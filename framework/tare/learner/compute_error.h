@@ -1,0 +1,41 @@
+// ComputeError: what LibTorch refused in a model, a loss or an optimizer, in one line.
+#pragma once
+
+#include <string>
+
+#include "tare/base/error.h"
+
+namespace tare {
+
+/// LibTorch refused an operation, most often for the shapes or dtypes of its operands. The message
+/// names the stage, the module if it is known, the operands and what to change; LibTorch's own
+/// exception, with its stack, is nested (std::rethrow_if_nested).
+class ComputeError : public Error {
+ public:
+  enum class Stage { forward, loss, backward, step };
+
+  /// What is known of the operation; texts are empty where they are not.
+  struct Operation {
+    std::string name{};         ///< of the operator: "linear"
+    std::string module{};       ///< name of the submodule whose parameters it has: "body.0"
+    std::string module_type{};  ///< "Linear"
+    std::string operands{};     ///< "input float32 [16, 9], weight float32 [3, 8]"
+    std::string after{};        ///< the last module before it, where `module` is unknown
+  };
+
+  /// `call`: the call of the Learner that was running. `problem`: LibTorch's words.
+  ComputeError(std::string_view call, Stage stage, Operation operation, std::string problem);
+
+  [[nodiscard]] Stage stage() const { return stage_; }
+  [[nodiscard]] const Operation& operation() const { return operation_; }
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  Stage stage_;
+  Operation operation_;
+  std::string problem_;
+};
+
+[[nodiscard]] const char* to_string(ComputeError::Stage stage);
+
+}  // namespace tare

@@ -1,0 +1,102 @@
+// Where a Learner is in its training, to and from a checkpoint.
+#include <ATen/ops/empty_like.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+#include "tare/base/error.h"
+#include "tare/learner/parts.h"
+
+namespace tare {
+namespace {
+
+const std::string kGradient = "gradients/";
+
+}  // namespace
+
+TrainState Learner::Parts::train_state() const {
+  TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
+  state.micro_batches = sizes.found();
+  state.scaler = scaler;
+  if (run) {  // save() from a callback
+    if (run->closing) state.history.back() = run->context.row;
+    if (!run->plan.finished()) state.plan = run->current_plan();
+    state.callbacks = states_of(run->callbacks);
+  } else if (pending) {
+    state.plan = pending->plan;
+    state.callbacks = pending->callbacks;
+  } else {
+    state.callbacks = states_of(options.callbacks);
+  }
+  return state;
+}
+
+void Learner::Parts::set_progress(TrainState state) {
+  epochs_done = state.epochs_done;
+  saves = state.saves;
+  history = std::move(state.history);
+  sizes.clear();
+  sizes.add(state.micro_batches);
+  if (scaler) scaler = state.scaler.value_or(GradScaler{});
+  if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
+}
+
+SampleOrder Learner::Parts::sample_order() {
+  return {.batch = options.batch,
+          .samples = data.train->size(),
+          .drop_last = drops_last(),
+          .shuffle = options.shuffle,
+          .seed = options.seed};
+}
+
+std::vector<NamedTensor> Learner::Parts::saved_model() const {
+  std::vector<NamedTensor> state = model.state();
+  if (!run || !run->snapshot.taken()) return state;
+  const auto& copies = run->snapshot.copies();  // of the buffers, which come last
+  const size_t first = state.size() - copies.size();
+  for (size_t i = 0; i < copies.size(); ++i) state[first + i].tensor = copies[i];
+  return state;
+}
+
+std::vector<NamedTensor> Learner::Parts::saved_rng() const {
+  if (!run || !run->snapshot.taken()) return rng_state(device);
+  const GeneratorScope now(device);
+  run->snapshot.restore_generators();
+  return rng_state(device);
+}
+
+std::vector<NamedTensor> Learner::Parts::saved_gradients() const {
+  std::vector<NamedTensor> saved;
+  if (run ? run->plan.finished() : !pending) return saved;
+  const auto gradient_of = [&](const at::Tensor& parameter) {
+    if (!run || !run->updating) return parameter.grad();
+    const auto& earlier = run->earlier_gradients;
+    const auto found = std::ranges::find_if(
+        earlier, [&](const auto& entry) { return entry.first.is_same(parameter); });
+    return found == earlier.end() ? at::Tensor() : found->second;
+  };
+  for (const auto& parameter : model.parameters()) {
+    const at::Tensor gradient = gradient_of(parameter.tensor);
+    if (gradient.defined()) saved.push_back({kGradient + parameter.name, gradient});
+  }
+  return saved;
+}
+
+Learner::Parts::Gradients Learner::Parts::loaded_gradients(const std::vector<NamedTensor>& extra,
+                                                           const std::string& path) const {
+  const c10::AutoGradMode no_grad(false);
+  Gradients loaded;
+  for (const auto& [name, tensor] : extra) {
+    if (!name.starts_with(kGradient)) continue;
+    const auto& all = model.parameters();
+    const auto parameter = std::ranges::find(all, name.substr(kGradient.size()), &Parameter::name);
+    if (parameter == all.end() || parameter->tensor.sizes() != tensor.sizes())
+      throw FormatError("learner.load", path, name, "is the gradient of another model's parameter");
+    at::Tensor gradient = at::empty_like(parameter->tensor);
+    gradient.copy_(tensor);
+    loaded.emplace_back(parameter->tensor, std::move(gradient));
+  }
+  return loaded;
+}
+
+}  // namespace tare

@@ -1,0 +1,32 @@
+// Rows of the epochs table as one tensor: a checkpoint's history may grow without limit.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "tare/callback/callback.h"
+
+namespace tare {
+
+/// Epoch rows without their names. A value of a metric that is NaN or infinite stays as it is.
+struct RowTable {
+  /// The metrics' names of the rows, each combination once.
+  std::vector<std::vector<std::string>> columns{};
+  /// float64 [rows, 6 + metrics] on the host: epoch, train_loss, valid_loss, seconds, samples, the
+  /// index into `columns`, and the metrics' values; a row with fewer of them ends with zeros.
+  /// Undefined without rows.
+  at::Tensor values{};
+};
+
+[[nodiscard]] RowTable table_of(const std::vector<EpochRow>& rows);
+/// The inverse of table_of(). Throws ConfigError for a table that it did not make.
+[[nodiscard]] std::vector<EpochRow> rows_of(const RowTable& table);
+
+/// The bytes of a text as uint8 [bytes] on the host, and back. text_of() throws ConfigError for any
+/// other tensor.
+[[nodiscard]] at::Tensor tensor_of(const std::string& text);
+[[nodiscard]] std::string text_of(const at::Tensor& bytes);
+
+}  // namespace tare

@@ -1,0 +1,75 @@
+// Asks LibTorch for the processor's instructions, and times products of matrices.
+#include "tare/memory/native_types.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/cpu/Utils.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tare/base/immortal.h"
+
+namespace tare::memory {
+namespace {
+
+constexpr int64_t kWidth = 256;
+
+bool has_instructions(const std::string& name) {
+  const auto all = at::cpu::get_cpu_capabilities();
+  const auto found = all.find(name);
+  return found != all.end() && found->second.isBool() && found->second.toBool();
+}
+
+// Zeros in memory that no allocator of tensors counts.
+class Matrix {
+ public:
+  explicit Matrix(c10::ScalarType type)
+      : memory_(static_cast<size_t>(kWidth * kWidth) * c10::elementSize(type)),
+        tensor_(at::from_blob(memory_.data(), {kWidth, kWidth}, at::TensorOptions(type))) {}
+  [[nodiscard]] const at::Tensor& tensor() const { return tensor_; }
+
+ private:
+  std::vector<char> memory_;
+  at::Tensor tensor_;
+};
+
+double product_seconds(c10::ScalarType type) {
+  const c10::AutoGradMode no_grad(false);
+  const Matrix a(type), b(type), result(type);
+  at::Tensor out = result.tensor();
+  double fastest = 0;
+  for (int attempt = 0; attempt < 4; ++attempt) {  // the first one sets up the library
+    const auto start = std::chrono::steady_clock::now();
+    at::mm_out(out, a.tensor(), b.tensor());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (attempt > 0) fastest = fastest > 0 ? std::min(fastest, took.count()) : took.count();
+  }
+  return fastest;
+}
+
+}  // namespace
+
+bool processor_computes(c10::ScalarType type) {
+  if (type == c10::kBFloat16)
+    return has_instructions("avx512_bf16") || has_instructions("amx_bf16");
+  if (type == c10::kHalf) return has_instructions("avx512_fp16") || has_instructions("amx_fp16");
+  return true;
+}
+
+double product_time_ratio(c10::ScalarType type) {
+  static Immortal<std::map<c10::ScalarType, double>> ratios;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto [at, fresh] = ratios->emplace(type, 0);
+  if (fresh) at->second = product_seconds(type) / product_seconds(c10::kFloat);
+  return at->second;
+}
+
+}  // namespace tare::memory

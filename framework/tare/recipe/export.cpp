@@ -1,0 +1,141 @@
+#include "tare/recipe/export.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/callback/autosave.h"
+#include "tare/checkpoint/checkpoint.h"
+#include "tare/checkpoint/match.h"
+#include "tare/inference/bundle.h"
+#include "tare/learner/bundle_data.h"
+#include "tare/learner/train_state.h"
+#include "tare/metric/loss.h"
+#include "tare/recipe/phase_data.h"
+#include "tare/recipe/position.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExport = "export";
+constexpr const char* kRecipe = "recipe.yaml";
+
+[[noreturn]] void refuse(const fs::path& from, const std::string& problem) {
+  throw ConfigError(kExport, "'" + printable(from.string()) + "' " + problem);
+}
+
+// The checkpoints that phases saved; those of an earlier run that were set aside are not its own.
+std::vector<std::string> saved_names(const RecipeOptions& recipe, const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& phase : recipe.phases)
+    if (!phase.save.empty() && checkpoint::exists(folder / phase.save)) names.push_back(phase.save);
+  return names;
+}
+
+// The phase whose weights a checkpoint holds. A phase saves under its name before it counts as
+// done, automatic checkpoints between two phases are written after it.
+size_t phase_of(const RecipeOptions& recipe, const std::string& name, const TrainState& state) {
+  const auto saves = [&](const PhaseOptions& phase) { return phase.save == name; };
+  const auto found = std::find_if(recipe.phases.rbegin(), recipe.phases.rend(), saves);
+  if (found != recipe.phases.rend()) return static_cast<size_t>(recipe.phases.rend() - found) - 1;
+  const auto position = std::make_shared<Position>();
+  restore(state.callbacks, {position});
+  const size_t done = position->done().size();
+  const size_t phase = state.plan || done == 0 ? done : done - 1;
+  return std::min(phase, recipe.phases.size() - 1);
+}
+
+std::vector<BundleMetric> metrics_of(const TrainState& state) {
+  std::vector<BundleMetric> metrics;
+  if (state.history.empty()) return metrics;
+  metrics.push_back({"valid_loss", state.history.back().valid_loss});
+  for (const auto& m : state.history.back().metrics) metrics.push_back({m.name, m.value});
+  std::erase_if(metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
+  return metrics;
+}
+
+ModelSpec spec_of(const RecipeOptions& recipe, const checkpoint::Loaded& loaded,
+                  const fs::path& path) {
+  ModelOptions options = model_options(recipe, datasets::make(recipe.data).splits);
+  options.weights.clear();  // the checkpoint has them
+  const Model model = models::make(recipe.model.name, options);
+  const auto match = checkpoint::compare(model.state(), loaded.model);
+  if (!match.complete())
+    throw FormatError(kExport, path.string(), "model", "is not the recipe's; " + match.str());
+  return *model.spec();
+}
+
+BundleExport write(const fs::path& from, const fs::path& to, const BundleManifest& manifest,
+                   const std::vector<NamedTensor>& tensors, std::string phase) {
+  write_bundle(to, manifest, tensors);
+  return {.from = from,
+          .bundle = to,
+          .bytes = open_bundle(to).file().file_bytes(),
+          .phase = std::move(phase)};
+}
+
+BundleExport from_bundle(const fs::path& from, const fs::path& to) {
+  const Bundle bundle = open_bundle(from);
+  return write(from, to, bundle.manifest(), bundle.tensors(), "");
+}
+
+BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path,
+                             const fs::path& to) {
+  const auto loaded = checkpoint::load(path, {.with_optimizer = false});
+  const TrainState state = train_state_from_json(loaded.state, path);
+  const size_t phase = phase_of(recipe, path.filename().string(), state);
+  const Splits data = datasets::make(data_of(recipe, recipe.phases[phase])).splits;
+  BundleManifest manifest{.model = spec_of(recipe, loaded, path),
+                          .transforms = {},
+                          .metrics = metrics_of(state),
+                          .activation = resolve(Loss(recipe.loss)).activation_name,
+                          .loss = recipe.loss};
+  if (auto described = bundle_data(data)) {
+    described->input = input_dtype(data);
+    describe(manifest, *described, kExport);
+  }
+  return write(path, to, manifest, loaded.model, name_of(recipe, phase));
+}
+
+BundleExport from_run(const fs::path& folder, fs::path to) {
+  const RecipeOptions recipe = read_recipe(folder / kRecipe);
+  const fs::path own =
+      folder / (recipe.export_to.empty() ? recipe.name + ".tare" : recipe.export_to);
+  if (to.empty()) to = own;
+  auto newest = newest_checkpoint(folder, Autosave::names());
+  if (!newest && !recipe.export_to.empty() && fs::is_regular_file(own)) return from_bundle(own, to);
+  if (!newest) newest = newest_checkpoint(folder, saved_names(recipe, folder));
+  if (!newest)
+    refuse(folder, "holds neither a checkpoint nor the bundle of its run; let a phase `save` one");
+  return from_checkpoint(recipe, folder / newest->name, to);
+}
+
+}  // namespace
+
+BundleExport export_bundle(const fs::path& from, const fs::path& to) {
+  // "run/" and "run/saved/" name what they name without the separator at the end.
+  const fs::path path = from.has_filename() ? from : from.parent_path();
+  if (fs::is_directory(path)) {
+    if (fs::is_regular_file(path / kRecipe)) return from_run(path, to);
+    if (!checkpoint::exists(path)) refuse(path, "is neither a run's folder nor a checkpoint");
+  }
+  if (checkpoint::exists(path)) {
+    const fs::path run = fs::absolute(path).lexically_normal().parent_path();
+    if (!fs::is_regular_file(run / kRecipe))
+      refuse(path,
+             "is a checkpoint outside a run's folder: nothing says how to build its model; "
+             "load() it into a Learner and export_to() from there");
+    const fs::path beside = run / (path.filename().string() + ".tare");
+    return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to);
+  }
+  if (!to.empty()) return from_bundle(path, to);
+  (void)open_bundle(path);  // what is no bundle says so first
+  refuse(path, "is a bundle: say with --out where the new one goes");
+}
+
+}  // namespace tare

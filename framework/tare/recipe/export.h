@@ -1,0 +1,29 @@
+// export_bundle(): a bundle from a run's folder, one of its checkpoints, or another bundle.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace tare {
+
+/// What export_bundle() did.
+struct BundleExport {
+  std::filesystem::path from{};    ///< the checkpoint or the bundle that was read
+  std::filesystem::path bundle{};  ///< what was written
+  int64_t bytes = 0;               ///< of the bundle
+  std::string phase{};             ///< whose data the bundle describes; empty: a bundle was read
+};
+
+/// Writes a bundle as Learner::export_to() does, and verifies it. `from` is
+/// - a run's folder, with its recipe.yaml: the newest automatic checkpoint of an unfinished run is
+///   taken; else the bundle that the run exported; else the newest checkpoint that a phase saved;
+/// - a checkpoint in a run's folder; the phase that saved it says which data it was trained on;
+/// - a bundle, which is verified and written anew in the format of this version.
+/// An empty `to` is the run's `export` file, or NAME.tare, in the run's folder; for a checkpoint it
+/// is CHECKPOINT.tare beside it; a bundle needs one. The recipe's data must be there; nothing is
+/// computed. Throws ConfigError for what is none of these or a bundle without `to`; FormatError for
+/// what does not verify, or does not fit the recipe's model; IoError.
+BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {});
+
+}  // namespace tare

@@ -1,0 +1,143 @@
+#include "tare/recipe/run_folder.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/callback/autosave.h"
+#include "tare/recipe/phase_data.h"
+#include "tare/recipe/resume.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path numbered(const fs::path& base, int64_t number) {
+  fs::path path = base;
+  return number == 1 ? path : path += "-" + std::to_string(number);
+}
+
+bool holds_run(const fs::path& folder) {
+  return fs::exists(folder / "recipe.yaml") || fs::exists(folder / "report.json") ||
+         has_autosaves(folder);
+}
+
+// A run that a kill ended before its first checkpoint has no report either.
+bool is_finished(const fs::path& folder) {
+  return fs::exists(folder / "report.json") && !has_autosaves(folder);
+}
+
+RunFolder locked(const fs::path& path) {
+  io::make_directories(path);
+  return {.path = path, .lock = std::make_unique<io::FolderLock>(path)};
+}
+
+// Two programs that are started at once find two folders: one that the other has locked is passed,
+// and whether it holds a run is asked again under the lock.
+RunFolder new_folder(const fs::path& base) {
+  for (int64_t number = 1;; ++number) {
+    const fs::path path = numbered(base, number);
+    if (holds_run(path)) continue;
+    try {
+      RunFolder folder = locked(path);
+      if (!holds_run(path)) return folder;
+    } catch (const StateError& error) {
+      log::debug("another folder is looked for: " + std::string(error.what()));
+    }
+  }
+}
+
+// The last of the series that is there; the first if there is none.
+int64_t last_number(const fs::path& base) {
+  int64_t number = 1;
+  while (fs::exists(numbered(base, number + 1))) ++number;
+  return number;
+}
+
+RunFolder resumed(const fs::path& path, const Origin& origin) {
+  RunFolder folder = locked(path);
+  folder.from = find_resumable(path, origin);
+  return folder;
+}
+
+// The files of a run's folder, and whose they are.
+class Names {
+ public:
+  explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
+    for (const char* name :
+         {"recipe.yaml", "report.json", "report.html", "run_data.json", "run_data.csv",
+          "history.json", "timeline.csv", "trace.json", "snapshot.pickle", "peak.folded"})
+      own(name);
+    own(recipe.name + ".log");
+    own(recipe.name + ".err");
+    for (const auto& name : Autosave::names()) {
+      own(name);
+      own("before-" + name);
+    }
+  }
+
+  /// A file that the run writes whatever the recipe says.
+  void own(const std::string& name) { claim(name, "", "a file of the run itself"); }
+
+  /// `key`: where the recipe gives the name; empty: nowhere.
+  void claim(const std::string& name, const std::string& key, const std::string& owner) {
+    // A file or folder that is written under another name first must not have that of another.
+    for (const char* suffix : {"", ".partial", ".old"}) {
+      const auto [found, is_new] = owners_.emplace(name + suffix, owner);
+      if (is_new || key.empty()) continue;
+      throw ConfigError(recipe_.file.place(key), key,
+                        "would be written to '" + name + suffix +
+                            "' in the run's folder, which is " + found->second,
+                        "another name", name);
+    }
+  }
+
+ private:
+  const RecipeOptions& recipe_;
+  std::map<std::string, std::string> owners_;
+};
+
+}  // namespace
+
+RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
+                          const Origin& origin) {
+  const fs::path base = recipe.folder / recipe.name;
+  if (resume == Resume::never && !overwrite) return new_folder(base);
+  if (resume == Resume::never) {
+    RunFolder folder = locked(base);
+    set_autosaves_aside(base);
+    return folder;
+  }
+  const int64_t last = overwrite ? 1 : last_number(base);
+  for (int64_t number = last; number >= 1; --number)
+    if (has_autosaves(numbered(base, number))) return resumed(numbered(base, number), origin);
+  if (resume == Resume::always) refuse_resume(base);
+  const fs::path path = numbered(base, last);
+  return overwrite || !is_finished(path) ? resumed(path, origin) : new_folder(base);
+}
+
+std::string best_checkpoint(size_t phase) { return "best-" + std::to_string(phase); }
+
+void check_run_files(const RecipeOptions& recipe) {
+  Names names(recipe);
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    if (!recipe.phases[i].best.empty()) names.own(best_checkpoint(i));
+  for (size_t i = 0; i < recipe.phases.size(); ++i) {
+    const PhaseOptions& phase = recipe.phases[i];
+    const std::string number = std::to_string(i), key = "phases." + number;
+    if (!phase.name.empty()) {
+      names.claim(phase.name + ".csv", key + ".name", "the table of phase " + number);
+      names.claim(phase.name + ".steps.csv", key + ".name", "the steps of phase " + number);
+    }
+    if (!phase.save.empty())
+      names.claim(phase.save, key + ".save", "the checkpoint of phase " + number);
+  }
+  const std::string name = export_name(recipe);
+  if (!name.empty()) names.claim(name, "export", "the bundle");
+}
+
+}  // namespace tare

@@ -1,0 +1,39 @@
+// The folder of a run: which one it is, what it holds, and that no two files in it have one name.
+// Internal.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "tare/base/folder_lock.h"
+#include "tare/learner/train_state.h"
+#include "tare/recipe/position.h"
+#include "tare/recipe/recipe.h"
+#include "tare/recipe/run.h"
+
+namespace tare {
+
+/// The locked folder of a run, and the checkpoint from which it continues.
+struct RunFolder {
+  std::filesystem::path path{};
+  std::unique_ptr<io::FolderLock> lock{};
+  std::optional<CheckpointInfo> from{};  ///< unset: from the beginning
+};
+
+/// Finds or makes the folder: folder/name or, where that holds a run, the first of folder/name-2,
+/// folder/name-3 ... that does not. With Resume::always or automatic the last of them whose run is
+/// unfinished. With `overwrite` always folder/name. Throws ConfigError with Resume::always if there
+/// is nothing to resume, and if the checkpoint belongs to another recipe or other data than
+/// `origin`; StateError if another process runs in the folder that must be taken; FormatError if no
+/// checkpoint verifies; IoError.
+[[nodiscard]] RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
+                                        const Origin& origin);
+
+/// The name of the checkpoint of PhaseOptions::best.
+[[nodiscard]] std::string best_checkpoint(size_t phase);
+
+/// Throws ConfigError for two files of the run's folder that would have one name.
+void check_run_files(const RecipeOptions& recipe);
+
+}  // namespace tare

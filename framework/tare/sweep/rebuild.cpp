@@ -1,0 +1,232 @@
+#include "tare/sweep/rebuild.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/base/csv.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/config/scalar.h"
+#include "tare/sweep/folder.h"
+#include "tare/sweep/furcate.h"
+#include "tare/sweep/identity.h"
+#include "tare/sweep/outcome.h"
+#include "tare/sweep/run_mark.h"
+
+namespace tare::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+using std::chrono::system_clock;
+
+using Row = std::map<std::string, std::string>;  // fields by column
+using OutcomeOf = std::function<Outcome(const fs::path&, const ChildEnd&)>;
+
+/// One that a run_data.csv has, or "".
+std::string field(const Row& row, const std::string& column) {
+  const auto found = row.find(column);
+  return found == row.end() ? "" : found->second;
+}
+
+/// The rows of run_data.csv by the names of the runs.
+std::map<std::string, Row> rows_of(const fs::path& log_dir) {
+  const fs::path file = log_dir / "run_data.csv";
+  std::map<std::string, Row> rows;
+  if (!fs::exists(file)) return rows;
+  std::vector<std::string> columns;
+  try {
+    read_csv(file, [&](const std::vector<std::string>& fields, size_t line) {
+      if (line == 1) {
+        columns = fields;
+        return;
+      }
+      Row row;
+      for (size_t i = 0; i < std::min(columns.size(), fields.size()); ++i)
+        row[columns[i]] = fields[i];
+      const std::string folder = field(row, "log_dir");  // furcate's; ours has a name
+      const std::string name = folder.empty() ? field(row, "name") : last_part(folder);
+      rows.insert_or_assign(name, std::move(row));
+    });
+  } catch (const FormatError& error) {
+    log::warning(std::string(error.what()) + "; the rows behind it are not read");
+  }
+  return rows;
+}
+
+/// The value that Python has written so.
+Node value_of(const Parameter* parameter, const std::string& text) {
+  if (parameter)
+    for (const Node& value : parameter->values)
+      if (csv_field(python_text(value)) == csv_field(text)) return value;
+  if (text.empty() || text == "None") return {};
+  if (text == "True" || text == "False") return Node::scalar(text == "True" ? "true" : "false");
+  return config::as_number(text) ? Node::scalar(text) : Node::string(text);
+}
+
+Cell cell_of(const SweepOptions& sweep, const Row& row) {
+  Cell cell;
+  for (const auto& parameter : sweep.parameters.parameters) {
+    const auto found = row.find(parameter.name);
+    if (found == row.end()) continue;
+    Node value = value_of(&parameter, found->second);
+    if (value.kind != config::Kind::null)
+      cell.values.emplace_back(parameter.name, std::move(value));
+  }
+  return cell;
+}
+
+/// When a run began and ended, as its run_data.json says.
+void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
+  const fs::path file = folder / "run_data.json";
+  if (!fs::exists(file)) return;
+  const auto json = nlohmann::json::parse(io::read_text(file), nullptr, false);
+  const auto time = [&](const char* key, system_clock::time_point& value) {
+    const auto path = nlohmann::json::json_pointer(std::string("/meta/data/") + key);
+    if (!json.is_object() || !json.contains(path) || !json.at(path).is_number()) return;
+    const std::chrono::duration<double> seconds(json.at(path).get<double>());
+    value = system_clock::time_point(std::chrono::duration_cast<system_clock::duration>(seconds));
+  };
+  time("start_time", trial.started);
+  time("end_time", outcome.ended);
+}
+
+/// What a row of furcate's says of a run that has no report of ours.
+std::optional<Outcome> outcome_of_row(const SweepOptions& sweep, const Row& row) {
+  const std::string& metric = sweep.metric.name;
+  const std::string loss = metric == "valid_loss" ? "val_loss" : metric;
+  for (const std::string& column : {"run_" + loss, "run_val_" + metric})
+    if (const auto value = config::as_number(field(row, column)); value && std::isfinite(*value))
+      return Outcome{.state = TrialState::complete,
+                     .values = {*value},
+                     .seconds = config::as_number(field(row, "run_total_time")).value_or(0)};
+  return std::nullopt;
+}
+
+struct Found {
+  Trial trial{};
+  std::optional<Outcome> outcome{};  // unset: the run waits
+};
+
+class Rebuild {
+ public:
+  Rebuild(const SweepOptions& sweep, OutcomeOf outcome)
+      : sweep_(sweep),
+        outcome_(std::move(outcome)),
+        identity_(sweep),
+        rows_(rows_of(sweep.log_dir)) {
+    if (!outcome_)
+      outcome_ = [this](const fs::path& folder, const ChildEnd& end) {
+        return sweep::outcome_of(folder, end, sweep_.metric.name);
+      };
+    for (const fs::path& folder : run_folders(sweep_.log_dir, sweep_.name)) take_folder(folder);
+    for (const auto& [name, row] : rows_) take_row(name, row);
+  }
+
+  [[nodiscard]] const std::map<int64_t, Found>& found() const { return found_; }
+  [[nodiscard]] int64_t unknown() const { return unknown_; }
+
+ private:
+  void take_folder(const fs::path& folder) {
+    const std::string name = folder.filename().string();
+    const auto row = rows_.find(name);
+    Trial trial{.number = *number_in(name, sweep_.name), .run_name = name};
+    const auto mark = read_mark(folder);
+    if (mark && mark->study == sweep_.name) {
+      trial.number = mark->number;
+      trial.attempt = mark->attempt;
+      trial.identity = mark->identity;
+      trial.cell = mark->cell();
+    } else if (row != rows_.end()) {
+      trial.cell = cell_of(sweep_, row->second);
+      trial.identity = identity_.of(trial.cell);
+    }
+    if (trial.identity.empty() || trial.number >= static_cast<int64_t>(kMaxCells)) {
+      log::warning("[sweep.rebuild] nothing says what has run in " + folder.string());
+      ++unknown_;
+      return;
+    }
+    auto outcome = how_it_ended(folder, row == rows_.end() ? Row() : row->second);
+    if (outcome) read_times(folder, trial, *outcome);
+    found_[trial.number] = {std::move(trial), std::move(outcome)};
+  }
+
+  /// A run of which only the row is left.
+  void take_row(const std::string& name, const Row& row) {
+    const auto number = number_in(name, sweep_.name);
+    if (!number || found_.contains(*number) || fs::exists(sweep_.log_dir / name)) return;
+    auto outcome = outcome_of_row(sweep_, row);
+    if (!outcome || *number >= static_cast<int64_t>(kMaxCells)) return;
+    Trial trial{.number = *number, .run_name = name, .cell = cell_of(sweep_, row)};
+    trial.identity = identity_.of(trial.cell);
+    found_[*number] = {std::move(trial), std::move(outcome)};
+  }
+
+  [[nodiscard]] std::optional<Outcome> how_it_ended(const fs::path& folder, const Row& row) const {
+    Outcome outcome = outcome_(folder, {});
+    const std::string state = field(row, "state");
+    if (outcome.state == TrialState::complete) return outcome;
+    if (state == to_string(TrialState::pruned)) {
+      outcome.state = TrialState::pruned;
+      outcome.reason.clear();
+      outcome.values = Reports().read(folder, sweep_.metric.name);
+      return outcome;
+    }
+    if (state == to_string(TrialState::failed)) return outcome;
+    return outcome_of_row(sweep_, row);
+  }
+
+  const SweepOptions& sweep_;
+  OutcomeOf outcome_;
+  Identity identity_;
+  std::map<std::string, Row> rows_;
+  std::map<int64_t, Found> found_;  // by number
+  int64_t unknown_ = 0;
+};
+
+/// The sweep with the values of all runs among its choices, as Optuna wants them.
+SweepOptions with_values_of(SweepOptions sweep, const std::map<int64_t, Found>& found) {
+  for (const auto& [number, run] : found)
+    for (const auto& [key, value] : run.trial.cell.values)
+      for (Parameter& parameter : sweep.parameters.parameters)
+        if (parameter.name == key && !parameter.range) parameter.values.push_back(value);
+  return sweep;
+}
+
+}  // namespace
+
+RebuildReport rebuild_store(const SweepOptions& sweep, const OutcomeOf& outcome) {
+  const auto lock = lock_folder(sweep);
+  const fs::path file = sweep.log_dir / (sweep.name + ".sqlite");
+  if (fs::exists(file))
+    throw StateError("sweep.rebuild '" + printable(file.string()) + "'",
+                     "with a store that is there", "delete it first if it is damaged");
+  const Rebuild runs(sweep, outcome);
+  if (runs.found().empty())
+    throw ConfigError("sweep.rebuild", "there are no runs of '" + printable(sweep.name) + "' in " +
+                                           sweep.log_dir.string());
+  RebuildReport report{.unknown = runs.unknown()};
+  const SweepOptions all = with_values_of(sweep, runs.found());
+  Store store(file, all);
+  int64_t next = 0;
+  for (const auto& [number, run] : runs.found()) {
+    // Optuna counts rows to number them, so there are no gaps.
+    for (; next < number; ++next) store.restore({.number = next}, Outcome{.reason = kDropped});
+    ++next;
+    store.restore(run.trial, run.outcome);
+    const TrialState state = run.outcome ? run.outcome->state : TrialState::waiting;
+    if (state == TrialState::complete) ++report.complete;
+    if (state == TrialState::pruned) ++report.pruned;
+    if (state == TrialState::failed) ++report.failed;
+    if (state == TrialState::waiting) ++report.waiting;
+  }
+  return report;
+}
+
+}  // namespace tare::sweep

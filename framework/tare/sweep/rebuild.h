@@ -1,0 +1,30 @@
+// Makes a sweep's lost store again, from its runs' folders and run_data.csv.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "tare/sweep/child.h"
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+/// What a rebuilt store holds, and how many folders it could not take in.
+struct RebuildReport {
+  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;
+  int64_t unknown =
+      0;  ///< folders that say neither by trial.json nor in run_data.csv what they ran
+};
+
+/// Writes a new store for the runs in log_dir. A run whose folder holds its whole report is
+/// complete; what run_data.csv says of the others, pruned or failed, holds; the rest waits, and
+/// continues from its checkpoint. Rows of a run_data.csv that furcate itself has written count as
+/// complete runs. `outcome` as Surroundings::outcome; empty: by report.json. Throws StateError if
+/// the store is there, or another process sweeps in the folder; ConfigError if nothing is to be
+/// rebuilt; IoError.
+RebuildReport rebuild_store(const SweepOptions& sweep,
+                            const std::function<Outcome(const std::filesystem::path& folder,
+                                                        const ChildEnd& end)>& outcome = {});
+
+}  // namespace tare::sweep

@@ -1,0 +1,101 @@
+#include "tare/sweep/run_mark.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/sweep/identity.h"
+#include "tare/sweep/optuna_json.h"
+
+namespace tare::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* kFile = "trial.json";
+
+/// A coordinator that was killed may have left a mark that is half written.
+bool holds_nothing(const fs::path& folder) {
+  if (!fs::exists(folder)) return true;
+  const std::string partial = std::string(kFile) + ".partial";
+  return std::ranges::all_of(fs::directory_iterator(folder),
+                             [&](const auto& entry) { return entry.path().filename() == partial; });
+}
+
+RunMark mark_of(const ordered_json& json) {
+  return {.study = json.at("study").get<std::string>(),
+          .identity = json.at("identity").get<std::string>(),
+          .number = json.at("number").get<int64_t>(),
+          .attempt = json.at("attempt").get<int64_t>(),
+          .settings = json.at("settings").get<std::string>()};
+}
+
+}  // namespace
+
+Cell RunMark::cell() const {
+  Cell cell;
+  from_node(config::parse_text(settings, kFile), cell);
+  return cell;
+}
+
+std::optional<RunMark> read_mark(const fs::path& folder) {
+  if (!fs::exists(folder / kFile)) return std::nullopt;
+  try {
+    return mark_of(ordered_json::parse(io::read_text(folder / kFile)));
+  } catch (const ordered_json::exception&) {  // it is not JSON, or not ours
+    return std::nullopt;
+  }
+}
+
+void claim_folder(const fs::path& folder, const SweepOptions& sweep, const Trial& trial) {
+  const auto there = read_mark(folder);
+  // Earlier versions marked no folder, but such a run stands in the store as started.
+  const bool own = there ? there->identity == trial.identity
+                         : holds_nothing(folder) || trial.started.time_since_epoch().count() != 0;
+  if (!own)
+    throw StateError("sweep.start '" + printable(folder.string()) + "'",
+                     "over files of another run", "move them away, and run tare sweep retry");
+  io::make_directories(folder);
+  const ordered_json json{{"study", sweep.name},
+                          {"number", trial.number},
+                          {"attempt", trial.attempt},
+                          {"identity", trial.identity},
+                          {"settings", flow_text(to_node(trial.cell))}};
+  io::write_atomically(folder / kFile, text_of(json) + '\n', io::Flush::no);
+}
+
+bool is_folder_of(const fs::path& folder, const std::string& identity) {
+  const auto mark = read_mark(folder);
+  return mark && mark->identity == identity;
+}
+
+std::optional<int64_t> number_in(const std::string& run_name, const std::string& sweep_name) {
+  if (!run_name.starts_with(sweep_name)) return std::nullopt;
+  int64_t number = -1;
+  const char* const last = run_name.data() + run_name.size();
+  const auto [end, error] = std::from_chars(run_name.data() + sweep_name.size(), last, number);
+  if (error != std::errc() || number < 0 || (end != last && *end != '_')) return std::nullopt;
+  return number;
+}
+
+std::string log_stem(const SweepOptions& sweep, const std::string& run_name) {
+  const auto number = number_in(run_name, sweep.name);
+  const bool furcate = sweep.furcate.kind == config::Kind::map;
+  return furcate && number ? sweep.name + std::to_string(*number) : run_name;
+}
+
+std::vector<fs::path> run_folders(const fs::path& log_dir, const std::string& sweep_name) {
+  std::vector<fs::path> all;
+  for (const auto& entry : fs::directory_iterator(log_dir))
+    if (entry.is_directory() && number_in(entry.path().filename().string(), sweep_name))
+      all.push_back(entry.path());
+  std::ranges::sort(all, {}, [&](const fs::path& folder) {
+    return *number_in(folder.filename().string(), sweep_name);
+  });
+  return all;
+}
+
+}  // namespace tare::sweep

@@ -1,0 +1,48 @@
+// trial.json: which run a run's folder is of. Internal.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tare/sweep/store.h"
+
+namespace tare::sweep {
+
+/// What the folder says of its run. A value.
+struct RunMark {
+  std::string study{};     ///< the sweep's name
+  std::string identity{};  ///< see Identity
+  int64_t number = 0;      ///< of the trial that was started last
+  int64_t attempt = 0;     ///< likewise
+  std::string settings{};  ///< its cell, as text
+
+  /// Throws ConfigError for text that is no cell.
+  [[nodiscard]] Cell cell() const;
+};
+
+/// Unset where there is no such file, or one that no sweep has written.
+[[nodiscard]] std::optional<RunMark> read_mark(const std::filesystem::path& folder);
+
+/// Makes the folder of a trial, before its process starts, and writes the mark. What is in the
+/// folder already stays, if the mark there has the trial's identity. Throws StateError for a folder
+/// that holds something else; IoError.
+void claim_folder(const std::filesystem::path& folder, const SweepOptions& sweep,
+                  const Trial& trial);
+
+/// Whether the folder is marked with that identity: a report in it is the report of that run.
+[[nodiscard]] bool is_folder_of(const std::filesystem::path& folder, const std::string& identity);
+
+/// The number in the name of a run of the sweep, "s7_lr0-1"; unset for another name.
+[[nodiscard]] std::optional<int64_t> number_in(const std::string& run_name,
+                                               const std::string& sweep_name);
+
+/// The name, without its ending, of the files that hold what a run has printed: that of its folder,
+/// and for furcate's configurations, as furcate has it, "example0".
+[[nodiscard]] std::string log_stem(const SweepOptions& sweep, const std::string& run_name);
+
+/// The runs' folders in log_dir, by the sweep's name and a number, in order of number.
+[[nodiscard]] std::vector<std::filesystem::path> run_folders(const std::filesystem::path& log_dir,
+                                                             const std::string& sweep_name);
+
+}  // namespace tare::sweep

@@ -1,0 +1,76 @@
+#include "tare/transform/stages.h"
+
+#include <algorithm>
+#include <numbers>
+#include <variant>
+
+#include "tare/transform/random.h"
+
+namespace tare {
+
+Axis::Axis(int64_t in, int64_t out) {
+  const float scale = static_cast<float>(in) / static_cast<float>(out);
+  for (int64_t i = 0; i < out; ++i) {
+    const float at = std::max((static_cast<float>(i) + 0.5F) * scale - 0.5F, 0.0F);
+    low.push_back(std::min(static_cast<int64_t>(at), in - 1));
+    high.push_back(std::min(low.back() + 1, in - 1));
+    weight.push_back(at - static_cast<float>(low.back()));
+  }
+}
+
+std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training) {
+  std::vector<Stage> stages(1);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Stage* last = &stages.back();
+    const bool empty =
+        last->moves.empty() && !last->turn.transform && !last->resize && !last->normalise;
+    if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
+      if (last->normalise) last = &stages.emplace_back();
+      last->normalise = normalise;
+    } else if (const auto* resize = std::get_if<Resize>(&steps[i])) {
+      if (!empty) last = &stages.emplace_back();
+      last->resize = resize;
+      if (resize->round) stages.emplace_back();  // works on what was rounded
+    } else if (training && std::holds_alternative<Affine>(steps[i])) {
+      if (!empty) last = &stages.emplace_back();
+      last->turn = {i, &steps[i]};
+    } else if (training) {
+      const bool shift = std::holds_alternative<Shift>(steps[i]);
+      if (last->resize || last->normalise || last->turn.transform || (shift && last->shifts))
+        last = &stages.emplace_back();
+      last->moves.push_back({i, &steps[i]});
+      last->shifts |= shift;
+    }
+  }
+  return stages;
+}
+
+Move draw_move(const Stage& stage, uint64_t sample_seed) {
+  Move move;
+  for (const Stage::Step& step : stage.moves) {
+    RandomBits bits(derive_seed(sample_seed, step.place));
+    if (const auto* flip = std::get_if<Flip>(step.transform)) {
+      if (bits.uniform() >= static_cast<float>(flip->probability)) continue;
+      move.flip = !move.flip;
+      move.right = -move.right;
+    } else {
+      const auto& shift = std::get<Shift>(*step.transform);
+      const auto span = static_cast<uint64_t>(2 * shift.pixels + 1);
+      move.down = static_cast<int64_t>(bits.below(span)) - shift.pixels;
+      move.right = static_cast<int64_t>(bits.below(span)) - shift.pixels;
+      move.edge = shift.padding == "edge";
+    }
+  }
+  return move;
+}
+
+Turn draw_turn(const Stage& stage, uint64_t sample_seed) {
+  const auto& affine = std::get<Affine>(*stage.turn.transform);
+  RandomBits bits(derive_seed(sample_seed, stage.turn.place));
+  const auto degrees = static_cast<float>(affine.degrees), zoom = static_cast<float>(affine.zoom);
+  const float angle = bits.uniform(-degrees, degrees) * std::numbers::pi_v<float> / 180;
+  const float factor = bits.uniform(1 - zoom, 1 + zoom);
+  return {std::cos(angle) / factor, std::sin(angle) / factor};
+}
+
+}  // namespace tare

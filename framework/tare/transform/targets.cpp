@@ -1,0 +1,158 @@
+// How targets that are images move with the inputs.
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/transform/stages.h"
+
+namespace tare {
+namespace {
+
+constexpr int64_t kIgnored = -100;  // the class that the losses ignore
+
+// What moves in from outside the target.
+template <class T>
+constexpr T outside() {
+  if constexpr (std::is_same_v<T, int64_t>) return kIgnored;
+  return 0;
+}
+
+struct Size {
+  int64_t height = 0, width = 0;
+  [[nodiscard]] int64_t pixels() const { return height * width; }
+};
+
+template <class T>
+void move_plane(const T* in, T* out, Size size, const Move& move) {
+  for (int64_t y = 0; y < size.height; ++y) {
+    for (int64_t x = 0; x < size.width; ++x) {
+      int64_t row = y - move.down, column = x - move.right;
+      const bool inside = row >= 0 && row < size.height && column >= 0 && column < size.width;
+      row = std::clamp<int64_t>(row, 0, size.height - 1);
+      column = std::clamp<int64_t>(column, 0, size.width - 1);
+      if (move.flip) column = size.width - 1 - column;
+      *out++ = inside || move.edge ? in[row * size.width + column] : outside<T>();
+    }
+  }
+}
+
+template <class T>
+T nearest(const T* in, Size size, float y, float x) {
+  const auto row = std::lround(y), column = std::lround(x);
+  const bool inside = row >= 0 && row < size.height && column >= 0 && column < size.width;
+  return inside ? in[row * size.width + column] : outside<T>();
+}
+
+template <class T>
+void turn_plane(const T* in, T* out, Size size, Turn turn) {
+  const float middle_y = static_cast<float>(size.height - 1) / 2;
+  const float middle_x = static_cast<float>(size.width - 1) / 2;
+  for (int64_t row = 0; row < size.height; ++row) {
+    const float down = static_cast<float>(row) - middle_y;
+    for (int64_t column = 0; column < size.width; ++column) {
+      const float right = static_cast<float>(column) - middle_x;
+      const float y = middle_y + turn.cos * down + turn.sin * right;
+      const float x = middle_x - turn.sin * down + turn.cos * right;
+      if constexpr (std::is_floating_point_v<T>)
+        *out++ = sample_between(in, size.height, size.width, y, x);
+      else
+        *out++ = nearest(in, size, y, x);
+    }
+  }
+}
+
+template <class T>
+void resize_plane(const T* in, T* out, Size size, const Axis& down, const Axis& across) {
+  for (size_t y = 0; y < down.low.size(); ++y) {
+    const T* top = in + down.low[y] * size.width;
+    const T* bottom = in + down.high[y] * size.width;
+    for (size_t x = 0; x < across.low.size(); ++x) {
+      const int64_t left = across.low[x], right = across.high[x];
+      if constexpr (std::is_floating_point_v<T>) {
+        const float w = across.weight[x], above = top[left] + w * (top[right] - top[left]),
+                    below = bottom[left] + w * (bottom[right] - bottom[left]);
+        *out++ = above + down.weight[y] * (below - above);
+      } else {
+        *out++ = (down.weight[y] < 0.5F ? top : bottom)[across.weight[x] < 0.5F ? left : right];
+      }
+    }
+  }
+}
+
+bool acts(const Stage& stage) {
+  return !stage.moves.empty() || stage.turn.transform || stage.resize;
+}
+
+template <class T>
+at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
+                     std::span<const uint64_t> seeds) {
+  const Size size{targets.size(-2), targets.size(-1)};
+  Size to = size;
+  if (stage.resize) to = {stage.resize->height, stage.resize->width};
+  std::vector<int64_t> shape = targets.sizes().vec();
+  shape[shape.size() - 2] = to.height;
+  shape.back() = to.width;
+  at::Tensor result = at::empty(shape, targets.options());
+  const Axis down(size.height, to.height), across(size.width, to.width);
+  const int64_t planes = targets.dim() == 4 ? targets.size(1) : 1;
+  const T* in = targets.const_data_ptr<T>();
+  T* out = result.mutable_data_ptr<T>();
+  for (int64_t n = 0; n < targets.size(0); ++n) {
+    const uint64_t seed = seeds.empty() ? 0 : seeds[static_cast<size_t>(n)];
+    const Move move = stage.moves.empty() ? Move{} : draw_move(stage, seed);
+    const Turn turn = stage.turn.transform ? draw_turn(stage, seed) : Turn{};
+    for (int64_t i = 0; i < planes; ++i, in += size.pixels(), out += to.pixels()) {
+      if (stage.resize)
+        resize_plane(in, out, size, down, across);
+      else if (stage.turn.transform)
+        turn_plane(in, out, size, turn);
+      else
+        move_plane(in, out, size, move);
+    }
+  }
+  return result;
+}
+
+void check_targets(const at::Tensor& targets) {
+  const bool fits = targets.device().is_cpu() && targets.is_contiguous() &&
+                    (targets.scalar_type() == at::kLong || targets.scalar_type() == at::kFloat ||
+                     targets.scalar_type() == at::kByte);
+  if (fits) return;
+  throw ShapeError(
+      "transform.targets",
+      "contiguous int64, uint8 or float32 targets on the host, because they are images "
+      "that move with the inputs",
+      targets.toString() + " of shape " + c10::str(targets.sizes()));
+}
+
+}  // namespace
+
+bool Transforms::are_images(c10::IntArrayRef targets, c10::IntArrayRef images) {
+  return images.size() == 4 && (targets.size() == 3 || targets.size() == 4) &&
+         targets.slice(targets.size() - 2) == images.slice(2);
+}
+
+at::Tensor Transforms::apply_to_targets(const at::Tensor& targets,
+                                        std::span<const uint64_t> sample_seeds,
+                                        bool training) const {
+  at::Tensor current = targets;
+  for (const Stage& stage : stages_of(steps_, training)) {
+    if (!acts(stage)) continue;
+    check_targets(current);
+    if (training && random() && static_cast<int64_t>(sample_seeds.size()) != current.size(0))
+      throw ShapeError("transform.targets",
+                       std::to_string(current.size(0)) + " sample seeds, one for each target",
+                       std::to_string(sample_seeds.size()));
+    current = current.scalar_type() == at::kLong ? run_stage<int64_t>(stage, current, sample_seeds)
+              : current.scalar_type() == at::kByte
+                  ? run_stage<uint8_t>(stage, current, sample_seeds)
+                  : run_stage<float>(stage, current, sample_seeds);
+  }
+  return current;
+}
+
+}  // namespace tare

@@ -1,0 +1,79 @@
+// `tare sweep` over recipes of every data set: each is planned and run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "support/environment.h"
+#include "support/program.h"
+#include "tare/base/io.h"
+#include "tare/data/datasets.h"
+#include "tare/data/digits.h"
+#include "tare/data/idx.h"
+#include "tare/transform/image.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class SweepDataTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// 120 small digits as IDX files by these names, and as PNG files.
+  void SetUp() override {
+    const DigitImages digits = generate_digits({.count = 120, .size = 12, .seed = 1});
+    const auto write = [&](const fs::path& folder, const std::string& part) {
+      io::make_directories(folder);
+      write_idx(folder / (part + "-images-idx3-ubyte.gz"), digits.images.squeeze(1));
+      write_idx(folder / (part + "-labels-idx1-ubyte.gz"), digits.labels.to(at::kByte));
+    };
+    write(folder_ / "home/data/mnist", "train");
+    write(folder_ / "home/data/mnist", "t10k");
+    write(folder_ / "home/data/mnist10k", "t10k");
+    for (int64_t i = 0; i < 120; ++i) {
+      const auto label = digits.labels[i].item<int64_t>();
+      const fs::path folder = folder_ / "pngs" / std::to_string(label);
+      io::make_directories(folder);
+      write_png(folder / (std::to_string(i) + ".png"), digits.images[i]);
+    }
+    std::ofstream(folder_ / "recipe.yaml") << "name: r\nbatch: 16\nworkers: 0\ndevice: cpu\n"
+                                              "data: {name: "
+                                           << GetParam() << options().at(GetParam())
+                                           << "}\nmodel: {name: mlp}\n"
+                                              "phases: [{name: all, epochs: 1, lr: 1.0e-3}]\n";
+    std::ofstream(folder_ / "sweep.yaml")
+        << "name: s\nrecipe: recipe.yaml\nparameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\n";
+  }
+  /// What each data set needs beside its name.
+  [[nodiscard]] std::map<std::string, std::string> options() const {
+    const std::string mnist = (folder_ / "home/data/mnist/t10k-").string();
+    return {{"digits", ", download: false"},
+            {"generated_digits", ", count: 120, size: 12"},
+            {"idx", ", images: " + mnist + "images-idx3-ubyte.gz, labels: " + mnist +
+                        "labels-idx1-ubyte.gz"},
+            {"mnist", ", download: false"},
+            {"mnist10k", ", download: false"},
+            {"png_folder", ", folder: " + (folder_ / "pngs").string()}};
+  }
+  TempDir folder_;
+};
+
+TEST_P(SweepDataTest, IsPlannedAndRun) {
+  const ScopedVariable home("TARE_HOME", (folder_ / "home").string());
+  const ScopedVariable data("TARE_DATA_DIR", std::nullopt);
+  const auto plan = run_program("tare", {"sweep", "plan", "sweep.yaml"}, folder_.path());
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("s1_p0l0-01  round "));
+  EXPECT_EQ(plan.out.find("cannot tell"), std::string::npos) << plan.out;
+  const auto run = run_program("tare", {"sweep", "run", "sweep.yaml"}, folder_.path());
+  EXPECT_EQ(run.status, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("s: 2 complete, 0 failed, 0 waiting; 2 started"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, SweepDataTest, ::testing::ValuesIn(datasets::names()),
+                         [](const auto& data) { return data.param; });
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,280 @@
+// What a bundle says of the model's data, from the fit to the prediction.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "learner/zoo.h"
+#include "support/outcome.h"
+#include "tare/base/error.h"
+#include "tare/data/png_folder.h"
+#include "tare/data/splits.h"
+#include "tare/inference/predictor.h"
+#include "tare/transform/image.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Bright and dark pictures, which a mlp tells apart at once.
+DatasetPtr shades(int64_t side, std::vector<std::string> labels, bool inverted = false) {
+  const auto target = torch::arange(32) % 2;
+  const auto level = inverted ? 1 - target : target;
+  const auto images = (level.view({32, 1, 1, 1}) * 200 + torch::randint(0, 40, {32, 1, side, side}))
+                          .to(torch::kUInt8);
+  return tensor_dataset(images, target, std::move(labels));
+}
+
+Splits both(const DatasetPtr& data) { return {.train = data, .valid = data}; }
+
+Model shade_model(int64_t side) {
+  torch::manual_seed(3);
+  return models::make("convnet", {.classes = 2, .sample_shape = {1, side, side}, .width = 4});
+}
+
+TEST(Export, DescribesTheDataThatTheModelWasLastTrainedOn) {
+  const TempDir folder;
+  const Transforms first{Normalise{{0.5}, {0.5}}}, second{Resize{12, 12}, Normalise{{0.1}, {0.9}}};
+  Learner learner(shade_model(8), both(transformed(shades(8, {"dark", "bright"}), first)),
+                  quiet(folder));
+  learner.fit(1);
+  learner.export_to(folder / "first.tare", {.destroy = true});
+
+  auto again = load_learner(folder / "first.tare", {.device = "cpu", .batch = 16});
+  again->export_to(folder / "same.tare");
+  again->set_data(both(transformed(shades(16, {"white", "black"}, true), second)), 16);
+  again->export_to(folder / "before.tare");
+  again->fit(2, {.lr = 0.05});
+  again->export_to(folder / "second.tare");
+
+  for (const char* name : {"same.tare", "before.tare"}) {
+    const BundleManifest m = open_bundle(folder / name).manifest();
+    EXPECT_EQ(m.transforms, first) << name;
+    EXPECT_THAT(m.labels, ElementsAre("dark", "bright")) << name;
+    EXPECT_THAT(m.sample_shape, ElementsAre(1, 8, 8)) << name;
+  }
+  Predictor predictor(folder / "second.tare");
+  EXPECT_EQ(predictor.manifest().transforms, second);
+  EXPECT_THAT(predictor.manifest().labels, ElementsAre("white", "black"));
+  EXPECT_THAT(predictor.sample_shape(), ElementsAre(1, 12, 12));
+  const auto seen = again->get_preds(Split::valid).outputs;
+  const auto raw = shades(16, {}, true);
+  again->set_data({}, 16);
+  again->export_to(folder / "freed.tare");
+  EXPECT_EQ(open_bundle(folder / "freed.tare").manifest().transforms, second);
+  again->set_data(both(transformed(raw, Transforms{Resize{4, 4}})), 16);
+  EXPECT_THROW(again->fit(1, {.callbacks = {nullptr}}), ConfigError);
+  again->export_to(folder / "failed.tare");
+  EXPECT_EQ(open_bundle(folder / "failed.tare").manifest().transforms, second)
+      << "no step was taken";
+  EXPECT_EQ(seen.size(1), 2);
+}
+
+class EveryModel : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EveryModel, PredictsFromItsBundleWhatTheLearnerPredicts) {
+  const TempDir folder;
+  const Zoo zoo(GetParam());
+  const DatasetPtr data = zoo.set(24, 5);
+  Learner learner(zoo.model(), both(data), zoo.options(folder));
+  learner.fit(1);
+  learner.export_to(folder / "net.tare");
+  Predictor predictor(folder / "net.tare");
+  std::vector<int64_t> indices(24);
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i);
+  const auto inputs = data->get({indices}).input;
+  EXPECT_EQ(predictor.manifest().input, zoo.is("gpt") ? "int64" : "float32");
+  EXPECT_LT((predictor.predict(inputs) - learner.get_preds().outputs).abs().max().item<float>(),
+            1e-5);
+  auto loaded = load_learner(folder / "net.tare", {.test = data, .device = "cpu"});
+  EXPECT_TRUE(torch::allclose(loaded->get_preds(Split::test).outputs, learner.get_preds().outputs));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, ::testing::Values("mlp", "resnet9", "gpt"));
+
+class EveryFamily : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryFamily, PredictsFromABundleThatWasNeverTrained) {
+  const TempDir folder;
+  const models::Family& family = models::family(GetParam());
+  ModelOptions options{.classes = 4};
+  for (const auto& field : family.options) {
+    if (field == "width") options.width = 8;
+    if (field == "layers") options.layers = 1;
+    if (field == "heads") options.heads = 2;
+  }
+  options.sample_shape = family.tokens ? std::vector<int64_t>{16}
+                                       : std::vector<int64_t>{family.sample_shape.at(0), 32, 32};
+  Learner learner(models::make(family.name, options), {}, quiet(folder));
+  learner.export_to(folder / "net.tare");
+  Predictor predictor(folder / "net.tare");
+  std::vector<int64_t> shape = options.sample_shape;
+  shape.insert(shape.begin(), 2);
+  const auto output =
+      predictor.predict(family.tokens ? torch::randint(4, shape) : torch::rand(shape));
+  EXPECT_EQ(output.size(1), 4);
+  EXPECT_FALSE(predictor.classes(output.narrow(0, 0, 1), 4).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryFamily, ::testing::ValuesIn(models::names()),
+                         [](const auto& param) { return param.param; });
+
+TEST(LoadLearner, AppliesTheBundlesTransformsOrRefusesOthers) {
+  const TempDir folder;
+  const Transforms own{Resize{8, 8}, Normalise{{0.45}, {0.2}}};
+  const DatasetPtr raw = shades(16, {"dark", "bright"});
+  Learner learner(shade_model(8), both(transformed(raw, own)), quiet(folder));
+  learner.fit(4, {.lr = 0.05});
+  const double expected = learner.validate().loss;
+  learner.export_to(folder / "net.tare");
+  const auto loss = [&](const DatasetPtr& test) {
+    return load_learner(folder / "net.tare", {.test = test, .device = "cpu", .batch = 16})
+        ->validate(Split::test)
+        .loss;
+  };
+  EXPECT_EQ(loss(raw), expected);
+  EXPECT_EQ(loss(transformed(raw, own)), expected);
+  EXPECT_EQ(loss(transformed(raw, {Resize{8, 8}})), expected) << "the rest is applied";
+  EXPECT_EQ(loss(transformed(raw, {Flip{}})), expected) << "random steps act in training only";
+  EXPECT_EQ(loss(transformed(raw, {Flip{}, Resize{8, 8}, Normalise{{0.45}, {0.2}}})), expected);
+  const std::string refused = outcome_of([&] {
+    (void)loss(transformed(raw, {Normalise{{0.9}, {0.1}}}));
+  });
+  EXPECT_THAT(refused, HasSubstr("[load_learner] the data set has other transforms"));
+  EXPECT_THAT(refused,
+              HasSubstr("normalise {mean: [0.9], std: [0.1]}, the bundle: resize {height: 8"));
+}
+
+TEST(Export, KnowsTheSizeThatAFolderOfPicturesWasReadWith) {
+  const TempDir folder;
+  io::make_directories(folder / "a");
+  io::make_directories(folder / "b");
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = std::to_string(i) + ".png";
+    write_png(folder / "a" / name, torch::randint(0, 128, {1, 20, 24}).to(torch::kUInt8));
+    write_png(folder / "b" / name, torch::randint(128, 256, {1, 30, 24}).to(torch::kUInt8));
+  }
+  const auto pictures = [&](const std::filesystem::path& path) {
+    return png_folder(path, {.height = 16, .width = 16});
+  };
+  const DatasetPtr data =
+      transformed(pictures(folder.path()), {Resize{8, 8}, Normalise{{0.5}, {0.2}}});
+  LearnerOptions options = quiet(folder);
+  options.batch = 4;
+  Learner learner(shade_model(8), both(data), options);
+  learner.fit(1);
+  const auto expected = learner.get_preds().outputs;
+  learner.export_to(folder / "net.tare");
+  Predictor predictor(folder / "net.tare");
+  const auto last = predictor.classify(folder / "b/3.png", 2);
+  for (const auto& prediction : last)
+    EXPECT_NEAR(prediction.probability, expected[7][prediction.index].item<double>(), 1e-5);
+  // The folder as test data: without labels, read with that size or with the model's own.
+  auto loaded = load_learner(folder / "net.tare",
+                             {.test = pictures(folder / "b"), .device = "cpu", .batch = 4});
+  const Predictions preds = loaded->get_preds(Split::test);
+  EXPECT_FALSE(preds.targets.defined());
+  EXPECT_TRUE(torch::allclose(preds.outputs, expected.slice(0, 4), 1e-5, 1e-5));
+  EXPECT_THAT(outcome_of([&] { (void)loaded->validate(Split::test); }),
+              HasSubstr("target no tensor"));
+}
+
+TEST(Export, RefusesDataThatNoBundleCanDescribe) {
+  const TempDir folder;
+  const DatasetPtr raw = shades(8, {});
+  const auto halve = [](Batch batch) {
+    batch.input = batch.input.to(torch::kFloat) / 510;
+    return batch;
+  };
+  Learner learner(shade_model(8), both(map(raw, halve)), quiet(folder));
+  EXPECT_THAT(outcome_of([&] { learner.check_export(); }),
+              HasSubstr("[learner.check_export] not possible with data that went through map()"));
+  learner.fit(1);
+  EXPECT_THAT(outcome_of([&] { learner.export_to(folder / "net.tare"); }),
+              HasSubstr("give map() the transforms"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "net.tare"));
+
+  learner.set_data(both(map(raw, halve, {}, Transforms{Normalise{{0}, {2}}})), 16);
+  EXPECT_NO_THROW(learner.check_export());
+  learner.fit(1);
+  const auto expected = learner.get_preds().outputs;
+  learner.export_to(folder / "net.tare");
+  const std::vector<int64_t> first{0, 1};
+  EXPECT_TRUE(torch::allclose(Predictor(folder / "net.tare").predict(raw->get({first}).input),
+                              expected.slice(0, 0, 2), 1e-5, 1e-5));
+  // Random changes of the training split alone leave a validation split that says what is done.
+  learner.set_data({.train = map(raw, halve), .valid = transformed(raw, {Normalise{{0}, {2}}})},
+                   16);
+  EXPECT_NO_THROW(learner.check_export());
+}
+
+TEST(Export, ALossFunctionsActivationMakesProbabilities) {
+  const TempDir folder;
+  const LossFunction own = [](const at::Tensor& out, const at::Tensor& y) {
+    return torch::cross_entropy_loss(out, y);
+  };
+  LearnerOptions options = quiet(folder);
+  options.loss = {own, "softmax"};
+  Learner learner(models::make("mlp", {.classes = kClasses, .sample_shape = {kFeatures}}),
+                  split_points(), options);
+  learner.fit(1);
+  learner.export_to(folder / "net.tare");
+  const std::vector<int64_t> first{0, 1, 2};
+  const auto inputs = points(30, 12)->get({first}).input;
+  const auto output = Predictor(folder / "net.tare").predict(inputs);
+  EXPECT_TRUE(torch::allclose(output.sum(1), torch::ones({3})));
+  EXPECT_TRUE(torch::allclose(output, learner.get_preds().outputs.slice(0, 0, 3)));
+  for (const auto& loss : {std::optional<Loss>(), std::optional<Loss>(own)}) {
+    auto loaded =
+        load_learner(folder / "net.tare", {.test = points(30, 12), .loss = loss, .device = "cpu"});
+    EXPECT_TRUE(
+        torch::allclose(loaded->get_preds(Split::test).outputs, learner.get_preds().outputs));
+    loaded->export_to(folder / "again.tare");
+    EXPECT_EQ(open_bundle(folder / "again.tare").manifest().activation, "softmax");
+  }
+}
+
+/// Takes two inputs: it has no forward of one tensor.
+struct PairNetImpl : torch::nn::Module {
+  PairNetImpl() {
+    left = register_module("left", torch::nn::Linear(kFeatures, 4));
+    head = register_module("head", torch::nn::Linear(8, kClasses));
+  }
+  torch::Tensor forward(const torch::Tensor& a, const torch::Tensor& b) {
+    return head(torch::relu(torch::cat({left(a), left(b)}, 1)));
+  }
+  torch::nn::Linear left{nullptr}, head{nullptr};
+};
+TORCH_MODULE(PairNet);
+
+TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
+  const TempDir folder;
+  const auto predict = [](Model& model, const at::Tensor& input) {
+    return model.as<PairNetImpl>().forward(input.select(1, 0), input.select(1, 1));
+  };
+  LearnerOptions options = quiet(folder);
+  options.task.predict = predict;
+  options.task.step = [predict](Model& model, const Batch& batch) -> StepResult {
+    const auto output = predict(model, batch.input);
+    return {torch::cross_entropy_loss(output, batch.target), output};
+  };
+  torch::manual_seed(1);
+  const auto inputs = torch::randn({32, 2, kFeatures});
+  const DatasetPtr data = tensor_dataset(inputs, torch::arange(32) % kClasses);
+  Learner learner(PairNet(), both(data), options);
+  learner.fit(1);
+  learner.export_to(folder / "pair.tare");
+  EXPECT_THAT(outcome_of([&] { Predictor(folder / "pair.tare", Model(PairNet())); }),
+              HasSubstr("give PredictorOptions::forward"));
+  Predictor predictor(folder / "pair.tare", Model(PairNet()), {.forward = predict});
+  const auto expected = learner.get_preds().outputs;
+  EXPECT_TRUE(torch::allclose(predictor.predict(inputs), expected));
+  EXPECT_THROW((void)predictor.predict(torch::randn({4, kFeatures})), ShapeError);
+  auto loaded = load_learner(folder / "pair.tare", Model(PairNet()),
+                             {.test = data, .device = "cpu", .task = options.task});
+  EXPECT_TRUE(torch::allclose(loaded->get_preds(Split::test).outputs, expected));
+  EXPECT_GT(loaded->validate(Split::test).loss, 0);
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,40 @@
+// Which 16-bit types this processor computes in.
+#include "tare/memory/native_types.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "tare/memory/backend.h"
+
+namespace tare::memory {
+namespace {
+
+bool kernel_names(const std::string& flag) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("flags")) return (line + ' ').find(' ' + flag + ' ') != std::string::npos;
+  return false;
+}
+
+TEST(NativeTypes, AreThoseThatTheProcessorHasInstructionsFor) {
+  EXPECT_TRUE(processor_computes(c10::kFloat));
+  EXPECT_TRUE(processor_computes(c10::kDouble));
+  EXPECT_EQ(processor_computes(c10::kBFloat16),
+            kernel_names("avx512_bf16") || kernel_names("amx_bf16"));
+  EXPECT_EQ(processor_computes(c10::kHalf),
+            kernel_names("avx512_fp16") || kernel_names("amx_fp16"));
+}
+
+TEST(NativeTypes, TheTimeOfAProductIsMeasuredOnceAndAllocatesNoTensors) {
+  const PeakScope peak(c10::kCPU);
+  EXPECT_EQ(product_time_ratio(c10::kFloat), product_time_ratio(c10::kFloat));
+  const double ratio = product_time_ratio(c10::kBFloat16);
+  EXPECT_GT(ratio, 0);
+  EXPECT_EQ(ratio, product_time_ratio(c10::kBFloat16));
+  EXPECT_EQ(peak.peak_above_start_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace tare::memory

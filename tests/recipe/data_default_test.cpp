@@ -1,0 +1,269 @@
+// What the data decides where a recipe says nothing, and what is refused before any work.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "recipe/own_data.h"
+#include "recipe/tiny.h"
+#include "support/files.h"
+#include "tare/base/error.h"
+#include "tare/inference/predictor.h"
+#include "tare/learner/interrupt.h"
+#include "tare/recipe/plan.h"
+#include "tare/recipe/position.h"
+#include "tare/recipe/run_json.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RecipeOptions one_phase(const TempDir& folder) {
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.phases[0].save.clear();
+  return recipe;
+}
+
+RecipeOptions written(const TempDir& folder, const std::string& run = "tiny") {
+  return config::read<RecipeOptions>(config::parse_file(folder / run / "recipe.yaml"));
+}
+
+std::string refusal(const RecipeOptions& recipe, const RunOptions& options = {}) {
+  try {
+    (void)run_recipe(recipe, options);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(DefaultBatch, GivesASmallDataSetEnoughSteps) {
+  for (const auto& [samples, batch] : std::vector<std::pair<int64_t, int64_t>>{{1, 1},
+                                                                               {5, 5},
+                                                                               {8, 8},
+                                                                               {96, 8},
+                                                                               {191, 8},
+                                                                               {192, 16},
+                                                                               {240, 16},
+                                                                               {1535, 64},
+                                                                               {1536, 128},
+                                                                               {60000, 128}})
+    EXPECT_EQ(default_batch(samples), batch) << samples;
+}
+
+TEST(DefaultBatch, IsThatOfThePhasesDataAndWrittenOut) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);  // 160 samples to train on
+  recipe.batch.reset();
+  recipe.phases.resize(2);
+  recipe.phases[1].data = recipe.data;
+  recipe.phases[1].data->count = 400;
+  const RecipePlan plan = plan_recipe(recipe, {.advice = false});
+  EXPECT_EQ(plan.phases[0].batch, 8);
+  EXPECT_EQ(plan.phases[1].batch, 16);
+  (void)run_recipe(recipe);
+  EXPECT_EQ(written(folder).batch, 8);
+  EXPECT_EQ(written(folder).phases[1].batch, 16);
+}
+
+TEST(DefaultBatch, BoundsAMicroBatch) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.batch.reset();
+  recipe.micro_batch.samples = 9;
+  EXPECT_THAT(refusal(recipe), HasSubstr("micro_batch is larger than the batch of phase 0"));
+  EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
+}
+
+TEST(Classes, AreCountedInTheLabels) {
+  const TempDir folder, pictures;
+  write_png_folder(pictures.path(), 60);
+  for (const char* digit : {"3", "4", "5", "6", "7", "8", "9"}) fs::remove_all(pictures / digit);
+  RecipeOptions recipe = one_phase(folder);
+  recipe.batch.reset();
+  recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
+  const RunReport report = run_recipe(recipe, {.plan = true});
+  EXPECT_EQ(written(folder).model.options.classes, 3);
+  EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 3U);
+  EXPECT_EQ(*report.phases[0].planned_peak_bytes, report.phases[0].peak_bytes);
+  recipe.metrics = {"top_5_accuracy"};
+  EXPECT_THAT(refusal(recipe),
+              AllOf(HasSubstr("metrics.0 does not fit the data"), HasSubstr("3 classes")));
+  recipe.metrics = {"accuracy"};
+  recipe.model.options.classes = 2;
+  EXPECT_THAT(refusal(recipe), HasSubstr("model.classes is less than the 3 classes of the data"));
+}
+
+TEST(Classes, AreAutoInTheDump) {
+  const TempDir folder;
+  const RecipeOptions recipe = tiny(folder);
+  const std::string yaml = config::to_yaml(config::to_node(recipe));
+  EXPECT_THAT(yaml, HasSubstr("classes: auto"));
+  EXPECT_EQ(config::read<RecipeOptions>(config::parse_text(yaml, "dump")), recipe);
+}
+
+TEST(OptimizerRate, IsThatOfEveryPhaseWithoutOne) {
+  const TempDir a, b, c;
+  RecipeOptions recipe = one_phase(a);
+  recipe.phases[0].lr.reset();
+  recipe.optimizer.lr = 1e-2;
+  const double by_default = run_recipe(recipe).phases[0].epochs[0].train_loss;
+  recipe.folder = b.path();
+  recipe.optimizer.lr = 1e-5;
+  const double slow = run_recipe(recipe).phases[0].epochs[0].train_loss;
+  recipe.folder = c.path();
+  recipe.phases[0].lr = 1e-2;
+  EXPECT_EQ(run_recipe(recipe).phases[0].epochs[0].train_loss, by_default) << "the phase's own";
+  EXPECT_NE(slow, by_default);
+}
+
+TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.phases[0].epochs = 4;
+  recipe.phases[0].lr = 0.3;  // the loss goes up and down
+  recipe.phases[0].schedule.kind = "constant";
+  recipe.phases[0].best = "valid_loss";
+  std::ostringstream out;
+  const RunReport report = run_recipe(recipe, {.out = &out});
+  double best = report.phases[0].epochs[0].valid_loss;
+  for (const auto& row : report.phases[0].epochs) best = std::min(best, row.valid_loss);
+  ASSERT_TRUE(report.valid);
+  EXPECT_DOUBLE_EQ(report.valid->loss, best);
+  EXPECT_LT(best, report.phases[0].epochs.back().valid_loss) << "the last is another one";
+  EXPECT_THAT(out.str(), HasSubstr("weights of the epoch with the best valid_loss"));
+  EXPECT_FALSE(fs::exists(folder / "tiny/best-0"));
+}
+
+TEST(BestWeights, AreTheSameAfterAnInterrupt) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.phases[0].epochs = 3;
+  recipe.phases[0].best = "accuracy";
+  (void)run_recipe(recipe);
+  recipe.name = "stopped";
+  for (int i = 0; i < 3; ++i) {
+    request_interrupt();
+    ASSERT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).reason, StopReason::interrupted);
+  }
+  (void)run_recipe(recipe, {.resume = Resume::always});
+  EXPECT_TRUE(content_of(folder / "tiny/tiny.tare") == content_of(folder / "stopped/tiny.tare"));
+}
+
+TEST(BestWeights, NeedAFigureThatThereIs) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.phases[0].best = "acuracy";
+  EXPECT_THAT(refusal(recipe),
+              HasSubstr("phases.0.best is not known (did you mean \"accuracy\"?)"));
+  recipe.phases[0].best = "accuracy";
+  recipe.data.valid = 0;
+  EXPECT_THAT(refusal(recipe), HasSubstr("phases.0.best needs a validation split"));
+}
+
+TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
+  const TempDir folder;
+  const auto expect = [&](const char* piece, const auto& spoil) {
+    RecipeOptions recipe = tiny(folder);
+    spoil(recipe);
+    EXPECT_THAT(refusal(recipe), HasSubstr(piece));
+    try {
+      (void)plan_recipe(recipe, {.advice = false});
+      ADD_FAILURE() << "planned: " << piece;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(piece));
+    }
+    EXPECT_TRUE(fs::is_empty(folder.path())) << piece;
+  };
+  expect("phases.2.freeze_to is no layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
+  expect("loss does not fit the data", [](auto& r) { r.loss = "mse"; });
+  expect("metrics.0 does not fit the data", [](auto& r) { r.metrics = {"mae"}; });
+  expect("phases.2.data.folder is not there",
+         [](auto& r) { r.phases[2].data = DataOptions{.name = "png_folder", .folder = "absent"}; });
+  expect("model.classes is less than the 10 classes", [](auto& r) { r.model.options.classes = 9; });
+}
+
+TEST(EarlyChecks, NameTheNearestFolder) {
+  const TempDir folder, pictures;
+  write_png_folder(pictures / "images", 20);
+  RecipeOptions recipe = one_phase(folder);
+  recipe.data = {.name = "png_folder", .folder = (pictures / "imagse").string()};
+  EXPECT_THAT(refusal(recipe),
+              AllOf(HasSubstr("data.folder is not there"), HasSubstr("did you mean \"images\"")));
+}
+
+TEST(TestSplit, IsNeverTheValidationSplitUnderAnotherName) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  std::ostringstream out;
+  const RunReport without = run_recipe(recipe, {.out = &out});
+  EXPECT_FALSE(without.test);
+  ASSERT_TRUE(without.valid);
+  EXPECT_EQ(without.valid->loss, without.phases[0].epochs.back().valid_loss);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("valid (there is no test split), on generated digits: "),
+                               Not(HasSubstr("\ntest"))));
+  const auto json = nlohmann::json::parse(to_json(without));
+  EXPECT_FALSE(json.contains("test"));
+  EXPECT_TRUE(json.at("valid").at("metrics").at("accuracy").is_number());
+  EXPECT_EQ(json.at("generated"), true);
+  recipe.data.train = 0.7;
+  recipe.data.test = 0.1;
+  const RunReport with = run_recipe(recipe);
+  EXPECT_TRUE(with.test);
+  EXPECT_FALSE(with.valid);
+}
+
+/// A run on own pictures that was stopped after its first step.
+class StoppedRun : public ::testing::Test {
+ protected:
+  StoppedRun() {
+    write_png_folder(pictures_.path(), 60);
+    recipe_ = one_phase(folder_);
+    recipe_.batch.reset();
+    recipe_.data = {.name = "png_folder", .folder = pictures_.path().string()};
+    request_interrupt();
+    EXPECT_EQ(run_recipe(recipe_).reason, StopReason::interrupted);
+  }
+  [[nodiscard]] std::string resumed() const { return refusal(recipe_, {.resume = Resume::always}); }
+
+  TempDir folder_, pictures_;
+  RecipeOptions recipe_;
+};
+
+TEST_F(StoppedRun, GoesOnOnlyWithItsData) {
+  fs::copy(pictures_ / "3", pictures_ / "new");
+  EXPECT_THAT(resumed(), HasSubstr("was begun with other data")) << "a class more";
+  fs::remove_all(pictures_ / "new");
+  fs::copy_file(fs::directory_iterator(pictures_ / "3")->path(), pictures_ / "3/more.png");
+  EXPECT_THAT(resumed(), AllOf(HasSubstr("was begun with other data of phase 0: 60 images of"),
+                               HasSubstr("61 images of"), HasSubstr("start anew")));
+  fs::remove(pictures_ / "3/more.png");
+  EXPECT_EQ(resumed(), "accepted");
+}
+
+TEST_F(StoppedRun, IsComparedWithItsCheckpointWhereItsRecipeIsGone) {
+  fs::remove(folder_ / "tiny/recipe.yaml");
+  recipe_.phases[0].epochs = 7;
+  EXPECT_THAT(resumed(), HasSubstr("phases.0.epochs is 1 there, 7 here"));
+  recipe_.phases[0].epochs = 1;
+  EXPECT_EQ(resumed(), "accepted");
+}
+
+TEST(Position, KeepsTheOriginOfItsRun) {
+  Position position({.recipe = "name: a\n", .data = {{"60 images", {60, "ab"}}}});
+  const Origin origin = Position::origin_in(position.state());
+  EXPECT_EQ(origin.recipe, "name: a\n");
+  ASSERT_EQ(origin.data.size(), 1U);
+  EXPECT_EQ(origin.data[0].identity, (datasets::Identity{60, "ab"}));
+  EXPECT_EQ(Position::origin_in(R"({"phases": []})").recipe, "") << "of an earlier version";
+  EXPECT_THROW((void)Position::origin_in(R"({"phases": [], "origin": 3})"), FormatError);
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,113 @@
+// Bundles from a run's folder, its checkpoints and other bundles.
+#include "tare/recipe/export.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "recipe/tiny.h"
+#include "support/outcome.h"
+#include "tare/base/io.h"
+#include "tare/callback/autosave.h"
+#include "tare/checkpoint/checkpoint.h"
+#include "tare/inference/bundle.h"
+#include "tare/learner/interrupt.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// What a bundle says of data and result.
+void expect_same(const std::filesystem::path& bundle, const std::filesystem::path& expected) {
+  const Bundle a = open_bundle(bundle), b = open_bundle(expected);
+  EXPECT_EQ(a.manifest().model.name, b.manifest().model.name);
+  EXPECT_EQ(a.manifest().model.options, b.manifest().model.options);
+  EXPECT_EQ(a.manifest().sample_shape, b.manifest().sample_shape);
+  EXPECT_EQ(a.manifest().transforms, b.manifest().transforms);
+  EXPECT_EQ(a.manifest().labels, b.manifest().labels);
+  EXPECT_EQ(a.manifest().metrics, b.manifest().metrics);
+  EXPECT_EQ(a.manifest().activation, b.manifest().activation);
+  EXPECT_EQ(a.manifest().loss, b.manifest().loss);
+  EXPECT_EQ(a.manifest().input, b.manifest().input);
+  for (const auto& [name, tensor] : b.tensors())
+    EXPECT_TRUE(tensor.equal(a.file().tensor(name))) << name;
+}
+
+TEST(ExportBundle, OfAFinishedRunIsTheBundleThatItExported) {
+  const TempDir folder;
+  const RunReport run = run_recipe(tiny(folder));
+  const BundleExport done = export_bundle(folder / "tiny", folder / "again.tare");
+  EXPECT_EQ(done.from, run.export_path);
+  EXPECT_EQ(done.bytes, run.export_bytes);
+  expect_same(folder / "again.tare", run.export_path);
+  EXPECT_EQ(export_bundle(folder / "tiny/").bundle, run.export_path) << "in its place";
+  EXPECT_EQ(export_bundle(run.export_path, folder / "copy.tare").from, run.export_path);
+  EXPECT_EQ(io::read_text(folder / "copy.tare"), io::read_text(run.export_path));
+}
+
+TEST(ExportBundle, OfACheckpointEqualsTheExportAfterItsPhase) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.data.transforms = Transforms{Normalise{{0.2}, {0.4}}, Shift{1}};
+  recipe.phases.resize(1);
+  recipe.phases[0].size = 20;
+  const RunReport run = run_recipe(recipe);
+  const BundleExport done = export_bundle(folder / "tiny/first/");
+  EXPECT_EQ(done.bundle.filename(), "first.tare");
+  EXPECT_EQ(done.phase, "first");
+  expect_same(done.bundle, run.export_path);
+  EXPECT_THAT(open_bundle(done.bundle).manifest().sample_shape, ElementsAre(1, 20, 20));
+}
+
+TEST(ExportBundle, WithoutAnExportedBundleItIsTheLastThatAPhaseSaved) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.export_to.clear();
+  recipe.phases[1].save = "second";
+  (void)run_recipe(recipe);
+  const BundleExport done = export_bundle(folder / "tiny");
+  EXPECT_EQ(done.from, folder / "tiny/second");
+  EXPECT_EQ(done.bundle, folder / "tiny/tiny.tare");
+  EXPECT_EQ(done.phase, "head");
+}
+
+TEST(ExportBundle, OfAnUnfinishedRunIsItsNewestCheckpoint) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  (void)run_recipe(recipe);
+  request_interrupt();  // after the first step, in the first phase
+  const RunReport run = run_recipe(recipe);
+  ASSERT_EQ(run.reason, StopReason::interrupted);
+  const BundleExport done = export_bundle(folder / "tiny", folder / "part.tare");
+  EXPECT_THAT(Autosave::names(), ::testing::Contains(done.from.filename().string()));
+  EXPECT_EQ(done.phase, "first");
+  const auto loaded = checkpoint::load(done.from);
+  const Bundle bundle = open_bundle(done.bundle);
+  for (const auto& [name, tensor] : loaded.model)
+    EXPECT_TRUE(tensor.equal(bundle.file().tensor(name))) << name;
+}
+
+TEST(ExportBundle, RefusesWhatIsNoneOfThese) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  const RunReport run = run_recipe(recipe);
+  const auto refused = [](const std::filesystem::path& from) {
+    return outcome_of([&] { (void)export_bundle(from); });
+  };
+  EXPECT_THAT(refused(folder.path()), HasSubstr("is neither a run's folder nor a checkpoint"));
+  EXPECT_THAT(refused(run.export_path), HasSubstr("say with --out where the new one goes"));
+  EXPECT_THAT(refused(folder / "none"), HasSubstr("IoError"));
+  EXPECT_THAT(refused(folder / "tiny/report.json"), HasSubstr("FormatError"));
+  io::move(folder / "tiny/first", folder / "alone");
+  EXPECT_THAT(refused(folder / "alone"), HasSubstr("outside a run's folder"));
+  io::remove_all(run.export_path);
+  EXPECT_THAT(refused(folder / "tiny"), HasSubstr("holds neither a checkpoint nor the bundle"));
+  io::move(folder / "alone", folder / "tiny/first");
+  recipe.model.options.width = 8;
+  io::write_atomically(folder / "tiny/recipe.yaml", config::to_yaml(config::to_node(recipe)));
+  EXPECT_THAT(refused(folder / "tiny/first"), HasSubstr("is not the recipe's; "));
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,68 @@
+// Every named data set, made of few generated digits in a folder, without a network.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "support/environment.h"
+#include "support/temp_dir.h"
+#include "tare/base/io.h"
+#include "tare/data/datasets.h"
+#include "tare/data/idx.h"
+#include "tare/transform/image.h"
+
+namespace tare::testing {
+
+/// Writes `count` pictures of 16 x 16 pixels into a subfolder for each of ten digits.
+inline void write_png_folder(const std::filesystem::path& folder, int64_t count) {
+  const DigitImages digits = generate_digits({.count = count, .size = 16});
+  for (int64_t i = 0; i < count; ++i) {
+    const auto label = std::to_string(digits.labels[i].item<int64_t>());
+    io::make_directories(folder / label);
+    write_png(folder / label / (std::to_string(i) + ".png"), digits.images[i]);
+  }
+}
+
+/// Writes an IDX pair under the names of MNIST's files.
+inline void write_idx_pair(const std::filesystem::path& folder, const std::string& prefix,
+                           int64_t count) {
+  io::make_directories(folder);
+  const DigitImages digits = generate_digits({.count = count, .seed = 5});
+  write_idx(folder / (prefix + "-images-idx3-ubyte.gz"), digits.images.squeeze(1));
+  write_idx(folder / (prefix + "-labels-idx1-ubyte.gz"), digits.labels.to(at::kByte));
+}
+
+/// A machine on which every data set is there.
+class OwnData {
+ public:
+  OwnData() {
+    write_png_folder(folder_ / "pictures", 60);
+    write_idx_pair(folder_ / "mnist10k", "t10k", 70);
+    write_idx_pair(folder_ / "home/data/mnist", "train", 80);
+    write_idx_pair(folder_ / "home/data/mnist", "t10k", 20);
+  }
+
+  /// Throws std::out_of_range for a name that has no files here yet.
+  [[nodiscard]] DataOptions options(const std::string& name) const {
+    if (name == "digits" || name == "mnist10k") return {.name = name};
+    if (name == "mnist") return {.name = name, .download = false};
+    if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
+    if (name == "png_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
+    if (name == "idx")
+      return {.name = name,
+              .images = (folder_ / "mnist10k/t10k-images-idx3-ubyte.gz").string(),
+              .labels = (folder_ / "mnist10k/t10k-labels-idx1-ubyte.gz").string()};
+    throw std::out_of_range("no files for the data set " + name);
+  }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  TempDir folder_;
+  ScopedVariable data_{"TARE_DATA_DIR", (folder_ / "mnist10k").string()};
+  ScopedVariable home_{"TARE_HOME", (folder_ / "home").string()};
+};
+
+}  // namespace tare::testing

@@ -1,0 +1,104 @@
+// Every data set there is, with every command that takes a recipe: plan, run, dry run, resume.
+#include <gmock/gmock.h>
+
+#include <memory>
+
+#include "recipe/own_data.h"
+#include "recipe/tiny.h"
+#include "support/files.h"
+#include "tare/base/error.h"
+#include "tare/learner/interrupt.h"
+#include "tare/recipe/plan.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Case {
+  std::string data, model;
+};
+
+class EveryDataSet : public ::testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() { data_ = std::make_unique<OwnData>(); }
+  static void TearDownTestSuite() { data_.reset(); }
+
+  [[nodiscard]] RecipeOptions recipe() const {
+    RecipeOptions r;
+    r.name = "own";
+    r.folder = folder_.path();
+    r.device = "cpu";
+    r.workers = 0;
+    r.data = data_->options(GetParam().data);
+    r.model.name = GetParam().model;
+    r.phases = {{.name = "one", .lr = 1e-2}, {.name = "two", .reset_head = true, .lr = 1e-2}};
+    r.export_to = "own.tare";
+    return r;
+  }
+
+  static inline std::unique_ptr<OwnData> data_;
+  TempDir folder_;
+};
+
+TEST_P(EveryDataSet, PeaksAsPlannedToTheByte) {
+  const RecipePlan plan = plan_recipe(recipe(), {.advice = false});
+  const RunReport report = run_recipe(recipe(), {.plan = true});
+  ASSERT_EQ(plan.phases.size(), report.phases.size());
+  for (size_t i = 0; i < plan.phases.size(); ++i) {
+    ASSERT_TRUE(plan.phases[i].known()) << plan.phases[i].reason;
+    EXPECT_EQ(plan.phases[i].peak_bytes, report.phases[i].peak_bytes) << plan.phases[i].at;
+    ASSERT_TRUE(report.phases[i].planned_peak_bytes);
+    EXPECT_EQ(*report.phases[i].planned_peak_bytes, report.phases[i].peak_bytes);
+  }
+  EXPECT_EQ(report.test.has_value(), GetParam().data == "mnist") << "which has a test split";
+  EXPECT_NE(report.valid.has_value(), report.test.has_value());
+  EXPECT_EQ(report.residual_bytes, 0);
+}
+
+TEST_P(EveryDataSet, RunsDryAndLeavesNothing) {
+  const RunReport report = run_recipe(recipe(), {.dry_run = true, .plan = true});
+  EXPECT_EQ(report.phases.size(), 2U);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_P(EveryDataSet, ResumesToTheSameBundle) {
+  RecipeOptions r = recipe();
+  (void)run_recipe(r);
+  r.name = "stopped";
+  request_interrupt();
+  ASSERT_EQ(run_recipe(r).reason, StopReason::interrupted);
+  EXPECT_FALSE(run_recipe(r, {.resume = Resume::always}).resumed_from.empty());
+  EXPECT_TRUE(content_of(folder_ / "own/own.tare") == content_of(folder_ / "stopped/own.tare"));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& name : datasets::names())
+    for (const char* model : {"mlp", "convnet"}) all.push_back({name, model});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, EveryDataSet, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.data + "_" + test.param.model; });
+
+TEST(RunRecipe, SaysWhyThereIsNoPlan) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.model.name = "unplannable";
+  models::add("unplannable", [](int64_t classes) -> Model {
+    static int64_t made = 0;
+    if (++made == 1) throw IoError("models.make", "weights", "not there for the plan");
+    return models::make("convnet", {.classes = classes, .sample_shape = {1, 16, 16}});
+  });
+  recipe.model.options.width = 0;
+  ::testing::internal::CaptureStderr();
+  const RunReport report = run_recipe(recipe, {.plan = true});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("no plan of this run: [models.make] weights: not there for the plan"));
+  EXPECT_FALSE(report.phases.at(0).planned_peak_bytes);
+}
+
+}  // namespace
+}  // namespace tare::testing

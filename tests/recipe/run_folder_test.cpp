@@ -1,0 +1,127 @@
+// Which folder a run takes, and which names a run's files may have.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <functional>
+
+#include "recipe/tiny.h"
+#include "support/files.h"
+#include "tare/base/error.h"
+#include "tare/base/folder_lock.h"
+#include "tare/learner/interrupt.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+RecipeOptions one_phase(const TempDir& folder) {
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  return recipe;
+}
+
+TEST(RunFolder, AFinishedRunIsNeverWrittenOver) {
+  const TempDir folder;
+  const RunReport first = run_recipe(one_phase(folder));
+  EXPECT_EQ(first.folder, folder / "tiny");
+  const std::string report = content_of(folder / "tiny/report.json");
+  std::ostringstream out;
+  EXPECT_EQ(run_recipe(one_phase(folder), {.out = &out}).folder, folder / "tiny-2");
+  EXPECT_THAT(out.str(), HasSubstr("the folder of this run is " + (folder / "tiny-2").string()));
+  EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny-3");
+  EXPECT_EQ(content_of(folder / "tiny/report.json"), report);
+  EXPECT_TRUE(fs::exists(folder / "tiny-3/tiny.tare"));
+}
+
+TEST(RunFolder, OverwriteTakesTheFirstAgain) {
+  const TempDir folder;
+  (void)run_recipe(one_phase(folder));
+  const std::string report = content_of(folder / "tiny/report.json");
+  EXPECT_EQ(run_recipe(one_phase(folder), {.overwrite = true}).folder, folder / "tiny");
+  EXPECT_NE(content_of(folder / "tiny/report.json"), report);
+  EXPECT_FALSE(fs::exists(folder / "tiny-2"));
+  const RunOptions as_a_sweep{.resume = Resume::automatic, .overwrite = true};
+  EXPECT_EQ(run_recipe(one_phase(folder), as_a_sweep).folder, folder / "tiny");
+}
+
+TEST(RunFolder, AFolderWithoutARunIsTaken) {
+  const TempDir folder;
+  fs::create_directories(folder / "tiny");
+  std::ofstream(folder / "tiny/notes.txt") << "mine";
+  EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny");
+}
+
+TEST(RunFolder, AFolderThatAnotherProcessHasIsPassedUnlessItMustBeTaken) {
+  const TempDir folder;
+  fs::create_directories(folder / "tiny");
+  const io::FolderLock lock(folder / "tiny");
+  EXPECT_THROW((void)run_recipe(one_phase(folder), {.overwrite = true}), StateError);
+  EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny-2");
+}
+
+TEST(RunFolder, ResumeContinuesTheLastUnfinishedRun) {
+  const TempDir folder;
+  (void)run_recipe(one_phase(folder));
+  request_interrupt();
+  const RunReport stopped = run_recipe(one_phase(folder));
+  ASSERT_EQ(stopped.reason, StopReason::interrupted);
+  EXPECT_EQ(stopped.folder, folder / "tiny-2");
+  EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny-3") << "a new run";
+  const RunReport resumed = run_recipe(one_phase(folder), {.resume = Resume::always});
+  EXPECT_EQ(resumed.folder, folder / "tiny-2");
+  EXPECT_FALSE(resumed.resumed_from.empty());
+  EXPECT_THROW((void)run_recipe(one_phase(folder), {.resume = Resume::always}), ConfigError);
+  EXPECT_EQ(run_recipe(one_phase(folder), {.resume = Resume::automatic}).folder, folder / "tiny-4");
+}
+
+struct Clash {
+  const char* name;
+  std::function<void(RecipeOptions&)> spoil;
+  const char* piece;
+};
+void PrintTo(const Clash& clash, std::ostream* out) { *out << clash.name; }
+
+class NamesOfFiles : public ::testing::TestWithParam<Clash> {};
+
+TEST_P(NamesOfFiles, ThatWouldDestroyOneAnotherAreRefusedBeforeAnyWork) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  GetParam().spoil(recipe);
+  try {
+    (void)run_recipe(recipe);
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().piece));
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Clashes, NamesOfFiles,
+    ::testing::Values(
+        Clash{"Report", [](auto& r) { r.export_to = "report.json"; }, "export would be written"},
+        Clash{"Recipe", [](auto& r) { r.phases[0].save = r.phases[1].load = "recipe.yaml"; },
+              "phases.0.save would be written to 'recipe.yaml'"},
+        Clash{"Autosave", [](auto& r) { r.export_to = "autosave-0"; }, "a file of the run itself"},
+        Clash{"SetAside", [](auto& r) { r.phases[1].save = "before-autosave-1"; },
+              "a file of the run itself"},
+        Clash{"HalfWritten", [](auto& r) { r.export_to = "report.json.partial"; },
+              "a file of the run itself"},
+        Clash{"Page", [](auto& r) { r.export_to = "report.html"; }, "a file of the run itself"},
+        Clash{"StepsOfAnother", [](auto& r) { r.phases[1].name = "all.steps"; }, "'all.steps.csv'"},
+        Clash{"TableOfAPhase", [](auto& r) { r.export_to = "head.csv"; }, "the table of phase 1"},
+        Clash{"SavedTwice", [](auto& r) { r.phases[1].save = "first"; },
+              "the checkpoint of phase 0"},
+        Clash{"ExportAndSave", [](auto& r) { r.export_to = "first"; }, "the checkpoint of phase 0"},
+        Clash{"BestWeights",
+              [](auto& r) {
+                r.phases[1].best = "accuracy";
+                r.export_to = "best-1";
+              },
+              "a file of the run itself"}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tare::testing

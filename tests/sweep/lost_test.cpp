@@ -1,0 +1,214 @@
+// Sweeps whose folder or store is deleted, replaced or older than they are, and stores made again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "sweep/query.h"
+#include "sweep/shell_sweep.h"
+#include "tare/base/error.h"
+#include "tare/sweep/furcate.h"
+#include "tare/sweep/identity.h"
+#include "tare/sweep/rebuild.h"
+#include "tare/sweep/run_mark.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using sweep::RebuildReport;
+using sweep::SweepReport;
+using sweep::Trial;
+using sweep::TrialState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kThree = "parameters: {a: [1, 2, 3]}\nresources: {jobs: 1}\n";
+
+class LostTest : public ShellSweepTest {
+ protected:
+  /// The message of a sweep whose second run does `damage` to what it stands in.
+  std::string message_after(const std::string& damage) {
+    try {
+      (void)run(kThree, "if test $a = 2; then cd $folder/../..; " + damage + "; fi; finish 0.$a 1");
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  /// What the runs came to, by their names.
+  std::vector<std::string> states() const {
+    return rows(store(),
+                "SELECT run_name || ' ' || state FROM trials JOIN sweep_runs USING (trial_id) "
+                "WHERE run_name != '' ORDER BY number");
+  }
+  void lose_store() const {
+    for (const char* end : {"", "-wal", "-shm"}) fs::remove(store().string() + end);
+  }
+};
+
+TEST_F(LostTest, AStoreThatIsDeletedMeanwhileIsAnError) {
+  EXPECT_THAT(message_after("rm logs/s.sqlite"), HasSubstr("s.sqlite: the file was deleted"));
+}
+
+TEST_F(LostTest, AStoreThatIsReplacedMeanwhileIsAnError) {
+  EXPECT_THAT(message_after("cp logs/s.sqlite t; mv t logs/s.sqlite"),
+              HasSubstr("s.sqlite: the file was deleted or replaced"));
+}
+
+TEST_F(LostTest, ALogOfTheStoreThatIsDeletedMeanwhileIsAnError) {
+  EXPECT_THAT(message_after("rm logs/s.sqlite-wal"), HasSubstr("s.sqlite-wal: the file was"));
+}
+
+TEST_F(LostTest, AFolderThatIsDeletedMeanwhileIsAnError) {
+  EXPECT_THAT(message_after("rm -r logs"), HasSubstr("logs"));
+}
+
+TEST_F(LostTest, AFolderThatIsReplacedMeanwhileIsAnError) {
+  EXPECT_THAT(message_after("mv logs old; cp -r old logs"),
+              HasSubstr("logs: the folder has been replaced"));
+}
+
+TEST_F(LostTest, RunsWithoutTheirStoreAreNotRunOverUnasked) {
+  ASSERT_EQ(run(kThree, "finish 0.$a 1").complete, 3);
+  lose_store();
+  try {
+    (void)run(kThree, "finish 0.9 1");
+    ADD_FAILURE() << "they ran again";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("tare sweep rebuild"));
+  }
+  EXPECT_THAT(file("run_data.csv"), HasSubstr("0,s0_a1,COMPLETE,1,0.1,"));
+}
+
+// An older sweep's report lies where a run of another recipe is killed before it writes its own.
+TEST_F(LostTest, AReportIsOfTheRunWhoseIdentityTheFolderNames) {
+  ASSERT_EQ(run(kThree, "finish 0.$a 1").complete, 3);
+  const auto old = sweep::read_store(store(), "s").trials;
+  EXPECT_TRUE(sweep::is_folder_of(files_.log_dir() / "s1_a2", old[1].identity));
+  io::write_atomically(files_.log_dir().parent_path() / "recipe.yaml",
+                       "name: r\na: 1\nb: {c: 9}\n");
+  const std::string later =
+      "parameters: {a: [1, 2, 3]}\nresources: {jobs: 1}\n"
+      "on_failure: {max_retries: 0}\n";
+  const char* copied = "cp $folder/../s$((a - 1))_a$a/* $folder; kill -9 $$";
+  const SweepReport report = run(later, copied);
+  EXPECT_EQ(report.complete, 0);
+  EXPECT_EQ(report.failed, 3);
+  EXPECT_EQ(sweep::read_store(store(), "s").trials.size(), 6U);
+}
+
+TEST_F(LostTest, AFolderWithOtherFilesIsNotRunIn) {
+  io::make_directories(files_.log_dir());
+  const auto sweep = read(kThree);
+  { const sweep::Store made(store(), sweep); }
+  io::make_directories(files_.log_dir() / "s0_a1");
+  io::write_atomically(files_.log_dir() / "s0_a1/mine", "text");
+  const SweepReport report = run(kThree, "finish 0.$a 1");
+  EXPECT_EQ(report.complete, 3) << "their numbers are behind that of the folder";
+  EXPECT_FALSE(fs::exists(files_.log_dir() / "s0_a1/report.json"));
+  EXPECT_TRUE(fs::exists(files_.log_dir() / "s1_a1/report.json"));
+  Trial trial{.number = 9, .identity = "x", .run_name = "s0_a1"};
+  EXPECT_THROW(claim_folder(files_.log_dir() / "s0_a1", sweep, trial), StateError);
+  EXPECT_THROW(claim_folder(files_.log_dir() / "s1_a1", sweep, trial), StateError);
+}
+
+TEST_F(LostTest, AStoreOfAnotherVersionIsRefusedAndNotWritten) {
+  for (const auto& [change, part] : std::vector<std::pair<std::string, std::string>>{
+           {"UPDATE version_info SET schema_version = 13", "version_info.schema_version"},
+           {"UPDATE alembic_version SET version_num = 'v4.0.0.a'", "alembic_version.version_num"},
+           {"PRAGMA user_version = 2", "user_version"}}) {
+    lose_store();
+    fs::remove_all(files_.log_dir());
+    ASSERT_EQ(run(kThree, "finish 0.$a 1").complete, 3);
+    (void)rows(store(), change);
+    const auto before = io::read_text(store());
+    for (const bool writes : {true, false}) try {
+        if (writes)
+          (void)run(kThree, "finish 0.9 1");
+        else
+          (void)sweep::read_store(store(), "s");
+        ADD_FAILURE() << change;
+      } catch (const FormatError& error) {
+        EXPECT_EQ(error.part(), part);
+      }
+    EXPECT_EQ(io::read_text(store()), before);
+  }
+}
+
+TEST_F(LostTest, AStoreIsMadeAgainFromTheFolders) {
+  const std::string text = std::string(kThree) + "on_failure: {max_retries: 1}\n";
+  const std::string script =
+      "test $a = 2 && exit 2; test $a = 3 && test ! -e $folder/second && touch $folder/second && "
+      "kill -9 $$; finish 0.$a 1000";
+  const SweepReport before = run(text, script);
+  ASSERT_EQ(before.complete, 2);
+  ASSERT_EQ(before.failed, 1);
+  const auto sweep = read(text);
+  EXPECT_THROW((void)sweep::rebuild_store(sweep), StateError) << "it is there";
+  const auto old = sweep::read_store(store(), "s").trials;
+  lose_store();
+  const RebuildReport rebuilt = sweep::rebuild_store(sweep);
+  EXPECT_EQ(rebuilt.complete, 2);
+  EXPECT_EQ(rebuilt.failed, 1);
+  EXPECT_EQ(rebuilt.unknown, 0);
+  EXPECT_THAT(states(), ElementsAre("s0_a1 COMPLETE", "s1_a2 FAIL", "s2_a3 COMPLETE"));
+  const auto now = sweep::read_store(store(), "s").trials;
+  ASSERT_EQ(now.size(), old.size()) << "numbers without a gap";
+  EXPECT_EQ(now[0].value, old[0].value);
+  EXPECT_EQ(now[0].peak_bytes, 1000);
+  EXPECT_EQ(now[0].identity, old[0].identity);
+  EXPECT_LT(now[0].started - old[0].started, std::chrono::milliseconds(1));
+  const SweepReport after = run(text, "finish 0.9 1");
+  EXPECT_EQ(after.started, 0);
+  EXPECT_EQ(after.complete, 2);
+  EXPECT_THAT(rows(store(), "PRAGMA integrity_check"), ElementsAre("ok"));
+}
+
+TEST_F(LostTest, WhatWasPrunedOrUnfinishedIsSoInTheNewStore) {
+  const auto sweep = read(kThree);
+  ASSERT_EQ(run(kThree, "test $a = 1 && finish 0.1 1; pause=0; train 0.4 0.3").complete, 3);
+  lose_store();
+  fs::remove(files_.log_dir() / "s2_a3/report.json");
+  std::string table = file("run_data.csv");
+  table.replace(table.find("s1_a2,COMPLETE"), 14, "s1_a2,PRUNED");
+  table.erase(table.find("2,s2_a3"));
+  fs::remove(files_.log_dir() / "s1_a2/report.json");
+  io::write_atomically(files_.log_dir() / "run_data.csv", table);
+  const RebuildReport rebuilt = sweep::rebuild_store(sweep);
+  EXPECT_EQ(rebuilt.pruned, 1);
+  EXPECT_EQ(rebuilt.waiting, 1);
+  EXPECT_THAT(states(), ElementsAre("s0_a1 COMPLETE", "s1_a2 PRUNED", "s2_a3 WAITING"));
+  const SweepReport after = run(kThree, "pause=0; train 0.4 0.3 0.2");
+  EXPECT_EQ(after.started, 1) << "it goes on in its folder";
+  EXPECT_THAT(file("s2_a3/all.csv"), HasSubstr("2,1,2,0.3,0.1\n3,1,2,0.2,0.1\n"));
+}
+
+TEST_F(LostTest, RowsThatFurcateItselfHasWrittenAreComplete) {
+  io::make_directories(files_.log_dir());
+  io::write_atomically(
+      files_.log_dir() / "run_data.csv",
+      "log_dir,learning_rate,batch_size,optimizer_name,meta,run_total_time,run_val_loss\n"
+      "logs/e0_foo_bs32_onSGD,0.001,32,SGD,{},12.5,0.25\n"
+      "logs/e1_foo_bs64_onSGD,0.001,64,SGD,{},13.5,\n");
+  io::write_atomically(files_.log_dir().parent_path() / "config.json",
+                       R"({"data_name": "e", "data_dir": "foo", "epochs": 2, "batch_size": [32, 64],
+                           "optimizer_name": ["SGD"], "log_dir": ")" +
+                           files_.log_dir().string() + "\"}");
+  const auto sweep = sweep::read_any_sweep(files_.log_dir().parent_path() / "config.json", {});
+  EXPECT_TRUE(sweep::is_program(sweep));
+  const RebuildReport rebuilt =
+      sweep::rebuild_store(sweep, [](const fs::path&, const sweep::ChildEnd&) {
+        return sweep::Outcome{.reason = "nothing there"};
+      });
+  EXPECT_EQ(rebuilt.complete, 1) << "one without a loss has not ended well";
+  const auto trials = sweep::read_store(files_.log_dir() / "e.sqlite", "e").trials;
+  ASSERT_EQ(trials.size(), 1U);
+  EXPECT_EQ(trials[0].value, 0.25);
+  EXPECT_EQ(trials[0].seconds, 12.5);
+  EXPECT_EQ(trials[0].identity, sweep::Identity(sweep).of(sweep::grid(sweep).at(0)));
+}
+
+}  // namespace
+}  // namespace tare::testing
