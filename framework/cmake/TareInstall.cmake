@@ -29,7 +29,7 @@ install(CODE "
   endforeach()
   if(missing)
     message(FATAL_ERROR \"Nothing was installed, because these files have not been built:\${missing}\\n\"
-                        \"Build them first: cmake --build \\\"${CMAKE_BINARY_DIR}\\\" --target installable\")
+                        \"Build them first:\\n  cmake --build \\\"${CMAKE_BINARY_DIR}\\\" --target installable\")
   endif()")
 
 # The pages are written in the build folder, before the first file is copied.

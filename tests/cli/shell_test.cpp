@@ -159,7 +159,7 @@ TEST_F(Completion, FishOffersCommandsOptionsAndWords) {
   EXPECT_THAT(fish("tare go --"),
               IsSupersetOf({"--mode", "--into", "--count", "--resume", "--quiet", "--help"}));
   EXPECT_THAT(fish("tare go --mode "), IsSupersetOf({"fast", "slow"}));
-  EXPECT_THAT(fish("tare go p"), UnorderedElementsAre("place/", "place.yaml"));
+  EXPECT_THAT(fish("tare go pl"), UnorderedElementsAre("place/", "place.yaml"));
   EXPECT_THAT(fish("tare go --into p"), Contains("place/"));
   EXPECT_THAT(fish("tare explain "), UnorderedElementsAre("go", "show", "explain"));
 }
@@ -196,7 +196,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> table_of_help() {
     std::vector<std::string> options;
     for (const auto& option : lines(run_program("tare", {name, "--help"}).out)) {
       if (option.starts_with("  --"))
-        options.push_back(option.substr(4, option.find_first_of(" [", 4) - 4));
+        options.push_back(option.substr(4, option.find_first_of(" [,", 4) - 4));
     }
     table.emplace_back(name, options);
   }

@@ -36,7 +36,7 @@ TEST(Classification, IsNoneOfOtherOutputs) {
   regression.targets = at::tensor({0.5F, 0.5F, 0.5F});
   EXPECT_FALSE(classification_of(regression, {"a", "b"}).has_value());
   Predictions without = three();
-  without.losses = {};
+  without.losses = at::Tensor();
   EXPECT_FALSE(classification_of(without, {"a", "b"}).has_value());
 }
 

@@ -50,10 +50,10 @@ bool takes_colour(const std::ostream& out) {
   return &out == &std::cout && on_terminal() && colour_allowed();
 }
 
-std::string wrapped(const std::string& text, size_t width, size_t indent) {
+std::string wrapped(const std::string& text, size_t width, size_t start, size_t indent) {
   std::istringstream words(text);
   std::string all;
-  size_t column = indent;
+  size_t column = start;
   for (std::string word; words >> word;) {
     if (!all.empty() && column + 1 + word.size() > width) {
       all += '\n' + std::string(indent, ' ');
@@ -66,6 +66,10 @@ std::string wrapped(const std::string& text, size_t width, size_t indent) {
     column += word.size();
   }
   return all;
+}
+
+std::string fitted(const std::string& line, const std::ostream& out) {
+  return &out == &std::cout && on_terminal() ? wrapped(line, terminal_width(), 0, 2) : line;
 }
 
 }  // namespace tare

@@ -24,8 +24,14 @@ enum class Tint { bold, dim, red, green };
 /// allowed.
 [[nodiscard]] bool takes_colour(const std::ostream& out);
 
-/// `text` broken between words into lines of at most `width` columns, those after the first behind
-/// `indent` blanks. A longer word has a line of its own. No newline at the end.
-[[nodiscard]] std::string wrapped(const std::string& text, size_t width, size_t indent);
+/// `text` broken between words into lines of at most `width` columns: the first one begins at the
+/// column `start`, the others behind `indent` blanks. A longer word has a line of its own. Blanks
+/// between words become one. No newline at the end.
+[[nodiscard]] std::string wrapped(const std::string& text, size_t width, size_t start,
+                                  size_t indent);
+
+/// A line for `out`: wrapped to the terminal's width, further lines behind two blanks, if `out` is
+/// std::cout on a terminal, else as it is, so that it can be parsed.
+[[nodiscard]] std::string fitted(const std::string& line, const std::ostream& out);
 
 }  // namespace tare

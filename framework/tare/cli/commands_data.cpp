@@ -20,7 +20,9 @@ void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs) 
   const size_t columns = std::max(terminal_width(), width + 30);
   for (const auto& [name, summary] : pairs) {
     const std::string padded = name + std::string(width + 2 - name.size(), ' ');
-    std::cout << padded << (on_terminal() ? wrapped(summary, columns, width + 2) : summary) << '\n';
+    std::cout << padded
+              << (on_terminal() ? wrapped(summary, columns, width + 2, width + 2) : summary)
+              << '\n';
   }
 }
 

@@ -265,7 +265,7 @@ std::string explanation(const RecipeKey& key) {
   std::string text = key.path + '\n';
   const auto line = [&text](const std::string& head, const std::string& value) {
     if (!value.empty()) {
-      text += "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, kWidth, 11) + '\n';
+      text += "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, kWidth, 11, 11) + '\n';
     }
   };
   std::string words;

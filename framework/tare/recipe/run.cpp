@@ -201,8 +201,7 @@ class Runner {
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
     weigh(stage, result);
     result.seconds = seconds_since(start);
-    if (options_.out)
-      *options_.out << phase_text(result, options_.verbose, takes_colour(*options_.out)) << '\n';
+    print(result);
     report_.phases.push_back(result);
     if (report_.reason == StopReason::interrupted) return;
     position_->add(std::move(result));
@@ -222,7 +221,7 @@ class Runner {
     check_data(recipe_, index, data.splits);
     const int64_t batch = batch_of(recipe_, phase, data.splits);
     if (options_.out && std::exchange(described_, data.description) != data.description)
-      *options_.out << data.description << '\n';
+      *options_.out << fitted(data.description, *options_.out) << '\n';
     learner.set_micro_batch(micro_batch_of(recipe_, phase));
     set_recompute(learner, index);
     learner.set_offload(offload_of(recipe_, phase));
@@ -329,17 +328,27 @@ class Runner {
   }
 
   void print_start(Learner& learner) {
-    *options_.out << bold(recipe_.name) << ": " << report_.data << '\n';
+    *options_.out << bold(recipe_.name) << ": " << fitted(report_.data, *options_.out) << '\n';
     if (options_.verbose) {
       *options_.out << '\n' << learner.summary() << '\n';
     } else {
-      *options_.out << summary_line(learner.model()) << "\n\n";
+      *options_.out << fitted(summary_line(learner.model()), *options_.out) << "\n\n";
     }
     described_ = report_.data;
   }
 
   [[nodiscard]] std::string bold(const std::string& text) const {
     return tinted(text, Tint::bold, takes_colour(*options_.out));
+  }
+
+  void print(const PhaseReport& phase) const {
+    if (!options_.out) return;
+    std::ostream& out = *options_.out;
+    out << fitted(phase_line(phase), out) << '\n';
+    // The experiment's report has listed them.
+    const std::string leaks = options_.verbose ? "" : leaks_line(phase);
+    if (!leaks.empty()) out << tinted(leaks, Tint::red, takes_colour(out)) << '\n';
+    out << '\n';
   }
 
   void print_phase(size_t index) const {

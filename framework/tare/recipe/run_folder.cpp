@@ -76,7 +76,7 @@ class Names {
   explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
     for (const char* name :
          {"recipe.yaml", "report.json", "report.html", "run_data.json", "run_data.csv",
-          "history.json", "timeline.csv", "trace.json", "snapshot.pickle", "peak.folded"})
+          "history.json", "trial.json", "timeline.csv", "trace.json", "snapshot.pickle", "peak.folded"})
       own(name);
     own(recipe.name + ".log");
     own(recipe.name + ".err");

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "tare/base/bytes.h"
-#include "tare/base/terminal.h"
 #include "tare/callback/progress.h"
 
 namespace tare {
@@ -37,28 +36,26 @@ std::string best_of(const PhaseReport& phase) {
   return text.str();
 }
 
-std::string leaks_of(const PhaseReport& phase, bool colour) {
+}  // namespace
+
+std::string leaks_line(const PhaseReport& phase) {
   if (phase.leaks.empty()) return "";
   int64_t blocks = 0, bytes = 0;
   for (const auto& leak : phase.leaks) {
     blocks += leak.blocks;
     bytes += leak.bytes;
   }
-  return tinted("leaks: " + format_count(blocks) + (blocks == 1 ? " block, " : " blocks, ") +
-                    format_bytes(bytes) + "; --verbose lists them, --call-sites names their lines",
-                Tint::red, colour) +
-         '\n';
+  return "leaks: " + format_count(blocks) + (blocks == 1 ? " block, " : " blocks, ") +
+         format_bytes(bytes) + "; --verbose lists them, --call-sites names their lines";
 }
 
-}  // namespace
-
-std::string phase_text(const PhaseReport& phase, bool verbose, bool colour) {
+std::string phase_line(const PhaseReport& phase) {
   return phase.name + ": " + format_seconds(phase.seconds) + ", " +
          format_count(static_cast<int64_t>(phase.samples_per_s)) + " samples/s" +
          in_micro_batches(phase) + left_out(phase) + best_of(phase) + ", consumed " +
          format_bytes(phase.consumed_bytes) + ", peak " + format_bytes(phase.peak_bytes) +
          planned(phase) + ", reclaimed " + format_bytes(phase.reclaimed_bytes) + ", residual " +
-         format_bytes(phase.residual_bytes) + '\n' + (verbose ? "" : leaks_of(phase, colour));
+         format_bytes(phase.residual_bytes);
 }
 
 }  // namespace tare

@@ -7,9 +7,10 @@
 
 namespace tare {
 
-/// One line: time, samples/s, the best epoch, the memory. A second one, red with `colour`, where
-/// there are leaks, unless `verbose`: then the experiment's report has listed them. Each ends with
-/// a newline.
-[[nodiscard]] std::string phase_text(const PhaseReport& phase, bool verbose, bool colour);
+/// One line without a newline: time, samples/s, the best epoch, the memory.
+[[nodiscard]] std::string phase_line(const PhaseReport& phase);
+
+/// One line without a newline: how much leaked, and which options say more; empty without leaks.
+[[nodiscard]] std::string leaks_line(const PhaseReport& phase);
 
 }  // namespace tare
