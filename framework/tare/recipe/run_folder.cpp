@@ -74,9 +74,9 @@ RunFolder resumed(const fs::path& path, const Origin& origin) {
 class Names {
  public:
   explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
-    for (const char* name :
-         {"recipe.yaml", "report.json", "report.html", "run_data.json", "run_data.csv",
-          "history.json", "trial.json", "timeline.csv", "trace.json", "snapshot.pickle", "peak.folded"})
+    for (const char* name : {"recipe.yaml", "report.json", "report.html", "run_data.json",
+                             "run_data.csv", "history.json", "trial.json", "timeline.csv",
+                             "trace.json", "snapshot.pickle", "peak.folded"})
       own(name);
     own(recipe.name + ".log");
     own(recipe.name + ".err");
