@@ -63,7 +63,7 @@ TEST(ExportBundle, OfACheckpointEqualsTheExportAfterItsPhase) {
 TEST(ExportBundle, WithoutAnExportedBundleItIsTheLastThatAPhaseSaved) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
-  recipe.export_to.clear();
+  recipe.export_to.reset();
   recipe.phases[1].save = "second";
   (void)run_recipe(recipe);
   const BundleExport done = export_bundle(folder / "tiny");
@@ -79,7 +79,7 @@ TEST(ExportBundle, OfAnUnfinishedRunIsItsNewestCheckpoint) {
   request_interrupt();  // after the first step, in the first phase
   const RunReport run = run_recipe(recipe);
   ASSERT_EQ(run.reason, StopReason::interrupted);
-  const BundleExport done = export_bundle(folder / "tiny", folder / "part.tare");
+  const BundleExport done = export_bundle(run.folder, folder / "part.tare");
   EXPECT_THAT(Autosave::names(), ::testing::Contains(done.from.filename().string()));
   EXPECT_EQ(done.phase, "first");
   const auto loaded = checkpoint::load(done.from);

@@ -87,7 +87,7 @@ BundleExport from_bundle(const fs::path& from, const fs::path& to) {
 BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path,
                              const fs::path& to) {
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
-  const TrainState state = train_state_from_json(loaded.state, path);
+  const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const size_t phase = phase_of(recipe, path.filename().string(), state);
   const Splits data = datasets::make(data_of(recipe, recipe.phases[phase])).splits;
   BundleManifest manifest{.model = spec_of(recipe, loaded, path),
@@ -104,11 +104,11 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path,
 
 BundleExport from_run(const fs::path& folder, fs::path to) {
   const RecipeOptions recipe = read_recipe(folder / kRecipe);
-  const fs::path own =
-      folder / (recipe.export_to.empty() ? recipe.name + ".tare" : recipe.export_to);
+  const std::string name = export_name(recipe);
+  const fs::path own = folder / (name.empty() ? recipe.name + ".tare" : name);
   if (to.empty()) to = own;
   auto newest = newest_checkpoint(folder, Autosave::names());
-  if (!newest && !recipe.export_to.empty() && fs::is_regular_file(own)) return from_bundle(own, to);
+  if (!newest && !name.empty() && fs::is_regular_file(own)) return from_bundle(own, to);
   if (!newest) newest = newest_checkpoint(folder, saved_names(recipe, folder));
   if (!newest)
     refuse(folder, "holds neither a checkpoint nor the bundle of its run; let a phase `save` one");
