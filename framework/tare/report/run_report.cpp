@@ -280,7 +280,8 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
     content += section(heading, fits ? part : note("Too large to show."));
   };
   add("Training", curves_of(run));
-  if (run.figures && run.figures->confusion) add("Test", test_section(*run.figures->confusion));
+  if (run.figures && run.figures->confusion)
+    add("Predictions at the end", test_section(*run.figures->confusion));
   add("Phases", phase_table(run) + phase_peaks(run));
   add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));

@@ -69,7 +69,7 @@ std::string worst_samples(const ConfusionFigures& confusion) {
   if (rows.empty()) return {};
   return table("worst samples", {"sample", "label", "predicted", "probability", "loss"}, rows) +
          note(
-             "The samples of the highest loss, by their index in the test split, from 0, with the "
+             "The samples of the highest loss, by their index in the split, from 0, with the "
              "probability of the predicted class.");
 }
 
