@@ -133,7 +133,7 @@ std::vector<Mistake> mistakes_in_data() {
           }),
       {.name = "MissingIdx",
        .arguments = {"run", "tiny.yaml", "data={name: idx, images: no.gz, labels: no.gz}"},
-       .pieces = {"no.gz: No such file or directory"}},
+       .pieces = {"command line: data.images is not there, got no.gz; allowed: a file"}},
       override_with(
           "FewerClassesThanTheData", "model.classes=3",
           {"command line: model.classes is less than the 10 classes of the data, got 3; allowed: "
@@ -154,7 +154,7 @@ std::vector<Mistake> mistakes_in_data() {
                     {"no subfolder in ."}),
       {.name = "MissingImageFolder",
        .arguments = {"run", "tiny.yaml", "data={name: png_folder, folder: absent}"},
-       .pieces = {"absent: No such file or directory"}},
+       .pieces = {"command line: data.folder is not there, got absent; allowed: a folder"}},
       {.name = "MissingWeights",
        .arguments = {"run", "tiny.yaml", "model.weights=absent.safetensors"},
        .pieces = {"absent.safetensors: No such file or directory"}},

@@ -1,4 +1,5 @@
 // Every data set there is, with every command that takes a recipe: plan, run, dry run, resume.
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -21,7 +22,10 @@ struct Case {
 
 class EveryDataSet : public ::testing::TestWithParam<Case> {
  protected:
-  static void SetUpTestSuite() { data_ = std::make_unique<OwnData>(); }
+  static void SetUpTestSuite() {
+    at::set_num_threads(1);  // what operators take depends on their threads
+    data_ = std::make_unique<OwnData>();
+  }
   static void TearDownTestSuite() { data_.reset(); }
 
   [[nodiscard]] RecipeOptions recipe() const {

@@ -276,7 +276,9 @@ TEST(RunWithPlan, CountsWhatACheckpointInsideAnEpochTakes) {
       const RunReport report = run_recipe(recipe);
       EXPECT_EQ(planned.peak_bytes, report.phases.at(0).peak_bytes) << every;
       if (every == 0) without = planned.peak_bytes;
-      if (every == 500) EXPECT_EQ(planned.peak_bytes, without) << "there are not as many steps";
+      if (every == 500) {
+        EXPECT_EQ(planned.peak_bytes, without) << "there are not as many steps";
+      }
     }
   }
 }

@@ -37,7 +37,7 @@ TEST(Run, GivesEveryByteBackBetweenPhasesAndAtTheEnd) {
   }
   EXPECT_EQ(report.residual_bytes, 0);
   EXPECT_EQ(tracked(), before);
-  ASSERT_TRUE(report.test.has_value());
+  ASSERT_TRUE(report.valid.has_value());
   EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 10U);
   EXPECT_TRUE(std::filesystem::exists(folder / "tiny/first.csv"));
   EXPECT_TRUE(std::filesystem::exists(folder / "tiny/recipe.yaml"));
@@ -129,7 +129,7 @@ TEST(Run, ReportsAsJson) {
                           "fragmented_bytes", "allocator_retries"}) {
     EXPECT_TRUE(json["phases"][1][key].is_number_integer()) << key;
   }
-  EXPECT_TRUE(json["test"]["metrics"]["accuracy"].is_number());
+  EXPECT_TRUE(json["valid"]["metrics"]["accuracy"].is_number());
   EXPECT_GT(json["export"]["bytes"].get<int64_t>(), 0);
   EXPECT_EQ(json["residual_bytes"], 0);
   for (const char* key : {"tare", "libtorch", "processor", "device"})
@@ -149,8 +149,8 @@ TEST(Run, ReportsWhatItsTestConfused) {
     right += counts[i][i];
     all = std::accumulate(counts[i].begin(), counts[i].end(), all);
   }
-  EXPECT_EQ(all, report.test->samples);
-  EXPECT_NEAR(static_cast<double>(right) / static_cast<double>(all), report.test->metrics[0].value,
+  EXPECT_EQ(all, report.valid->samples);
+  EXPECT_NEAR(static_cast<double>(right) / static_cast<double>(all), report.valid->metrics[0].value,
               1e-6);
   ASSERT_EQ(worst.size(), kWorstSamples);
   for (size_t i = 1; i < worst.size(); ++i) EXPECT_GE(worst[i - 1].loss, worst[i].loss);

@@ -142,7 +142,7 @@ TEST_F(FurcateTest, AMistakeIsSaidWithItsOwnKeyAndLine) {
   };
   const std::string file = "[config] " + (folder_ / "config.json").string();
   EXPECT_THAT(message(R"("batch_size": [1], "meta": {"exclude_configs": [{"no": 1}]})"),
-              HasSubstr(file + ":2:61: meta.exclude_configs.0.no is no parameter"));
+              HasSubstr(file + ":2:56: meta.exclude_configs.0.no is no parameter"));
   EXPECT_THAT(message(R"("batch_size": [1], "meta": {"max_threads": -7})"),
               HasSubstr(file + ":2:44: meta.max_threads must be from -1 to 4096"));
   EXPECT_THAT(message(R"("batch_size": [1], "name": ["a", "b"])"),

@@ -100,6 +100,15 @@ void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
                              config::joined(names), printable(sweep.metric.name)});
 }
 
+/// grid() would say it without the place.
+void check_countable(const SweepOptions& sweep) {
+  for (const auto& parameter : sweep.parameters.parameters)
+    if (sweep.method == "grid" && std::isinf(sweep::count_of(parameter)))
+      throw at_its_place(sweep,
+                         {"sweep", "parameters." + parameter.name, "cannot be counted for a grid",
+                          "a list, a step, or whole numbers", "a range"});
+}
+
 /// The recipe with what is the same in all runs.
 RecipeOptions read_with_set(const SweepOptions& sweep) {
   try {
@@ -125,6 +134,7 @@ void check_cell(const SweepOptions& sweep, const Cell& cell) {
 
 void check_sweep(const SweepOptions& sweep) {
   check_metric(sweep, read_with_set(sweep));
+  check_countable(sweep);
   const SweepOptions ends = with_ends(sweep);
   for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell);
 }

@@ -81,7 +81,9 @@ void Learner::Parts::check_single_samples(const std::string& call) {
                       (options.batch == 1 ? std::string("batch 1")
                                           : "micro_batch " + std::to_string(*options.micro_batch)) +
                           " makes single samples" + kReason + "raise it");
-  if (rest == 0 || smallest_part(rest, options) != 1 || !refuses_single_sample()) return;
+  if (rest == 0 || options.drop_last.value_or(false) || smallest_part(rest, options) != 1 ||
+      !refuses_single_sample())
+    return;
   const std::string last = "the last batch of an epoch has " + std::to_string(rest) +
                            (rest == 1 ? " sample" : " samples, in parts of which one is single") +
                            " (" + std::to_string(samples) + " in batches of " +

@@ -1,11 +1,11 @@
 #include "tare/learner/row_table.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "tare/base/error.h"
 
@@ -16,6 +16,16 @@ constexpr int64_t kFixed = 6;            // columns before the metrics
 constexpr double kLargest = 0x1p53 - 1;  // whole numbers up to this are exact
 
 [[noreturn]] void refuse(const std::string& problem) { throw ConfigError("row_table", problem); }
+
+// A tensor of zeros beside the tensors' allocator: what a save takes of the memory that is planned
+// must not grow with the number of epochs.
+at::Tensor unaccounted(at::IntArrayRef sizes, c10::ScalarType type) {
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(type);
+  auto memory = std::make_unique<std::vector<double>>(bytes / sizeof(double) + 1);
+  void* data = memory->data();
+  const auto release = [owner = std::shared_ptr<std::vector<double>>(std::move(memory))](void*) {};
+  return at::from_blob(data, sizes, release, at::TensorOptions(type));
+}
 
 std::vector<std::string> names_of(const EpochRow& row) {
   std::vector<std::string> names;
@@ -60,7 +70,7 @@ RowTable table_of(const std::vector<EpochRow>& rows) {
   size_t widest = 0;
   for (const auto& row : rows) widest = std::max(widest, row.metrics.size());
   const int64_t width = kFixed + static_cast<int64_t>(widest);
-  table.values = at::zeros({static_cast<int64_t>(rows.size()), width}, at::kDouble);
+  table.values = unaccounted({static_cast<int64_t>(rows.size()), width}, at::kDouble);
   auto* cells = table.values.mutable_data_ptr<double>();
   size_t combination = 0;  // rows with the same names usually follow each other
   for (const auto& row : rows) {
@@ -98,7 +108,7 @@ std::vector<EpochRow> rows_of(const RowTable& table) {
 }
 
 at::Tensor tensor_of(const std::string& text) {
-  at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
+  at::Tensor bytes = unaccounted({static_cast<int64_t>(text.size())}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
   return bytes;
 }

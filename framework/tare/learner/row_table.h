@@ -1,4 +1,5 @@
-// Rows of the epochs table as one tensor: a checkpoint's history may grow without limit.
+// Rows of the epochs table as one tensor: a checkpoint's history may grow without limit. The tensors
+// made here lie beside the allocator of tensors and count in no figure of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +21,8 @@ struct RowTable {
   at::Tensor values{};
 };
 
+/// The tensors made here are of memory that is not counted, so that a save takes no more of a
+/// budget than its plan says.
 [[nodiscard]] RowTable table_of(const std::vector<EpochRow>& rows);
 /// The inverse of table_of(). Throws ConfigError for a table that it did not make.
 [[nodiscard]] std::vector<EpochRow> rows_of(const RowTable& table);

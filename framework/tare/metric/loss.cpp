@@ -116,7 +116,6 @@ std::string checked_activation(const std::string& name) {
                                 did_you_mean(name, known) + "; known: softmax, exp, sigmoid, none");
 }
 
-
 bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
   return takes_labels(loss.name) && target.defined() && !target.is_meta() &&
          target.scalar_type() == at::kLong;

@@ -163,7 +163,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
            "is less than the " + std::to_string(labels) + " classes of the data",
-           "auto, or at least " + std::to_string(labels), std::to_string(classes));
+           "at least " + std::to_string(labels), std::to_string(classes));
   }
   check_targets(recipe, data, classes);
 }

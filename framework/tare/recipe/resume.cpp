@@ -82,12 +82,6 @@ Origin origin_of(const CheckpointInfo& checkpoint, const fs::path& folder) {
   return origin;
 }
 
-void remove_leftovers(const fs::path& folder) {
-  for (const auto& name : Autosave::names()) {
-    for (const auto& done : io::recover_directory(folder / name)) log::info("swept: " + done);
-  }
-}
-
 }  // namespace
 
 std::string essence_of(const RecipeOptions& given) {
@@ -104,8 +98,15 @@ std::string essence_of(const RecipeOptions& given) {
 
 bool has_autosaves(const fs::path& folder) {
   return std::ranges::any_of(Autosave::names(), [&](const std::string& name) {
-    return fs::exists(io::current_directory(folder / name));
+    std::error_code ignored;  // what cannot be looked at is refused where it is used
+    return fs::exists(io::current_directory(folder / name), ignored);
   });
+}
+
+void remove_leftovers(const fs::path& folder) {
+  for (const auto& name : Autosave::names()) {
+    for (const auto& done : io::recover_directory(folder / name)) log::info("swept: " + done);
+  }
 }
 
 void set_autosaves_aside(const fs::path& folder) {

@@ -24,6 +24,9 @@ namespace tare {
 [[nodiscard]] std::optional<CheckpointInfo> find_resumable(const std::filesystem::path& folder,
                                                            const Origin& origin);
 
+/// Removes what a killed save or removal of automatic checkpoints has left in `folder`.
+void remove_leftovers(const std::filesystem::path& folder);
+
 /// Renames the checkpoints of an unfinished run with the prefix "before-", replacing earlier ones
 /// of that name.
 void set_autosaves_aside(const std::filesystem::path& folder);

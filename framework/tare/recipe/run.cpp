@@ -72,6 +72,7 @@ class Runner {
     at::manual_seed(recipe_.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
     check_model(recipe_, model);
+    if (!no_plan_.empty()) log::warning("no plan of this run: " + no_plan_);
     const auto lock = open_folder();
     run_learner(std::move(model));
     report_.residual_bytes = tracked(device_) - before;
@@ -86,12 +87,12 @@ class Runner {
   }
 
  private:
-  // A run without a plan is still a run; what is wrong with the recipe was found before.
+  // A run without a plan is still a run. What is wrong with the recipe, the run itself says.
   void plan() {
     try {
       planned_ = plan_recipe(recipe_, {.advice = false, .download = true});
     } catch (const Error& error) {
-      log::warning("no plan of this run: " + std::string(error.what()));
+      no_plan_ = error.what();
       return;
     }
     for (const auto& phase : planned_.phases)
@@ -424,6 +425,7 @@ class Runner {
   RecipeOptions recipe_;
   Origin origin_;
   RecipePlan planned_;
+  std::string no_plan_;  // why there is none
   const RunOptions& options_;
   c10::Device device_;
   std::filesystem::path folder_;

@@ -21,14 +21,20 @@ fs::path numbered(const fs::path& base, int64_t number) {
   return number == 1 ? path : path += "-" + std::to_string(number);
 }
 
+// A folder that may not be looked into is refused where the run's is made.
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 bool holds_run(const fs::path& folder) {
-  return fs::exists(folder / "recipe.yaml") || fs::exists(folder / "report.json") ||
+  return is_there(folder / "recipe.yaml") || is_there(folder / "report.json") ||
          has_autosaves(folder);
 }
 
 // A run that a kill ended before its first checkpoint has no report either.
 bool is_finished(const fs::path& folder) {
-  return fs::exists(folder / "report.json") && !has_autosaves(folder);
+  return is_there(folder / "report.json") && !has_autosaves(folder);
 }
 
 RunFolder locked(const fs::path& path) {
@@ -54,7 +60,7 @@ RunFolder new_folder(const fs::path& base) {
 // The last of the series that is there; the first if there is none.
 int64_t last_number(const fs::path& base) {
   int64_t number = 1;
-  while (fs::exists(numbered(base, number + 1))) ++number;
+  while (is_there(numbered(base, number + 1))) ++number;
   return number;
 }
 
@@ -68,9 +74,9 @@ RunFolder resumed(const fs::path& path, const Origin& origin) {
 class Names {
  public:
   explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
-    for (const char* name :
-         {"recipe.yaml", "report.json", "report.html", "run_data.json", "run_data.csv",
-          "history.json", "timeline.csv", "trace.json", "snapshot.pickle", "peak.folded"})
+    for (const char* name : {"recipe.yaml", "report.json", "report.html", "run_data.json",
+                             "run_data.csv", "history.json", "trial.json", "timeline.csv",
+                             "trace.json", "snapshot.pickle", "peak.folded"})
       own(name);
     own(recipe.name + ".log");
     own(recipe.name + ".err");
@@ -117,7 +123,12 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
     if (has_autosaves(numbered(base, number))) return resumed(numbered(base, number), origin);
   if (resume == Resume::always) refuse_resume(base);
   const fs::path path = numbered(base, last);
-  return overwrite || !is_finished(path) ? resumed(path, origin) : new_folder(base);
+  if (overwrite || !is_finished(path)) return resumed(path, origin);
+  {
+    const RunFolder finished = locked(path);
+    remove_leftovers(path);  // of a run that was killed after its end
+  }
+  return new_folder(base);
 }
 
 std::string best_checkpoint(size_t phase) { return "best-" + std::to_string(phase); }

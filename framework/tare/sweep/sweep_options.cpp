@@ -109,12 +109,9 @@ void check(const SweepOptions& sweep) {
       throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
                         "keys of the recipe; each run has a name and a folder of its own", {});
   }
-  const auto range = std::ranges::find_if(sweep.parameters.parameters,
-                                          [](const auto& p) { return std::isinf(count_of(p)); });
-  const bool endless = range != sweep.parameters.parameters.end();
-  if (sweep.method == "grid" && endless)
-    throw ConfigError("sweep", "parameters." + range->name, "cannot be counted for a grid",
-                      "a list, a step, or whole numbers", "a range");
+  const bool endless = std::ranges::any_of(sweep.parameters.parameters, [](const auto& parameter) {
+    return std::isinf(count_of(parameter));
+  });
   if (sweep.method != "grid" && sweep.trials == 0 && endless)
     throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
   if (sweep.method != "grid" && sweep.executor.is_slurm() && sweep.resources.jobs == 0)
