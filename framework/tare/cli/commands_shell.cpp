@@ -17,6 +17,8 @@ std::vector<Setting> settings() {
   for (const auto& key : recipe_keys()) {
     if (key.type == "a mapping" || key.path == "phases") continue;
     Setting setting{key.path, key.words};
+    if (key.type.starts_with("a list"))
+      for (auto& value : setting.values) value = '[' + value + ']';
     const bool plain = key.default_value.find_first_of(" []{}\"'") == std::string::npos;
     if (setting.values.empty() && plain && !key.default_value.empty())
       setting.values.push_back(key.default_value);

@@ -94,6 +94,11 @@ std::vector<std::string> words_of(const std::string& path, const std::string& ty
   if (path == "model.name") return models::names();
   if (path.ends_with("data.name")) return datasets::names();
   if (path.ends_with("data.style")) return {"printed", "written"};
+  if (name == "best") {
+    std::vector<std::string> figures{"valid_loss", "train_loss"};
+    for (const auto& metric : metric_names()) figures.push_back(metric);
+    return figures;
+  }
   if (path == "device") return {"auto", "cpu", "cuda"};
   if (name == "micro_batch") return {"auto"};
   if (name == "recompute") return {"none", "all", "auto"};
@@ -115,7 +120,7 @@ const Node* value_at(const Node& root, const std::string& path) {
 
 /// On one line; empty for null, empty text, and what does not stand on one line.
 std::string default_of(const Node& defaults, const std::string& path) {
-  if (path == "model.name") return "";  // a recipe must say it
+  if (path == "model.name" || path == "model.classes") return "";  // given, or found in the data
   const Node* node = value_at(defaults, path);
   if (node == nullptr || node->kind == config::Kind::null || node->kind == config::Kind::map)
     return "";
@@ -153,6 +158,11 @@ const std::map<std::string, std::string>& examples() {
                                                         {"heads", "4"},
                                                         {"style", "written"},
                                                         {"transforms", "[{shift: {pixels: 2}}]"},
+                                                        {"classes", "10"},
+                                                        {"momentum", "0.9"},
+                                                        {"beta2", "0.99"},
+                                                        {"eps", "1e-8"},
+                                                        {"batch", "64"},
                                                         {"tf32", "true"}};
   return table;
 }
@@ -265,7 +275,8 @@ std::string explanation(const RecipeKey& key) {
   std::string text = key.path + '\n';
   const auto line = [&text](const std::string& head, const std::string& value) {
     if (!value.empty()) {
-      text += "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, kWidth, 11, 11) + '\n';
+      text +=
+          "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, kWidth, 11, 11) + '\n';
     }
   };
   std::string words;

@@ -5,13 +5,12 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/time_text.h"
 #include "tare/sweep/run_record.h"
 
 namespace tare::sweep {
 namespace {
 
-using std::chrono::duration_cast;
-using std::chrono::microseconds;
 
 }  // namespace
 
