@@ -9,10 +9,9 @@
 #include "tare/sweep/run_record.h"
 
 namespace tare::sweep {
-namespace {
 
-
-}  // namespace
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
 
 void FurcateLog::line(const std::string& text) const {
   try {
