@@ -13,6 +13,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/furcate/fork_config.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
