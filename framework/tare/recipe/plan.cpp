@@ -213,7 +213,9 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   recipe.export_to.reset();
   const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
   auto& optimizer = recipe.optimizer;
-  optimizer.momentum = momentum_of(optimizer) > 0 ? 0.9 : 0;  // with or without its state
+  // With its state or without; a kind that has no momentum takes none.
+  if (momentum_of(optimizer) > 0) optimizer.momentum = 0.9;
+  if (momentum_of(optimizer) == 0 && optimizer.momentum) optimizer.momentum = 0;
   settle(optimizer.weight_decay, plain.optimizer.weight_decay);
   optimizer.lr = plain.optimizer.lr;
   optimizer.beta2 = plain.optimizer.beta2;
