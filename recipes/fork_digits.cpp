@@ -38,6 +38,10 @@ class Digits : public Fork {
     batch.input = (batch.input - 0.13) / 0.31;
     return batch;
   }
+  // The same for those who predict with the model's bundle.
+  std::optional<Transforms> preprocess_transforms() const override {
+    return Transforms{Normalise{.mean = {0.13}, .std = {0.31}}};
+  }
 };
 
 }  // namespace

@@ -15,9 +15,9 @@
 
 #include "tare/base/io.h"
 #include "tare/data/splits.h"
+#include "tare/furcate/fork.h"
 #include "tare/learner/interrupt.h"
 #include "tare/model/registry.h"
-#include "tare/furcate/fork.h"
 
 namespace tare::testing {
 namespace {
@@ -163,6 +163,10 @@ class Points : public Fork {
     processed_ += batch.size();
     batch.input = at::mul(batch.input, get<double>("factor", 1));
     return batch;
+  }
+  [[nodiscard]] std::optional<Transforms> preprocess_transforms() const override {
+    if (has("unknown")) return std::nullopt;
+    return Transforms{Normalise{.mean = {0}, .std = {1 / get<double>("factor", 1)}}};
   }
 
  private:

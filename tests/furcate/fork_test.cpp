@@ -224,6 +224,13 @@ TEST_F(ForkTest, ACellThatIsStoppedContinuesFromItsLastEpoch) {
   }
 }
 
+TEST_F(ForkTest, AModelBehindAPreprocessThatNobodyKnowsIsACheckpoint) {
+  ASSERT_EQ(run(R"("batch_size": 8, "unknown": true)").status, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "logs/e0_foo/model/model.safetensors"));
+  EXPECT_FALSE(fs::exists(folder_ / "logs/e0_foo/model.pt"));
+  EXPECT_THAT(text("e0_foo/e0.err"), HasSubstr("with preprocess_transforms() it is a bundle"));
+}
+
 TEST_F(ForkTest, TfRecordFilesAreItsData) {
   const std::string file = fs::path(TARE_GOLDEN) / "examples.tfrecord.gz";
   for (const char* reads : {"2", "\"auto\"", "null"}) {

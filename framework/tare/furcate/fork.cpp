@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <cctype>
@@ -14,10 +15,12 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/base/signals.h"
 #include "tare/callback/autosave.h"
 #include "tare/config/scalar.h"
 #include "tare/experiment/experiment.h"
+#include "tare/furcate/fork_runner.h"
 #include "tare/learner/interrupt.h"
 #include "tare/learner/summary.h"
 #include "tare/learner/train_state.h"
@@ -25,7 +28,6 @@
 #include "tare/memory/device.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
-#include "tare/furcate/fork_runner.h"
 #include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/resume.h"
 
@@ -214,10 +216,14 @@ DatasetPtr Fork::processed(const DatasetPtr& data, Process process) const {
   if (!data) return data;
   const auto function = [this, process](Batch batch) { return (this->*process)(std::move(batch)); };
   const std::vector<int64_t> first{0};
-  const Batch one = function(data->get({first, static_cast<uint64_t>(seed), false}));
+  const Batch given = data->get({first, static_cast<uint64_t>(seed), false});
+  const at::Tensor before = given.input.clone();
+  const Batch one = function(given);
   if (one.size() != 1)
     throw ShapeError("fork.preprocess", "the one sample that it got", std::to_string(one.size()));
-  return map(data, function, one.input.sizes().slice(1).vec());
+  auto as = preprocess_transforms();
+  if (!as && one.input.is_same(given.input) && at::equal(given.input, before)) as = Transforms();
+  return map(data, function, one.input.sizes().slice(1).vec(), as);
 }
 
 int64_t Fork::loader_threads() const {
@@ -328,7 +334,18 @@ FitResult Fork::model_fit(Learner& learner, int64_t epoch_count,
   return fit;
 }
 
-void Fork::model_save(Learner& learner) { learner.export_to(log_dir / "model.pt"); }
+void Fork::model_save(Learner& learner) {
+  const Splits& data = learner.data();
+  const auto is_described = [](const DatasetPtr& set) { return set && set->described(); };
+  if (is_described(data.train) || is_described(data.valid) || is_described(data.test)) {
+    learner.export_to(log_dir / "model.pt");
+    return;
+  }
+  log::warning(
+      "[fork.model_save] no bundle can say what preprocess() does: the model is saved as the "
+      "checkpoint 'model'; with preprocess_transforms() it is a bundle");
+  learner.save("model");
+}
 
 Evaluation Fork::model_evaluate(Learner& learner) { return learner.validate(Split::test); }
 

@@ -20,8 +20,8 @@
 
 #include "tare/config/field.h"
 #include "tare/data/tfrecord.h"
-#include "tare/learner/learner.h"
 #include "tare/furcate/fork_config.h"
+#include "tare/learner/learner.h"
 #include "tare/sweep/run_record.h"
 
 namespace tare {
@@ -118,7 +118,9 @@ class Fork : protected ForkConfig {
   virtual FitResult model_fit(Learner& learner, int64_t epoch_count,
                               const std::vector<CallbackPtr>& callbacks);
   virtual Evaluation model_evaluate(Learner& learner);  ///< only with a test split
-  virtual void model_save(Learner& learner);            ///< by default a bundle, log_dir/model.pt
+  /// By default a bundle, log_dir/model.pt; where nobody knows what preprocess() does, with a
+  /// warning, a checkpoint, log_dir/model.
+  virtual void model_save(Learner& learner);
   /// Called for each metric and last for the loss, as plot_metric(). Adds to meta.data of
   /// run_data.json; by default the values of the last epoch, train_<name> and val_<name>.
   virtual void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
@@ -134,6 +136,12 @@ class Fork : protected ForkConfig {
   [[nodiscard]] virtual Batch train_preprocess(Batch batch) const { return preprocess(batch); }
   [[nodiscard]] virtual Batch valid_preprocess(Batch batch) const { return preprocess(batch); }
   [[nodiscard]] virtual Batch test_preprocess(Batch batch) const { return preprocess(batch); }
+  /// Transforms that do to an input what valid_preprocess() does, for the bundle: a program that
+  /// predicts has no preprocess(). Unset, as by default: unknown, unless the methods give inputs
+  /// back as they are.
+  [[nodiscard]] virtual std::optional<Transforms> preprocess_transforms() const {
+    return std::nullopt;
+  }
 
  private:
   using Process = Batch (Fork::*)(Batch) const;
