@@ -23,6 +23,7 @@ namespace tare {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
@@ -161,7 +162,8 @@ TEST(TfRecord, EveryCutAndEveryChangedByteIsFound) {
   EXPECT_EQ(problem_with(folder / "f", whole), "");
   for (size_t i = 1; i < first; ++i) {
     EXPECT_THAT(problem_with(folder / "f", whole.substr(0, i)),
-                HasSubstr("record 0: the file ends inside its"))
+                AnyOf(HasSubstr("record 0: the file ends inside its"),
+                      HasSubstr("record 0: its length is above that of the file")))
         << i;
     std::string changed = whole;
     changed[i] = static_cast<char>(changed[i] ^ 0x10);
