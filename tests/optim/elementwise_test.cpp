@@ -52,24 +52,24 @@ TEST(ElementwiseOptimizer, RmsPropEqualsTorch) {
   using torch::optim::RMSpropOptions;
   EXPECT_LT(difference_to_torch<RMSprop>(options("rmsprop", 1e-3), RMSpropOptions(1e-3)),
             kTolerance);
-  EXPECT_LT(
-      difference_to_torch<RMSprop>(options("rmsprop", 1e-3, 1e-2, 0.9),
-                                   RMSpropOptions(1e-3).weight_decay(1e-2).momentum(0.9)),
-      10 * kTolerance)
+  EXPECT_LT(difference_to_torch<RMSprop>(options("rmsprop", 1e-3, 1e-2, 0.9),
+                                         RMSpropOptions(1e-3).weight_decay(1e-2).momentum(0.9)),
+            10 * kTolerance)
       << "momentum adds up ten steps";
 }
 
 TEST(ElementwiseOptimizer, AdagradEqualsTorch) {
-  EXPECT_LT(difference_to_torch<torch::optim::Adagrad>(
-                options("adagrad", 1e-2, 1e-2),
-                torch::optim::AdagradOptions(1e-2).weight_decay(1e-2)),
-            kTolerance);
+  EXPECT_LT(
+      difference_to_torch<torch::optim::Adagrad>(
+          options("adagrad", 1e-2, 1e-2), torch::optim::AdagradOptions(1e-2).weight_decay(1e-2)),
+      kTolerance);
 }
 
 /// The gradients of one weight, some of them large, small and zero.
 std::vector<double> gradients() {
   std::vector<double> all;
-  for (int i = 0; i < 60; ++i) all.push_back(i % 7 == 3 ? 0 : std::sin(i) * std::pow(10, i % 4 - 2));
+  for (int i = 0; i < 60; ++i)
+    all.push_back(i % 7 == 3 ? 0 : std::sin(i) * std::pow(10, i % 4 - 2));
   return all;
 }
 
@@ -148,12 +148,13 @@ TEST(ElementwiseOptimizer, AdadeltaIsItsFormula) {
 
 // What other devices compute.
 TEST(ElementwiseOptimizer, TensorsGiveWhatTheWalkOverMemoryGives) {
-  for (const auto& some :
-       {options("nadam", 1e-2, 0.1), options("rmsprop", 1e-2, 0.1),
-        options("rmsprop", 1e-2, 0, 0.9), options("adadelta", 1, 0.1),
-        options("adagrad", 1e-2, 0.1)}) {
+  for (const auto& some : {options("nadam", 1e-2, 0.1), options("rmsprop", 1e-2, 0.1),
+                           options("rmsprop", 1e-2, 0, 0.9), options("adadelta", 1, 0.1),
+                           options("adagrad", 1e-2, 0.1)}) {
     SCOPED_TRACE(some.kind);
-    expect_near(weights(some, at::kDouble, true), weights(some, at::kDouble), 1e-7);
+    // NAdam's factors are float32 where they are on the device with its step.
+    const double tolerance = some.kind == "nadam" ? 1e-5 : 1e-12;
+    expect_near(weights(some, at::kDouble, true), weights(some, at::kDouble), tolerance);
   }
 }
 
