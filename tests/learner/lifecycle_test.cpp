@@ -115,7 +115,7 @@ TEST(Destroy, NamesWhatTheCallerStillHolds) {
 
 /// Keeps what it makes of the last batch, and lists its weight.
 struct WeightedLoss {
-  explicit WeightedLoss(bool lists) : lists(lists) {}
+  explicit WeightedLoss(bool listed) : lists(listed) {}
   torch::Tensor operator()(const torch::Tensor& output, const torch::Tensor& target) {
     last = output.detach().clone();
     return torch::nn::functional::cross_entropy(output * weight, target);

@@ -62,6 +62,14 @@ config::Node as_map(const config::Node& node) {
   return map;
 }
 
+Transform read_fields(size_t kind, const config::Entry& entry) {
+  try {
+    return read_step(kind, entry.value);
+  } catch (const ConfigError& error) {
+    throw error.within(entry.key, entry.value.source);
+  }
+}
+
 Transform read_transform(const config::Node& given) {
   const config::Node node = as_map(given);
   if (node.kind != config::Kind::map || node.entries.size() != 1)
@@ -71,8 +79,8 @@ Transform read_transform(const config::Node& given) {
   const config::Entry& entry = node.entries.front();
   config::Node key = config::Node::string(entry.key);
   key.source = entry.key_source;
-  Transform transform = read_step(
-      config::choice(key, {kNames[0], kNames[1], kNames[2], kNames[3], kNames[4]}), entry.value);
+  const size_t kind = config::choice(key, {kNames[0], kNames[1], kNames[2], kNames[3], kNames[4]});
+  Transform transform = read_fields(kind, entry);
   try {
     check(transform);
   } catch (const ConfigError& error) {
