@@ -166,6 +166,25 @@ TEST_F(LostTest, AStoreIsMadeAgainFromTheFolders) {
   EXPECT_THAT(rows(store(), "PRAGMA integrity_check"), ElementsAre("ok"));
 }
 
+TEST_F(LostTest, APrunerSeesTheSameInTheNewStore) {
+  const std::string text =
+      "parameters: {a: [9, 5, 7, 1]}\nresources: {jobs: 1}\n"
+      "pruner: {type: asha, min_resource: 1, reduction_factor: 2}\n";
+  const auto attributes = [&] {
+    return rows(store(),
+                "SELECT number, key, value_json FROM trial_system_attributes JOIN trials "
+                "USING (trial_id) WHERE key LIKE 'completed_rung_%' ORDER BY number, key");
+  };
+  (void)run(text, "train 0.1$a 0.2$a 0.3$a 0.4$a");
+  const auto before = attributes();
+  EXPECT_GE(before.size(), 5U);
+  const auto old = states();
+  lose_store();
+  (void)sweep::rebuild_store(read(text));
+  EXPECT_EQ(attributes(), before);
+  EXPECT_EQ(states(), old);
+}
+
 TEST_F(LostTest, WhatWasPrunedOrUnfinishedIsSoInTheNewStore) {
   const auto sweep = read(kThree);
   ASSERT_EQ(run(kThree, "test $a = 1 && finish 0.1 1; pause=0; train 0.4 0.3").complete, 3);

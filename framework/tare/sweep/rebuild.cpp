@@ -18,6 +18,7 @@
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/tuner.h"
 
 namespace tare::sweep {
 namespace {
@@ -112,6 +113,7 @@ std::optional<Outcome> outcome_of_row(const SweepOptions& sweep, const Row& row)
 struct Found {
   Trial trial{};
   std::optional<Outcome> outcome{};  // unset: the run waits
+  std::vector<double> values{};      // of the metric, by epoch
 };
 
 class Rebuild {
@@ -154,7 +156,9 @@ class Rebuild {
     }
     auto outcome = how_it_ended(folder, row == rows_.end() ? Row() : row->second);
     if (outcome) read_times(folder, trial, *outcome);
-    found_[trial.number] = {std::move(trial), std::move(outcome)};
+    auto values = outcome && !outcome->values.empty() ? outcome->values
+                                                      : Reports().read(folder, sweep_.metric.name);
+    found_[trial.number] = {std::move(trial), std::move(outcome), std::move(values)};
   }
 
   /// A run of which only the row is left.
@@ -165,7 +169,8 @@ class Rebuild {
     if (!outcome || *number >= static_cast<int64_t>(kMaxCells)) return;
     Trial trial{.number = *number, .run_name = name, .cell = cell_of(sweep_, row)};
     trial.identity = identity_.of(trial.cell);
-    found_[*number] = {std::move(trial), std::move(outcome)};
+    auto values = outcome->values;
+    found_[*number] = {std::move(trial), std::move(outcome), std::move(values)};
   }
 
   [[nodiscard]] std::optional<Outcome> how_it_ended(const fs::path& folder, const Row& row) const {
@@ -199,6 +204,26 @@ SweepOptions with_values_of(SweepOptions sweep, const std::map<int64_t, Found>& 
   return sweep;
 }
 
+/// Adds a run with all that it has reported, so that samplers and pruners see it as they did.
+/// Returns its state.
+TrialState put_back(const Found& run, Store& store, Tuner& tuner) {
+  store.restore(run.trial, run.outcome);
+  Trial trial = store.trials().back();  // in order of number
+  const TrialState state = std::exchange(trial.state, TrialState::running);
+  tuner.see(trial);
+  (void)tuner.report(trial, run.values);
+  trial.state = state;
+  tuner.see(trial);
+  return state;
+}
+
+void count(TrialState state, RebuildReport& report) {
+  if (state == TrialState::complete) ++report.complete;
+  if (state == TrialState::pruned) ++report.pruned;
+  if (state == TrialState::failed) ++report.failed;
+  if (state == TrialState::waiting) ++report.waiting;
+}
+
 }  // namespace
 
 RebuildReport rebuild_store(const SweepOptions& sweep, const OutcomeOf& outcome) {
@@ -214,17 +239,13 @@ RebuildReport rebuild_store(const SweepOptions& sweep, const OutcomeOf& outcome)
   RebuildReport report{.unknown = runs.unknown()};
   const SweepOptions all = with_values_of(sweep, runs.found());
   Store store(file, all);
+  Tuner tuner(all, store);
   int64_t next = 0;
   for (const auto& [number, run] : runs.found()) {
     // Optuna counts rows to number them, so there are no gaps.
     for (; next < number; ++next) store.restore({.number = next}, Outcome{.reason = kDropped});
     ++next;
-    store.restore(run.trial, run.outcome);
-    const TrialState state = run.outcome ? run.outcome->state : TrialState::waiting;
-    if (state == TrialState::complete) ++report.complete;
-    if (state == TrialState::pruned) ++report.pruned;
-    if (state == TrialState::failed) ++report.failed;
-    if (state == TrialState::waiting) ++report.waiting;
+    count(put_back(run, store, tuner), report);
   }
   return report;
 }
