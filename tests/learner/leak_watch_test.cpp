@@ -40,7 +40,7 @@ TEST(LeakWatch, SeesNoGraphWhereStepsAreMadeInAnotherWay) {
 }
 
 struct KeepsLosses final : Callback {
-  explicit KeepsLosses(bool detached) : detached(detached) {}
+  explicit KeepsLosses(bool detach) : detached(detach) {}
   [[nodiscard]] std::string name() const override { return "keeps_losses"; }
   Action after_loss(FitContext& context) override {
     losses.push_back(detached ? context.loss.detach() : context.loss);
