@@ -127,9 +127,15 @@ TEST_F(ForkServerTest, TheProcessThatWaitsForARunMayBeKilled) {
 // The command is executed then, as the test's own words are by a shell.
 TEST_F(ForkServerTest, OneThatIsKilledIsReplacedByExecution) {
   EXPECT_EQ(exit_code({"exit", "1"}), 1);
-  std::istringstream children(
-      io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
-  for (pid_t pid = 0; children >> pid;) {  // the server, and the process that waits behind it
+  std::vector<pid_t> both;  // the server, and the process that waits behind it
+  while (both.size() < 2) {
+    both.clear();
+    std::istringstream children(
+        io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
+    for (pid_t pid = 0; children >> pid;)
+      if (is_alive(sweep::mark_of(pid))) both.push_back(pid);
+  }
+  for (const pid_t pid : both) {
     kill(pid, SIGKILL);
     siginfo_t info{};
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
