@@ -276,7 +276,7 @@ TEST_P(ProbeOf, AFitSaysTheSameAsMetaTensors) {
   subject.valid = std::make_shared<BatchWork>(zoo().set(30, 2), false);
   FitProbe probe(subject);
   for (const int64_t batch : {7, 16, 45, 90}) {
-    const FitTrace probed = probe.of(batch), meta = trace_fit(subject, batch, batch);
+    const FitTrace probed = probe.of(batch), meta = trace_fit(subject, batch, {batch, batch});
     const auto target = plan::parse_target("host:1GiB");
     const auto by_probe = plan::estimate(probed.trace, probed.counted, target);
     const auto by_meta = plan::estimate(meta.trace, meta.counted, target);
