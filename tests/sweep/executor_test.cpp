@@ -11,6 +11,7 @@
 #include "tare/base/io.h"
 #include "tare/base/signals.h"
 #include "tare/sweep/executor.h"
+#include "tare/sweep/run_mark.h"
 
 namespace tare::testing {
 namespace {
@@ -94,6 +95,8 @@ TEST_F(ExecutorTest, FollowsWhatAnotherCoordinatorHasStarted) {
   EXPECT_EQ(sweep::run_sweep(sweep, surroundings).waiting, 2);
   surroundings.interrupted = {};
   OnePlace place;
+  // As the other one has done before it started the run.
+  claim_folder(files_.log_dir() / "s1_a2", sweep, sweep::read_store(store(), "s").trials.at(1));
   const auto settings = std::vector<std::string>{"a=2", "name=s1_a2"};
   place.left_["s1_a2"] = std::make_unique<Tenant>(
       ChildStart{.command = shell_run(sweep, settings, 0, "sleep 0.3; finish 2 1"),
