@@ -24,8 +24,9 @@ void FolderLock::check_still_there() const {
   }, now{};
   if (fstat(folder_.descriptor(), &held) != 0)
     throw IoError("io.lock", folder_.path().string(), errno);
-  if (stat(folder_.path().c_str(), &now) != 0)
-    throw IoError("io.lock", folder_.path().string(), errno);
+  if (stat(folder_.path().c_str(), &now) != 0)  // no matter of what a user has asked for
+    throw IoError("io.lock", folder_.path().string(),
+                  "the folder was deleted or moved while it was in use");
   if (held.st_dev != now.st_dev || held.st_ino != now.st_ino)
     throw IoError("io.lock", folder_.path().string(), "the folder has been replaced by another");
 }
