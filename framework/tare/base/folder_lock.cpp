@@ -24,7 +24,7 @@ void FolderLock::check_still_there() const {
   }, now{};
   if (fstat(folder_.descriptor(), &held) != 0)
     throw IoError("io.lock", folder_.path().string(), errno);
-  if (stat(folder_.path().c_str(), &now) != 0)  // no matter of what a user has asked for
+  if (stat(folder_.path().c_str(), &now) != 0)  // not a path that a user mistyped
     throw IoError("io.lock", folder_.path().string(),
                   "the folder was deleted or moved while it was in use");
   if (held.st_dev != now.st_dev || held.st_ino != now.st_ino)

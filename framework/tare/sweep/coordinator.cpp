@@ -50,7 +50,18 @@ class Coordinator {
       furcate_log_.emplace(sweep_.log_dir / "furcate.log");
   }
 
+  /// What fails because the folder or the store is gone says so.
   SweepReport run() {
+    try {
+      return run_all();
+    } catch (const IoError&) {
+      check_still_there();
+      throw;
+    }
+  }
+
+ private:
+  SweepReport run_all() {
     take_over();
     fill(wanted_runs(sweep_, store_.trials()), around_.retry_failed);
     load();
@@ -73,7 +84,6 @@ class Coordinator {
     return report_;
   }
 
- private:
   [[nodiscard]] fs::path folder_of(const Trial& trial) const {
     return sweep_.log_dir / trial.run_name;
   }
