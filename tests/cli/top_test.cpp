@@ -52,11 +52,12 @@ TEST(Top, IsTwoTables) {
 
 TEST(Top, FitsIntoTheTerminal) {
   Top top = sample();
-  top.devices[0].processes[0].command = std::string(58, 'c');
+  const std::string command(58, 'c');
+  top.devices[0].processes[0].command = command;
   std::istringstream lines(cli::text(top, 72));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 72U) << line;
   EXPECT_THAT(cli::text(top, 72), HasSubstr("cc..\n"));
-  EXPECT_THAT(cli::text(top), HasSubstr(std::string(58, 'c') + '\n'));
+  EXPECT_THAT(cli::text(top), ContainsRegex(command + "\n"));
 }
 
 TEST(Top, LetsNoControlCharacterThrough) {
