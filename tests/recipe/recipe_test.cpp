@@ -131,7 +131,7 @@ TEST(Recipe, SizesThatNoMemoryHoldsAreRefusedWithTheirPlace) {
   const auto mlp = [](const std::string& options) {
     return refusal("model: {name: mlp, " + options + "}\nphases: [{}]\n");
   };
-  EXPECT_NE(mlp("hidden: [8, 9223372036854775807]").find("r.yaml:1:31: model.hidden.1 must be"),
+  EXPECT_NE(mlp("hidden: [8, 9223372036854775807]").find("r.yaml:1:32: model.hidden.1 must be"),
             std::string::npos)
       << mlp("hidden: [8, 9223372036854775807]");
   EXPECT_NE(mlp("sample_shape: [1, 9000000, 9000000]").find("model.sample_shape is too large"),

@@ -219,7 +219,7 @@ TEST(Run, RefusesAMemoryTraceWhereNoneCanBeWritten) {
 TEST(Run, PrintsTablesAndReports) {
   const TempDir folder;
   std::ostringstream out;
-  (void)run_recipe(tiny(folder), {.out = &out});
+  (void)run_recipe(tiny(folder), {.out = &out, .verbose = true});
   for (const char* text : {"train_loss", "reclaimed", "residual 0 B", "after destroy", "exported",
                            "layer groups", "largest after_", "unexplained 0 B"}) {
     EXPECT_NE(out.str().find(text), std::string::npos) << text << "\n" << out.str();

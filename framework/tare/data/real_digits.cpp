@@ -96,7 +96,7 @@ DigitsSource find_digits(const FindDigitsOptions& options) {
     why = "MNIST could not be downloaded";
     cause = ": " + cause;
   }
-  if (options.warn && first_time(why + cause))
+  if (options.warn && first_time(why + cause + datasets::cache_folder().string()))
     log::warning("GENERATED digits stand in for MNIST, because " + why +
                  "; figures on them say nothing about real digits" + cause);
   return drawn(options, why);
