@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
              [](FaultyImpl& n, torch::Tensor x) {
                return n.body->forward(x).view({16, 5, 3});
              },
-             {"forward in view, after 'body.1', failed for input float32 [16, 16]: shape '[16, 5, "
+             {"forward in view, after 'body.1' failed for input float32 [16, 16]: shape '[16, 5, "
               "3]' is invalid for input of size 256",
               "x.flatten(1)"}},
         Case{"BatchNormOfOneSample",
