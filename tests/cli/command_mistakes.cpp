@@ -126,7 +126,8 @@ std::vector<Mistake> mistakes_in_data() {
             write(f / "labels", std::string("\0\0\x08\x01\0\0\0\x02\x01\x02", 10));
           }),
       idx("LabelsOutOfRange",
-          {"idx.yaml:5:8: model.classes is less than the 256 classes of the data, got 10"},
+          {"idx.yaml:5:8: model.classes cannot be counted: only 2 of the classes 0 to 255 have a "
+           "sample, got auto; allowed: the number of classes"},
           [](const fs::path& f, const Made&) {
             std::string labels("\0\0\x08\x01\0\0\0\x3c", 8);
             write(f / "labels", labels + std::string(59, '\1') + '\xff');

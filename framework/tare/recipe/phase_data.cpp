@@ -1,10 +1,10 @@
 #include "tare/recipe/phase_data.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/max.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -46,16 +46,28 @@ void at_fields(const RecipeOptions& recipe, const std::string& path, const Call&
   }
 }
 
-/// Classes that the labels of the data name or number; 0: there are no labels.
-int64_t labels_of(const Splits& data) {
-  int64_t classes = 0;
+struct LabelCount {
+  int64_t classes = 0;  ///< that the labels name or number; 0: there are no labels
+  int64_t seen = 0;     ///< of them, those that have a sample or a name
+};
+
+LabelCount labels_of(const Splits& data) {
+  LabelCount count;
+  std::set<int64_t> seen;
   for (const DatasetPtr& part : {data.train, data.valid, data.test}) {
     if (!part) continue;
-    classes = std::max(classes, static_cast<int64_t>(part->labels().size()));
-    if (part->labels().empty() && has_class_labels(part))
-      classes = std::max(classes, part->targets().max().item<int64_t>() + 1);
+    const auto names = static_cast<int64_t>(part->labels().size());
+    count.classes = std::max(count.classes, names);
+    count.seen = std::max(count.seen, names);
+    if (names > 0 || !has_class_labels(part)) continue;
+    const at::Tensor targets = part->targets().contiguous();
+    const int64_t* labels = targets.const_data_ptr<int64_t>();
+    seen.insert(labels, labels + targets.numel());
   }
-  return classes;
+  seen.erase(seen.begin(), seen.lower_bound(0));  // what a loss leaves out
+  if (seen.empty()) return count;
+  return {.classes = std::max(count.classes, *seen.rbegin() + 1),
+          .seen = std::max(count.seen, static_cast<int64_t>(seen.size()))};
 }
 
 void check_batch_size(const RecipeOptions& recipe, size_t phase, const Splits& data) {
@@ -158,7 +170,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
   if (!data.valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
-  const int64_t classes = classes_of(recipe, data), labels = labels_of(data);
+  const int64_t classes = classes_of(recipe, data), labels = labels_of(data).classes;
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
@@ -198,10 +210,17 @@ void check_model(const RecipeOptions& recipe, Model& model) {
 
 int64_t classes_of(const RecipeOptions& recipe, const Splits& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
-  const int64_t labels = labels_of(data);
-  if (labels > 0) return labels;
-  refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
-         "the number of the model's outputs", "auto");
+  const LabelCount labels = labels_of(data);
+  if (labels.classes == 0)
+    refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
+           "the number of the model's outputs", "auto");
+  // A stray label, such as 255 for "nothing", must not decide how many outputs a model has.
+  if (labels.seen * 2 < labels.classes)
+    refuse(recipe, "model.classes",
+           "cannot be counted: only " + std::to_string(labels.seen) + " of the classes 0 to " +
+               std::to_string(labels.classes - 1) + " have a sample",
+           "the number of classes", "auto");
+  return labels.classes;
 }
 
 ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {
