@@ -46,7 +46,7 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"recipe", {"learner", "cuda"}},
       {"sweep", {"report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"recipe", "sweep", "cuda"}},
+      {"cli", {"recipe", "sweep", "furcate", "cuda"}},
   };
   return table;
 }

@@ -188,7 +188,7 @@ TEST(Export, RefusesDataThatNoBundleCanDescribe) {
   };
   Learner learner(shade_model(8), both(map(raw, halve)), quiet(folder));
   EXPECT_THAT(outcome_of([&] { learner.check_export(); }),
-              HasSubstr("[learner.check_export] not possible with data that went through map()"));
+              HasSubstr("[learner.check_export] not possible: with data that went through map()"));
   learner.fit(1);
   EXPECT_THAT(outcome_of([&] { learner.export_to(folder / "net.tare"); }),
               HasSubstr("give map() the transforms"));

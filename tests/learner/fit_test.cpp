@@ -136,7 +136,7 @@ TEST(Fit, LearnsAndReportsEveryEpoch) {
   EXPECT_GT(result.epochs.back().metrics[0].value, 0.9);
   EXPECT_EQ(result.epochs.back().samples, 300);
   EXPECT_EQ(learner.history().size(), 5U);
-  EXPECT_EQ(learner.fit(1).epochs[0].epoch, 5) << "epochs are numbered over the Learner's life";
+  EXPECT_EQ(learner.fit(1).epochs[0].epoch, 6) << "epochs are numbered over the Learner's life";
 }
 
 TEST(Fit, FollowsTheOneCycleCurveAndTheRatesOfTheGroups) {

@@ -94,6 +94,7 @@ TEST_P(StoppedWhileAccumulating, LosesNoGradient) {
     torch::manual_seed(9);
     straight.fit(2, {.callbacks = {std::make_shared<SaveIn>(Event::after_fit, -1, 3)}});
 
+    Learner other(make_net(5), split_points(), quiet(folder));
     Learner stopped(make_net(), split_points(), quiet(folder));
     torch::manual_seed(9);
     const auto callback = std::make_shared<SaveIn>(Event::after_fit, -1, 3);
@@ -101,7 +102,6 @@ TEST_P(StoppedWhileAccumulating, LosesNoGradient) {
     ASSERT_EQ(stopped.fit(2, {.callbacks = {callback}}).reason, StopReason::interrupted);
     stopped.save("stopped");
     callback->stop_after = -1;
-    Learner other(make_net(5), split_points(), quiet(folder));
     Learner& resumed = GetParam() ? other : stopped;
     if (GetParam()) resumed.load("stopped");
     (void)resumed.resume({callback});

@@ -178,7 +178,9 @@ std::string example_of(const RecipeKey& key) {
   const std::string name = path.substr(path.rfind('.') + 1);
   const auto better = examples().find(name);
   std::string value = key.default_value;
-  if (better != examples().end() && !(name == "name" && path != "name"))
+  // A range over the layer groups is for a phase, and a recipe's name is no data set's.
+  const bool other_meaning = (name == "name" && path != "name") || path == "optimizer.lr";
+  if (better != examples().end() && !other_meaning)
     value = better->second;
   else if (!key.words.empty())
     value = key.words.front() == value && key.words.size() > 1 ? key.words[1] : key.words.front();
