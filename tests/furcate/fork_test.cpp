@@ -142,7 +142,7 @@ TEST_F(ForkTest, WhatIsCompleteIsNotRunAgain) {
   EXPECT_THAT(run(kTwo).out, HasSubstr("2 complete, 0 failed, 0 waiting; 0 started"));
   const auto third = run(R"("batch_size": [16.0, 8, 32], "factor": 0.50, "verbose": 0)");
   EXPECT_THAT(third.out, HasSubstr("3 complete, 0 failed, 0 waiting; 1 started"))
-      << "said otherwise, they are the same runs";
+      << "said otherwise, they are the same runs; " << third.err;
   EXPECT_TRUE(fs::exists(folder_ / "logs/e2_foo_bs32/run_data.json"));
   EXPECT_THAT(run(R"("batch_size": [8], "factor": 0.25)").out, HasSubstr("; 1 started"));
 }

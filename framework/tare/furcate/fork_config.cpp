@@ -1,5 +1,7 @@
 #include "tare/furcate/fork_config.h"
 
+#include "tare/config/scalar.h"
+
 namespace tare {
 
 void visit_fields(config::Visitor& visit, ForkConfig& o) {
@@ -21,13 +23,24 @@ void visit_fields(config::Visitor& visit, ForkConfig& o) {
   visit("meta", o.meta);
 }
 
+namespace {
+
+// JSON has one kind of number: 16.0 is the whole number 16.
+config::Node in_one_spelling(config::Node value) {
+  if (value.kind != config::Kind::scalar || value.quoted) return value;
+  if (const auto number = config::as_number(value.text)) value.text = config::number_text(*number);
+  return value;
+}
+
+}  // namespace
+
 ForkConfig read_fork_config(const config::Node& all) {
   config::Node known = config::Node::map();
   for (const auto& entry : all.entries) {
     const bool automatic = entry.key == "prefetch" && entry.value.text == "auto";
     for (const auto& name : config::field_names<ForkConfig>())
       if (name == entry.key && entry.value.kind != config::Kind::null)
-        known.set(name, automatic ? config::Node::scalar("-1") : entry.value);
+        known.set(name, automatic ? config::Node::scalar("-1") : in_one_spelling(entry.value));
   }
   return config::read<ForkConfig>(known);
 }
