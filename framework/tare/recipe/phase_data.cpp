@@ -51,6 +51,13 @@ struct LabelCount {
   int64_t seen = 0;     ///< of them, those that have a sample or a name
 };
 
+// Names that are the classes' numbers, as a reader makes them up, say nothing of what there is.
+bool has_names(const std::vector<std::string>& labels) {
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] != std::to_string(i)) return true;
+  return false;
+}
+
 LabelCount labels_of(const Splits& data) {
   LabelCount count;
   std::set<int64_t> seen;
@@ -58,8 +65,9 @@ LabelCount labels_of(const Splits& data) {
     if (!part) continue;
     const auto names = static_cast<int64_t>(part->labels().size());
     count.classes = std::max(count.classes, names);
-    count.seen = std::max(count.seen, names);
-    if (names > 0 || !has_class_labels(part)) continue;
+    const bool named = has_names(part->labels());
+    if (named) count.seen = std::max(count.seen, names);
+    if (named || !has_class_labels(part)) continue;
     const at::Tensor targets = part->targets().contiguous();
     const int64_t* labels = targets.const_data_ptr<int64_t>();
     seen.insert(labels, labels + targets.numel());
