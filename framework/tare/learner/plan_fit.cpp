@@ -115,10 +115,10 @@ class Planner {
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
   /// The largest micro-batch of the validations that fits beside training steps in micro-batches
-  /// of `train` samples. By a probe it is `train`.
+  /// of `train` samples; `train` without validations.
   [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
     const int64_t batch = subject_.options.batch;
-    if (probe_ || !subject_.valid) return train;
+    if (!subject_.valid) return train;
     const auto at = [&](int64_t n) { return estimate(subject_, batch, {train, n}); };
     const int64_t found = Search(target_, at).largest(batch, batch);
     return found > train ? adapt::even_size(batch, found) : train;
