@@ -8,7 +8,7 @@ set -euo pipefail
 
 torch_version=2.11.0
 packages=(g++ cmake ninja-build ccache libcxxopts-dev libyaml-cpp-dev libspdlog-dev libgtest-dev libgmock-dev
-  libbenchmark-dev nlohmann-json3-dev zlib1g-dev libpng-dev libxxhash-dev libsqlite3-dev libcairo2-dev pkg-config curl
+  libbenchmark-dev nlohmann-json3-dev zlib1g-dev libpng-dev libxxhash-dev libmd-dev libsqlite3-dev libcairo2-dev pkg-config curl
   valgrind python3 python3-venv)
 home=${TARE_HOME:-$HOME/.cache/tare}
 

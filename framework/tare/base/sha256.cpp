@@ -1,79 +1,21 @@
+// SHA-256 by libmd, which is a few kilobytes where a cryptographic library is megabytes.
 #include "tare/base/sha256.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstddef>
+#include <array>
+#include <cstdint>
 
 namespace tare {
-namespace {
-
-// FIPS 180-4, section 4.2.2.
-constexpr std::array<uint32_t, 64> kRounds{
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-
-uint32_t big_endian(const unsigned char* bytes) {
-  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
-}
-
-std::array<uint32_t, 64> schedule(const unsigned char* block) {
-  std::array<uint32_t, 64> w{};
-  for (size_t i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
-  for (size_t i = 16; i < 64; ++i) {
-    const uint32_t a = w[i - 15], b = w[i - 2];
-    w[i] = w[i - 16] + w[i - 7] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) +
-           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
-  }
-  return w;
-}
-
-}  // namespace
-
-// Section 6.2.2.
-void Sha256::compress(const unsigned char* block) {
-  const auto w = schedule(block);
-  auto [a, b, c, d, e, f, g, h] = state_;
-  for (size_t i = 0; i < 64; ++i) {
-    const uint32_t one = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
-                         ((e & f) ^ (~e & g)) + kRounds[i] + w[i];
-    const uint32_t two = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
-                         ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + one, d = c, c = b, b = a, a = one + two;
-  }
-  const std::array<uint32_t, 8> worked{a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i) state_[i] += worked[i];
-}
 
 void Sha256::add(std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const size_t used = size_ % block_.size();
-    const size_t count = std::min(block_.size() - used, bytes.size());
-    std::copy_n(bytes.begin(), count, block_.begin() + static_cast<std::ptrdiff_t>(used));
-    size_ += count;
-    bytes = bytes.subspan(count);
-    if (used + count == block_.size()) compress(block_.data());
-  }
+  SHA256Update(&state_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
 }
 
-// A 1 bit, zeros, and the length in bits as 64 bits fill the last block: section 5.1.1.
 std::string Sha256::hex() {
-  const uint64_t bits = 8 * size_;
-  constexpr char kOne = static_cast<char>(0x80), kZero = 0;
-  add({&kOne, 1});
-  while (size_ % block_.size() != 56) add({&kZero, 1});
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    const char byte = static_cast<char>(bits >> shift);
-    add({&byte, 1});
-  }
+  std::array<uint8_t, SHA256_DIGEST_LENGTH> digest{};
+  SHA256Final(digest.data(), &state_);
   std::string text;
-  for (const uint32_t word : state_)
-    for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[word >> shift & 15];
+  for (const uint8_t byte : digest)
+    text.append({"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
   return text;
 }
 
