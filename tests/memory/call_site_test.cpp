@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/program.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
 
@@ -44,6 +45,12 @@ TEST(CallSite, NamesTheLineOfALambda) {
   const int line = __LINE__ - 1;
   const auto tensor = make();
   EXPECT_EQ(site_of(stack_of(tensor)).line, line);
+}
+
+TEST(CallSite, IsTheUsersFunctionWhereOnlyTheLibrariesHaveLines) {
+  const auto result = testing::run_program("memory_lineless_probe", {});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out.substr(0, result.out.find('(')), "user::first_batch") << result.out;
 }
 
 TEST(CallSite, NamesTheLineThatCalledBackward) {

@@ -157,6 +157,15 @@ bool of_framework(const Frame& frame) {
   return has_any(frame.file, kFolders);
 }
 
+/// A function of a program without line tables that its user wrote, by its name.
+bool of_user(const KnownFrame& known) {
+  constexpr std::array<std::string_view, 8> kOthers = {"tare::", "std::",   "at::",      "c10::",
+                                                       "torch::", "__gnu_", "testing::", "_"};
+  const std::string& function = known.frame.function;
+  return known.of_program && known.frame.file.empty() && !function.empty() && function != "main" &&
+         std::ranges::none_of(kOthers, [&](auto start) { return function.starts_with(start); });
+}
+
 bool of_memory_room(const Frame& frame) {
   return has_any(frame.file, std::array<std::string_view, 1>{"/tare/memory/"});
 }
@@ -186,6 +195,7 @@ KnownFrames::const_iterator site_in(const KnownFrames& frames) {
   const auto first = [&](auto suits) { return std::ranges::find_if(frames, suits); };
   auto found = first(
       [](const KnownFrame& known) { return !of_library(known) && !of_framework(known.frame); });
+  if (found == frames.end()) found = first(of_user);
   if (found == frames.end()) {
     found = first(
         [](const KnownFrame& known) { return !of_library(known) && !of_memory_room(known.frame); });
