@@ -22,7 +22,7 @@ using namespace tare;
 using bench::kBatch;
 
 constexpr int64_t kFew = 20, kMany = 120;
-constexpr int64_t kFewOfModel = 2, kManyOfModel = 6;
+constexpr int64_t kFewOfModel = 1, kManyOfModel = 3;
 
 DatasetPtr data(int64_t steps) {
   torch::manual_seed(2);
