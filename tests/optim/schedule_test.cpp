@@ -84,6 +84,10 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_THROW((Schedule{.kind = "one_cycle", .warmup = 0.1}).check(), ConfigError);
   EXPECT_THROW((Schedule{.kind = "exponential"}).check(), ConfigError);
   EXPECT_THROW((Schedule{.final_factor = 2}).check(), ConfigError);
+  EXPECT_THROW((Schedule{.kind = "constant", .final_factor = 0.5}).check(), ConfigError);
+  EXPECT_THROW((Schedule{.kind = "one_cycle", .final_factor = 0.5}).check(), ConfigError);
+  EXPECT_THROW((Schedule{.kind = "cosine", .one_cycle = {.div = 2}}).check(), ConfigError);
+  EXPECT_NO_THROW((Schedule{.kind = "one_cycle", .one_cycle = {.div = 2}}).check());
   EXPECT_THROW((Schedule{.one_cycle = {.div = 0.5}}).check(), ConfigError);
 }
 

@@ -108,6 +108,12 @@ void Schedule::check() const {
     throw ConfigError("schedule",
                       "one_cycle has its own rise; set warmup to 0, or one_cycle.pct_start");
   }
+  if (kind != "one_cycle" && !(one_cycle == OneCycle{}))
+    throw ConfigError("schedule", "one_cycle", "shapes the kind one_cycle only", "kind: one_cycle",
+                      kind);
+  if ((kind == "one_cycle" || kind == "constant") && final_factor != 0)
+    throw ConfigError("schedule", "final_factor", "is where linear, cosine and exponential end",
+                      kind == "one_cycle" ? "one_cycle.final_div" : "another kind", kind);
   if (kind == "exponential" && final_factor <= 0) {
     throw ConfigError("schedule", "exponential needs final_factor > 0; a usual value is 0.01");
   }
