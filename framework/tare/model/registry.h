@@ -55,6 +55,8 @@ struct Family {
   std::vector<std::string> options{};   ///< used fields besides classes, sample_shape, weights
   std::string head{};                   ///< module whose tensors depend on `classes`, e.g. "fc"
   std::function<Model(const ModelOptions&)> make{};  ///< gets options with sample_shape filled in
+  /// The outputs are logarithms of probabilities, which the loss nll wants; else they are logits.
+  bool log_probabilities = false;
   /// The input is int64 tokens in [0, classes), of any length up to sample_shape; else float32.
   bool tokens = false;
 };

@@ -35,14 +35,15 @@ class Checker {
     if (recipe_.phases.empty())
       fail({"phases"}, "must have at least one phase", "a list of phases", "none");
     known(recipe_.loss, loss_names(), {"loss"});
-    for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
-      known(recipe_.metrics[i], metric_names(), {"metrics", std::to_string(i)});
-    }
+    check_metrics();
     known(recipe_.model.name, models::names(), {"model", "name"});
+    if (recipe_.loss == "nll" && !models::family(recipe_.model.name).log_probabilities)
+      fail({"loss"}, "wants logarithms of probabilities, and a " + recipe_.model.name + " gives logits",
+           "cross_entropy", recipe_.loss);
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_data(recipe_.data, {"data"});
-    if (!export_name(recipe_).empty()) plain_name(export_name(recipe_), {"export"});
+    if (!export_name(recipe_).empty()) check_export();
     if (recipe_.step_in_backward && recipe_.precision == "fp16")
       fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
            "true");
@@ -56,6 +57,23 @@ class Checker {
     ModelOptions options = model.options;
     if (options.classes == 0) options.classes = ModelOptions().classes;
     return options;
+  }
+
+  void check_metrics() const {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
+      const std::string& name = recipe_.metrics[i];
+      known(name, metric_names(), {"metrics", std::to_string(i)});
+      if (!seen.insert(name).second)
+        fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
+    }
+  }
+
+  void check_export() const {
+    const std::string name = export_name(recipe_);
+    if (name == "true" || name == "false")
+      fail({"export"}, "is the name of the bundle's file", "such as model.tare; null: none", name);
+    plain_name(name, {"export"});
   }
 
   void check_phases() const {
