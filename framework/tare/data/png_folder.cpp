@@ -9,6 +9,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/data/gather.h"
 #include "tare/transform/image.h"
 
@@ -36,21 +37,39 @@ bool is_png(const fs::directory_entry& entry) {
   return extension == ".png" && entry.is_regular_file();
 }
 
+bool is_folder(const fs::directory_entry& entry) {
+  return entry.is_directory() && entry.path().filename() != "__MACOSX";  // of a ZIP archive
+}
+
 struct Listing {
   std::vector<fs::path> files;
   std::vector<int64_t> classes;
   std::vector<std::string> labels;  // empty: the pictures have no labels
 };
 
-Listing list(const fs::path& folder) {
+void warn_of_odd_folder(const fs::path& folder, size_t classes) {
+  const size_t beside = entries(folder, is_png).size();
+  if (beside > 0)
+    log::warning(std::to_string(beside) + " pictures of " + printable(folder.string()) +
+                 " are left out: they lie beside the folders of the classes");
+  if (classes == 1)
+    log::warning(printable(folder.string()) +
+                 " has one class: a model that is trained on it always answers with that class");
+}
+
+/// With warnings of what a user would not expect, if `warn`.
+Listing list(const fs::path& folder, bool warn) {
   Listing listing;
-  const auto subfolders = entries(folder, [](const auto& e) { return e.is_directory(); });
+  const auto subfolders = entries(folder, is_folder);
   if (subfolders.empty()) listing.files = entries(folder, is_png);
+  else if (warn)
+    warn_of_odd_folder(folder, subfolders.size());
   for (const fs::path& subfolder : subfolders) {
     const std::vector<fs::path> files = entries(subfolder, is_png);
     if (files.empty())
       throw ConfigError("data.png_folder", "no PNG file in " + printable(subfolder.string()) +
-                                               ": add images or remove the folder");
+                                               ": add PNG files, the only kind that is read, or "
+                                               "remove the folder");
     listing.files.insert(listing.files.end(), files.begin(), files.end());
     listing.classes.insert(listing.classes.end(), files.size(),
                            static_cast<int64_t>(listing.labels.size()));
@@ -81,12 +100,12 @@ at::Tensor targets_of(const Listing& listing) {
 
 }  // namespace
 
-std::vector<fs::path> png_files(const fs::path& folder) { return list(folder).files; }
+std::vector<fs::path> png_files(const fs::path& folder) { return list(folder, false).files; }
 
 DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   if (given.height < 0 || given.width < 0 || (given.height == 0) != (given.width == 0))
     throw ConfigError("data.png_folder", "height and width must both be 0 or both > 0");
-  const Listing listing = list(folder);
+  const Listing listing = list(folder, true);
   PngFolderOptions options = given;
   bool resized = false;
   at::Tensor image = read_one(listing.files.front(), options, resized);
@@ -103,7 +122,8 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
     if (image.sizes() != images.sizes().slice(1))
       throw FormatError("data.png_folder", path.string(), "size",
                         c10::str(image.sizes()) + " differs from the first file's " +
-                            c10::str(images.sizes().slice(1)) + ": give a size to resize to");
+                            c10::str(images.sizes().slice(1)) +
+                            ": give a size to resize to (data.size in a recipe)");
     std::copy_n(image.const_data_ptr<uint8_t>(), image.numel(),
                 images.mutable_data_ptr<uint8_t>() + i * image.numel());
   }
