@@ -1,6 +1,7 @@
 // Own files with every command that takes a recipe: plan, run, dry run, resume, sweep.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "support/environment.h"
@@ -73,6 +74,47 @@ TEST_P(OwnFiles, AreSwept) {
   const auto result = tare({"sweep", "run", "sweep.yaml"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("2 complete, 0 failed"));
+}
+
+/// A bundle of a model of pictures, and pictures.
+class Piped : public ::testing::Test {
+ protected:
+  Piped() {
+    EXPECT_EQ(shell("tare data make generated_digits --count 12 --png --out 'own pictures'").status,
+              0);
+    std::ofstream(folder_ / "own.yaml")
+        << "name: own\ndevice: cpu\nmodel: mlp\ndata: {name: png_folder, folder: own pictures, "
+           "stratify: false}\nphases: [{name: only}]\nexport: m.tare\n";
+    const auto run = shell("tare run own.yaml");
+    EXPECT_EQ(run.status, 0) << run.err;
+  }
+  [[nodiscard]] ProgramResult shell(const std::string& line) const {
+    const std::string program = fs::absolute(program_path("tare")).string();
+    return run_program(
+        "/bin/bash", {"-c", "set -o pipefail; tare() { '" + program + "' \"$@\"; }; " + line},
+        folder_.path());
+  }
+
+  TempDir folder_;
+  ScopedVariable home_{"TARE_HOME", folder_.path().string() + "/home"};
+};
+
+TEST_F(Piped, ListsOfPathsArePredicted) {
+  for (const char* list : {"-print0", "-printf '%p\\n'", "-printf '%p\\r\\n'"}) {
+    const auto result = shell(std::string("find 'own pictures' -name '*.png' ") + list +
+                              " | tare predict runs/own/m.tare -");
+    EXPECT_EQ(result.status, 0) << list << result.err;
+    EXPECT_EQ(std::ranges::count(result.out, '\n'), 12) << list << result.out;
+  }
+}
+
+TEST_F(Piped, WhatIsNoListAndNoPictureIsRefused) {
+  const auto nothing = shell("tare predict runs/own/m.tare - </dev/null");
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("standard input holds no sample"));
+  const auto two = shell("cat 'own pictures'/*/*.png | tare predict runs/own/m.tare -");
+  EXPECT_EQ(two.status, 2);
+  EXPECT_THAT(two.err, HasSubstr("more than one PNG"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

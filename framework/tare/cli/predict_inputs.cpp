@@ -82,18 +82,37 @@ class Samples {
     for (const auto& file : pictures_of(path)) guarded([&] { picture(file.string()); });
   }
 
-  // Standard input is one PNG, or a list of paths, one a line.
+  // Standard input is one PNG, or a list of paths: one a line, or with a zero byte behind each.
   void piped_pictures() const {
     const std::string text = io::read_text(kStandardInput, kMaxImageFileBytes);
     if (text.starts_with(kPngSignature)) {
+      if (text.find(kPngSignature, kPngSignature.size()) != std::string::npos)
+        throw ConfigError("predict", "standard input holds more than one PNG: give a list of paths");
       const int64_t channels = inputs_.predictor.sample_shape()[0];
       const at::Tensor pixels = decode_png(std::as_bytes(std::span(text)), "-", channels);
       inputs_.on_prediction({"-"}, inputs_.predictor.predict_picture(pixels));
       return;
     }
-    std::istringstream lines(text);
-    for (std::string path; std::getline(lines, path);)
-      if (!path.empty()) guarded([&] { fs::is_directory(path) ? folder(path) : picture(path); });
+    const std::vector<std::string> paths = paths_in(text);
+    if (paths.empty()) refuse_empty("-");
+    for (const auto& path : paths)
+      guarded([&] { fs::is_directory(path) ? folder(path) : picture(path); });
+  }
+
+  static std::vector<std::string> paths_in(const std::string& text) {
+    const char separator = text.find('\0') == std::string::npos ? '\n' : '\0';
+    std::vector<std::string> paths;
+    std::istringstream list(text);
+    for (std::string path; std::getline(list, path, separator);) {
+      if (separator == '\n' && path.ends_with('\r')) path.pop_back();
+      if (!path.empty()) paths.push_back(path);
+    }
+    return paths;
+  }
+
+  [[noreturn]] static void refuse_empty(const std::string& path) {
+    throw ConfigError("predict", (path == "-" ? "standard input" : "'" + printable(path) + "'") +
+                                     " holds no sample");
   }
 
   void rows(const std::string& path) const {
@@ -107,13 +126,16 @@ class Samples {
 
   void rows_of(std::istream& lines, const std::string& path) const {
     LinePlace place{path, 1};
+    bool any = false;
     for (std::string line; std::getline(lines, line); ++place.number) {
       if (line.ends_with('\r')) line.pop_back();
       if (line.empty()) continue;
       const bool names_columns = place.number == 1 && !inputs_.text && is_header(line) &&
                                  inputs_.predictor.sample_kind() != SampleKind::tokens;
       if (!names_columns) guarded([&] { row(line, place); });
+      any |= !names_columns;
     }
+    if (!any) refuse_empty(path);
   }
 
   void row(const std::string& line, const LinePlace& place) const {
