@@ -3,6 +3,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/cli/command.h"
+#include "tare/cli/output.h"
 #include "tare/memory/init.h"
 #include "tare/recipe/export.h"
 
@@ -10,6 +11,9 @@ namespace tare::cli {
 
 int export_command(const Arguments& arguments) {
   init({.cuda = CudaMode::off});  // nothing is computed
+  if (arguments.has("out"))
+    refuse_to_replace(arguments.get("out"), FileKind::bundle, "--out",
+                      arguments.positional().front());
   const BundleExport done = export_bundle(arguments.positional().front(), arguments.get("out"));
   std::cout << "exported " << printable(done.bundle.string(), 1000) << ", "
             << format_bytes(done.bytes) << ", from " << printable(done.from.string(), 1000)

@@ -74,6 +74,22 @@ void refuse_contradictions(const Arguments& arguments) {
                                         " contradict each other; give one of them");
 }
 
+/// What can be said of --json before any work.
+void check_json(const Arguments& arguments) {
+  if (!arguments.has("json")) return;
+  io::check_writable(arguments.get("json"));
+  refuse_to_replace(arguments.get("json"), FileKind::json, "--json",
+                    arguments.positional().front());
+}
+
+/// The folder of --memory-trace, which is made at the end of the run.
+void check_memory_trace(const Arguments& arguments) {
+  const std::filesystem::path folder = arguments.get("memory-trace");
+  if (!folder.empty() && std::filesystem::exists(folder) && !std::filesystem::is_directory(folder))
+    throw ConfigError("tare run", "--memory-trace must name a folder, and '" +
+                                      printable(folder.string()) + "' is a file");
+}
+
 /// Limits what tensors may take.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
   const c10::Device device = memory::parse_device(recipe.device);
@@ -117,7 +133,8 @@ int run_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   refuse_contradictions(arguments);
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
-  if (arguments.has("json")) io::check_writable(arguments.get("json"));
+  check_json(arguments);
+  check_memory_trace(arguments);
   start();
   set_budgets(arguments, recipe);
   const InterruptScope interrupts;
@@ -153,7 +170,7 @@ int run_command(const Arguments& arguments) {
 int plan_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
-  if (arguments.has("json")) io::check_writable(arguments.get("json"));
+  check_json(arguments);
   start();
   const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device")});
   print(std::cout, plan);

@@ -1,6 +1,7 @@
-// What a command prints when its standard output is closed or full.
+// What a command prints when its standard output is closed or full, and which files it may replace.
 #pragma once
 
+#include <filesystem>
 #include <string_view>
 
 namespace tare::cli {
@@ -12,5 +13,13 @@ void continue_without_output();
 /// Throws IoError if something that the command printed did not arrive, unless
 /// continue_without_output() was called.
 void check_output(std::string_view command);
+
+/// The kinds of files that a command replaces without a question.
+enum class FileKind { json, html, bundle };
+
+/// Throws ConfigError for a file that is there and is not of the kind that the command writes, or
+/// that the command reads (`input`), so that `option` never destroys what a user needs.
+void refuse_to_replace(const std::filesystem::path& file, FileKind kind, std::string_view option,
+                       const std::filesystem::path& input = {});
 
 }  // namespace tare::cli
