@@ -21,6 +21,8 @@ const char* code_of(Tint tint) {
       return "\033[31m";
     case Tint::green:
       return "\033[32m";
+    case Tint::yellow:
+      return "\033[33m";
   }
   return "";
 }
@@ -32,9 +34,9 @@ size_t terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-bool on_terminal() {
+bool on_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
+  return ::isatty(descriptor) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
 }
 
 bool colour_allowed() {

@@ -10,13 +10,14 @@ namespace tare {
 /// Columns of the terminal behind standard output; 80 where it is none or does not say.
 [[nodiscard]] size_t terminal_width();
 
-/// Whether standard output is a terminal that understands control sequences: TERM is not "dumb".
-[[nodiscard]] bool on_terminal();
+/// Whether a standard stream, 1 for output and 2 for errors, is a terminal that understands control
+/// sequences: TERM is not "dumb".
+[[nodiscard]] bool on_terminal(int descriptor = 1);
 
 /// Whether NO_COLOR is unset or empty (no-color.org).
 [[nodiscard]] bool colour_allowed();
 
-enum class Tint { bold, dim, red, green };
+enum class Tint { bold, dim, red, green, yellow };
 
 /// `text` between the control sequences of a tint, or as it is unless `on`.
 [[nodiscard]] std::string tinted(const std::string& text, Tint tint, bool on);
