@@ -38,6 +38,7 @@
 #include "tare/recipe/run_callbacks.h"
 #include "tare/recipe/run_folder.h"
 #include "tare/recipe/run_text.h"
+#include "tare/recipe/worst_pictures.h"
 
 namespace tare {
 namespace {
@@ -401,6 +402,7 @@ class Runner {
     const auto labels = data->labels();
     if (labels.size() < 2 || labels.size() > kMostClasses) return;
     report_.classification = classification_of(learner.get_preds(split, {.losses = true}), labels);
+    if (report_.classification) add_pictures(*report_.classification, *data);
   }
 
   void export_bundle(Learner& learner) {
