@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "support/environment.h"
+#include "support/terminal.h"
 #include "tare/base/error.h"
 
 namespace tare::log {
@@ -41,6 +43,39 @@ TEST(Log, TextFromOutsideCannotForgeALine) {
   warning("name \n[tare] error: forged \x1b[31m {} %v");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "[tare] warning: name \\n[tare] error: forged \\x1b[31m {} %v\n");
+}
+
+/// What a warning and an error print to a terminal.
+std::string on_a_terminal() {
+  tare::testing::PseudoTerminal terminal(80);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(terminal.descriptor(), STDERR_FILENO);
+  info("a");
+  warning("b \x1b[31m");
+  error("c");
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  return terminal.read();
+}
+
+TEST(Log, ColoursWarningsAndErrorsOnATerminalOnly) {
+  const tare::testing::ScopedVariable kind("TERM", "xterm"), colour("NO_COLOR", std::nullopt);
+  EXPECT_EQ(on_a_terminal(),
+            "[tare] a\n\x1b[33m[tare] warning:\x1b[0m b \\x1b[31m\n"
+            "\x1b[31m[tare] error:\x1b[0m c\n");
+  ::testing::internal::CaptureStderr();
+  warning("b");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "[tare] warning: b\n");
+}
+
+TEST(Log, HonoursNoColorAndDumbTerminals) {
+  const std::string plain = "[tare] a\n[tare] warning: b \\x1b[31m\n[tare] error: c\n";
+  {
+    const tare::testing::ScopedVariable kind("TERM", "xterm"), colour("NO_COLOR", "1");
+    EXPECT_EQ(on_a_terminal(), plain);
+  }
+  const tare::testing::ScopedVariable kind("TERM", "dumb"), colour("NO_COLOR", std::nullopt);
+  EXPECT_EQ(on_a_terminal(), plain);
 }
 
 TEST(Log, LevelsHaveNames) {

@@ -17,6 +17,7 @@ TEST(Terminal, WrapsBetweenWords) {
   EXPECT_EQ(wrapped("a-word-that-is-longer b", 10, 0, 2), "a-word-that-is-longer\n  b");
   EXPECT_EQ(wrapped("one  two", 80, 0, 2), "one two");
   EXPECT_EQ(wrapped("", 80, 0, 2), "");
+  EXPECT_EQ(wrapped("peak 16.2 MiB, of 8", 12, 0, 2), "peak\n  16.2 MiB,\n  of 8");
 }
 
 TEST(Terminal, HonoursNoColor) {

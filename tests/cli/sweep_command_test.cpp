@@ -197,6 +197,16 @@ TEST(SweepCommand, RunsOfFurcatePrintWhatHoldsMemory) {
   EXPECT_THAT(log, HasSubstr("] ------ Before the purge of all ------\n"));
   EXPECT_THAT(log, HasSubstr("] top_current i=3, stat=cpu, phase "));
   EXPECT_THAT(log, Not(HasSubstr("top_current i=4")));
+  const std::string all = content_of(sweep.folder / "logs/furcate.log");
+  EXPECT_THAT(all, HasSubstr(": furcate] mem_trace of f0_d_bs32\n"));
+  size_t copied = 0;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(": mem_trace] ") == std::string::npos) continue;
+    EXPECT_THAT(all, HasSubstr(line + '\n'));
+    ++copied;
+  }
+  EXPECT_GT(copied, 10U);
   EXPECT_THAT(run(R"({"enabled": false})").out, HasSubstr("1 complete, 0 failed, 0 waiting; 0 "))
       << "it is the same run";
 }

@@ -7,6 +7,7 @@
 
 #include "support/environment.h"
 #include "support/program.h"
+#include "support/tfrecord_files.h"
 #include "tare/base/io.h"
 #include "tare/data/datasets.h"
 #include "tare/data/digits.h"
@@ -38,6 +39,11 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
       io::make_directories(folder);
       write_png(folder / (std::to_string(i) + ".png"), digits.images[i]);
     }
+    std::vector<std::string> examples;
+    for (int64_t i = 0; i < 120; ++i)
+      examples.push_back(example_of({{"image", bytes_feature(encode_png(digits.images[i]))},
+                                     {"label", ints_feature({digits.labels[i].item<int64_t>()})}}));
+    write_tf_records(folder_ / "digits.tfrecord", examples);
     std::ofstream(folder_ / "recipe.yaml") << "name: r\nbatch: 16\nworkers: 0\ndevice: cpu\n"
                                               "data: {name: "
                                            << GetParam() << options().at(GetParam())
@@ -55,7 +61,8 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
                         "labels-idx1-ubyte.gz"},
             {"mnist", ", download: false"},
             {"mnist10k", ", download: false"},
-            {"png_folder", ", folder: " + (folder_ / "pngs").string()}};
+            {"png_folder", ", folder: " + (folder_ / "pngs").string()},
+            {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }
   TempDir folder_;
 };

@@ -316,10 +316,13 @@ TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
         ": size=1,000,003 B, count=1, average=1,000,003 B\n",
         "] traceback memory_blocks=1, size_kB=976, cpu, phase none\n", "get_datasets"})
     EXPECT_THAT(first, HasSubstr(line));
-  EXPECT_THAT(text("furcate.log"), Not(HasSubstr("mem_trace")));
+  EXPECT_THAT(text("furcate.log"), HasSubstr(": furcate] mem_trace of e0_foo\n"));
+  EXPECT_THAT(text("furcate.log"), HasSubstr(": mem_trace] ------ Snapshot ------\n"));
+  const auto before = text("furcate.log").size();
   meta_ = R"({"allow_cpu": true, "mem_trace": {"delay": 1}})";
   ASSERT_EQ(run(R"("batch_size": 16)").status, 0);
   EXPECT_THAT(text("e1_foo/e1.log"), Not(HasSubstr("mem_trace")));
+  EXPECT_THAT(text("furcate.log").substr(before), Not(HasSubstr("mem_trace")));
 }
 
 // The stand-in for NVIDIA's library has three cards, and tells the memory of one.

@@ -1,10 +1,19 @@
 #include "tare/recipe/classification.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
+
+#include "tare/data/digits.h"
 #include "tare/learner/options.h"
+#include "tare/recipe/worst_pictures.h"
+#include "tare/transform/image.h"
 
 namespace tare::testing {
 namespace {
@@ -38,6 +47,45 @@ TEST(Classification, IsNoneOfOtherOutputs) {
   Predictions without = three();
   without.losses = at::Tensor();
   EXPECT_FALSE(classification_of(without, {"a", "b"}).has_value());
+}
+
+Classification of_first(int64_t samples) {
+  Classification result{.labels = {"a", "b"}};
+  for (int64_t i = 0; i < samples; ++i) result.worst.push_back({.index = i});
+  return result;
+}
+
+at::Tensor decoded(const std::string& picture) {
+  return decode_png(std::as_bytes(std::span(picture)), "picture");
+}
+
+TEST(WorstPictures, AreTheSamplesBeforeTheyWereNormalised) {
+  const at::Tensor images = generate_digits({.count = 4, .size = 12}).images;
+  auto raw = of_first(4), normalised = of_first(4);
+  const DatasetPtr data = tensor_dataset(images, at::arange(4));
+  add_pictures(raw, *data);
+  add_pictures(normalised, *transformed(data, Transforms{Normalise{{0.13}, {0.31}}, Shift{3}}));
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(at::equal(decoded(raw.worst[i].picture), images[i]));
+    EXPECT_EQ(raw.worst[i].picture, normalised.worst[i].picture) << "no random transform either";
+  }
+}
+
+TEST(WorstPictures, AreSmallAndInRange) {
+  auto result = of_first(1);
+  add_pictures(result, *tensor_dataset(at::linspace(-5, 7, 3 * 200 * 100).view({1, 3, 200, 100})));
+  const at::Tensor picture = decoded(result.worst[0].picture);
+  EXPECT_EQ(picture.sizes(), (std::vector<int64_t>{3, 64, 32}));
+  EXPECT_EQ(picture.min().item<int64_t>(), 0);
+  EXPECT_EQ(picture.max().item<int64_t>(), 255);
+}
+
+TEST(WorstPictures, AreNoneOfFeaturesTokensAndOtherChannels) {
+  for (const auto& shape : {std::vector<int64_t>{2, 5}, std::vector<int64_t>{2, 4, 8, 8}}) {
+    auto result = of_first(2);
+    add_pictures(result, *tensor_dataset(at::ones(shape)));
+    EXPECT_EQ(result.worst[0].picture, "");
+  }
 }
 
 }  // namespace

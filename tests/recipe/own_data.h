@@ -8,6 +8,7 @@
 
 #include "support/environment.h"
 #include "support/temp_dir.h"
+#include "support/tfrecord_files.h"
 #include "tare/base/io.h"
 #include "tare/data/datasets.h"
 #include "tare/data/idx.h"
@@ -34,12 +35,23 @@ inline void write_idx_pair(const std::filesystem::path& folder, const std::strin
   write_idx(folder / (prefix + "-labels-idx1-ubyte.gz"), digits.labels.to(at::kByte));
 }
 
+/// Writes `count` examples with pictures of 16 x 16 pixels.
+inline void write_tfrecord(const std::filesystem::path& file, int64_t count) {
+  const DigitImages digits = generate_digits({.count = count, .size = 16});
+  std::vector<std::string> examples;
+  for (int64_t i = 0; i < count; ++i)
+    examples.push_back(example_of({{"image", bytes_feature(encode_png(digits.images[i]))},
+                                   {"label", ints_feature({digits.labels[i].item<int64_t>()})}}));
+  write_tf_records(file, examples);
+}
+
 /// A machine on which every data set is there.
 class OwnData {
  public:
   OwnData() {
     write_png_folder(folder_ / "pictures", 60);
     write_idx_pair(folder_ / "mnist10k", "t10k", 70);
+    write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_idx_pair(folder_ / "home/data/mnist", "train", 80);
     write_idx_pair(folder_ / "home/data/mnist", "t10k", 20);
   }
@@ -50,6 +62,8 @@ class OwnData {
     if (name == "mnist") return {.name = name, .download = false};
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
     if (name == "png_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
+    if (name == "tfrecord")
+      return {.name = name, .files = {(folder_ / "digits.tfrecord").string()}};
     if (name == "idx")
       return {.name = name,
               .images = (folder_ / "mnist10k/t10k-images-idx3-ubyte.gz").string(),

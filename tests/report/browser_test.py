@@ -85,7 +85,7 @@ CHECK = r"""(() => {
 })()"""
 
 # What to put into the page, before its end or in place of its policy, and what must then be found.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 BROKEN = {
     "exceptionThrown": ("<script>absent()</script>", "script-src 'unsafe-inline'"),
     "consoleAPICalled": ("<script>console.log('x')</script>", "script-src 'unsafe-inline'"),
@@ -124,7 +124,7 @@ def mistakes(tab, page, width, scheme):
         name = event["method"].split(".")[-1]
         request = event["params"].get("request", {}).get("url")
         if name in ("entryAdded", "consoleAPICalled", "exceptionThrown") or (
-                name == "requestWillBeSent" and request != "file://" + str(page)):
+                name == "requestWillBeSent" and request != "file://" + str(page) and not request.startswith("data:")):
             found.append(f"{name}: {json.dumps(event['params'])[:300]}")
     return found
 

@@ -71,10 +71,34 @@ TEST(RunReport, ShowsTheMachineAndWhatWasConfused) {
   const std::string html = html_report(folder.path());
   EXPECT_TRUE(is_well_formed(html));
   for (const char* text :
-       {"commit 43d405c", "2.11.0", "A CPU, 2 threads", "A card", "1 GiB", "<th>&lt;dog&gt;</th>",
-        ">7</td>", "<td>87.5%</td>", "<td>100%</td>",
-        "<th scope=\"row\">17</th><td>cat</td><td>&lt;dog&gt;</td><td>0.75</td><td>1.5</td>"})
+       {"commit 43d405c", "2.11.0", "A CPU, 2 threads", "A card", "1 GiB",
+        "<th scope=\"col\">&lt;dog&gt;</th>", ">7</td>", "<td>87.5%</td>", "<td>100%</td>",
+        "<th scope=\"row\">17</th><td>cat</td><td>&lt;dog&gt;</td><td>75%</td><td>1.5</td>"})
     EXPECT_THAT(html, HasSubstr(text));
+}
+
+TEST(RunReport, ShowsThePicturesOfTheWorstSamples) {
+  const TempDir folder;
+  write_run(folder.path());
+  const auto worst = [](const std::string& picture) {
+    return R"("classification":{"labels":["cat","<dog>"],"counts":[[7,1],[0,4]],"worst":[{"index":17,)"
+           R"("label":"cat","predicted":"<dog>","probability":0.75,"loss":1.5,"picture":")" +
+           picture + "\"}]},";
+  };
+  add_to_run(folder.path(), worst("iVBORw0KGgoAAAA="));
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* text : {"<img src=\"data:image/png;base64,iVBORw0KGgoAAAA=\" alt=\"sample 17\"",
+                           "<b>cat</b>, predicted <b>&lt;dog&gt;</b>", "with 75%, loss 1.5",
+                           "img-src data:", "Worst samples", "Confusion matrix"})
+    EXPECT_THAT(html, HasSubstr(text));
+  for (const std::string wrong :
+       {"iVBORw0KGgo\\\"onerror=", "R0lGODlhAQ==", "iVBORw0KGgoAAAA", "iVBORw0KGgoA&<>="}) {
+    const TempDir other;
+    write_run(other.path());
+    add_to_run(other.path(), worst(wrong));
+    EXPECT_THROW(static_cast<void>(html_report(other.path())), FormatError) << wrong;
+  }
 }
 
 TEST(RunReport, ListsConfusedPairsOfManyLabels) {

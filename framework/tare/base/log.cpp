@@ -2,16 +2,17 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
+#include "tare/base/terminal.h"
 
 namespace tare::log {
 
@@ -38,6 +39,23 @@ spdlog::level::level_enum native(Level level) {
   return spdlog::level::off;
 }
 
+/// What a line begins with. Standard error may be redirected at any time, so each line looks.
+std::string prefix_of(Level level) {
+  const bool colour = on_terminal(STDERR_FILENO) && colour_allowed();
+  switch (level) {
+    case Level::debug:
+      return "[tare] debug: ";
+    case Level::warning:
+      return tinted("[tare] warning:", Tint::yellow, colour) + ' ';
+    case Level::error:
+      return tinted("[tare] error:", Tint::red, colour) + ' ';
+    case Level::info:
+    case Level::off:
+      break;
+  }
+  return "[tare] ";
+}
+
 struct Logger {
   spdlog::logger sink{"tare", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
   std::atomic<Level> level{Level::info};
@@ -51,18 +69,17 @@ struct Logger {
     try {
       set(parse_level(wanted));
     } catch (const ConfigError& error) {
-      write(spdlog::level::warn, "[tare] warning: TARE_LOG: ", error.what());
+      write(Level::warning, std::string("TARE_LOG: ") + error.what());
     }
   }
   Level set(Level wanted) {
     sink.set_level(native(wanted));
     return level.exchange(wanted);
   }
-  void write(spdlog::level::level_enum at, std::string_view prefix, std::string_view text) {
-    if (!sink.should_log(at)) return;
-    std::string line(prefix);
-    line += printable(text, std::numeric_limits<size_t>::max());
-    sink.log(at, spdlog::string_view_t(line.data(), line.size()));
+  void write(Level at, std::string_view text) {
+    if (!sink.should_log(native(at))) return;
+    const std::string line = prefix_of(at) + printable(text, std::numeric_limits<size_t>::max());
+    sink.log(native(at), spdlog::string_view_t(line.data(), line.size()));
   }
 };
 
@@ -74,12 +91,10 @@ Logger& logger() {
 
 }  // namespace
 
-void debug(std::string_view text) { logger().write(spdlog::level::debug, "[tare] debug: ", text); }
-void info(std::string_view text) { logger().write(spdlog::level::info, "[tare] ", text); }
-void warning(std::string_view text) {
-  logger().write(spdlog::level::warn, "[tare] warning: ", text);
-}
-void error(std::string_view text) { logger().write(spdlog::level::err, "[tare] error: ", text); }
+void debug(std::string_view text) { logger().write(Level::debug, text); }
+void info(std::string_view text) { logger().write(Level::info, text); }
+void warning(std::string_view text) { logger().write(Level::warning, text); }
+void error(std::string_view text) { logger().write(Level::error, text); }
 
 Level set_level(Level level) { return logger().set(level); }
 

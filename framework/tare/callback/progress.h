@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/terminal.h"
 #include "tare/callback/callback.h"
 
 namespace tare {
@@ -53,7 +54,6 @@ class Progress final : public Callback {
 
 /// The table's head and a row, as Progress prints them: columns of fixed width, two spaces between.
 /// The last metrics are left out where the line would be longer than `width` columns.
-inline constexpr size_t kAnyWidth = std::numeric_limits<size_t>::max();
 [[nodiscard]] std::string epoch_header(const EpochRow& row, size_t width = kAnyWidth);
 [[nodiscard]] std::string epoch_line(const EpochRow& row, size_t width = kAnyWidth);
 

@@ -6,6 +6,7 @@
 #include <cxxopts.hpp>
 
 #include "tare/base/error.h"
+#include "tare/base/table.h"
 #include "tare/cli/placeholder.h"
 #include "tare/config/override.h"
 
@@ -32,15 +33,14 @@ std::string usage(const Command& command) {
          (command.arguments.empty() ? "" : " " + command.arguments);
 }
 
-std::string help(const Command& command) {
-  const auto options = all_options(command);
-  size_t width = 0;
-  for (const auto& option : options) width = std::max(width, usage(option).size());
-  std::string text = "Usage: " + usage(command) + "\n\n" + command.summary + ".\n\n";
-  for (const auto& option : options) {
-    text += "  " + usage(option) + std::string(width + 2 - usage(option).size(), ' ') +
-            option.help + '\n';
-  }
+std::string help(const Command& command, size_t width) {
+  const auto fit = [width](const std::string& line) {
+    return width == kAnyWidth ? line : wrapped(line, width, 0, 2);
+  };
+  std::vector<ListEntry> options;
+  for (const auto& option : all_options(command)) options.push_back({usage(option), option.help});
+  std::string text = fit("Usage: " + usage(command)) + "\n\n" + fit(command.summary + '.') +
+                     "\n\n" + text_list(options, 2, width);
   text += "\nExample:\n";
   for (const auto& example : command.examples) text += "  " + example + '\n';
   return text;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/terminal.h"
+
 namespace tare::cli {
 
 /// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
@@ -53,7 +55,8 @@ struct Command {
 [[nodiscard]] std::string usage(const OptionSpec& option);
 /// "tare run [OPTIONS] RECIPE [key=value ...]"
 [[nodiscard]] std::string usage(const Command& command);
-[[nodiscard]] std::string help(const Command& command);
+/// What --help prints, within `width` columns.
+[[nodiscard]] std::string help(const Command& command, size_t width = kAnyWidth);
 
 /// Parses a command line; `argv` begins with the command's own name. --help and -h set the option
 /// "help", and nothing else is checked then. Throws ConfigError for an unknown option (naming the

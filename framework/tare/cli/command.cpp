@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tare/base/error.h"
+#include "tare/base/table.h"
 
 namespace tare::cli {
 
@@ -140,19 +141,17 @@ const Command& find_command(const std::string& name) {
                                 did_you_mean(name, names) + ". See tare --help");
 }
 
-std::string overview() {
-  std::string text =
-      "Usage: tare COMMAND [ARGUMENTS]\n\nThe whole life of a training run, with every byte "
-      "accounted for.\n\n";
-  size_t width = 0;
-  for (const auto& command : commands()) width = std::max(width, command.name.size());
-  for (const auto& command : commands()) {
-    text += "  " + command.name + std::string(width + 2 - command.name.size(), ' ') +
-            command.summary + '\n';
-  }
-  return text +
-         "\ntare COMMAND --help shows its options and an example.\nExit codes: " + kExitCodes +
-         ".\n";
+std::string overview(size_t width) {
+  const auto fit = [width](const std::string& line) {
+    return (width == kAnyWidth ? line : wrapped(line, width, 0, 2)) + '\n';
+  };
+  std::vector<ListEntry> all;
+  for (const auto& command : commands()) all.push_back({command.name, command.summary});
+  return "Usage: tare COMMAND [ARGUMENTS]\n\n" +
+         fit("The whole life of a training run, with every byte accounted for.") + '\n' +
+         text_list(all, 2, width) + '\n' +
+         fit("tare COMMAND --help shows its options and an example.") +
+         fit(std::string("Exit codes: ") + kExitCodes + '.');
 }
 
 }  // namespace tare::cli

@@ -13,7 +13,8 @@ namespace tare::cli {
 [[nodiscard]] const std::vector<Command>& commands();
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] const Command& find_command(const std::string& name);
-[[nodiscard]] std::string overview();
+/// What `tare --help` prints, within `width` columns.
+[[nodiscard]] std::string overview(size_t width = kAnyWidth);
 
 // The commands themselves.
 int run_command(const Arguments& arguments);

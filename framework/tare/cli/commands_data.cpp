@@ -6,25 +6,13 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/base/terminal.h"
+#include "tare/base/table.h"
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
 #include "tare/model/registry.h"
 
 namespace tare::cli {
 namespace {
-
-void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  size_t width = 0;
-  for (const auto& [name, unused] : pairs) width = std::max(width, name.size());
-  const size_t columns = std::max(terminal_width(), width + 30);
-  for (const auto& [name, summary] : pairs) {
-    const std::string padded = name + std::string(width + 2 - name.size(), ' ');
-    std::cout << padded
-              << (on_terminal() ? wrapped(summary, columns, width + 2, width + 2) : summary)
-              << '\n';
-  }
-}
 
 // The first comment of a recipe file says what it shows.
 std::string first_comment(const std::filesystem::path& file) {
@@ -43,14 +31,14 @@ std::filesystem::path recipe_folder() {
   throw IoError("tare ls", with_program.string(), ENOENT);
 }
 
-std::vector<std::pair<std::string, std::string>> recipes() {
-  std::vector<std::pair<std::string, std::string>> found;
+std::vector<ListEntry> recipes() {
+  std::vector<ListEntry> found;
   const std::filesystem::path root = recipe_folder();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() == ".yaml")
-      found.emplace_back(entry.path().string(), first_comment(entry.path()));
+      found.push_back({entry.path().string(), first_comment(entry.path())});
   }
-  std::ranges::sort(found);
+  std::ranges::sort(found, {}, &ListEntry::name);
   return found;
 }
 
@@ -67,11 +55,11 @@ int64_t count_of(const std::string& text) {
 
 int list_command(const Arguments& arguments) {
   const std::string& what = arguments.positional().front();
-  std::vector<std::pair<std::string, std::string>> rows;
+  std::vector<ListEntry> rows;
   if (what == "models") {
-    for (const auto& name : models::names()) rows.emplace_back(name, models::family(name).summary);
+    for (const auto& name : models::names()) rows.push_back({name, models::family(name).summary});
   } else if (what == "datasets") {
-    for (const auto& info : datasets::list()) rows.emplace_back(info.name, info.summary);
+    for (const auto& info : datasets::list()) rows.push_back({info.name, info.summary});
   } else if (what == "recipes") {
     rows = recipes();
   } else {
@@ -79,7 +67,7 @@ int list_command(const Arguments& arguments) {
                                      printable(what) + "'" +
                                      did_you_mean(what, {"models", "recipes", "datasets"}));
   }
-  print_pairs(rows);
+  std::cout << text_list(rows, 0, width_for(std::cout));
   return kSuccess;
 }
 

@@ -7,7 +7,7 @@ namespace tare::cli {
 
 int inspect_command(const Arguments& arguments) {
   const std::string& path = arguments.positional().front();
-  std::cout << (arguments.has("json") ? inspect_json(path) : inspect(path));
+  std::cout << (arguments.has("json") ? inspect_json(path) : inspect(path, width_for(std::cout)));
   return kSuccess;
 }
 

@@ -15,15 +15,17 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/table.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_table.h"
+#include "tare/config/scalar.h"
+#include "tare/furcate/fork_runner.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/init.h"
 #include "tare/plan/measurements.h"
-#include "tare/furcate/fork_runner.h"
 #include "tare/recipe/plan.h"
-#include "tare/cli/sweep_check.h"
 #include "tare/report/sweep_report.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
@@ -223,16 +225,14 @@ int plan(const SweepOptions& sweep) {
   Plans plans(sweep.recipe, /*download=*/false);
   const auto cells = first_cells(sweep);
   const int64_t jobs = jobs_in(rooms, sweep.resources.jobs);
-  std::cout << sweep.name << ": " << cells.size()
-            << (sweep.method == "grid" ? " runs, " : " runs drawn first, ") << jobs
-            << " at a time, in";
-  for (const auto& room : rooms) {
-    if (sweep.executor.is_slurm())
-      std::cout << " jobs of Slurm's";
-    else
-      std::cout << ' ' << (room.is_gpu() ? room.name + ' ' : "") << format_bytes(room.total_bytes);
-  }
-  std::cout << '\n';
+  std::string head = sweep.name + ": " + std::to_string(cells.size()) +
+                     (sweep.method == "grid" ? " runs, " : " runs drawn first, ") +
+                     std::to_string(jobs) + " at a time, in";
+  for (const auto& room : rooms)
+    head += sweep.executor.is_slurm()
+                ? " jobs of Slurm's"
+                : ' ' + (room.is_gpu() ? room.name + ' ' : "") + format_bytes(room.total_bytes);
+  std::cout << fitted(head, std::cout) << '\n';
   constexpr size_t kLongest = 4096;  // values, on the line of their run
   std::vector<sweep::Placed> round;
   int64_t rounds = 1, number = 0;
@@ -249,11 +249,12 @@ int plan(const SweepOptions& sweep) {
       place = next_start(rooms, round, {waiting});
     }
     round.push_back({place->device, place->bytes});
-    std::cout << name << "  round " << rounds << "  planned "
-              << (planned ? format_bytes(*planned) : "cannot tell");
-    if (!sweep.executor.is_slurm()) std::cout << ", reserves " << format_bytes(place->bytes);
-    if (rooms.size() > 1) std::cout << " of " << rooms[place->device].name;
-    std::cout << "  " << printable(sweep::python_text(cell), kLongest) << '\n';
+    std::string line = name + "  round " + std::to_string(rounds) + "  planned " +
+                       (planned ? format_bytes(*planned) : "cannot tell");
+    if (!sweep.executor.is_slurm()) line += ", reserves " + format_bytes(place->bytes);
+    if (rooms.size() > 1) line += " of " + rooms[place->device].name;
+    line += "  " + printable(sweep::python_text(cell), kLongest);
+    std::cout << fitted(line, std::cout) << '\n';
   }
   return kSuccess;
 }
@@ -297,12 +298,9 @@ int write_page(const SweepOptions& sweep) {
   return kSuccess;
 }
 
-int status(const SweepOptions& sweep) {
-  const auto contents = contents_of(sweep);
-  std::cout << sweep.name
-            << (sweep::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n");
-  for (const auto& trial : contents.trials) {
-    if (trial.reason == sweep::kDropped) continue;
+/// A line for each run, for programs that read it.
+void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
+  for (const auto& trial : trials) {
     std::cout << trial.run_name << "  " << to_string(trial.state);
     if (!std::isnan(trial.value))
       std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
@@ -310,6 +308,39 @@ int status(const SweepOptions& sweep) {
     if (!trial.reason.empty()) std::cout << "  " << printable(trial.reason);
     std::cout << '\n';
   }
+}
+
+void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials, size_t width) {
+  std::vector<TableColumn> columns{{.head = "run", .whole = true},
+                                   {.head = "state"},
+                                   {.head = printable(sweep.metric.name), .figure = true},
+                                   {.head = "peak", .figure = true},
+                                   {.head = "time", .figure = true},
+                                   {.head = "reason", .whole = true}};
+  if (std::ranges::all_of(trials, [](const auto& trial) { return trial.reason.empty(); }))
+    columns.pop_back();
+  std::vector<TableRow> rows;
+  for (const auto& trial : trials) {
+    const bool ended = !std::isnan(trial.value);
+    rows.push_back({trial.run_name, to_string(trial.state),
+                    ended ? config::number_text(trial.value) : "-",
+                    ended ? format_bytes(trial.peak_bytes) : "-",
+                    ended ? format_seconds(trial.seconds) : "-", printable(trial.reason)});
+    rows.back().resize(columns.size());
+  }
+  std::cout << text_table(columns, rows, width);
+}
+
+int status(const SweepOptions& sweep) {
+  auto contents = contents_of(sweep);
+  std::cout << sweep.name
+            << (sweep::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n");
+  std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });
+  const size_t width = width_for(std::cout);
+  if (width == kAnyWidth)
+    print_lines(sweep, contents.trials);
+  else if (!contents.trials.empty())
+    print_table(sweep, contents.trials, width);
   return kSuccess;
 }
 

@@ -43,9 +43,7 @@ void wait(Seconds time) {
 void show(bool as_json, bool clear) {
   const Top top = look(kProcesses);
   if (clear) std::cout << "\033[H\033[2J";
-  std::cout << (as_json ? json(top) : text(top, on_terminal() ? terminal_width() : kAnyWidth))
-            << '\n'
-            << std::flush;
+  std::cout << (as_json ? json(top) : text(top, width_for(std::cout))) << '\n' << std::flush;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
 #include "tare/memory/backend.h"
@@ -19,7 +20,10 @@ namespace tare::cli {
 namespace {
 
 void line(const std::string& what, const std::string& value) {
-  std::cout << what << std::string(what.size() < 14 ? 14 - what.size() : 1, ' ') << value << '\n';
+  constexpr size_t kStart = 14;
+  const size_t width = width_for(std::cout);
+  std::cout << what << std::string(what.size() < kStart ? kStart - what.size() : 1, ' ')
+            << (width == kAnyWidth ? value : wrapped(value, width, kStart, kStart)) << '\n';
 }
 
 std::string driver() {

@@ -30,7 +30,7 @@ int execute_predict(int argc, char** argv) {
 int dispatch(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name.empty() || name == "--help" || name == "-h" || name == "help") {
-    (name.empty() ? std::cerr : std::cout) << overview();
+    (name.empty() ? std::cerr : std::cout) << overview(width_for(std::cout));
     return name.empty() ? kBadInput : kSuccess;
   }
   if (name == "--version") {
@@ -44,7 +44,7 @@ int dispatch(int argc, char** argv) {
   }
   const Arguments arguments = parse(command, argc - 1, argv + 1);
   if (arguments.has("help")) {
-    std::cout << help(command);
+    std::cout << help(command, width_for(std::cout));
     return kSuccess;
   }
   bound_spinning(argv);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -166,7 +167,9 @@ int main(int argc, char** argv) {
   try {  // not bound_spinning(): executing anew would double the start of so short a program
     const Arguments arguments = parse(predict_command(), argc, argv);
     if (arguments.has("help")) {
-      return std::fputs(help(predict_command()).c_str(), stdout) < 0 ? kIo : kSuccess;
+      return std::fputs(help(predict_command(), width_for(std::cout)).c_str(), stdout) < 0
+                 ? kIo
+                 : kSuccess;
     }
     const Request request = read(arguments);
     init({.threads = 0, .cuda = cuda_for(request.predictor.device)});

@@ -8,8 +8,8 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/table.h"
 #include "tare/base/terminal.h"
-#include "tare/cli/table.h"
 #include "tare/config/scalar.h"
 
 namespace tare::cli {
@@ -55,7 +55,7 @@ std::string text(const sweep::SweepProgress& progress, const std::string& metric
     all +=
         "; best " + printable(metric) + ' ' + figure(progress.best_value) + " of " + progress.best;
   all += '\n';
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const auto& run : progress.running) {
     if (rows.size() == kMaxRows) break;
     rows.push_back({shortened(run.name, width > 2 * kFigures ? width - kFigures : kFigures),
@@ -63,7 +63,7 @@ std::string text(const sweep::SweepProgress& progress, const std::string& metric
                     format_seconds(run.seconds)});
   }
   if (rows.empty()) return within(all, width);
-  all += table(
+  all += text_table(
       {{"run"}, {"epochs", true}, {printable(metric), true}, {"reserved", true}, {"time", true}},
       rows);
   const size_t more = progress.running.size() - rows.size();

@@ -6,7 +6,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/cli/table.h"
+#include "tare/base/table.h"
 #include "tare/cuda/nvml.h"
 #include "tare/memory/cgroup.h"
 #include "tare/memory/process.h"
@@ -56,8 +56,9 @@ std::string percent(double share) {
   return std::to_string(std::lround(100 * std::clamp(share, 0.0, 1.0))) + " %";
 }
 
-Row device_row(const TopDevice& device) {
-  Row row{device.id, printable(device.name, kNameBytes), device.load ? percent(*device.load) : "-"};
+TableRow device_row(const TopDevice& device) {
+  TableRow row{device.id, printable(device.name, kNameBytes),
+               device.load ? percent(*device.load) : "-"};
   if (device.total_bytes <= 0) {
     row.resize(7, "-");
     return row;
@@ -69,7 +70,7 @@ Row device_row(const TopDevice& device) {
   return row;
 }
 
-Row process_row(const TopDevice& device, const TopProcess& process) {
+TableRow process_row(const TopDevice& device, const TopProcess& process) {
   return {device.id, std::to_string(process.id),
           process.bytes ? format_bytes(*process.bytes) : "hidden",
           process.user.empty() ? "-" : printable(process.user, kUserBytes),
@@ -110,7 +111,7 @@ Top look(size_t processes) {
 }
 
 std::string text(const Top& top, size_t width) {
-  std::vector<Row> devices, processes;
+  std::vector<TableRow> devices, processes;
   std::string limits;
   for (const auto& device : top.devices) {
     devices.push_back(device_row(device));
@@ -122,17 +123,17 @@ std::string text(const Top& top, size_t width) {
   const std::string driver = top.driver.empty()
                                  ? "no NVIDIA driver"
                                  : "NVIDIA driver " + printable(top.driver, kNameBytes);
-  return table({{"device"},
-                {"name"},
-                {"load", true},
-                {"used", true},
-                {"available", true},
-                {"total", true},
-                {"memory", true}},
-               devices, width) +
+  return text_table({{"device"},
+                     {"name"},
+                     {"load", true},
+                     {"used", true},
+                     {"available", true},
+                     {"total", true},
+                     {"memory", true}},
+                    devices, width) +
          limits + driver + "\n\n" +
-         table({{"device"}, {"process", true}, {"memory", true}, {"user"}, {"command"}}, processes,
-               width);
+         text_table({{"device"}, {"process", true}, {"memory", true}, {"user"}, {"command"}},
+                    processes, width);
 }
 
 std::string json(const Top& top) {

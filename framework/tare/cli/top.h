@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/cli/table.h"
+#include "tare/base/terminal.h"
 
 namespace tare::cli {
 

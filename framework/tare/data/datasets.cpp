@@ -13,16 +13,17 @@
 #include "tare/base/sha256.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
+#include "tare/data/tfrecord_samples.h"
 #include "tare/transform/image.h"
 #include "tare/transform/random.h"
 
 namespace tare::datasets {
 namespace {
 
-// What a maker finds; a test part of its own is apart from the parts that are cut from `data`.
+// What a maker finds; parts of their own are apart from those that are cut from `data`.
 struct Found {
   std::string description{};
-  DatasetPtr data{}, test{};
+  DatasetPtr data{}, valid{}, test{};
   std::vector<std::filesystem::path> files{};  // of single samples, relative to their folder
   bool generated = false;
 };
@@ -100,6 +101,36 @@ Found folder(const DataOptions& o, bool) {
   return found;
 }
 
+TfSampleOptions samples_of(const DataOptions& o) {
+  return {.input = o.input,
+          .label = o.label,
+          .shape = o.shape,
+          .channels = o.channels,
+          .size = o.size,
+          .parallel_reads = o.num_parallel_reads};
+}
+
+Found tfrecord(const DataOptions& o, bool) {
+  if (o.files.empty())
+    throw ConfigError("data.make", "files", "are needed by the data set tfrecord",
+                      "TFRecord files, or folders of them", "none");
+  Found found;
+  std::vector<std::vector<std::filesystem::path>> parts;
+  for (const auto* given : {&o.files, &o.valid_files, &o.test_files}) {
+    parts.push_back(tfrecord_files(*given));
+    for (const auto& file : parts.back()) found.files.push_back(file.filename());
+  }
+  auto sets = tfrecord_samples(parts, samples_of(o));
+  found.data = std::move(sets[0]);
+  found.valid = std::move(sets[1]);
+  found.test = std::move(sets[2]);
+  const int64_t samples = found.data->size() + (found.valid ? found.valid->size() : 0) +
+                          (found.test ? found.test->size() : 0);
+  found.description = format_count(samples) + " examples of " + printable(o.files.front()) +
+                      (found.files.size() > 1 ? ", ..." : "");
+  return found;
+}
+
 const std::vector<Maker>& makers() {
   static const std::vector<Maker> all{
       {{"digits", "handwritten digits: MNIST's test set, found or downloaded, else generated ones"},
@@ -119,6 +150,11 @@ const std::vector<Maker>& makers() {
         "a folder of PNG images, one subfolder a class; without subfolders: no labels"},
        {"folder", "channels"},
        folder},
+      {{"tfrecord",
+        "TFRecord files of tf.train.Example, plain or gzip: pictures or numbers with labels"},
+       {"files", "valid_files", "test_files", "input", "label", "shape", "channels",
+        "num_parallel_reads"},
+       tfrecord},
   };
   return all;
 }
@@ -145,6 +181,13 @@ void check_fields(const Maker& maker, const DataOptions& given) {
   check("labels", given.labels == defaults.labels);
   check("folder", given.folder == defaults.folder);
   check("channels", given.channels == defaults.channels);
+  check("files", given.files == defaults.files);
+  check("valid_files", given.valid_files == defaults.valid_files);
+  check("test_files", given.test_files == defaults.test_files);
+  check("input", given.input == defaults.input);
+  check("label", given.label == defaults.label);
+  check("shape", given.shape == defaults.shape);
+  check("num_parallel_reads", given.num_parallel_reads == defaults.num_parallel_reads);
   check("download", given.download == defaults.download || maker.info.name == "generated_digits");
 }
 
@@ -159,10 +202,20 @@ DatasetPtr first(const DatasetPtr& data, int64_t count) {
 DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
   const std::vector<int64_t> shape = data->sample_shape();
   std::vector<Transform> steps;
+  if (o.size > 0 && shape.size() != 3)
+    throw ConfigError("data.make", "size", "is for images, and the samples are none", "0",
+                      std::to_string(o.size));
   if (o.size > 0 && (shape.at(1) != o.size || shape.at(2) != o.size))
     steps.emplace_back(Resize{o.size, o.size});
   steps.insert(steps.end(), o.transforms.steps().begin(), o.transforms.steps().end());
   return transformed(data, Transforms(std::move(steps)));
+}
+
+// Without random transforms, as a part that is not trained on.
+DatasetPtr whole(const DatasetPtr& data) {
+  std::vector<int64_t> all(static_cast<size_t>(data->size()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return subset(data, std::move(all), false);
 }
 
 std::string part(const char* name, const DatasetPtr& data) {
@@ -174,7 +227,7 @@ Identity identity_of(const Found& found) {
   Identity identity;
   Sha256 hash;
   const auto add = [&](const std::string& text) { hash.add({text.c_str(), text.size() + 1}); };
-  for (const DatasetPtr& data : {found.data, found.test}) {
+  for (const DatasetPtr& data : {found.data, found.valid, found.test}) {
     if (!data) continue;
     identity.samples += data->size();
     for (const std::string& label : data->labels()) add(label);
@@ -241,6 +294,13 @@ void check_files(const DataOptions& options) {
   if (!options.folder.empty()) require("folder", options.folder, true);
   if (!options.images.empty()) require("images", options.images, false);
   if (!options.labels.empty()) require("labels", options.labels, false);
+  const auto each = [](const char* field, const std::vector<std::string>& paths) {
+    for (const auto& path : paths)
+      if (!std::filesystem::is_directory(path)) require(field, path, false);
+  };
+  each("files", options.files);
+  each("valid_files", options.valid_files);
+  each("test_files", options.test_files);
 }
 
 Named make(const DataOptions& options, Network network) {
@@ -248,15 +308,12 @@ Named make(const DataOptions& options, Network network) {
   Found found = maker(options.name).make(options, network == Network::allowed);
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count);
-  named.splits =
-      split(data, {options.train, options.valid, options.test}, static_cast<uint64_t>(options.seed),
-            {.stratify = options.stratify && has_class_labels(data)});
-  if (found.test && !named.splits.test) {
-    const DatasetPtr test = finished(found.test, options);
-    std::vector<int64_t> all(static_cast<size_t>(test->size()));
-    std::iota(all.begin(), all.end(), int64_t{0});
-    named.splits.test = subset(test, std::move(all), false);
-  }
+  SplitSizes sizes{options.train, options.valid, options.test};
+  if (found.valid) sizes = {options.train + options.valid, 0, options.test};
+  named.splits = split(data, sizes, static_cast<uint64_t>(options.seed),
+                       {.stratify = options.stratify && has_class_labels(data)});
+  if (found.valid) named.splits.valid = whole(finished(found.valid, options));
+  if (found.test && !named.splits.test) named.splits.test = whole(finished(found.test, options));
   named.description = found.description + "; " + part("train", named.splits.train) + ", " +
                       part("valid", named.splits.valid) + ", " + part("test", named.splits.test);
   return named;

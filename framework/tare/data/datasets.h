@@ -21,9 +21,15 @@ struct DataOptions {
   int64_t count = 0;            ///< generated digits: images, 0: 10,000; others: the first, 0: all
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
-  std::string images{}, labels{};             ///< idx: the two files
-  std::string folder{};                       ///< png_folder: one subfolder per class, or none
-  int64_t channels = 0;                       ///< png_folder: 1 grey, 3 RGB, 0: the first file's
+  std::string images{}, labels{};  ///< idx: the two files
+  std::string folder{};            ///< png_folder: one subfolder per class, or none
+  int64_t channels = 0;  ///< png_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
+  /// tfrecord: files, or folders of them, and those of a validation and a test split of their own.
+  std::vector<std::string> files{}, valid_files{}, test_files{};
+  std::string input = "image";   ///< tfrecord: the feature with the picture or the numbers
+  std::string label = "label";   ///< tfrecord: the feature with the class or the number to predict
+  std::vector<int64_t> shape{};  ///< tfrecord: of a sample; empty: that of the first one
+  int64_t num_parallel_reads = 1;             ///< tfrecord: files that are read at a time
   double train = 0.8, valid = 0.2, test = 0;  ///< sizes of the splits, see SplitSizes
   bool stratify = true;                       ///< every class has its share of each split
   Transforms transforms{};                    ///< in order, after resizing to `size`
@@ -40,6 +46,13 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("labels", o.labels);
   visit("folder", o.folder);
   visit("channels", o.channels, config::between(0, 3));
+  visit("files", o.files);
+  visit("valid_files", o.valid_files);
+  visit("test_files", o.test_files);
+  visit("input", o.input);
+  visit("label", o.label);
+  visit("shape", o.shape, config::at_least(1));
+  visit("num_parallel_reads", o.num_parallel_reads, config::between(1, 256));
   visit("train", o.train, config::at_least(0));
   visit("valid", o.valid, config::at_least(0));
   visit("test", o.test, config::at_least(0));

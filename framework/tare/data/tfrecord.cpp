@@ -69,6 +69,33 @@ TfFeature parse_feature(ProtobufReader message) {
   throw ConfigError("data.tfrecord", "feature '" + printable(name) + "'", problem, {}, {});
 }
 
+/// Without the operation in front.
+std::string cause_of(const Error& error) {
+  const std::string text = error.what();
+  const size_t end = text.find("] ");
+  return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+/// One sample; what is wrong with it is said with its place.
+Batch read_sample(const std::string& record, const std::function<Batch(const TfExample&)>& sample,
+                  const fs::path& file, size_t number) {
+  const std::string part = "record " + std::to_string(number);
+  try {
+    return sample(parse_tf_example(record, file.string() + ": " + part));
+  } catch (const ConfigError& error) {
+    throw FormatError(kRead, file.string(), part, cause_of(error));
+  } catch (const FormatError& error) {
+    if (error.path().starts_with(file.string())) throw;
+    throw FormatError(kRead, file.string(), part, cause_of(error));
+  }
+}
+
+bool alike(const at::Tensor& one, const at::Tensor& other) {
+  return one.defined() == other.defined() &&
+         (!one.defined() ||
+          (one.sizes() == other.sizes() && one.scalar_type() == other.scalar_type()));
+}
+
 /// The samples of one file.
 Batch read_file(const fs::path& file, const std::function<Batch(const TfExample&)>& sample,
                 int64_t limit_bytes) {
@@ -76,14 +103,13 @@ Batch read_file(const fs::path& file, const std::function<Batch(const TfExample&
   TfRecordReader records(file, limit_bytes);
   std::vector<at::Tensor> inputs, targets;
   while (const auto record = records.next()) {
-    Batch one = sample(parse_tf_example(*record, file.string()));
-    const bool alike =
-        inputs.empty() || (one.input.defined() && one.input.sizes() == inputs[0].sizes() &&
-                           one.target.defined() == !targets.empty() &&
-                           (targets.empty() || one.target.sizes() == targets[0].sizes()));
-    if (!alike || !one.input.defined())
+    Batch one = read_sample(*record, sample, file, inputs.size());
+    const bool fits =
+        inputs.empty() || (alike(one.input, inputs[0]) &&
+                           alike(one.target, targets.empty() ? at::Tensor() : targets[0]));
+    if (!fits || !one.input.defined())
       throw ShapeError(
-          kRead, "samples of one shape",
+          kRead, "samples of one shape and type",
           "another in record " + std::to_string(inputs.size()) + " of " + printable(file.string()));
     inputs.push_back(std::move(one.input));
     if (one.target.defined()) targets.push_back(std::move(one.target));
@@ -259,10 +285,12 @@ DatasetPtr tfrecord_dataset(const std::vector<fs::path>& files,
   for_each(files.size(), options.parallel_reads,
            [&](size_t i) { parts[i] = read_file(files[i], sample, options.limit_bytes); });
   std::vector<at::Tensor> inputs, targets;
-  for (const Batch& part : parts) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Batch& part = parts[i];
     if (!part.input.defined()) continue;  // a file without records
-    if (!inputs.empty() && part.input.sizes().slice(1) != inputs[0].sizes().slice(1))
-      throw ShapeError(kRead, "samples of one shape", "others in another file");
+    if (!inputs.empty() && !alike(part.input[0], inputs[0][0]))
+      throw ShapeError(kRead, "samples of one shape and type",
+                       "others in " + printable(files[i].string()));
     inputs.push_back(part.input);
     if (part.target.defined()) targets.push_back(part.target);
   }

@@ -81,8 +81,8 @@ struct TfRecordOptions {
 /// Reads files of tf.train.Example into memory: `sample` makes a sample of each, input [...] and
 /// target [] or [...], which must all have the same shapes; it is called by parallel_reads threads.
 /// The samples stand in the order of the files and of their records. Throws ConfigError for no file
-/// or no record; ShapeError for a sample of another shape; FormatError, IoError; what `sample`
-/// throws.
+/// or no record; ShapeError for a sample of another shape or type; FormatError, with path and
+/// record, also for a ConfigError or FormatError of `sample`; IoError; what `sample` throws else.
 [[nodiscard]] DatasetPtr tfrecord_dataset(const std::vector<std::filesystem::path>& files,
                                           const std::function<Batch(const TfExample&)>& sample,
                                           const TfRecordOptions& options = {});

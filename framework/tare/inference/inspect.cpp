@@ -9,6 +9,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/table.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
 
@@ -16,6 +17,17 @@ namespace tare {
 namespace {
 
 constexpr size_t kTextLimit = 2000;
+
+/// Text for so many columns.
+struct Page {
+  std::ostringstream text{};
+  size_t width = kAnyWidth;
+};
+template <class T>
+Page& operator<<(Page& page, const T& value) {
+  page.text << value;
+  return page;
+}
 
 std::string number(double value) {
   char text[32];
@@ -29,19 +41,37 @@ std::string joined(const std::vector<std::string>& items) {
   return text;
 }
 
-void add_line(std::ostream& out, std::string_view field, const std::string& value) {
-  out << "  " << field << std::string(field.size() < 14 ? 14 - field.size() : 1, ' ') << value
-      << "\n";
+/// What begins with blanks keeps them in each of its lines.
+void add_line(Page& out, std::string_view field, const std::string& value) {
+  constexpr size_t kStart = 16, kLeast = 20;
+  out << "  " << field << std::string(field.size() < 14 ? 14 - field.size() : 1, ' ');
+  if (out.width == kAnyWidth || value.find_first_not_of(' ') == std::string::npos) {
+    out << value << "\n";
+    return;
+  }
+  const std::string blanks(value.find_first_not_of(' '), ' ');
+  const size_t start = kStart + blanks.size(), room = out.width - std::min(out.width, start);
+  std::string indent = blanks;
+  for (const auto& line : cell_lines(value.substr(blanks.size()), std::max(kLeast, room))) {
+    out << indent << line << "\n";
+    indent = std::string(start, ' ');
+  }
 }
 
 // Text of several lines, each escaped, below one field.
-void add_lines(std::ostream& out, std::string_view field, const std::string& text) {
+void add_lines(Page& out, std::string_view field, const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line); field = "")
     add_line(out, field, printable(line, kTextLimit));
 }
 
-void add_tensors(std::ostream& out, const char* title, const std::vector<NamedTensor>& tensors) {
+std::string figures_of(const at::Tensor& tensor) {
+  return checkpoint::describe(tensor.scalar_type(), tensor.sizes()) + "  " +
+         format_bytes(static_cast<int64_t>(tensor.nbytes()));
+}
+
+void add_tensors(Page& out, const char* title, const std::vector<NamedTensor>& tensors) {
+  constexpr size_t kLeastName = 16;
   int64_t elements = 0, bytes = 0;
   size_t width = 0;
   std::set<const void*> seen;  // tied tensors count once
@@ -54,11 +84,16 @@ void add_tensors(std::ostream& out, const char* title, const std::vector<NamedTe
   add_line(out, title,
            format_count(static_cast<int64_t>(tensors.size())) + " tensors, " +
                format_count(elements) + " elements, " + format_bytes(bytes));
+  size_t longest = 0;
+  for (const auto& named : tensors) longest = std::max(longest, figures_of(named.tensor).size());
+  const size_t room = out.width - std::min(out.width, 6 + longest);
+  const size_t names = out.width == kAnyWidth ? kAnyWidth : std::max(kLeastName, room);
+  width = std::min(width, names);
   for (const auto& [name, tensor] : tensors) {
-    const std::string shown = printable(name);
-    out << "    " << shown << std::string(shown.size() < width ? width - shown.size() : 0, ' ')
-        << "  " << checkpoint::describe(tensor.scalar_type(), tensor.sizes()) << "  "
-        << format_bytes(static_cast<int64_t>(tensor.nbytes())) << "\n";
+    const auto lines = cell_lines(printable(name), names);
+    out << "    " << lines[0] << std::string(width - std::min(width, lines[0].size()), ' ') << "  "
+        << figures_of(tensor) << "\n";
+    for (size_t i = 1; i < lines.size(); ++i) out << "    " << lines[i] << "\n";
   }
 }
 
@@ -94,7 +129,7 @@ std::string labels_text(std::vector<std::string> labels) {
   return labels.empty() ? "" : " (" + joined(labels) + (more ? ", ...)" : ")");
 }
 
-void add_summary(std::ostream& out, const BundleManifest& m, int64_t weights) {
+void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
   const std::string name =
       m.model.name.empty() ? "a model outside the registry" : printable(m.model.name);
   add_line(out, "model", name + ", " + format_count(weights) + " weights");
@@ -109,7 +144,7 @@ void add_summary(std::ostream& out, const BundleManifest& m, int64_t weights) {
   out << "\n";
 }
 
-void add_manifest(std::ostream& out, const BundleManifest& m) {
+void add_manifest(Page& out, const BundleManifest& m) {
   add_lines(out, "options", m.model.options);
   std::vector<std::string> sizes;
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
@@ -125,7 +160,7 @@ void add_manifest(std::ostream& out, const BundleManifest& m) {
            "Tare " + printable(m.tare_version) + ", LibTorch " + printable(m.libtorch_version));
 }
 
-void add_title(std::ostream& out, const std::filesystem::path& path, const std::string& rest) {
+void add_title(Page& out, const std::filesystem::path& path, const std::string& rest) {
   out << printable(path.string(), kTextLimit) << ": " << rest << "\n";
 }
 
@@ -145,7 +180,7 @@ std::string row_text(const nlohmann::json& row) {
 }
 
 // A Learner's checkpoint has this state; the state of another writer is shown as it is, below.
-void add_progress(std::ostream& out, const std::string& text) {
+void add_progress(Page& out, const std::string& text) {
   const auto state = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!state.is_object() || !state.contains("epochs_done") ||
       !state["epochs_done"].is_number_unsigned())
@@ -158,7 +193,7 @@ void add_progress(std::ostream& out, const std::string& text) {
   out << "\n";
 }
 
-void inspect_checkpoint(std::ostream& out, const std::filesystem::path& path) {
+void inspect_checkpoint(Page& out, const std::filesystem::path& path) {
   try {
     const auto loaded = checkpoint::load(path);
     add_title(out, path, "checkpoint, verified");
@@ -178,7 +213,7 @@ void inspect_checkpoint(std::ostream& out, const std::filesystem::path& path) {
   }
 }
 
-void inspect_file(std::ostream& out, const std::filesystem::path& path) {
+void inspect_file(Page& out, const std::filesystem::path& path) {
   const auto file = checkpoint::SafeTensors::open(path);
   const std::string size = format_bytes(file.file_bytes());
   if (file.metadata().contains("tare")) {
@@ -201,15 +236,15 @@ void inspect_file(std::ostream& out, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string inspect(const std::filesystem::path& path) {
-  std::ostringstream out;
+std::string inspect(const std::filesystem::path& path, size_t width) {
+  Page out{.width = width};
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     inspect_checkpoint(out, path);
   } else {
     inspect_file(out, path);
   }
-  return out.str();
+  return out.text.str();
 }
 
 }  // namespace tare

@@ -1,9 +1,9 @@
 #include "tare/learner/summary.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "tare/base/bytes.h"
+#include "tare/base/table.h"
 #include "tare/learner/parts.h"
 
 namespace tare {
@@ -35,19 +35,9 @@ void add(std::vector<Row>& rows, const std::string& name, const at::Tensor& tens
   if (tensor.requires_grad()) row->trainable += tensor.numel();
 }
 
-void print(std::ostream& out, const Row& row, size_t first, size_t second) {
-  const auto pad = [&](const std::string& text, size_t width) {
-    out << text << std::string(width > text.size() ? width - text.size() : 0, ' ') << "  ";
-  };
-  const auto right = [&](const std::string& text, size_t width) {
-    out << std::string(width > text.size() ? width - text.size() : 0, ' ') << text << "  ";
-  };
-  pad(row.module, first);
-  pad(row.shapes, second);
-  right(format_count(row.parameters), 12);
-  right(format_count(row.trainable), 12);
-  right(format_bytes(row.bytes), 10);
-  out << '\n';
+TableRow cells_of(const Row& row) {
+  return {row.module, row.shapes, format_count(row.parameters), format_count(row.trainable),
+          format_bytes(row.bytes)};
 }
 
 std::string group_names(const Model& model) {
@@ -57,33 +47,35 @@ std::string group_names(const Model& model) {
 }
 
 /// `setting`: a line below the name, or nothing.
-std::string table(const Model& model, const std::string& setting) {
+std::string table(const Model& model, const std::string& setting, size_t width) {
   std::vector<Row> rows;
   for (const auto& parameter : model.parameters())
     add(rows, parameter.name, parameter.tensor, true);
   for (const auto& [name, tensor] : model.buffers()) add(rows, name, tensor, false);
   Row total{.module = "total"};
-  size_t first = 6, second = 6;
+  std::vector<TableRow> cells;
   for (const auto& row : rows) {
     total.parameters += row.parameters;
     total.trainable += row.trainable;
     total.bytes += row.bytes;
-    first = std::max(first, row.module.size());
-    second = std::max(second, row.shapes.size());
+    cells.push_back(cells_of(row));
   }
-  std::ostringstream out;
-  if (model.spec()) out << model.spec()->name << '\n';
-  out << setting << "module" << std::string(first - 6, ' ') << "  shapes"
-      << std::string(second - 6, ' ') << "    parameters     trainable        size\n";
-  for (const auto& row : rows) print(out, row, first, second);
-  print(out, total, first, second);
-  out << "layer groups: " << group_names(model) << '\n';
-  return out.str();
+  cells.push_back(cells_of(total));
+  const std::string name = model.spec() ? model.spec()->name + '\n' : "";
+  const std::string groups = "layer groups: " + group_names(model);
+  return name + setting +
+         text_table({{.head = "module", .whole = true},
+                     {.head = "shapes", .whole = true},
+                     {.head = "parameters", .figure = true},
+                     {.head = "trainable", .figure = true},
+                     {.head = "size", .figure = true}},
+                    cells, width) +
+         (width == kAnyWidth ? groups : wrapped(groups, width, 0, 2)) + '\n';
 }
 
 }  // namespace
 
-std::string summary(const Model& model) { return table(model, ""); }
+std::string summary(const Model& model, size_t width) { return table(model, "", width); }
 
 std::string summary_line(const Model& model) {
   int64_t parameters = 0, bytes = 0;
@@ -93,7 +85,8 @@ std::string summary_line(const Model& model) {
   }
   for (const auto& [name, tensor] : model.buffers()) bytes += static_cast<int64_t>(tensor.nbytes());
   return (model.spec() ? model.spec()->name + ": " : "") + format_count(parameters) +
-         " parameters, " + format_bytes(bytes) + " with buffers; layer groups: " + group_names(model);
+         " parameters, " + format_bytes(bytes) +
+         " with buffers; layer groups: " + group_names(model);
 }
 
 std::string Learner::summary() const {
@@ -102,7 +95,7 @@ std::string Learner::summary() const {
   if (p.data.train)
     setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
               std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
-  return table(p.model, setting);
+  return table(p.model, setting, kAnyWidth);
 }
 
 }  // namespace tare

@@ -1,22 +1,18 @@
 #include "tare/memory/device_table.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include "tare/base/bytes.h"
+#include "tare/base/table.h"
 #include "tare/memory/backend.h"
 
 namespace tare::memory {
 namespace {
 
-constexpr size_t kColumns = 8;
-using Row = std::array<std::string, kColumns>;
-
 std::string known_bytes(int64_t bytes) { return bytes > 0 ? format_bytes(bytes) : "-"; }
 
-Row row_of(const DeviceBackend& backend) {
+TableRow row_of(const DeviceBackend& backend) {
   const Usage usage = backend.usage();
   const MemoryInfo info = backend.memory_info();
   const auto load = backend.utilisation();
@@ -32,24 +28,20 @@ Row row_of(const DeviceBackend& backend) {
 
 }  // namespace
 
-std::string device_table() {
-  std::vector<Row> rows{
-      {"device", "name", "load", "tensors", "reserved", "process", "available", "total"}};
+std::string device_table(size_t width) {
+  std::vector<TableRow> rows;
   for (const auto device : devices()) rows.push_back(row_of(backend(device)));
-  std::array<size_t, kColumns> widths{};
-  for (const Row& row : rows)
-    for (size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < kColumns; ++i) {
-      const std::string space(widths[i] - row[i].size(), ' ');
-      text += (i == 0 ? "" : "  ") + (i < 2 ? row[i] + space : space + row[i]);
-    }
-    text += '\n';
-  }
-  return text;
+  return text_table({{.head = "device"},
+                     {.head = "name", .whole = true},
+                     {.head = "load", .figure = true},
+                     {.head = "tensors", .figure = true},
+                     {.head = "reserved", .figure = true},
+                     {.head = "process", .figure = true},
+                     {.head = "available", .figure = true},
+                     {.head = "total", .figure = true}},
+                    rows, width);
 }
 
-void print_devices(std::ostream& out) { out << device_table() << std::flush; }
+void print_devices(std::ostream& out) { out << device_table(width_for(out)) << std::flush; }
 
 }  // namespace tare::memory

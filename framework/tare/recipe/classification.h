@@ -16,6 +16,7 @@ struct WorstSample {
   std::string label{}, predicted{};
   double probability = 0;  ///< of the predicted class
   double loss = 0;
+  std::string picture{};  ///< a PNG file; empty where the samples are no images
 };
 
 /// Of a whole split with labels.
@@ -26,7 +27,7 @@ struct Classification {
 };
 
 inline constexpr size_t kMostClasses = 100;  ///< of a Classification
-inline constexpr size_t kWorstSamples = 10;
+inline constexpr size_t kWorstSamples = 12;
 
 /// Unset where it is no classification into `labels`: outputs other than [samples, labels], targets
 /// other than one class a sample, fewer than two labels or more than kMostClasses. A target outside

@@ -42,7 +42,7 @@ struct RecipePlan {
 /// advice and the place of its batch.
 void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 
-/// As a table, with the advice under it.
+/// As a table, with the advice under it; within the terminal's width if `out` is std::cout on one.
 void print(std::ostream& out, const RecipePlan& plan);
 /// {name, device, capacity_bytes, fits, largest_batch, largest_micro_batch, method, phases[] {name,
 /// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, in_micro_batches,

@@ -1,8 +1,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 
 #include "tare/base/bytes.h"
+#include "tare/base/table.h"
 #include "tare/recipe/plan.h"
 
 namespace tare {
@@ -15,11 +17,57 @@ std::string column(const std::string& text, size_t width, bool right = true) {
   return right ? pad + text : text + pad;
 }
 
-void print_row(std::ostream& out, size_t width, const std::string& name, const std::string& batch,
-               const std::string& start, const std::string& peak, const std::string& reserved,
-               const std::string& largest, const std::string& at) {
-  out << column(name, width, false) << column(batch, 8) << column(start, 12) << column(peak, 14)
-      << column(reserved, 12) << column(largest, 16) << "  " << at << '\n';
+const std::vector<TableColumn>& columns() {
+  static const std::vector<TableColumn> all{
+      {.head = "phase", .whole = true},     {.head = "batch", .figure = true},
+      {.head = "start", .figure = true},    {.head = "planned peak", .figure = true},
+      {.head = "reserved", .figure = true}, {.head = "largest batch", .figure = true},
+      {.head = "where", .whole = true}};
+  return all;
+}
+
+TableRow row_of(const MemoryPlan& p) {
+  const auto bytes = [&](int64_t n) { return p.known() ? format_bytes(n) : std::string("?"); };
+  return {p.name,
+          std::to_string(p.batch),
+          bytes(p.start_bytes),
+          bytes(p.peak_bytes),
+          bytes(p.reserved_bytes),
+          p.known() ? format_count(p.largest_batch) : "?",
+          p.at};
+}
+
+/// In columns of fixed widths, but for the first.
+std::string wide_table(const std::vector<TableRow>& rows) {
+  TableRow heads;
+  for (const auto& column : columns()) heads.push_back(column.head);
+  size_t name = heads[0].size();
+  for (const auto& row : rows) name = std::max(name, row[0].size());
+  std::string text;
+  const auto add = [&](const TableRow& row) {
+    text += column(row[0], name, false) + column(row[1], 8) + column(row[2], 12) +
+            column(row[3], 14) + column(row[4], 12) + column(row[5], 16) + "  " + row[6] + '\n';
+  };
+  add(heads);
+  for (const auto& row : rows) add(row);
+  return text;
+}
+
+size_t longest_line(const std::string& text) {
+  size_t longest = 0;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    longest = std::max(longest, end - start);
+    start = end + 1;
+  }
+  return longest;
+}
+
+std::string phase_table(const RecipePlan& plan, size_t width) {
+  std::vector<TableRow> rows;
+  for (const auto& phase : plan.phases) rows.push_back(row_of(phase));
+  const std::string wide = wide_table(rows);
+  return longest_line(wide) <= width ? wide : text_table(columns(), rows, width);
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -28,11 +76,12 @@ std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
-void print_advice(std::ostream& out, const MemoryPlan& phase) {
+std::string advice_of(const MemoryPlan& phase) {
+  std::ostringstream out;
   out << phase.name << ": ";
   if (!phase.known()) {
     out << "cannot tell: " << phase.reason << '\n';
-    return;
+    return out.str();
   }
   out << phase.categories.str() << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
@@ -54,6 +103,7 @@ void print_advice(std::ostream& out, const MemoryPlan& phase) {
     out << "  with " << saving.change << ": peak " << (saving.at_least ? "at least " : "")
         << format_bytes(saving.peak_bytes) << '\n';
   }
+  return out.str();
 }
 
 ordered_json to_json(const MemoryPlan& phase) {
@@ -94,20 +144,12 @@ ordered_json to_json(const MemoryPlan& phase) {
 }  // namespace
 
 void print(std::ostream& out, const RecipePlan& plan) {
-  out << plan.name << " on " << plan.device << ", which has " << format_bytes(plan.capacity_bytes)
-      << "\n\n";
-  size_t width = 5;
-  for (const auto& phase : plan.phases) width = std::max(width, phase.name.size());
-  print_row(out, width, "phase", "batch", "start", "planned peak", "reserved", "largest batch",
-            "where");
-  for (const auto& p : plan.phases) {
-    const auto bytes = [&](int64_t n) { return p.known() ? format_bytes(n) : std::string("?"); };
-    print_row(out, width, p.name, std::to_string(p.batch), bytes(p.start_bytes),
-              bytes(p.peak_bytes), bytes(p.reserved_bytes),
-              p.known() ? format_count(p.largest_batch) : "?", p.at);
-  }
-  out << '\n';
-  for (const auto& phase : plan.phases) print_advice(out, phase);
+  out << fitted(
+             plan.name + " on " + plan.device + ", which has " + format_bytes(plan.capacity_bytes),
+             out)
+      << "\n\n"
+      << phase_table(plan, width_for(out)) << '\n';
+  for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);
   out << '\n'
       << (plan.fits()   ? "fits"
           : plan.runs() ? "fits in micro-batches"

@@ -20,8 +20,6 @@ namespace {
 
 using config::Node;
 
-constexpr size_t kWidth = 80;
-
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -273,12 +271,12 @@ const RecipeKey& recipe_key(const std::string& path) {
                                         did_you_mean(wanted, known));
 }
 
-std::string explanation(const RecipeKey& key) {
+std::string explanation(const RecipeKey& key, size_t width) {
   std::string text = key.path + '\n';
-  const auto line = [&text](const std::string& head, const std::string& value) {
+  const auto line = [&text, width](const std::string& head, const std::string& value) {
     if (!value.empty()) {
       text +=
-          "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, kWidth, 11, 11) + '\n';
+          "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, width, 11, 11) + '\n';
     }
   };
   std::string words;

@@ -27,8 +27,8 @@ struct RecipeKey {
 /// "phases.lr". Throws ConfigError for an unknown one, naming the nearest.
 [[nodiscard]] const RecipeKey& recipe_key(const std::string& path);
 
-/// What `tare explain` prints of a key, lines with a newline.
-[[nodiscard]] std::string explanation(const RecipeKey& key);
+/// What `tare explain` prints of a key: lines of at most `width` columns, each with a newline.
+[[nodiscard]] std::string explanation(const RecipeKey& key, size_t width = 80);
 
 /// docs/recipes.md, as it was when the program was built.
 extern const char* const kRecipePage;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include "tare/base/bytes.h"
@@ -37,6 +38,7 @@
 #include "tare/recipe/run_callbacks.h"
 #include "tare/recipe/run_folder.h"
 #include "tare/recipe/run_text.h"
+#include "tare/recipe/worst_pictures.h"
 
 namespace tare {
 namespace {
@@ -323,14 +325,20 @@ class Runner {
                               .oldest_steps = leak.oldest_steps});
     }
     if (!options_.out || !options_.verbose) return;
-    *options_.out << weighed;
-    if (peak_->snapshot()) *options_.out << "  " << peak_->str() << '\n';
+    std::ostringstream text;
+    text << weighed;
+    if (peak_->snapshot()) text << "  " << peak_->str() << '\n';
+    *options_.out << fitted_lines(text.str(), *options_.out);
   }
 
   void print_start(Learner& learner) {
-    *options_.out << bold(recipe_.name) << ": " << fitted(report_.data, *options_.out) << '\n';
+    const std::string start = fitted(recipe_.name + ": " + report_.data, *options_.out);
+    *options_.out << bold(recipe_.name) << start.substr(recipe_.name.size()) << '\n';
     if (options_.verbose) {
-      *options_.out << '\n' << learner.summary() << '\n';
+      const size_t width = width_for(*options_.out);
+      *options_.out << '\n'
+                    << (width == kAnyWidth ? learner.summary() : summary(learner.model(), width))
+                    << '\n';
     } else {
       *options_.out << fitted(summary_line(learner.model()), *options_.out) << "\n\n";
     }
@@ -381,19 +389,20 @@ class Runner {
     result = learner.validate(split);
     classify(learner, split);
     if (!options_.out) return;
-    *options_.out << (has_test ? "test" : "valid (there is no test split)")
-                  << (report_.generated ? ", on generated digits" : "") << ": loss "
-                  << result->loss;
-    for (const auto& m : result->metrics) *options_.out << ", " << m.name << ' ' << m.value;
-    *options_.out << '\n';
+    std::ostringstream line;
+    line << (has_test ? "test" : "valid (there is no test split)")
+         << (report_.generated ? ", on generated digits" : "") << ": loss " << result->loss;
+    for (const auto& m : result->metrics) line << ", " << m.name << ' ' << m.value;
+    *options_.out << fitted(line.str(), *options_.out) << '\n';
   }
 
   // A second pass over the split, because an evaluation keeps no outputs.
   void classify(Learner& learner, Split split) {
-    const auto labels = (split == Split::test ? learner.data().test : learner.data().valid)->labels();
+    const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
+    const auto labels = data->labels();
     if (labels.size() < 2 || labels.size() > kMostClasses) return;
-    report_.classification =
-        classification_of(learner.get_preds(split, {.losses = true}), labels);
+    report_.classification = classification_of(learner.get_preds(split, {.losses = true}), labels);
+    if (report_.classification) add_pictures(*report_.classification, *data);
   }
 
   void export_bundle(Learner& learner) {
@@ -409,11 +418,13 @@ class Runner {
 
   void print_end() const {
     if (!options_.out) return;
-    *options_.out << "after destroy: " << format_bytes(report_.residual_bytes)
-                  << " tracked above the start; the process holds "
-                  << format_bytes(report_.process_bytes) << "; " << format_seconds(report_.seconds)
-                  << " in all\ntracker: " << report_.tracker.str("allocations")
-                  << (options_.call_sites ? ", call stacks not counted\n" : "\n");
+    *options_.out << fitted_lines("after destroy: " + format_bytes(report_.residual_bytes) +
+                                      " tracked above the start; the process holds " +
+                                      format_bytes(report_.process_bytes) + "; " +
+                                      format_seconds(report_.seconds) +
+                                      " in all\ntracker: " + report_.tracker.str("allocations") +
+                                      (options_.call_sites ? ", call stacks not counted" : ""),
+                                  *options_.out);
   }
 
   void end_trace() {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tare/base/base64.h"
+
 namespace tare {
 namespace {
 
@@ -80,12 +82,14 @@ ordered_json machine_to_json(const Machine& machine) {
 
 ordered_json classification_to_json(const Classification& classification) {
   ordered_json worst = ordered_json::array();
-  for (const auto& sample : classification.worst)
+  for (const auto& sample : classification.worst) {
     worst.push_back({{"index", sample.index},
                      {"label", sample.label},
                      {"predicted", sample.predicted},
                      {"probability", number(sample.probability)},
                      {"loss", number(sample.loss)}});
+    if (!sample.picture.empty()) worst.back()["picture"] = base64(sample.picture);
+  }
   return {{"labels", classification.labels}, {"counts", classification.counts}, {"worst", worst}};
 }
 

@@ -112,8 +112,11 @@ Axis log_axis(double low, double high) {
   const int to = std::max(from + 1, static_cast<int>(std::ceil(std::log10(high) - 1e-9)));
   Axis axis{.low = std::pow(10, from), .high = std::pow(10, to), .logarithmic = true};
   const int every = (to - from + 4) / 5;
-  for (int power = from; power <= to; power += every)
-    axis.ticks.push_back({std::pow(10, power), format("%.6g", std::pow(10, power))});
+  const bool digits = from >= -4 && to <= 5;  // "0.0001" to "100000", else "1e-5"
+  for (int power = from; power <= to; power += every) {
+    const double value = std::pow(10, power);
+    axis.ticks.push_back({value, digits ? format("%.6g", value) : "1e" + std::to_string(power)});
+  }
   return axis;
 }
 

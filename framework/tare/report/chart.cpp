@@ -33,7 +33,7 @@ size_t span_rows(const std::vector<Span>& spans, const Axis& axis) {
 std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame,
                        double top) {
   const size_t rows = span_rows(spans, axis);
-  std::string text;
+  std::string lines, text;
   for (size_t i = 0; i < std::min(spans.size(), kSpans); ++i) {
     const Span& span = spans[i];
     const double room = i + rows < spans.size() ? spans[i + rows].start : axis.high;
@@ -41,8 +41,8 @@ std::string span_names(const std::vector<Span>& spans, const Axis& axis, const F
     const double end = std::clamp(axis.place(room), start, 1.0);
     const double y = top + kSpanRow * static_cast<double>(i % std::max<size_t>(rows, 1));
     if (start > 0) {
-      text += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +
-              "\" y1=\"" + coordinate(y) + "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
+      lines += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +
+               "\" y1=\"" + coordinate(y) + "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
     }
     if (!has_room(span.name, end - start)) continue;
     text += "<svg x=\"" + percent(start) + "\" y=\"" + coordinate(y) + "\" width=\"" +
@@ -50,7 +50,7 @@ std::string span_names(const std::vector<Span>& spans, const Axis& axis, const F
             "\"><text class=\"name\" x=\"" + (start > 0 ? "4" : "0") + "\" y=\"12\">" +
             escaped(span.name, kNameBytes) + "</text></svg>";
   }
-  return text;
+  return lines + text;  // a name lies over the lines that cross it
 }
 
 std::string stroke(const Series& series) {
@@ -129,7 +129,9 @@ std::string line_chart(const LineChart& chart) {
     xs.add(span.start);
     xs.add(span.end);
   }
-  const Axis x_axis = exact_axis(xs.low, xs.high, chart.x_unit);
+  // Each of few epochs or runs has its label.
+  const bool few = chart.x_unit == Unit::count && xs.high - xs.low <= 10;
+  const Axis x_axis = exact_axis(xs.low, xs.high, chart.x_unit, few ? 10 : 5);
   const Axis y_axis = value_axis(ys, chart.y_unit);
   const double names = chart.y_title.empty() ? 0 : kTitleRow;  // above the rows of names
   const double rows = kSpanRow * static_cast<double>(span_rows(chart.spans, x_axis));
@@ -222,7 +224,8 @@ std::string chart_style() {
          ".chart{display:block;overflow:visible}"
          ".chart text{font-size:12px;fill:var(--soft)}"
          ".gutter{padding-left:58px}"
-         ".chart .name{font-weight:600}.chart .axis{font-style:italic}.chart "
+         ".chart .name{font-weight:600;paint-order:stroke;stroke:var(--card);stroke-width:5px;"
+         "stroke-linejoin:round}.chart .axis{font-style:italic}.chart "
          ".value{fill:var(--ink)}"
          ".grid{stroke:var(--rule)}.span{stroke:var(--soft);stroke-dasharray:2 3}"
          ".track{fill:var(--rule);opacity:.45}"

@@ -30,12 +30,16 @@ std::string y_ticks(const Axis& axis, const Frame& frame) {
   return text;
 }
 
-std::string x_labels(const Axis& axis, const Frame& frame) {
+std::string x_labels(const Axis& axis, const Frame& frame, bool inside) {
+  constexpr size_t kWideStart = 3, kWideEnd = 6;  // letters that would reach over the plot's ends
   std::string text;
   for (const auto& tick : axis.ticks) {
     const double place = axis.place(tick.value);
-    const char* anchor = place < 0.05 ? "start" : place > 0.95 ? "end" : "middle";
-    text += "<text x=\"" + percent(place) + "\" y=\"" + coordinate(frame.bottom() + 15) +
+    const size_t letters = tick.label.size();
+    const bool start = place < 0.05 && (inside || letters > kWideStart);
+    const bool end = place > 0.95 && (inside || letters > kWideEnd);
+    const char* anchor = start ? "start" : end ? "end" : "middle";
+    text += "<text x=\"" + percent(place) + "\" y=\"" + coordinate(frame.bottom() + 17) +
             "\" text-anchor=\"" + anchor + "\">" + escaped(tick.label) + "</text>";
   }
   return text;
@@ -44,7 +48,7 @@ std::string x_labels(const Axis& axis, const Frame& frame) {
 std::string axis_titles(const std::string& x, const std::string& y, const Frame& frame) {
   std::string text;
   if (!y.empty())
-    text += "<text class=\"axis\" x=\"-50\" y=\"12\">" + escaped(y, kNameBytes) + "</text>";
+    text += "<text class=\"axis\" x=\"-58\" y=\"12\">" + escaped(y, kNameBytes) + "</text>";
   if (!x.empty())
     text += "<text class=\"axis\" x=\"50%\" text-anchor=\"middle\" y=\"" +
             coordinate(frame.bottom() + kTickRow + 12) + "\">" + escaped(x, kNameBytes) + "</text>";

@@ -8,7 +8,7 @@
 
 namespace tare::report {
 
-inline constexpr double kTickRow = 20;   ///< below the plot, in pixels
+inline constexpr double kTickRow = 22;   ///< below the plot, in pixels
 inline constexpr double kTitleRow = 18;  ///< of an axis title, in pixels
 inline constexpr double kAbove = 8;      ///< half a label of the highest tick
 inline constexpr double kUnits = 1000;   ///< of a plot's view box
@@ -30,7 +30,9 @@ struct Frame {
                                double units = kUnits);
 /// Lines across the plot, and their labels in the gutter.
 [[nodiscard]] std::string y_ticks(const Axis& axis, const Frame& frame);
-[[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame);
+/// Labels of the x axis in the middle below their ticks, but within the plot where they are wide;
+/// `inside`: all of them within it, also where it has no gutter.
+[[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame, bool inside = false);
 
 /// The titles of the axes: that of y at the top left, over its labels, that of x below its ticks.
 [[nodiscard]] std::string axis_titles(const std::string& x, const std::string& y,

@@ -82,6 +82,13 @@ std::string tail(std::string_view text, size_t limit) {
   return "..." + std::string(text);
 }
 
+std::string capitalized(std::string name) {
+  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (!name.empty() && name[0] >= 'a' && name[0] <= 'z' && std::ranges::none_of(name, upper))
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
 std::string table(std::string_view name, const std::vector<std::string>& head,
                   const std::vector<std::vector<std::string>>& rows, size_t limit) {
   std::string text = "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"" +

@@ -23,6 +23,9 @@ namespace tare::report {
 /// that is cut begins at one of its parts where that costs no more than half.
 [[nodiscard]] std::string tail(std::string_view text, size_t limit);
 
+/// With a capital at the start, unless the name has one anywhere.
+[[nodiscard]] std::string capitalized(std::string name);
+
 /// Rows of a table as a rule; names are cut at kNameBytes.
 inline constexpr size_t kTableRows = 200, kNameBytes = 80;
 

@@ -10,9 +10,9 @@ constexpr size_t kFoldedBytes = 64 << 10;
 
 constexpr const char* kStyle =
     ":root{color-scheme:light dark;--page:#f4f5f7;--card:#fff;--ink:#16191d;--soft:#5b6570;"
-    "--rule:#dfe3e8;--accent:#0072b2}"
+    "--rule:#dfe3e8;--accent:#0072b2;--shade:rgb(22 25 29/.22)}"
     "@media(prefers-color-scheme:dark){:root{--page:#101316;--card:#191d21;--ink:#e9ecef;"
-    "--soft:#a3adb8;--rule:#333a41;--accent:#5eb0ee}}"
+    "--soft:#a3adb8;--rule:#333a41;--accent:#5eb0ee;--shade:rgb(0 0 0/.7)}}"
     "*{box-sizing:border-box}"
     "body{margin:0;background:var(--page);color:var(--ink);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}"
@@ -29,10 +29,15 @@ constexpr const char* kStyle =
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(128px,1fr));gap:10px;"
     "margin:0}"
     ".tiles div{background:var(--card);border:1px solid var(--rule);border-radius:10px;"
-    "padding:10px 14px;min-width:0}"
+    "padding:10px 14px;min-width:0;display:flex;flex-direction:column}"
     ".tiles dt{font-size:13px;color:var(--soft)}"
-    ".tiles dd{margin:0;font-size:17px;font-weight:600;overflow-wrap:anywhere}"
-    ".wide{overflow-x:auto;margin:0 -4px;padding:0 4px}"
+    ".tiles dd{margin:auto 0 0;font-size:17px;font-weight:600;overflow-wrap:anywhere}"
+    // A shade at an edge shows that there is more; it is covered where the table ends.
+    ".wide{overflow-x:auto;margin:0 -4px;padding:0 4px;background:"
+    "linear-gradient(90deg,var(--card) 40%,transparent) 0 0/40px 100% no-repeat local,"
+    "linear-gradient(270deg,var(--card) 40%,transparent) 100% 0/40px 100% no-repeat local,"
+    "linear-gradient(90deg,var(--shade),transparent) 0 0/12px 100% no-repeat scroll,"
+    "linear-gradient(270deg,var(--shade),transparent) 100% 0/12px 100% no-repeat scroll}"
     ".wide:focus-visible{outline:2px solid var(--accent)}"
     "table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}"
     "th,td{padding:6px 10px;border-bottom:1px solid var(--rule);text-align:right;"
@@ -41,12 +46,22 @@ constexpr const char* kStyle =
     "background:var(--card)}"
     "thead th{color:var(--soft);font-weight:600;font-size:13px}tbody th{font-weight:600}"
     "tbody tr:last-child>*{border-bottom:0}"
+    ".plain td,.plain th{text-align:left;white-space:normal;overflow-wrap:anywhere}"
+    ".matrix table{width:auto}.matrix th,.matrix td{text-align:center;min-width:3em;padding:6px}"
+    ".matrix tbody th{text-align:left}"
+    ".worst{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:14px;"
+    "list-style:none;margin:0;padding:0;font-size:13px}"
+    ".worst li{display:grid;justify-items:start;min-width:0;overflow-wrap:anywhere}"
+    ".worst img{width:96px;height:96px;object-fit:contain;image-rendering:pixelated;"
+    "background:var(--rule);border-radius:6px;margin-bottom:4px}.soft{color:var(--soft)}"
     ".note{margin:12px 0;color:var(--soft);font-size:14px}.note:last-child{margin-bottom:0}"
     ".missing{border-left:4px solid #e69f00}"
     "details summary{cursor:pointer;font-weight:600}"
     "pre{overflow-x:auto;font-size:13px;line-height:1.45;margin:12px 0 0}"
     "footer{color:var(--soft);font-size:13px;margin-top:24px}"
     "@media(max-width:520px){main{padding:18px 12px 32px}section{padding:14px}"
+    "th,td{padding:6px 7px}.matrix th,.matrix td{min-width:0;padding:6px 4px;font-size:13px}"
+    ".worst{grid-template-columns:1fr 1fr}"
     "h1{font-size:22px}.tiles{grid-template-columns:1fr 1fr}.tiles dd{font-size:17px}}";
 
 }  // namespace
@@ -83,7 +98,7 @@ std::string page(std::string_view title, std::string_view subtitle, std::string_
                  std::string_view style) {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-         "'unsafe-inline'\">\n"
+         "'unsafe-inline'; img-src data:\">\n"
          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>" +
          escaped(title) + "</title>\n<style>" + kStyle + chart_style() + std::string(style) +
          "</style></head>\n<body><main><header><h1>" + escaped(title) + "</h1><p>" +

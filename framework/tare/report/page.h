@@ -22,8 +22,8 @@ struct Tile {
 [[nodiscard]] std::string note(std::string_view text);
 /// Text of several lines that opens on a click.
 [[nodiscard]] std::string folded(std::string_view heading, std::string_view text);
-/// The whole document. Its policy forbids scripts and every request. `style`: rules beside those of
-/// every page.
+/// The whole document. Its policy forbids scripts and every request; pictures stand in the page.
+/// `style`: rules beside those of every page.
 [[nodiscard]] std::string page(std::string_view title, std::string_view subtitle,
                                std::string_view content, std::string_view style = {});
 

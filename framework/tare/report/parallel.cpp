@@ -137,7 +137,8 @@ std::string bands(const std::vector<Rail>& rails) {
             "\"/><line class=\"rail\" x2=\"100%\" y1=\"" + y + "\" y2=\"" + y +
             "\"/><svg width=\"100%\" height=\"18\" y=\"" + top +
             "\"><text class=\"name\" y=\"14\">" + escaped(rails[i].name, kNameBytes + 3) +
-            "</text></svg>" + x_labels(rails[i].axis, {.top = y_of(i) - 21, .height = 0});
+            "</text></svg>" +
+            x_labels(rails[i].axis, {.top = y_of(i) - 23, .height = 0}, /*inside=*/true);
   }
   return "<g class=\"bands\">" + text + "</g>";
 }

@@ -145,14 +145,6 @@ std::string description_of(const MetricPlot& plot, const std::vector<Curve>& cur
   return text + '.';
 }
 
-/// With a capital, unless it has one.
-std::string capitalized(std::string name) {
-  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-  if (!name.empty() && name[0] >= 'a' && name[0] <= 'z' && std::ranges::none_of(name, upper))
-    name[0] = static_cast<char>(std::toupper(name[0]));
-  return name;
-}
-
 /// The title and the axes' names, cut where they have no room.
 void add_names(const Layout& layout, const std::string& metric, Picture& picture) {
   const double across = (layout.left + kRight) / 2, height = kBottom - kTop;

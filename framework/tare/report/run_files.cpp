@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tare/base/base64.h"
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -93,6 +94,16 @@ std::vector<int64_t> counts_of(const Object& place, const ordered_json& row, siz
   return counts;
 }
 
+std::string picture_of(const Object& sample) {
+  constexpr std::string_view kPng = "iVBORw0KGgo";  // how each PNG file begins, in base64
+  constexpr size_t kMostBytes = size_t{64} << 10;
+  if (sample.find("picture") == nullptr) return {};
+  std::string picture = sample.text("picture");
+  if (!picture.starts_with(kPng) || !is_base64(picture) || picture.size() > kMostBytes)
+    sample.refuse("classification.worst.picture", "is no small PNG file in base64");
+  return picture;
+}
+
 std::optional<ConfusionFigures> confusion_of(const Object& report, const fs::path& path) {
   const auto* value = report.find("classification");
   if (value == nullptr) return std::nullopt;
@@ -111,7 +122,8 @@ std::optional<ConfusionFigures> confusion_of(const Object& report, const fs::pat
                              .label = sample.text("label"),
                              .predicted = sample.text("predicted"),
                              .probability = sample.number("probability"),
-                             .loss = sample.number("loss")});
+                             .loss = sample.number("loss"),
+                             .picture = picture_of(sample)});
   return figures;
 }
 

@@ -54,6 +54,7 @@ struct WorstLine {
   int64_t index = 0;
   std::string label{}, predicted{};
   double probability = 0, loss = 0;
+  std::string picture{};  ///< a PNG file in base64; empty: none
 };
 
 /// Samples of the test split by label and by prediction.

@@ -95,8 +95,8 @@ std::string metric_curve(const RunFiles& run, const std::string& name) {
     curves.add(0, x, last);
     if (std::isnan(first)) first = last;
   });
-  return draw({name + " by epoch", "epoch", name}, std::move(curves),
-              name + ' ' + from_to(first, last) + '.');
+  return draw({capitalized(name) + " by epoch", "epoch", name + " of the validation"},
+              std::move(curves), name + ' ' + from_to(first, last) + '.');
 }
 
 std::string metric_curves(const RunFiles& run) {
@@ -258,7 +258,7 @@ std::string machine_table(const RunFiles& run) {
       {"processor", m.processor + ", " + format_count(m.threads) +
                         (m.threads == 1 ? " thread" : " threads") + " an operator"},
       {"memory", format_bytes(m.memory_bytes)}};
-  return table("machine", {"part", "what"}, rows);
+  return "<div class=\"plain\">" + table("machine", {"part", "what"}, rows) + "</div>";
 }
 
 std::string missing_of(const RunFiles& run) {

@@ -128,11 +128,13 @@ std::string history(const SweepSummary& sweep, const Runs& runs) {
   const std::vector<Series> series = history_series(sweep, runs);
   std::vector<LegendItem> items;
   for (const auto& one : series) items.push_back({one.name, one.colour, one.mark == Mark::line});
-  const std::string caption = metric_name(sweep) + " by number of the run";
+  const std::string caption = capitalized(metric_name(sweep)) + " by number of the run";
   const std::string chart =
       line_chart({.title = caption,
                   .description = "A dot for each of " + counted(runs.size(), "run") +
                                  ", and a line for the best value so far.",
+                  .x_title = "number of the run",
+                  .y_title = metric_name(sweep),
                   .series = series});
   return chart_with(caption, chart, legend(items)) +
          some_of(std::min(runs.size(), kDots), runs.size());
@@ -213,22 +215,23 @@ std::string cell_of(const SweepSummary& sweep, const SweepRun& run, size_t param
                    : figure(value);
 }
 
-std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run) {
-  std::vector<std::string> row{run.name, figure(run.value), state_of(run)};
-  for (size_t i = 0; i < sweep.parameters.size(); ++i) row.push_back(cell_of(sweep, run, i));
-  row.push_back(run.peak_bytes > 0 ? format_bytes(run.peak_bytes) : "-");
-  row.push_back(run.seconds > 0 ? format_seconds(run.seconds) : "-");
-  return row;
-}
-
 /// A name that a narrow column can break after its dots and underscores, by blanks of no width.
 std::string breakable(const std::string& name) {
   std::string text;
-  for (const char c : tail(name, kNameBytes)) {
+  for (const char c : name) {
     text += c;
     if (c == '.' || c == '_') text += "\u200b";
   }
   return text;
+}
+
+std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run) {
+  std::vector<std::string> row{breakable(printable(run.name, kNameBytes / 2)), figure(run.value),
+                               state_of(run)};
+  for (size_t i = 0; i < sweep.parameters.size(); ++i) row.push_back(cell_of(sweep, run, i));
+  row.push_back(run.peak_bytes > 0 ? format_bytes(run.peak_bytes) : "-");
+  row.push_back(run.seconds > 0 ? format_seconds(run.seconds) : "-");
+  return row;
 }
 
 /// "Failed: 9 out of memory, 3 signal 9."
@@ -250,7 +253,8 @@ std::string reasons(const SweepSummary& sweep) {
 std::string run_table(const SweepSummary& sweep) {
   if (sweep.runs.empty()) return {};
   std::vector<std::string> head{"run", metric_name(sweep), "state"};
-  for (const auto& parameter : sweep.parameters) head.push_back(breakable(parameter.name));
+  for (const auto& parameter : sweep.parameters)
+    head.push_back(breakable(tail(parameter.name, kNameBytes)));
   for (const char* name : {"peak", "time"}) head.emplace_back(name);
   std::vector<std::vector<std::string>> rows;
   for (const auto* run : best_first(sweep)) rows.push_back(row_of(sweep, *run));
@@ -282,6 +286,7 @@ constexpr const char* kStyle =
     "vertical-align:bottom}"
     ".runs thead th:first-child{z-index:2}"
     ".runs tbody th,.runs td{max-width:min(40vw,260px);overflow:hidden;text-overflow:ellipsis}"
+    ".runs tbody th{white-space:normal;min-width:min(40vw,220px);overflow-wrap:break-word}"
     "@media print{.runs .wide{max-height:none}}";
 
 std::string subtitle(const SweepSummary& sweep) {
@@ -307,7 +312,7 @@ std::string curves(const SweepSummary& sweep, const Runs& valued, const Shading&
   constexpr size_t kRoom = kMaxPageBytes - (size_t{24} << 10);  // without head, style and legends
   const Runs all = with_curve(sweep, valued), some = spread(all, kSweepLines);
   if (all.empty()) return {};
-  return chart_with(metric_name(sweep) + " by epoch",
+  return chart_with(capitalized(metric_name(sweep)) + " by epoch",
                     learning_curves(sweep, some, shading, used < kRoom ? kRoom - used : 0)) +
          some_of(some.size(), all.size());
 }

@@ -1,6 +1,7 @@
 #include "tare/report/test_section.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "tare/base/bytes.h"
@@ -25,14 +26,17 @@ std::string cell(int64_t count, int64_t of, bool right) {
 
 std::string matrix(const ConfusionFigures& confusion) {
   std::string text =
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"confusion matrix\"><table>"
-      "<thead><tr><th>label, predicted as</th>";
-  for (const auto& label : confusion.labels) text += "<th>" + escaped(label, kLabelBytes) + "</th>";
-  text += "<th>right</th></tr></thead><tbody>";
+      "<div class=\"wide matrix\" tabindex=\"0\" role=\"region\" aria-label=\"confusion "
+      "matrix\"><table><thead><tr><th></th><th colspan=\"" +
+      std::to_string(confusion.labels.size()) +
+      "\" scope=\"colgroup\">predicted as</th><td></td></tr><tr><th scope=\"col\">label</th>";
+  for (const auto& label : confusion.labels)
+    text += "<th scope=\"col\">" + escaped(label, kLabelBytes) + "</th>";
+  text += "<th scope=\"col\">correct</th></tr></thead><tbody>";
   for (size_t i = 0; i < confusion.labels.size(); ++i) {
     const auto& row = confusion.counts[i];
     const int64_t all = std::accumulate(row.begin(), row.end(), int64_t{0});
-    text += "<tr><th>" + escaped(confusion.labels[i], kLabelBytes) + "</th>";
+    text += "<tr><th scope=\"row\">" + escaped(confusion.labels[i], kLabelBytes) + "</th>";
     for (size_t j = 0; j < row.size(); ++j) text += cell(row[j], all, i == j);
     text += "<td>" +
             (all > 0 ? percent(static_cast<double>(row[i]) / static_cast<double>(all)) : "-") +
@@ -61,22 +65,48 @@ std::string confused_pairs(const ConfusionFigures& confusion) {
   return table("confused pairs", {"label", "predicted as", "samples"}, rows);
 }
 
-std::string worst_samples(const ConfusionFigures& confusion) {
+std::string probability_of(const WorstLine& sample) {
+  return std::isnan(sample.probability) ? "-" : percent(sample.probability);
+}
+
+/// A picture with what was said of it.
+std::string card(const WorstLine& sample) {
+  const std::string index = "sample " + std::to_string(sample.index);
+  return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + index +
+         "\"><span><b>" + escaped(sample.label, kLabelBytes) + "</b>, predicted <b>" +
+         escaped(sample.predicted, kLabelBytes) + "</b></span><span class=\"soft\">with " +
+         probability_of(sample) + ", loss " + figure(sample.loss) + "</span><span class=\"soft\">" +
+         index + "</span></li>";
+}
+
+std::string worst_table(const ConfusionFigures& confusion) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& sample : confusion.worst)
     rows.push_back({std::to_string(sample.index), sample.label, sample.predicted,
-                    figure(sample.probability), figure(sample.loss)});
-  if (rows.empty()) return {};
-  return table("worst samples", {"sample", "label", "predicted", "probability", "loss"}, rows) +
+                    probability_of(sample), figure(sample.loss)});
+  return table("worst samples", {"sample", "label", "predicted", "with", "loss"}, rows);
+}
+
+std::string worst_samples(const ConfusionFigures& confusion) {
+  if (confusion.worst.empty()) return {};
+  const bool pictures = std::ranges::none_of(
+      confusion.worst, [](const WorstLine& sample) { return sample.picture.empty(); });
+  std::string cards;
+  if (pictures)
+    for (const auto& sample : confusion.worst) cards += card(sample);
+  return chart_with("Worst samples",
+                    pictures ? "<ul class=\"worst\">" + cards + "</ul>" : worst_table(confusion)) +
          note(
-             "The samples of the highest loss, by their index in the split, from 0, with the "
-             "probability of the predicted class.");
+             "The samples of the highest loss, by their index in the split, from 0: the label, and "
+             "the predicted class with its probability.");
 }
 
 }  // namespace
 
 std::string test_section(const ConfusionFigures& confusion) {
-  return (confusion.labels.size() <= kMostLabels ? matrix(confusion) : confused_pairs(confusion)) +
+  const bool few = confusion.labels.size() <= kMostLabels;
+  return chart_with(few ? "Confusion matrix" : "Confused pairs",
+                    few ? matrix(confusion) : confused_pairs(confusion)) +
          worst_samples(confusion);
 }
 

@@ -14,6 +14,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/sweep/folder.h"
+#include "tare/sweep/furcate.h"
 #include "tare/sweep/furcate_log.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/needs.h"
@@ -47,7 +48,7 @@ class Coordinator {
         rooms_(around_.rooms, sweep_.resources),
         needs_(sweep_, rooms_, around_.predict, around_.signature) {
     if (sweep_.furcate.kind == config::Kind::map)
-      furcate_log_.emplace(sweep_.log_dir / "furcate.log");
+      furcate_log_.emplace(sweep_.log_dir / "furcate.log", mem_trace_of(sweep_).enabled);
   }
 
   /// What fails because the folder or the store is gone says so.
@@ -284,8 +285,8 @@ class Coordinator {
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
     if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
+    if (furcate_log_) furcate_log_->starts(trial.run_name, how.out);
     auto process = executor_.start(how);
-    if (furcate_log_) furcate_log_->started(trial.run_name);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
     ++report_.started;
   }
@@ -310,6 +311,7 @@ class Coordinator {
     const bool is_far = rooms_.all().front().name == kSlurmRoom;  // over a network's file system
     if (Clock::now() - watched_ < (is_far ? kWatchFarEvery : kWatchEvery)) return;
     watched_ = Clock::now();
+    if (furcate_log_) furcate_log_->look();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
       if (run.verdict != Verdict::go_on) continue;  // it is saving

@@ -106,10 +106,10 @@ at::Tensor read_png(const std::filesystem::path& path, int64_t channels) {
   return decode_png(std::as_bytes(std::span(bytes)), path.string(), channels);
 }
 
-void write_png(const std::filesystem::path& path, const at::Tensor& image) {
-  check_image("transform.write_png", image);
+std::string encode_png(const at::Tensor& image) {
+  check_image("transform.encode_png", image);
   if (image.size(0) != 1 && image.size(0) != 3)
-    throw ShapeError("transform.write_png", "1 or 3 channels", std::to_string(image.size(0)));
+    throw ShapeError("transform.encode_png", "1 or 3 channels", std::to_string(image.size(0)));
   Png png;
   png.image.height = static_cast<png_uint_32>(image.size(1));
   png.image.width = static_cast<png_uint_32>(image.size(2));
@@ -118,9 +118,13 @@ void write_png(const std::filesystem::path& path, const at::Tensor& image) {
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png.image);
   std::string file(size, '\0');
   if (!png_image_write_to_memory(&png.image, file.data(), &size, 0, rows.data(), 0, nullptr))
-    throw IoError("transform.write_png", path.string(), png.image.message);
+    throw ShapeError("transform.encode_png", "an image that libpng can write", png.image.message);
   file.resize(size);
-  io::write_atomically(path, file);
+  return file;
+}
+
+void write_png(const std::filesystem::path& path, const at::Tensor& image) {
+  io::write_atomically(path, encode_png(image));
 }
 
 at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width) {

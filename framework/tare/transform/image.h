@@ -26,7 +26,10 @@ inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;
 /// Reads and decodes a PNG file. Throws as decode_png, and IoError.
 [[nodiscard]] at::Tensor read_png(const std::filesystem::path& path, int64_t channels = 0);
 
-/// Writes uint8 [1 or 3, height, width] as an 8-bit PNG, atomically. Throws ShapeError, IoError.
+/// uint8 [1 or 3, height, width] as the bytes of an 8-bit PNG file. Throws ShapeError.
+[[nodiscard]] std::string encode_png(const at::Tensor& image);
+
+/// Writes the same as a file, atomically. Throws ShapeError, IoError.
 void write_png(const std::filesystem::path& path, const at::Tensor& image);
 
 /// Resizes uint8 [channels, height, width] as the Resize transform does and rounds to uint8.

@@ -1,0 +1,15 @@
+// Base64 (RFC 4648, section 4), for bytes in texts.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tare {
+
+/// Letters, digits, '+' and '/', padded with '='.
+[[nodiscard]] std::string base64(std::string_view bytes);
+
+/// Whether base64() may have written the text: its letters, its length and its padding.
+[[nodiscard]] bool is_base64(std::string_view text);
+
+}  // namespace tare

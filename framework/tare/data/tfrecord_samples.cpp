@@ -1,0 +1,178 @@
+#include "tare/data/tfrecord_samples.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/data/gather.h"
+#include "tare/data/tfrecord.h"
+#include "tare/transform/image.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "data.tfrecord";
+constexpr int64_t kMostClasses = 65536;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& problem) {
+  throw ConfigError(kWhere, "feature '" + printable(name) + "'", problem, {}, {});
+}
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t side : shape) text += (text.empty() ? "[" : ", ") + std::to_string(side);
+  return text + ']';
+}
+
+int64_t elements(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n"); }
+
+at::Tensor picture(const std::string& bytes, const TfSampleOptions& options,
+                   std::atomic<bool>& resized) {
+  at::Tensor image = decode_png(std::as_bytes(std::span(bytes)), options.input, options.channels);
+  if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
+    return image;
+  resized = true;
+  return resize_image(image, options.size, options.size);
+}
+
+at::Tensor raw(const std::string& bytes, const TfSampleOptions& options) {
+  const auto count = static_cast<int64_t>(bytes.size());
+  if (options.shape.empty())
+    refuse(options.input, "is no PNG file; uint8 values need `shape`, and their number is " +
+                              std::to_string(count));
+  if (elements(options.shape) != count)
+    refuse(options.input, "has " + std::to_string(count) + " bytes, and the shape " +
+                              text_of(options.shape) + " needs " +
+                              std::to_string(elements(options.shape)));
+  at::Tensor values = at::empty(options.shape, at::kByte);
+  std::memcpy(values.mutable_data_ptr(), bytes.data(), bytes.size());
+  return values;
+}
+
+at::Tensor numbers(const TfExample& example, const TfFeature& feature,
+                   const TfSampleOptions& options) {
+  const auto count = static_cast<int64_t>(std::max(feature.floats.size(), feature.ints.size()));
+  if (count == 0) refuse(options.input, "is empty");
+  const auto shape = options.shape.empty() ? std::vector<int64_t>{count} : options.shape;
+  if (elements(shape) != count)
+    refuse(options.input, "has " + std::to_string(count) + " numbers, and the shape " +
+                              text_of(shape) + " needs " + std::to_string(elements(shape)));
+  return example.tensor(options.input, shape);
+}
+
+at::Tensor input_of(const TfExample& example, const TfSampleOptions& options,
+                    std::atomic<bool>& resized) {
+  const TfFeature& feature = example.feature(options.input);
+  if (feature.bytes.empty()) return numbers(example, feature, options);
+  const std::string& bytes = example.bytes(options.input);
+  return is_png(bytes) ? picture(bytes, options, resized) : raw(bytes, options);
+}
+
+at::Tensor label_of(const TfExample& example, const std::string& name) {
+  const TfFeature& feature = example.feature(name);
+  if (feature.floats.size() == 1) return at::scalar_tensor(feature.floats.front(), at::kFloat);
+  if (!feature.bytes.empty())
+    refuse(name, "is a text; a label is an integer, the number of its class, or a float");
+  const int64_t label = example.integer(name);
+  if (label < 0 || label >= kMostClasses)
+    refuse(name, "must be a class from 0 to " + std::to_string(kMostClasses - 1) + ", got " +
+                     std::to_string(label));
+  return at::scalar_tensor(label, at::kLong);
+}
+
+/// The numbers of the classes of all parts.
+std::vector<std::string> names_of(const std::vector<Batch>& parts) {
+  int64_t highest = -1;
+  for (const Batch& part : parts) {
+    if (!part.target.defined() || part.target.scalar_type() != at::kLong) continue;
+    const int64_t* labels = part.target.const_data_ptr<int64_t>();
+    highest = std::max(highest, *std::max_element(labels, labels + part.target.numel()));
+  }
+  std::vector<std::string> names;
+  for (int64_t i = 0; i <= highest; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+/// What stands in the files; `resized` becomes true where a picture had another size.
+Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options,
+           std::atomic<bool>& resized) {
+  const auto sample = [&](const TfExample& example) {
+    return Batch{.input = input_of(example, options, resized),
+                 .target = label_of(example, options.label)};
+  };
+  const DatasetPtr data =
+      tfrecord_dataset(files, sample, {.parallel_reads = options.parallel_reads});
+  std::vector<int64_t> all(static_cast<size_t>(data->size()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return data->get({.indices = all});
+}
+
+void check_alike(const std::vector<Batch>& parts) {
+  const Batch& first = parts.front();
+  for (const Batch& part : parts)
+    if (part.input.defined() && (part.input.sizes().slice(1) != first.input.sizes().slice(1) ||
+                                 part.target.scalar_type() != first.target.scalar_type()))
+      throw ShapeError(kWhere, "samples of one shape and type in all splits", "others in one");
+}
+
+}  // namespace
+
+std::vector<fs::path> tfrecord_files(const std::vector<std::string>& paths) {
+  std::vector<fs::path> files;
+  for (const auto& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.emplace_back(path);
+      continue;
+    }
+    const size_t before = files.size();
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+      if (it->path().filename().native().find(".tfrec") != std::string::npos)
+        files.push_back(it->path());
+    if (error) throw IoError(kWhere, path, error.value());
+    if (files.size() == before)
+      throw ConfigError(kWhere, "no file in " + printable(path) + " has .tfrec in its name");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>>& parts,
+                                         const TfSampleOptions& options) {
+  std::atomic<bool> resized = false;
+  std::vector<Batch> read_parts;
+  for (const auto& files : parts)
+    read_parts.push_back(files.empty() ? Batch{} : read(files, options, resized));
+  check_alike(read_parts);
+  const auto names = names_of(read_parts);
+  Transforms read_with;
+  if (resized)
+    read_with = Transforms{Resize{.height = options.size, .width = options.size, .round = true}};
+  std::vector<DatasetPtr> sets;
+  for (const Batch& part : read_parts)
+    sets.push_back(part.input.defined()
+                       ? std::make_shared<TensorDataset>(part.input, part.target, names,
+                                                         std::nullopt, read_with)
+                       : nullptr);
+  return sets;
+}
+
+}  // namespace tare

@@ -1,0 +1,80 @@
+#include "tare/recipe/worst_pictures.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "tare/transform/image.h"
+
+namespace tare {
+namespace {
+
+bool is_image(const std::vector<int64_t>& shape) {
+  return shape.size() == 3 && (shape[0] == 1 || shape[0] == 3);
+}
+
+/// Undoes one normalisation, in place.
+void undo(const Normalise& step, std::span<float> values, int64_t channels) {
+  const size_t plane = values.size() / static_cast<size_t>(channels);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t channel = step.mean.size() == 1 ? 0 : i / plane;
+    values[i] = static_cast<float>(values[i] * step.std[channel] + step.mean[channel]);
+  }
+}
+
+/// From 0 to 1: as they are where they lie there, else from the lowest to the highest.
+void into_range(std::span<float> values) {
+  constexpr float kRounding = 0.01F;
+  for (float& value : values)
+    if (!std::isfinite(value)) value = 0;
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  if (lowest >= -kRounding && highest <= 1 + kRounding) return;
+  const float range = std::max(highest - lowest, 1e-12F);
+  for (float& value : values) value = (value - lowest) / range;
+}
+
+/// uint8 [channels, height, width] of one input.
+at::Tensor pixels_of(const at::Tensor& input, const Transforms* transforms) {
+  if (input.scalar_type() == at::kByte) return input.contiguous();
+  const at::Tensor copy = input.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  const std::span values(copy.mutable_data_ptr<float>(), static_cast<size_t>(copy.numel()));
+  if (transforms != nullptr) {
+    const auto& steps = transforms->steps();
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+      if (const auto* normalise = std::get_if<Normalise>(&*step))
+        undo(*normalise, values, copy.size(0));
+  }
+  into_range(values);
+  at::Tensor pixels = at::empty(copy.sizes(), at::kByte);
+  std::ranges::transform(values, pixels.mutable_data_ptr<uint8_t>(), [](float value) {
+    return static_cast<uint8_t>(std::lround(255 * std::clamp(value, 0.0F, 1.0F)));
+  });
+  return pixels;
+}
+
+at::Tensor no_larger(const at::Tensor& image) {
+  const int64_t longest = std::max(image.size(1), image.size(2));
+  if (longest <= kPictureSide) return image;
+  const auto scaled = [&](int64_t side) {
+    return std::max<int64_t>(1, side * kPictureSide / longest);
+  };
+  return resize_image(image, scaled(image.size(1)), scaled(image.size(2)));
+}
+
+}  // namespace
+
+void add_pictures(Classification& classification, const Dataset& data) {
+  if (!is_image(data.sample_shape())) return;
+  for (auto& sample : classification.worst) {
+    const std::vector<int64_t> index{sample.index};
+    const at::Tensor input = data.get({.indices = index}).input;
+    sample.picture = encode_png(no_larger(pixels_of(input[0], data.transforms())));
+  }
+}
+
+}  // namespace tare
