@@ -55,6 +55,38 @@ TEST_P(PlannedRecipe, EveryPhasePeaksAsPlannedToTheByte) {
   }
 }
 
+TEST(RecipePlan, OfWeightsThatDoNotFitTriesNoOperator) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.model.name = "resnet9";
+  recipe.model.options.width = 1'000'000;
+  const memory::PeakScope peak(c10::kCPU);
+  const RecipePlan plan = plan_recipe(recipe, {.device = "host:100MiB"});
+  EXPECT_LT(peak.peak_above_start_bytes(), int64_t{64} << 20);
+  ASSERT_FALSE(plan.phases.empty());
+  EXPECT_GT(plan.phases[0].start_bytes, int64_t{1} << 40);
+  EXPECT_EQ(plan.phases[0].at, "the weights");
+  EXPECT_FALSE(plan.runs());
+  try {
+    require_fit(recipe, plan);
+    FAIL() << "weights of terabytes fit";
+  } catch (const DoesNotFit& error) {
+    EXPECT_THAT(error.what(), HasSubstr("alone, so no batch fits"));
+  }
+}
+
+TEST(RecipePlan, OfAnUnknownPhaseDoesNotSayThatItFits) {
+  RecipePlan plan{.name = "r", .device = "host", .capacity_bytes = 1000};
+  plan.phases.resize(2);
+  plan.phases[0].method = "none";
+  plan.phases[0].reason = "an operator has no plan";
+  plan.phases[1].fits = true;
+  std::ostringstream text;
+  print(text, plan);
+  EXPECT_THAT(text.str(), HasSubstr("\nunknown: a phase cannot be predicted\n"));
+  EXPECT_TRUE(nlohmann::json::parse(to_json(plan))["fits"].is_null());
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
                          ::testing::Values(Case{"mlp", "adamw", 32}, Case{"convnet", "sgd", 7},
                                            Case{"resnet9", "adamw", 32}, Case{"resnet9", "sgd", 3},

@@ -286,6 +286,34 @@ MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t
   return plan;
 }
 
+/// Bytes that the model has at least while it trains; 0 where they are not known before a trace,
+/// which then says why.
+int64_t bytes_of_weights(const FitSubject& subject) {
+  try {
+    const plan::MetaScope meta;
+    const Model model = subject.model();
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : model.state()) bytes += static_cast<int64_t>(tensor.nbytes());
+    return subject.options.precision == "bf16-true" ? bytes / 2 : bytes;
+  } catch (const plan::CannotTell&) {
+    return 0;
+  } catch (const c10::Error&) {
+    return 0;
+  }
+}
+
+/// The plan of a fit whose weights alone do not fit, so that none of its operators is tried.
+std::optional<MemoryPlan> without_room_for_weights(const FitSubject& subject,
+                                                   const Target& target) {
+  const int64_t bytes = bytes_of_weights(subject);
+  if (bytes <= target.capacity_bytes) return std::nullopt;
+  MemoryPlan plan = plan_for(target, subject.options.batch);
+  plan.start_bytes = plan.reserved_bytes = bytes;
+  plan.at = "the weights";
+  plan.fits = false;
+  return plan;
+}
+
 MemoryPlan planned(const FitSubject& subject, const Target& target, bool advice) {
   Planner planner(subject, target);
   try {
@@ -359,6 +387,7 @@ MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice
 }
 
 MemoryPlan plan_adapted(FitSubject subject, const Target& target, bool advice) {
+  if (auto refused = without_room_for_weights(subject, target)) return *std::move(refused);
   const bool chosen = is_auto(subject.options.recompute);
   choose_recompute(subject, target);
   MemoryPlan plan = plan_fit(subject, target, advice);

@@ -176,6 +176,9 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
 
 }  // namespace
 
+bool RecipePlan::known() const {
+  return std::ranges::all_of(phases, [](const MemoryPlan& p) { return p.known(); });
+}
 bool RecipePlan::fits() const {
   return std::ranges::all_of(phases, [](const MemoryPlan& p) { return !p.known() || p.fits; });
 }

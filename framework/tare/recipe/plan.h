@@ -22,8 +22,9 @@ struct RecipePlan {
   int64_t capacity_bytes = 0;
   std::vector<MemoryPlan> phases{};
 
-  [[nodiscard]] bool fits() const;  ///< every phase that could be told, with whole batches
-  [[nodiscard]] bool runs() const;  ///< the same, if need be with batches in parts
+  [[nodiscard]] bool known() const;  ///< every phase could be predicted
+  [[nodiscard]] bool fits() const;   ///< every phase that could be predicted, with whole batches
+  [[nodiscard]] bool runs() const;   ///< the same, if need be with batches in parts
   /// The least of the phases' largest batches and micro-batches.
   [[nodiscard]] int64_t largest_batch() const;
   [[nodiscard]] int64_t largest_micro_batch() const;
@@ -44,7 +45,7 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 
 /// As a table, with the advice under it; within the terminal's width if `out` is std::cout on one.
 void print(std::ostream& out, const RecipePlan& plan);
-/// {name, device, capacity_bytes, fits, largest_batch, largest_micro_batch, method, phases[] {name,
+/// {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit), largest_batch, largest_micro_batch, method, phases[] {name,
 /// batch, start_bytes, peak_bytes, reserved_bytes, categories {}, at, fits, in_micro_batches,
 /// micro_batch_peak_bytes and largest_validation_micro_batch (if in_micro_batches), largest_batch,
 /// largest_micro_batch, savings[] {change, peak_bytes, at_least}, method, reason}}. Unknown figures

@@ -80,7 +80,7 @@ std::string advice_of(const MemoryPlan& phase) {
   std::ostringstream out;
   out << phase.name << ": ";
   if (!phase.known()) {
-    out << "cannot tell: " << phase.reason << '\n';
+    out << "cannot be predicted: " << phase.reason << '\n';
     return out.str();
   }
   out << phase.categories.str() << '\n';
@@ -141,6 +141,12 @@ ordered_json to_json(const MemoryPlan& phase) {
   return value;
 }
 
+const char* verdict(const RecipePlan& plan) {
+  if (!plan.runs()) return "does not fit";
+  if (!plan.known()) return "unknown: a phase cannot be predicted";
+  return plan.fits() ? "fits" : "fits in micro-batches";
+}
+
 }  // namespace
 
 void print(std::ostream& out, const RecipePlan& plan) {
@@ -150,11 +156,7 @@ void print(std::ostream& out, const RecipePlan& plan) {
       << "\n\n"
       << phase_table(plan, width_for(out)) << '\n';
   for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);
-  out << '\n'
-      << (plan.fits()   ? "fits"
-          : plan.runs() ? "fits in micro-batches"
-                        : "does not fit")
-      << '\n';
+  out << '\n' << verdict(plan) << '\n';
 }
 
 std::string to_json(const RecipePlan& plan) {
@@ -163,7 +165,7 @@ std::string to_json(const RecipePlan& plan) {
   return ordered_json{{"name", plan.name},
                       {"device", plan.device},
                       {"capacity_bytes", plan.capacity_bytes},
-                      {"fits", plan.fits()},
+                      {"fits", plan.known() || !plan.fits() ? ordered_json(plan.fits()) : ordered_json()},
                       {"largest_batch", plan.largest_batch()},
                       {"largest_micro_batch", plan.largest_micro_batch()},
                       {"method", plan.method()},
