@@ -93,6 +93,12 @@ TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
               HasSubstr("w.yaml:3:16: metric.name is none of the recipe's"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
+  EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder, data.folder: gone}\n"
+                                       "parameters: {phases.0.lr: [0.1]}\n"),
+              HasSubstr("set.data.folder is not there, got gone"));
+  EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder}\n"
+                                       "parameters: {data.folder: [\".\", gone]}\n"),
+              HasSubstr("parameters.data.folder is not there, got gone"));
   const std::string furcate =
       "{\"data_name\": \"w\", \"data_dir\": \"d\", \"recipe\": \"recipe.yaml\", \"log_dir\": "
       "\"runs/w\",\n \"meta\": {\"allow_cpu\": true},\n ";

@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/recipe/phase_data.h"
 #include "tare/recipe/recipe.h"
 #include "tare/sweep/grid.h"
 #include "tare/sweep/identity.h"
@@ -112,7 +113,9 @@ void check_countable(const SweepOptions& sweep) {
 /// The recipe with what is the same in all runs.
 RecipeOptions read_with_set(const SweepOptions& sweep) {
   try {
-    return read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
+    RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
+    check_files(recipe);
+    return recipe;
   } catch (const ConfigError& error) {
     throw_if_about(sweep, "set", sweep.set, error);
     throw;
@@ -123,7 +126,7 @@ void check_cell(const SweepOptions& sweep, const Cell& cell) {
   auto settings = sweep::override_texts(sweep, sweep.set);
   for (auto& text : sweep::override_texts(sweep, cell)) settings.push_back(std::move(text));
   try {
-    (void)read_recipe(sweep.recipe, settings);
+    check_files(read_recipe(sweep.recipe, settings));
   } catch (const ConfigError& error) {
     throw_if_about(sweep, "parameters", cell, error);
     throw_if_about(sweep, "set", sweep.set, error);
