@@ -68,5 +68,16 @@ TEST(Axis, IsLogarithmicInPowersOfTen) {
   EXPECT_LE(log_axis(1e-300, 1e300).ticks.size(), 7U);
 }
 
+TEST(Axis, LabelsOfPowersHaveOneForm) {
+  const auto labels = [](const Axis& axis) {
+    std::vector<std::string> all;
+    for (const auto& tick : axis.ticks) all.push_back(tick.label);
+    return all;
+  };
+  EXPECT_EQ(labels(log_axis(1e-3, 1)), (std::vector<std::string>{"0.001", "0.01", "0.1", "1"}));
+  EXPECT_EQ(labels(log_axis(1e-5, 1e-2)),
+            (std::vector<std::string>{"1e-5", "1e-4", "1e-3", "1e-2"}));
+}
+
 }  // namespace
 }  // namespace tare::report

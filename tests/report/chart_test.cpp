@@ -151,5 +151,22 @@ TEST(ChartStyle, HasEveryColourInLightAndDark) {
     EXPECT_EQ(count_of(style, "--c" + std::to_string(i) + ":#"), 2U);
 }
 
+TEST(LineChart, NamesOfSpansLieOverTheLinesThatCrossThem) {
+  const std::string chart =
+      line_chart({.title = "t",
+                  .series = {{.name = "a", .points = {{1, 1}, {7, 2}}}},
+                  .spans = {{1, 3, "one"}, {3, 4, "a-long-name"}, {4, 7, "x"}}});
+  EXPECT_LT(chart.rfind("class=\"span\""), chart.find("class=\"name\""));
+}
+
+TEST(LineChart, LabelsEachOfFewEpochsBelowItsPoint) {
+  const std::string chart =
+      line_chart({.title = "t", .series = {{.name = "a", .points = {{1, 1}, {7, 2}}}}});
+  for (const char* epoch : {"1", "2", "3", "4", "5", "6", "7"})
+    EXPECT_NE(chart.find(std::string("text-anchor=\"middle\">") + epoch + "</text>"),
+              std::string::npos)
+        << epoch;
+}
+
 }  // namespace
 }  // namespace tare::report

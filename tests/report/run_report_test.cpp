@@ -26,7 +26,7 @@ TEST(RunReport, ShowsCurvesPhasesAndMemory) {
   const std::string html = html_report(folder.path());
   EXPECT_TRUE(is_well_formed(html));
   for (const char* text :
-       {"Loss by epoch", "Loss of the batch by step", "accuracy by epoch", "Learning rate by step",
+       {"Loss by epoch", "Loss of the batch by step", "Accuracy by epoch", "Learning rate by step",
         "Training loss from 2.1 to 0.3.", "finished on cpu; 1,000 digits",
         "test accuracy</dt><dd>0.913",
         "<th scope=\"row\">head</th><td>3</td><td>5.5 s</td><td>1,234</td><td>4.8 MiB</td>",
@@ -47,8 +47,8 @@ TEST(RunReport, JoinsThePhasesIntoOneCurve) {
   const std::string path = html.substr(line, html.find("/>", line) - line);
   EXPECT_EQ(std::ranges::count(path, 'M'), 1) << path;
   EXPECT_EQ(std::ranges::count(path, 'L'), 4) << path;
-  for (const char* title : {">epoch</text>", ">loss</text>", ">step</text>", ">accuracy</text>",
-                            ">learning rate</text>"})
+  for (const char* title : {">epoch</text>", ">loss</text>", ">step</text>",
+                            ">accuracy of the validation</text>", ">learning rate</text>"})
     EXPECT_THAT(html, HasSubstr(title));
 }
 

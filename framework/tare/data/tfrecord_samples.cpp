@@ -58,6 +58,11 @@ at::Tensor raw(const std::string& bytes, const TfSampleOptions& options) {
   if (options.shape.empty())
     refuse(options.input, "is no PNG file; uint8 values need `shape`, and their number is " +
                               std::to_string(count));
+  if (options.shape.size() != 3)
+    refuse(options.input,
+           "is a text of uint8 values, which are pictures: `shape` must be "
+           "[channels, height, width], got " +
+               text_of(options.shape));
   if (elements(options.shape) != count)
     refuse(options.input, "has " + std::to_string(count) + " bytes, and the shape " +
                               text_of(options.shape) + " needs " +

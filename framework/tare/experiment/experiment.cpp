@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <ostream>
+#include <sstream>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/base/terminal.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 
@@ -144,15 +147,16 @@ void Experiment::weigh(c10::Device device) {
 }
 
 void Experiment::print_banner() const {
-  *options_.out << "Experiment '" << name_ << "' on";
+  std::ostringstream line;
+  line << "Experiment '" << name_ << "' on";
   for (size_t i = 0; i < scales_.size(); ++i) {
     const auto& backend = scales_[i]->backend;
     const auto info = backend.memory_info();
-    *options_.out << (i ? ", " : " ") << backend.device() << " (" << backend.name() << ", "
-                  << format_bytes(info.available_bytes) << " of " << format_bytes(info.total_bytes)
-                  << " available)";
+    line << (i ? ", " : " ") << backend.device() << " (" << backend.name() << ", "
+         << format_bytes(info.available_bytes) << " of " << format_bytes(info.total_bytes)
+         << " available)";
   }
-  *options_.out << "\n" << std::flush;
+  *options_.out << fitted(line.str(), *options_.out) << "\n" << std::flush;
 }
 
 void Experiment::check_new_name(const std::string& owned_name) const {

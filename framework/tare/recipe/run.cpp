@@ -362,7 +362,8 @@ class Runner {
   void print_phase(size_t index) const {
     if (!options_.out) return;
     *options_.out << bold(name_of(recipe_, index)) << ", phase " << index + 1 << " of "
-                  << recipe_.phases.size() << ": ";
+                  << recipe_.phases.size()
+                  << (options_.verbose && width_for(*options_.out) != kAnyWidth ? "\n" : ": ");
   }
 
   static int64_t peak_of(const MemoryPlan& plan) {
