@@ -138,6 +138,7 @@ class Runner {
     options.batch = recipe_.batch.value();
     options.precision = recipe_.precision;
     options.step_in_backward = recipe_.step_in_backward;
+    options.frozen_weights = recipe_.frozen_weights;
     options.kernels = recipe_.kernels;
     options.optimizer = recipe_.optimizer;
     options.seed = recipe_.seed;
@@ -390,16 +391,16 @@ class Runner {
 
   // A second pass over the split, because an evaluation keeps no outputs.
   void classify(Learner& learner, Split split) {
-    const auto labels = (split == Split::test ? learner.data().test : learner.data().valid)->labels();
+    const auto labels =
+        (split == Split::test ? learner.data().test : learner.data().valid)->labels();
     if (labels.size() < 2 || labels.size() > kMostClasses) return;
-    report_.classification =
-        classification_of(learner.get_preds(split, {.losses = true}), labels);
+    report_.classification = classification_of(learner.get_preds(split, {.losses = true}), labels);
   }
 
   void export_bundle(Learner& learner) {
     if (export_name(recipe_).empty()) return;
     report_.export_path = folder_ / export_name(recipe_);
-    learner.export_to(report_.export_path);
+    learner.export_to(report_.export_path, {.weights = recipe_.export_weights});
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
     if (options_.out) {
       *options_.out << "exported " << report_.export_path.string() << ", "
