@@ -30,6 +30,13 @@ TEST(Compare, SaysSoInOneLine) {
             "float32 [2]");
 }
 
+TEST(Compare, Float8DoesNotStandForItsValues) {
+  const at::Tensor eight = at::zeros({2, 2}).to(at::kFloat8_e4m3fn);
+  EXPECT_FALSE(compare({{"a", at::zeros({2, 2})}}, {{"a", eight}}).complete());
+  EXPECT_FALSE(compare({{"a", eight}}, {{"a", at::zeros({2, 2})}}).complete());
+  EXPECT_TRUE(compare({{"a", eight}}, {{"a", eight}}).complete());
+}
+
 TEST(Compare, ListsAtMostEightOfAKind) {
   Match match;
   for (int i = 0; i < 11; ++i) match.missing.push_back("n" + std::to_string(i));

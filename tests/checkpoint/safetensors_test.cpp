@@ -64,6 +64,25 @@ TEST(SafeTensors, GivesBackEveryDtype) {
   for (const auto& [name, tensor] : tensors) EXPECT_TRUE(same(file.tensor(name), tensor)) << name;
 }
 
+TEST(SafeTensors, GivesBackFloat8BetweenTheWiderAndTheNarrowerTypes) {
+  const TempDir dir;
+  const at::Tensor e4m3 = counting({5}).to(at::kFloat8_e4m3fn);
+  const at::Tensor e5m2 = counting({5}).to(at::kFloat8_e5m2);
+  write(dir / "file", {{"a", counting({2}, at::kChar)},
+                       {"b", e5m2},
+                       {"c", e4m3},
+                       {"d", counting({2}, at::kShort)}});
+  const SafeTensors file = SafeTensors::open(dir / "file");
+  ASSERT_EQ(file.tensors().size(), 4U);
+  EXPECT_EQ(file.tensors()[1], (TensorInfo{"c", at::kFloat8_e4m3fn, {5}, 4, 5}));
+  EXPECT_EQ(file.tensors()[2], (TensorInfo{"b", at::kFloat8_e5m2, {5}, 9, 5}));
+  EXPECT_TRUE(same(file.tensor("c").view(at::kByte), e4m3.view(at::kByte)));
+  EXPECT_TRUE(same(file.tensor("b").view(at::kByte), e5m2.view(at::kByte)));
+  EXPECT_NE(read_file(dir / "file").find(R"("c":{"dtype":"F8_E4M3","shape":[5])"),
+            std::string::npos);
+  EXPECT_EQ(describe(at::kFloat8_e4m3fn, {5}), "float8_e4m3fn [5]");
+}
+
 TEST(SafeTensors, ListsTensorsInTheOrderOfTheirData) {
   const TempDir dir;
   write(dir / "file",

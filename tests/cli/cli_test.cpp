@@ -79,6 +79,9 @@ TEST(Cli, ExportsARunACheckpointAndABundle) {
   EXPECT_EQ(io::read_text(recipe.folder / "copy.tare"),
             io::read_text(recipe.folder / "runs/tiny/tiny.tare"));
   EXPECT_EQ(tare({"inspect", "copy.tare"}).status, 0);
+  EXPECT_EQ(tare({"export", "mine.tare", "--weights", "fp8", "--out", "small.tare"}).status, 0);
+  EXPECT_NE(tare({"inspect", "small.tare"}).out.find("fp8: float8_e4m3fn"), std::string::npos);
+  EXPECT_NE(tare({"export", "mine.tare", "--weights", "fp4", "--out", "x.tare"}).status, 0);
   const auto none = tare({"export", "runs"});
   EXPECT_EQ(none.status, 2);
   EXPECT_NE(none.err.find("is neither a run's folder nor a checkpoint"), std::string::npos)

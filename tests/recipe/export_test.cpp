@@ -72,6 +72,32 @@ TEST(ExportBundle, WithoutAnExportedBundleItIsTheLastThatAPhaseSaved) {
   EXPECT_EQ(done.phase, "head");
 }
 
+TEST(ExportBundle, StoresWeightsAsItIsAsked) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.export_weights = "fp8";
+  recipe.frozen_weights = "fp8";
+  recipe.phases.pop_back();
+  recipe.phases[1].save = "head";
+  const RunReport run = run_recipe(recipe);
+  EXPECT_EQ(open_bundle(run.export_path).manifest().weights, "fp8");
+  const auto exported = [&](const std::filesystem::path& from, std::optional<std::string> weights) {
+    const auto to = folder / "made.tare";
+    EXPECT_EQ(export_bundle(from, to, weights).bundle, to);
+    return open_bundle(to);
+  };
+  const auto head = folder / "tiny/head";
+  expect_same(exported(head, {}).file().path(), run.export_path);
+  EXPECT_EQ(exported(head, "as_is").manifest().weights, "as_is") << "what was held is dequantised";
+  expect_same(exported(run.export_path, {}).file().path(), run.export_path);
+  EXPECT_EQ(exported(run.export_path, "fp32").manifest().weights, "as_is");
+  const auto full = folder / "full.tare";
+  export_bundle(run.export_path, full, "fp32");
+  expect_same(exported(full, "fp8").file().path(), run.export_path);
+  EXPECT_LT(std::filesystem::file_size(run.export_path), std::filesystem::file_size(full) / 2);
+  EXPECT_THROW(export_bundle(full, folder / "x.tare", "fp4"), ConfigError);
+}
+
 TEST(ExportBundle, OfAnUnfinishedRunIsItsNewestCheckpoint) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

@@ -212,6 +212,21 @@ TEST(RunWithPlan, SaysThePlannedPeakBesideTheMeasuredOne) {
   }
 }
 
+TEST(RunWithPlan, PeaksAsPlannedWhileFrozenWeightsAreHeldInEightBits) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.frozen_weights = "fp8";
+  recipe.save_every = 3;
+  std::ostringstream out;
+  const RunReport report = run_recipe(recipe, {.out = &out, .plan = true});
+  EXPECT_THAT(out.str(), HasSubstr("; of the frozen "));
+  for (const auto& phase : report.phases) {
+    ASSERT_TRUE(phase.planned_peak_bytes.has_value());
+    EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes) << phase.name;
+    EXPECT_EQ(phase.residual_bytes, 0) << phase.name;
+  }
+}
+
 /// What refuses to run the recipe within a host budget.
 std::string refusal(const RecipeOptions& recipe, int64_t budget_bytes) {
   memory::set_host_budget(budget_bytes);

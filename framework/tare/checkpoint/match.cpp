@@ -22,8 +22,9 @@ Index index_of(const std::vector<NamedTensor>& tensors) {
   return index;
 }
 
+// Not those of eight bits, whose values mean nothing without their scales.
 bool is_short(c10::ScalarType type) {
-  return type == c10::kFloat || c10::isReducedFloatingType(type);
+  return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kHalf;
 }
 
 bool fits(const at::Tensor& a, const at::Tensor& b) {
@@ -89,7 +90,8 @@ Match compare(const std::vector<NamedTensor>& targets, const std::vector<NamedTe
 
 CopyReport copy_into(const std::vector<NamedTensor>& targets,
                      const std::vector<NamedTensor>& source, bool strict,
-                     std::string_view operation, const std::filesystem::path& path) {
+                     std::string_view operation, const std::filesystem::path& path,
+                     const CopyTensor& copy) {
   Match match = compare(targets, source);
   if (strict && !match.complete()) {
     throw FormatError(operation, path.string(), printable(first_name(match)),
@@ -104,7 +106,12 @@ CopyReport copy_into(const std::vector<NamedTensor>& targets,
   const c10::AutoGradMode no_grad(false);
   for (const auto& t : targets) {
     const auto found = given.find(t.name);
-    if (found != given.end() && fits(t.tensor, *found->second)) t.tensor.copy_(*found->second);
+    if (found == given.end() || !fits(t.tensor, *found->second)) continue;
+    if (copy) {
+      copy(t, *found->second);
+    } else {
+      t.tensor.copy_(*found->second);
+    }
   }
   return report;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,13 +48,17 @@ struct CopyReport {
   std::vector<std::string> ignored;  ///< source tensors that were not used
 };
 
+/// Copies a tensor into a target that it fits.
+using CopyTensor = std::function<void(const NamedTensor& target, const at::Tensor& source)>;
+
 /// Copies source into targets by name, in place, across devices, without autograd; float32 is
 /// rounded to a target of 16 bits. All names, shapes and dtypes are checked before the first byte
 /// is written. Strict: anything that does not fit throws FormatError(operation, path) naming the
 /// first such tensor and listing the others, and no target has changed. Not strict: what fits is
-/// copied.
+/// copied. `copy`: does it in place of copy_(), for tensors that stand for others; may be empty.
 CopyReport copy_into(const std::vector<NamedTensor>& targets,
                      const std::vector<NamedTensor>& source, bool strict,
-                     std::string_view operation, const std::filesystem::path& path);
+                     std::string_view operation, const std::filesystem::path& path,
+                     const CopyTensor& copy = {});
 
 }  // namespace tare::checkpoint

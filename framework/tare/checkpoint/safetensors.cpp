@@ -47,12 +47,18 @@ bool is_bool_data(std::span<const std::byte> bytes) {
 
 const std::vector<Dtype>& dtypes() {
   using c10::ScalarType;
-  static const std::vector<Dtype> all = {
-      {"I64", ScalarType::Long, "int64"},         {"F64", ScalarType::Double, "float64"},
-      {"F32", ScalarType::Float, "float32"},      {"I32", ScalarType::Int, "int32"},
-      {"BF16", ScalarType::BFloat16, "bfloat16"}, {"F16", ScalarType::Half, "float16"},
-      {"I16", ScalarType::Short, "int16"},        {"I8", ScalarType::Char, "int8"},
-      {"U8", ScalarType::Byte, "uint8"},          {"BOOL", ScalarType::Bool, "bool"}};
+  static const std::vector<Dtype> all = {{"I64", ScalarType::Long, "int64"},
+                                         {"F64", ScalarType::Double, "float64"},
+                                         {"F32", ScalarType::Float, "float32"},
+                                         {"I32", ScalarType::Int, "int32"},
+                                         {"BF16", ScalarType::BFloat16, "bfloat16"},
+                                         {"F16", ScalarType::Half, "float16"},
+                                         {"I16", ScalarType::Short, "int16"},
+                                         {"F8_E4M3", ScalarType::Float8_e4m3fn, "float8_e4m3fn"},
+                                         {"F8_E5M2", ScalarType::Float8_e5m2, "float8_e5m2"},
+                                         {"I8", ScalarType::Char, "int8"},
+                                         {"U8", ScalarType::Byte, "uint8"},
+                                         {"BOOL", ScalarType::Bool, "bool"}};
   return all;
 }
 

@@ -1,4 +1,6 @@
 #include <iostream>
+#include <optional>
+#include <string>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -14,7 +16,10 @@ int export_command(const Arguments& arguments) {
   if (arguments.has("out"))
     refuse_to_replace(arguments.get("out"), FileKind::bundle, "--out",
                       arguments.positional().front());
-  const BundleExport done = export_bundle(arguments.positional().front(), arguments.get("out"));
+  std::optional<std::string> weights;
+  if (arguments.has("weights")) weights = arguments.get("weights");
+  const BundleExport done =
+      export_bundle(arguments.positional().front(), arguments.get("out"), weights);
   std::cout << "exported " << printable(done.bundle.string(), 1000) << ", "
             << format_bytes(done.bytes) << ", from " << printable(done.from.string(), 1000)
             << (done.phase.empty() ? "" : ", phase " + printable(done.phase)) << '\n';

@@ -9,8 +9,9 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/checkpoint/manifest.h"
-#include "tare/checkpoint/match.h"
+#include "tare/model/fp8.h"
 #include "tare/model/registry.h"
+#include "tare/model/stored.h"
 
 namespace tare {
 namespace {
@@ -21,7 +22,8 @@ constexpr const char* kWrite = "bundle.write";
 constexpr const char* kOpen = "bundle.open";
 constexpr const char* kKey = "tare";  // of the metadata entry
 constexpr const char* kFormat = "tare.bundle";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 1, kVersionFp8 = 2;  // the second where weights are float8
+constexpr const char* kFp8 = "fp8";
 constexpr size_t kMaxLabels = 1'000'000;
 constexpr size_t kMaxLabelBytes = 4096;
 constexpr size_t kMaxShape = 8;
@@ -66,7 +68,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
   for (const auto& metric : m.metrics)
     metrics.push_back({{"name", metric.name}, {"value", metric.value}});
   return {{"format", kFormat},
-          {"version", kVersion},
+          {"version", m.weights == kFp8 ? kVersionFp8 : kVersion},
           {"tare", checkpoint::tare_version()},
           {"libtorch", checkpoint::libtorch_version()},
           {"model", {{"name", m.model.name}, {"options", m.model.options}}},
@@ -78,6 +80,17 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
           {"activation", m.activation},
           {"loss", m.loss},
           {"digest", checkpoint::to_json(digest)}};
+}
+
+// Version 1 has no such field, so that what it says is what its readers know.
+void add_weights(json& manifest, const BundleManifest& m) {
+  if (m.weights == kFp8) manifest["weights"] = m.weights;
+}
+
+bool has_fp8(const std::vector<NamedTensor>& tensors) {
+  return std::ranges::any_of(tensors, [](const NamedTensor& t) {
+    return t.tensor.defined() && t.tensor.scalar_type() == c10::kFloat8_e4m3fn;
+  });
 }
 
 // Reads the fields of a manifest, each with its type checked.
@@ -161,10 +174,11 @@ class Reader {
 BundleManifest read_manifest(const json& manifest, const std::filesystem::path& path) {
   const Reader reader(manifest, path);
   if (reader.text("format") != kFormat) reader.fail("format", "is not " + std::string(kFormat));
-  if (const auto version = reader.number("version"); version != kVersion) {
-    reader.fail("version",
-                "is " + std::to_string(version) + "; this Tare reads " + std::to_string(kVersion));
-  }
+  const auto version = reader.number("version");
+  if (version != kVersion && version != kVersionFp8)
+    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1 and 2");
+  if (version == kVersionFp8 && reader.text("weights") != kFp8)
+    reader.fail("weights", "is not fp8, as those of version 2 are");
   const json& model = reader.object("model");
   const ModelSpec spec{reader.text("name", model), reader.text("options", model)};
   BundleManifest result{.model = spec,
@@ -175,6 +189,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
                         .metrics = reader.metrics(),
                         .activation = reader.text("activation"),
                         .loss = reader.text("loss"),
+                        .weights = version == kVersionFp8 ? kFp8 : "as_is",
                         .tare_version = reader.text("tare"),
                         .libtorch_version = reader.text("libtorch")};
   if (const Problem problem = find_problem(result); problem.field)
@@ -194,9 +209,14 @@ void write_bundle(const std::filesystem::path& path, const BundleManifest& manif
   host.reserve(tensors.size());
   for (const auto& t : tensors)
     host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
+  BundleManifest written = manifest;
+  written.weights = has_fp8(host) ? kFp8 : "as_is";
+  (void)scales_in(host, kWrite, path);
   std::string text;
   try {
-    text = checkpoint::seal(to_json(manifest, checkpoint::digest(host)));
+    json fields = to_json(written, checkpoint::digest(host));
+    add_weights(fields, written);
+    text = checkpoint::seal(fields);
   } catch (const json::exception&) {
     throw ConfigError(kWrite, "a label, a metric's name or the model's options are not UTF-8");
   }
@@ -219,11 +239,21 @@ Bundle open_bundle(const std::filesystem::path& path) {
   BundleManifest read = read_manifest(manifest, path);
   const json& digest = manifest.contains("digest") ? manifest["digest"] : json();
   checkpoint::verify(file, checkpoint::digest_from_json(digest, kOpen, path, "digest"), kOpen);
-  return Bundle(std::move(file), std::move(read));
+  const auto tensors = file.all();
+  if (has_fp8(tensors) != (read.weights == kFp8))
+    throw FormatError(kOpen, path.string(), "weights", "are fp8 in the manifest or the data only");
+  auto scales = scales_in(tensors, kOpen, path);
+  return Bundle(std::move(file), std::move(read), std::move(scales));
+}
+
+int64_t Bundle::elements() const {
+  int64_t all = 0;
+  for (const auto& t : outlined(tensors(), scales_)) all += t.tensor.numel();
+  return all;
 }
 
 std::string bundle_input(c10::ScalarType dtype) {
-  if (c10::isReducedFloatingType(dtype)) dtype = c10::kFloat;
+  if (dtype == c10::kBFloat16 || dtype == c10::kHalf) dtype = c10::kFloat;
   const auto found = std::ranges::find(kInputs, dtype, &Input::dtype);
   if (found != kInputs.end()) return found->name;
   throw ConfigError("bundle", "an input of dtype " + std::string(c10::toString(dtype)) +
@@ -274,8 +304,8 @@ Model make_model(const Bundle& bundle) {
 }
 
 void load_weights(Model& model, const Bundle& bundle) {
-  checkpoint::copy_into(model.state(), bundle.tensors(), /*strict=*/true, "bundle.load_weights",
-                        bundle.file().path());
+  load_stored(model, bundle.tensors(), /*strict=*/true, "bundle.load_weights",
+              bundle.file().path());
 }
 
 }  // namespace tare

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ struct BundleManifest {
   std::string activation = "none";
   /// Name of the loss it was trained with; empty: unknown, or a function.
   std::string loss{};
+  /// How matrices are stored: as_is | fp8 (model/fp8.h); filled in by write_bundle().
+  std::string weights = "as_is";
   /// Versions that wrote it; filled in by write_bundle().
   std::string tare_version{}, libtorch_version{};
 };
@@ -62,8 +65,9 @@ enum class SampleKind {
 [[nodiscard]] std::optional<int64_t> class_count(const BundleManifest& manifest);
 
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
-/// on any device. Waits for the device. Throws ConfigError for a manifest field out of range or
-/// tensors that cannot be written, IoError.
+/// on any device; float8 ones come with their scales (state_for()). Waits for the device. Throws
+/// ConfigError for a manifest field out of range or tensors that cannot be written, FormatError for
+/// a float8 tensor without a scale, IoError.
 void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
                   const std::vector<NamedTensor>& tensors);
 
@@ -72,19 +76,25 @@ class Bundle {
  public:
   [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
   [[nodiscard]] const checkpoint::SafeTensors& file() const { return file_; }
+  /// As they are stored: float8 weights and their scales are two tensors.
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
+  /// Of float8 weights, by the weight's name.
+  [[nodiscard]] const std::map<std::string, at::Tensor>& scales() const { return scales_; }
+  [[nodiscard]] int64_t elements() const;  ///< of all weights and buffers, without scales
 
  private:
   friend Bundle open_bundle(const std::filesystem::path& path);
-  Bundle(checkpoint::SafeTensors file, BundleManifest manifest)
-      : file_(std::move(file)), manifest_(std::move(manifest)) {}
+  Bundle(checkpoint::SafeTensors file, BundleManifest manifest,
+         std::map<std::string, at::Tensor> scales)
+      : file_(std::move(file)), manifest_(std::move(manifest)), scales_(std::move(scales)) {}
   checkpoint::SafeTensors file_;
   BundleManifest manifest_;
+  std::map<std::string, at::Tensor> scales_;
 };
 
 /// Maps a bundle into memory and verifies all of it, including the hash of every tensor. Throws
 /// IoError; FormatError, naming tensor or field, for a file that is truncated, altered, no bundle,
-/// or of a newer format.
+/// or of a newer format, and for float8 weights that scales_in() refuses.
 [[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
 
 /// The name of a dtype for BundleManifest::input; bfloat16 and float16 are float32, to which a

@@ -12,6 +12,7 @@
 #include "tare/base/table.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
+#include "tare/model/fp8.h"
 
 namespace tare {
 namespace {
@@ -115,9 +116,11 @@ std::string input_text(const BundleManifest& m) {
   return {};
 }
 
-int64_t elements(const std::vector<NamedTensor>& tensors) {
+// Without scales.
+int64_t elements(const std::vector<NamedTensor>& tensors, const std::filesystem::path& path) {
   int64_t all = 0;
-  for (const auto& t : tensors) all += t.tensor.numel();
+  for (const auto& t : outlined(tensors, scales_in(tensors, "inspect", path)))
+    all += t.tensor.numel();
   return all;
 }
 
@@ -150,6 +153,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
   add_line(out, "sample shape", "[" + joined(sizes) + "]");
   add_line(out, "dtype", m.input);
+  if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));
   add_line(out, "activation", m.activation);
@@ -197,7 +201,7 @@ void inspect_checkpoint(Page& out, const std::filesystem::path& path) {
   try {
     const auto loaded = checkpoint::load(path);
     add_title(out, path, "checkpoint, verified");
-    add_line(out, "model", format_count(elements(loaded.model)) + " weights");
+    add_line(out, "model", format_count(elements(loaded.model, path)) + " weights");
     add_progress(out, loaded.state);
     add_line(out, "written by",
              "Tare " + printable(loaded.tare_version) + ", LibTorch " +
@@ -220,7 +224,7 @@ void inspect_file(Page& out, const std::filesystem::path& path) {
     try {
       const Bundle bundle = open_bundle(path);
       add_title(out, path, "bundle, " + size + ", verified");
-      add_summary(out, bundle.manifest(), elements(bundle.tensors()));
+      add_summary(out, bundle.manifest(), bundle.elements());
       add_manifest(out, bundle.manifest());
     } catch (const FormatError& error) {
       add_title(out, path, "bundle, " + size + ", damaged");

@@ -66,6 +66,7 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["transforms"] = to_json(config::to_node(m.transforms));
   out["activation"] = m.activation;
   out["loss"] = m.loss;
+  out["weights"] = m.weights;
   out["metrics"] = json::array();
   for (const auto& metric : m.metrics) {
     const json value = std::isfinite(metric.value) ? json(metric.value) : json();

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "tare/base/error.h"
 #include "tare/checkpoint/match.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
+#include "tare/model/held_weights.h"
 #include "tare/model/registry.h"
+#include "tare/model/stored.h"
 #include "tare/transform/image.h"
 
 namespace tare {
@@ -38,10 +41,10 @@ int64_t vocabulary_of(const ModelSpec& spec) {
 // Lets every tensor of the model be the one on the mapped file; what it was goes back to the
 // allocator.
 void use_mapped(const Model& model, const Bundle& bundle) {
-  const auto source = bundle.tensors();
-  const auto match = checkpoint::compare(model.state(), source);
+  const auto& path = bundle.file().path();
+  const auto match = compare_stored(model, bundle.tensors(), "predictor", path);
   if (!match.complete()) {
-    throw FormatError("predictor", bundle.file().path().string(), "model",
+    throw FormatError("predictor", path.string(), "model",
                       "the weights do not fit; " + match.str());
   }
   for (const auto& target : model.state())
@@ -88,12 +91,13 @@ Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options
     throw StateError("predictor", "with a model without forward(Tensor) -> Tensor",
                      "give PredictorOptions::forward, such as the Task's predict");
   }
-  if (device_.is_cpu()) {
+  if (device_.is_cpu() || !bundle_.scales().empty()) {
     use_mapped(model_, bundle_);
+    outside_ = model_.hold_stored(bundle_.scales());
   } else {
     load_weights(model_, bundle_);
-    model_.to(device_);
   }
+  model_.to(device_);
   model_.train(false);
 }
 
@@ -156,6 +160,8 @@ at::Tensor Predictor::transformed(const at::Tensor& inputs) const {
 at::Tensor Predictor::predict(const at::Tensor& inputs) {
   const c10::AutoGradMode no_grad(false);
   const at::Tensor input = transformed(inputs).to(device_);
+  std::optional<OpenWeights> open;
+  if (outside_) open.emplace(outside_);
   const at::Tensor output = forward_ ? forward_(model_, input) : model_.forward(input);
   return activated(output.to(at::kFloat), manifest().activation).cpu();
 }
@@ -200,11 +206,8 @@ std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t
 Ledger Predictor::ledger() const {
   Ledger ledger;
   const bool mapped = device_.is_cpu();
-  for (const auto& p : model_.parameters()) {
-    ledger.add(mapped ? Category::mapped : Category::parameters, p.name, p.tensor);
-  }
-  for (const auto& b : model_.buffers())
-    ledger.add(mapped ? Category::mapped : Category::buffers, b.name, b.tensor);
+  model_.account(ledger, mapped ? Category::mapped : Category::parameters,
+                 mapped ? Category::mapped : Category::buffers);
   return ledger;
 }
 

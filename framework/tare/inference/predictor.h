@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Prediction {
 /// they cost no allocation, and processes share them (ledger category `mapped`); only construction
 /// allocates their size for a moment. On another device they are copied. After an exception from a
 /// prediction it is unchanged. Not thread-safe.
+///
+/// Weights of a bundle that stores them as fp8 stay so, on every device: those of a block are
+/// dequantised to float32 while the block computes, those outside of blocks during the forward.
 class Predictor final : public Accountable {
  public:
   /// Opens and verifies the bundle (see open_bundle) and builds its model by the registry. Throws
@@ -95,7 +99,8 @@ class Predictor final : public Accountable {
   c10::Device device_;
   c10::ScalarType dtype_;
   std::function<at::Tensor(Model&, const at::Tensor&)> forward_;
-  int64_t vocabulary_ = 0;  // 0: unknown
+  int64_t vocabulary_ = 0;                // 0: unknown
+  std::shared_ptr<HeldWeights> outside_;  // fp8 weights outside of blocks; null: none
 };
 
 }  // namespace tare

@@ -106,6 +106,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   check_callbacks(callbacks, call);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
+  p.hold_frozen();  // of what may have been frozen or not since
   p.ensure_optimizer();
   p.choose_recompute();
   auto micro_batches = p.training_micro_batches(first.train);

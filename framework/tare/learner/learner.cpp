@@ -32,6 +32,9 @@ void check(const Model& model, const LearnerOptions& options) {
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
   check_callbacks(options.callbacks, "learner");
   check_step_in_backward(options, "learner");
+  if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")
+    throw ConfigError("learner", "frozen_weights must be as_is or fp8, got '" +
+                                     printable(options.frozen_weights) + "'");
 }
 
 }  // namespace
@@ -137,6 +140,8 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
     report.gradient_bytes += static_cast<int64_t>(tensor.grad().nbytes());
     tensor.mutable_grad().reset();  // a frozen parameter with a gradient would still be stepped
   }
+  p.hold_frozen();
+  p.count_frozen(report);
   if (p.optimizer) {
     const StateChange change = p.optimizer->set_groups(make_groups(p.model, p.options.optimizer));
     report.state_kept = change.kept;

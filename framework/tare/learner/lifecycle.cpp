@@ -14,6 +14,7 @@
 #include "tare/memory/call_site.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
+#include "tare/model/stored.h"
 
 namespace tare {
 namespace {
@@ -104,7 +105,7 @@ int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
 // host copies are whole before the first device tensor is let go.
 void compact(Model& model, c10::Device device) {
   std::vector<at::Tensor> originals, host;
-  for (const auto& [name, tensor] : model.state()) {
+  for (const auto& [name, tensor] : stored_state(model)) {
     originals.push_back(tensor);
     host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
   }
@@ -185,9 +186,7 @@ Ledger Learner::ledger() const {
   Ledger all;
   if (!parts_) return all;
   const Parts& p = *parts_;
-  for (const auto& parameter : p.model.parameters())
-    all.add(Category::parameters, parameter.name, parameter.tensor);
-  for (const auto& [name, tensor] : p.model.buffers()) all.add(Category::buffers, name, tensor);
+  p.model.account(all, Category::parameters, Category::buffers);
   if (p.optimizer) p.optimizer->account(all);
   for (const auto& parameter : p.model.parameters()) {
     all.add(Category::gradients, parameter.name, parameter.tensor.grad());

@@ -69,6 +69,11 @@ struct LearnerOptions {
   /// parts, an out-of-memory in a backward leaves some parameters stepped, callbacks see no
   /// gradient, and neither fp16 nor a torch::optim optimizer can be had.
   bool step_in_backward = false;
+  /// as_is | fp8. fp8: the matrices and convolutions of the blocks of frozen layer groups are held
+  /// as E4M3 with a scale for each row (model/fp8.h), and dequantised while their block computes,
+  /// forward and backward. Rounds them, for good: unfreezing gives the rounded values. Needs a
+  /// model with blocks; what lies outside of them stays as it is.
+  std::string frozen_weights = "as_is";
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
@@ -161,7 +166,11 @@ struct FreezeReport {
   int64_t trainable = 0, frozen = 0;            ///< elements of parameters
   int64_t state_kept = 0, state_fresh = 0;      ///< parameter tensors with state kept, without yet
   int64_t gradient_bytes = 0, state_bytes = 0;  ///< freed
-  [[nodiscard]] std::string str() const;        ///< one line
+  /// With LearnerOptions::frozen_weights, what frozen parameters take: those held as E4M3 with
+  /// their scales, and the others.
+  std::optional<int64_t> held_bytes{};
+  int64_t other_bytes = 0;
+  [[nodiscard]] std::string str() const;  ///< one line
 };
 
 struct LoadOptions {
@@ -186,6 +195,9 @@ struct LoadReport {
 struct ExportOptions {
   bool destroy = false;               ///< destroy the Learner once the file is safe
   std::vector<std::string> labels{};  ///< class names; empty: those of the data
+  /// as_is | fp32 | fp8, see state_for(): as they are trained, 16-bit ones as float32, or matrices
+  /// in a quarter of the bytes, as E4M3 with a scale for each row.
+  std::string weights = "as_is";
 };
 
 struct LearnerLoadOptions {

@@ -10,6 +10,7 @@
 #include "tare/base/log.h"
 #include "tare/learner/recompute.h"
 #include "tare/memory/backend.h"
+#include "tare/model/held_weights.h"
 
 namespace tare {
 
@@ -83,6 +84,7 @@ void Learner::Parts::set_up(c10::Device to) {
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
+  hold_frozen();
   if (device.is_meta()) return;
   model.to(device);
   born_after = memory::backend(device).sequence();
@@ -110,6 +112,24 @@ void Learner::Parts::set_offload(const std::vector<std::string>& modules) {
   if (!device.is_cpu() || modules.empty()) return;
   model.set_offload({});
   log::info("offload: on the CPU activations are in the host's memory as they are");
+}
+
+void Learner::Parts::hold_frozen() { model.hold_frozen(options.frozen_weights == "fp8"); }
+
+void Learner::Parts::count_frozen(FreezeReport& report) const {
+  if (options.frozen_weights != "fp8") return;
+  int64_t values = 0, held = 0;
+  for (const auto& weights : model.held()) {
+    for (const HeldWeight& weight : weights->all()) {
+      values += static_cast<int64_t>(weight.fp8().values.nbytes());
+      held += static_cast<int64_t>(weight.scale.nbytes());
+    }
+  }
+  for (const auto& parameter : model.parameters())
+    if (!parameter.tensor.requires_grad())
+      report.other_bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  report.other_bytes -= values;
+  report.held_bytes = values + held;
 }
 
 const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {

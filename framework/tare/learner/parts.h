@@ -116,6 +116,10 @@ struct Learner::Parts {
   void set_up(c10::Device to);
   void set_recompute(const std::vector<std::string>& modules);
   void set_offload(const std::vector<std::string>& modules);
+  /// Brings what is held as E4M3 in line with what is frozen, see LearnerOptions::frozen_weights.
+  void hold_frozen();
+  /// What frozen parameters take, where that is an option.
+  void count_frozen(FreezeReport& report) const;
   /// For {"auto"}: chooses the blocks of a fit that starts now. Without effect on generators.
   void choose_recompute();
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;

@@ -5,11 +5,11 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/checkpoint.h"
-#include "tare/checkpoint/match.h"
 #include "tare/inference/bundle.h"
 #include "tare/learner/bundle_data.h"
 #include "tare/learner/parts.h"
 #include "tare/memory/phase.h"
+#include "tare/model/stored.h"
 
 namespace tare {
 namespace {
@@ -57,7 +57,7 @@ void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
 
 void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const Model& model,
                 const LoadOptions& options, const std::string& path) {
-  const auto match = checkpoint::compare(model.state(), loaded.model);
+  const auto match = compare_stored(model, loaded.model, "learner.load", path);
   if (options.strict && !match.complete()) {
     throw FormatError("learner.load", path, "model",
                       match.str() + "; strict = false takes what fits");
@@ -116,8 +116,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   }
   if (options.purge) report.purged = purge({.clear_opt = !options.with_opt});
   if (!report.optimizer_loaded && p.optimizer) p.optimizer->clear();
-  const auto copied =
-      checkpoint::copy_into(p.model.state(), loaded.model, options.strict, "learner.load", path);
+  const auto copied = load_stored(p.model, loaded.model, options.strict, "learner.load", path);
   report.fresh = copied.fresh;
   report.ignored = copied.ignored;
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
@@ -158,8 +157,7 @@ void Learner::restore_weights(const std::string& name) {
   Parts& p = *parts_;
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
-  checkpoint::copy_into(p.model.state(), loaded.model, /*strict=*/true, "learner.restore_weights",
-                        path);
+  load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
 }
 
 void Learner::Parts::note_trained() {
@@ -201,7 +199,8 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
   Parts& p = idle("learner.export_to");
   {
     const Phase phase(PhaseKind::save);
-    write_bundle(path, p.manifest(options.labels, "learner.export_to"), p.model.state());
+    write_bundle(path, p.manifest(options.labels, "learner.export_to"),
+                 state_for(p.model, options.weights));
   }
   if (options.destroy) destroy();
 }

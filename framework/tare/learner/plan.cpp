@@ -26,13 +26,14 @@ void check(const PlanOptions& options, int64_t batch, int64_t samples) {
 }
 
 /// Brings another Learner of the same model to where this one is: frozen layers, optimizer state.
-std::function<void(Learner&)> like(const Model& model, bool with_state) {
+std::function<void(Learner&)> like(const Model& model, bool fp8, bool with_state) {
   std::unordered_set<std::string> frozen;
   for (const auto& parameter : model.parameters())
     if (!parameter.tensor.requires_grad()) frozen.insert(parameter.name);
-  return [frozen, with_state](Learner& other) {
+  return [frozen, fp8, with_state](Learner& other) {
     for (const auto& parameter : other.model().parameters())
       if (frozen.contains(parameter.name)) at::Tensor(parameter.tensor).set_requires_grad(false);
+    other.model().hold_frozen(fp8);
     if (with_state) other.optimizer().prepare();
   };
 }
@@ -44,7 +45,7 @@ FitSubject Learner::Parts::fit_subject(bool with_state) const {
   if (const auto& spec = model.spec()) subject.model = [spec] { return models::make(*spec); };
   subject.train = std::make_shared<BatchWork>(data.train, true);
   if (data.valid) subject.valid = std::make_shared<BatchWork>(data.valid, false);
-  subject.before = like(model, with_state);
+  subject.before = like(model, options.frozen_weights == "fp8", with_state);
   return subject;
 }
 

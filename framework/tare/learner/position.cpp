@@ -6,6 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/learner/parts.h"
+#include "tare/model/stored.h"
 
 namespace tare {
 namespace {
@@ -50,7 +51,7 @@ SampleOrder Learner::Parts::sample_order() {
 }
 
 std::vector<NamedTensor> Learner::Parts::saved_model() const {
-  std::vector<NamedTensor> state = model.state();
+  std::vector<NamedTensor> state = stored_state(model);
   if (!run || !run->snapshot.taken()) return state;
   const auto& copies = run->snapshot.copies();  // of the buffers, which come last
   const size_t first = state.size() - copies.size();

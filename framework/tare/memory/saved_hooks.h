@@ -50,6 +50,10 @@ class HookMaker {
 
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 
+ protected:
+  /// Hooks of the scope around, for what this one leaves alone; KeptTensor without one.
+  [[nodiscard]] std::unique_ptr<torch::autograd::SavedVariableHooks> make_outer() const;
+
  private:
   HookMaker* outer_;
 };

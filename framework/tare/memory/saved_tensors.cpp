@@ -99,6 +99,10 @@ HookMaker::HookMaker() {
 
 HookMaker::~HookMaker() { maker = outer_; }
 
+std::unique_ptr<SavedVariableHooks> HookMaker::make_outer() const {
+  return outer_ ? outer_->make() : std::make_unique<KeptTensor>();
+}
+
 void SavedTensors::install() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/offload.h"
 #include "tare/model/generators.h"
+#include "tare/model/held_weights.h"
 #include "tare/model/precision.h"
 
 namespace tare {
@@ -202,6 +203,14 @@ at::Tensor recomputed(torch::nn::Module& module, std::function<at::Tensor(const 
   return Recompute::apply(repeat, at::TensorList(inputs), at::TensorList(parameters));
 }
 
+std::function<at::Tensor(const Tensors&)> with_weights(
+    const std::shared_ptr<HeldWeights>& held, std::function<at::Tensor(const Tensors&)> body) {
+  return [held, body = std::move(body)](const Tensors& inputs) {
+    const OpenWeights open(held);
+    return body(inputs);
+  };
+}
+
 template <class Forward>
 at::Tensor offloaded(torch::nn::Module& module, const Tensors& inputs, const Forward& forward) {
   Tensors kept = module.parameters();
@@ -226,6 +235,7 @@ bool Block::observed() noexcept { return observer != nullptr; }
 
 at::Tensor Block::run(torch::nn::Module& module, Body body, const Tensors& inputs) const {
   const Observed block(module);
+  if (held_) body = with_weights(held_, std::move(body));
   const auto forward = [&] {
     return activations_.recompute ? recomputed(module, std::move(body), inputs) : body(inputs);
   };

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ class Module;
 }
 
 namespace tare {
+
+class HeldWeights;
 
 /// What a block does with what its backward needs of its forward; LibTorch keeps it.
 struct Activations {
@@ -52,11 +55,15 @@ class Block {
   virtual ~Block() = default;
   [[nodiscard]] Activations activations() const { return activations_; }
   void set_activations(Activations activations) { activations_ = activations; }
+  /// Weights that are dequantised while the body runs (held_weights.h); null: none.
+  [[nodiscard]] const std::shared_ptr<HeldWeights>& held() const { return held_; }
+  void set_held(std::shared_ptr<HeldWeights> weights) { held_ = std::move(weights); }
 
  protected:
   Block() = default;
-  Block(const Block&) = default;
-  Block& operator=(const Block&) = default;
+  /// A copy has weights of its own, which nobody holds.
+  Block(const Block& other) : activations_(other.activations_) {}
+  Block& operator=(const Block&) = delete;
 
   /// body(inputs...), a tensor, where `module` is this block, in a torch::nn::ModuleHolder.
   ///
@@ -74,10 +81,12 @@ class Block {
   ///
   /// With Activations::offload the body runs in a memory::Offload that leaves the module's
   /// parameters and buffers, and inputs without a gradient; with both, what moves are the inputs.
+  ///
+  /// With held weights the body, each time it runs, is in an OpenWeights.
   template <class F, std::same_as<at::Tensor>... Inputs>
   requires(sizeof...(Inputs) > 0) at::Tensor
       in_block(torch::nn::Module& module, F body, const Inputs&... inputs) {
-    if (activations_ == Activations{} && !observed()) return body(inputs...);
+    if (activations_ == Activations{} && !held_ && !observed()) return body(inputs...);
     return run(module, spread<sizeof...(Inputs)>(std::move(body)), {inputs...});
   }
 
@@ -95,6 +104,7 @@ class Block {
   at::Tensor run(torch::nn::Module& module, Body body, const std::vector<at::Tensor>& inputs) const;
 
   Activations activations_{};
+  std::shared_ptr<HeldWeights> held_{};
 };
 
 }  // namespace tare

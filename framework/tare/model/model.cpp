@@ -4,11 +4,13 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "tare/base/error.h"
 #include "tare/model/block.h"
 #include "tare/model/devices.h"
+#include "tare/model/held_weights.h"
 
 namespace tare {
 namespace {
@@ -98,6 +100,26 @@ void set_blocks(const torch::nn::Module& model, const std::vector<std::string>& 
                            modules, [&](const auto& module) { return covers(module, b.name); });
     b.block->set_activations(now);
   }
+}
+
+/// The names of the modules that have each parameter.
+using Owners = std::unordered_map<const void*, std::vector<std::string>>;
+
+Owners owners_of(const torch::nn::Module& model) {
+  Owners owners;
+  const auto visit = [&](const std::string& name, const torch::nn::Module& module) {
+    for (const auto& item : module.named_parameters(/*recurse=*/false))
+      if (item.value().defined()) owners[item.value().unsafeGetTensorImpl()].push_back(name);
+  };
+  visit("", model);
+  for (const auto& item : model.named_modules("", /*include_self=*/false))
+    visit(item.key(), *item.value());
+  return owners;
+}
+
+bool only_in(const std::string& block, const at::Tensor& parameter, const Owners& owners) {
+  return std::ranges::all_of(owners.at(parameter.unsafeGetTensorImpl()),
+                             [&](const std::string& owner) { return covers(block, owner); });
 }
 
 void check_members(const std::vector<LayerGroup>& groups,
@@ -220,6 +242,63 @@ void Model::set_offload(const std::vector<std::string>& modules) {
   set_blocks(*module_, modules, &Activations::offload, "offload");
 }
 
+void Model::hold_frozen(bool on) {
+  require("model.hold_frozen");
+  if (!on && held_.empty()) return;
+  const auto blocks = blocks_of(*module_);
+  if (on && blocks.empty())
+    throw ConfigError("frozen_weights", "the model has no block that can; see tare/model/block.h");
+  const Owners owners = owners_of(*module_);
+  for (const auto& [name, block] : blocks) {
+    auto weights = block->held();
+    const auto is_held = [&](const at::Tensor& parameter) {
+      return weights && std::ranges::any_of(weights->all(), [&](const HeldWeight& weight) {
+               return weight.parameter.is_same(parameter);
+             });
+    };
+    if (weights)
+      weights->release([&](const HeldWeight& w) { return !on || w.parameter.requires_grad(); });
+    for (const auto& p : parameters_) {
+      if (!on || !covers(name, p.name) || p.tensor.requires_grad() || is_held(p.tensor)) continue;
+      if (!fits_fp8(p.tensor) || !only_in(name, p.tensor, owners)) continue;
+      if (!weights) {
+        weights = held_.emplace_back(std::make_shared<HeldWeights>());
+        block->set_held(weights);
+      }
+      weights->hold(p.name, p.tensor);
+    }
+    if (!weights || !weights->all().empty()) continue;
+    block->set_held(nullptr);
+    std::erase(held_, weights);
+  }
+}
+
+std::shared_ptr<HeldWeights> Model::hold_stored(const std::map<std::string, at::Tensor>& scales) {
+  require("model.hold_stored");
+  const Owners owners = owners_of(*module_);
+  std::unordered_map<Block*, std::shared_ptr<HeldWeights>> by_block;  // null: outside of all
+  const auto blocks = blocks_of(*module_);
+  for (const auto& p : parameters_) {
+    const auto scale = scales.find(p.name);
+    if (scale == scales.end()) continue;
+    Block* inside = nullptr;
+    for (const auto& [name, block] : blocks)
+      if (covers(name, p.name) && only_in(name, p.tensor, owners)) inside = block;
+    auto& weights = by_block[inside];
+    if (!weights) weights = held_.emplace_back(std::make_shared<HeldWeights>());
+    if (inside) inside->set_held(weights);
+    weights->add({.name = p.name, .parameter = p.tensor, .scale = scale->second});
+  }
+  return by_block[nullptr];
+}
+
+void Model::account(Ledger& ledger, Category parameters, Category buffers) const {
+  require("model.account");
+  for (const auto& weights : held_) weights->account(ledger, parameters);
+  for (const auto& p : parameters_) ledger.add(parameters, p.name, p.tensor);
+  for (const auto& [name, tensor] : buffers_) ledger.add(buffers, name, tensor);
+}
+
 void Model::train(bool on) {
   require("model.train");
   module_->train(on);
@@ -241,11 +320,14 @@ void Model::to(c10::Device device) {
                                         "' is on meta and has no values to move to " +
                                         device.str() + "; make it on a device");
   }
-  if (elsewhere) module_->to(device);
+  if (!elsewhere) return;
+  module_->to(device);
+  for (const auto& weights : held_) weights->move_scales(device);
 }
 
 void Model::to_half(c10::ScalarType dtype) {
   require("model.to_half");
+  hold_frozen(false);
   const auto convert = [&](at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.is_floating_point()) return;
     tensor.mutable_grad().reset();

@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +14,15 @@
 #include <vector>
 
 #include "tare/checkpoint/named_tensor.h"
+#include "tare/memory/accountable.h"
 
 namespace torch::nn {
 class Module;
 }
 
 namespace tare {
+
+class HeldWeights;
 
 /// `norm`: weight or bias of a normalisation layer.
 enum class ParameterKind { weight, bias, norm };
@@ -83,7 +87,8 @@ class Model {
   [[nodiscard]] const std::vector<Parameter>& parameters() const;
   /// In order of registration, as parameters().
   [[nodiscard]] const std::vector<NamedTensor>& buffers() const;
-  /// Parameters, then buffers: what a checkpoint or bundle stores.
+  /// Parameters, then buffers, each as it is: what a checkpoint or bundle stores, but for the
+  /// scales of held weights (stored.h).
   [[nodiscard]] std::vector<NamedTensor> state() const;
   [[nodiscard]] const std::vector<LayerGroup>& layer_groups() const { return groups_; }
   /// Name and options, if it was made by the registry.
@@ -101,6 +106,19 @@ class Model {
   /// The same of the blocks that offload. A model on the CPU then copies within the host, which
   /// saves nothing.
   void set_offload(const std::vector<std::string>& modules);
+
+  /// On: the parameters of blocks that need no gradient and fit (fits_fp8()) are held as E4M3 and
+  /// dequantised while their block computes; all others, and with `on` false all, have their values
+  /// again, the rounded ones. A parameter that a module outside the block has too stays as it is.
+  /// Throws ConfigError for a model without blocks and as quantise(); those held before stay held.
+  void hold_frozen(bool on);
+  /// For parameters that were given E4M3 data: their scales by name. Those of blocks are
+  /// dequantised as above, to float32. Returns the others, for an OpenWeights around each forward;
+  /// null without any.
+  std::shared_ptr<HeldWeights> hold_stored(const std::map<std::string, at::Tensor>& scales);
+  [[nodiscard]] const std::vector<std::shared_ptr<HeldWeights>>& held() const { return held_; }
+  /// Lists parameters with their scales, and buffers.
+  void account(Ledger& ledger, Category parameters, Category buffers) const;
 
   /// Training mode, or evaluation mode, for all submodules.
   void train(bool on);
@@ -146,6 +164,7 @@ class Model {
   std::optional<ModelSpec> spec_;
   std::vector<Parameter> parameters_;
   std::vector<NamedTensor> buffers_;
+  std::vector<std::shared_ptr<HeldWeights>> held_;
 };
 
 /// Sets the model to evaluation mode and restores the mode of every submodule at the end of the

@@ -8,11 +8,12 @@
 #include "tare/base/error.h"
 #include "tare/callback/autosave.h"
 #include "tare/checkpoint/checkpoint.h"
-#include "tare/checkpoint/match.h"
 #include "tare/inference/bundle.h"
 #include "tare/learner/bundle_data.h"
 #include "tare/learner/train_state.h"
 #include "tare/metric/loss.h"
+#include "tare/model/fp8.h"
+#include "tare/model/stored.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
@@ -59,15 +60,15 @@ std::vector<BundleMetric> metrics_of(const TrainState& state) {
   return metrics;
 }
 
-ModelSpec spec_of(const RecipeOptions& recipe, const checkpoint::Loaded& loaded,
-                  const fs::path& path) {
+Model model_of(const RecipeOptions& recipe, const checkpoint::Loaded& loaded,
+               const fs::path& path) {
   ModelOptions options = model_options(recipe, datasets::make(recipe.data).splits);
   options.weights.clear();  // the checkpoint has them
-  const Model model = models::make(recipe.model.name, options);
-  const auto match = checkpoint::compare(model.state(), loaded.model);
+  Model model = models::make(recipe.model.name, options);
+  const auto match = compare_stored(model, loaded.model, kExport, path);
   if (!match.complete())
     throw FormatError(kExport, path.string(), "model", "is not the recipe's; " + match.str());
-  return *model.spec();
+  return model;
 }
 
 BundleExport write(const fs::path& from, const fs::path& to, const BundleManifest& manifest,
@@ -79,18 +80,36 @@ BundleExport write(const fs::path& from, const fs::path& to, const BundleManifes
           .phase = std::move(phase)};
 }
 
-BundleExport from_bundle(const fs::path& from, const fs::path& to) {
-  const Bundle bundle = open_bundle(from);
-  return write(from, to, bundle.manifest(), bundle.tensors(), "");
+// Names say nothing of what is a buffer, the model does.
+std::vector<std::string> parameters_of(const Bundle& bundle) {
+  if (bundle.manifest().model.name.empty())
+    refuse(bundle.file().path(),
+           "holds a model that is not in the registry: export it with fp8 weights by a program");
+  return parameter_names(models::make(bundle.manifest().model));
 }
 
-BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path,
-                             const fs::path& to) {
+BundleExport from_bundle(const fs::path& from, const fs::path& to, const std::string& weights) {
+  const Bundle bundle = open_bundle(from);
+  const auto parameters = weights == "fp8" ? parameters_of(bundle) : std::vector<std::string>{};
+  return write(from, to, bundle.manifest(),
+               stored_for(bundle.tensors(), parameters, weights, kExport, from), "");
+}
+
+// The model computes with the dequantised values of what a checkpoint holds as fp8.
+std::vector<NamedTensor> tensors_of(const checkpoint::Loaded& loaded, const Model& model,
+                                    const std::string& weights, const fs::path& path) {
+  if (weights == "as_is") return dequantised(loaded.model, kExport, path);
+  return stored_for(loaded.model, parameter_names(model), weights, kExport, path);
+}
+
+BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, const fs::path& to,
+                             const std::optional<std::string>& weights) {
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const size_t phase = phase_of(recipe, path.filename().string(), state);
   const Splits data = datasets::make(data_of(recipe, recipe.phases[phase])).splits;
-  BundleManifest manifest{.model = spec_of(recipe, loaded, path),
+  const Model model = model_of(recipe, loaded, path);
+  BundleManifest manifest{.model = *model.spec(),
                           .transforms = {},
                           .metrics = metrics_of(state),
                           .activation = resolve(Loss(recipe.loss)).activation_name,
@@ -99,29 +118,35 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path,
     described->input = input_dtype(data);
     describe(manifest, *described, kExport);
   }
-  return write(path, to, manifest, loaded.model, name_of(recipe, phase));
+  return write(path, to, manifest,
+               tensors_of(loaded, model, weights.value_or(recipe.export_weights), path),
+               name_of(recipe, phase));
 }
 
-BundleExport from_run(const fs::path& folder, fs::path to) {
+BundleExport from_run(const fs::path& folder, fs::path to,
+                      const std::optional<std::string>& weights) {
   const RecipeOptions recipe = read_recipe(folder / kRecipe);
   const std::string name = export_name(recipe);
   const fs::path own = folder / (name.empty() ? recipe.name + ".tare" : name);
   if (to.empty()) to = own;
   auto newest = newest_checkpoint(folder, Autosave::names());
-  if (!newest && !name.empty() && fs::is_regular_file(own)) return from_bundle(own, to);
+  if (!newest && !name.empty() && fs::is_regular_file(own))
+    return from_bundle(own, to, weights.value_or("as_is"));
   if (!newest) newest = newest_checkpoint(folder, saved_names(recipe, folder));
   if (!newest)
     refuse(folder, "holds neither a checkpoint nor the bundle of its run; let a phase `save` one");
-  return from_checkpoint(recipe, folder / newest->name, to);
+  return from_checkpoint(recipe, folder / newest->name, to, weights);
 }
 
 }  // namespace
 
-BundleExport export_bundle(const fs::path& from, const fs::path& to) {
+BundleExport export_bundle(const fs::path& from, const fs::path& to,
+                           const std::optional<std::string>& weights) {
+  if (weights) check_weight_storage(*weights, kExport);
   // "run/" and "run/saved/" name what they name without the separator at the end.
   const fs::path path = from.has_filename() ? from : from.parent_path();
   if (fs::is_directory(path)) {
-    if (fs::is_regular_file(path / kRecipe)) return from_run(path, to);
+    if (fs::is_regular_file(path / kRecipe)) return from_run(path, to, weights);
     if (!checkpoint::exists(path)) refuse(path, "is neither a run's folder nor a checkpoint");
   }
   if (checkpoint::exists(path)) {
@@ -131,9 +156,9 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to) {
              "is a checkpoint outside a run's folder: nothing says how to build its model; "
              "load() it into a Learner and export_to() from there");
     const fs::path beside = run / (path.filename().string() + ".tare");
-    return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to);
+    return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to, weights);
   }
-  if (!to.empty()) return from_bundle(path, to);
+  if (!to.empty()) return from_bundle(path, to, weights.value_or("as_is"));
   (void)open_bundle(path);  // what is no bundle says so first
   refuse(path, "is a bundle: say with --out where the new one goes");
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace tare {
@@ -22,8 +23,11 @@ struct BundleExport {
 /// - a bundle, which is verified and written anew in the format of this version.
 /// An empty `to` is the run's `export` file, or NAME.tare, in the run's folder; for a checkpoint it
 /// is CHECKPOINT.tare beside it; a bundle needs one. The recipe's data must be there; nothing is
-/// computed. Throws ConfigError for what is none of these or a bundle without `to`; FormatError for
+/// computed. `weights`: as ExportOptions::weights, where as_is keeps a bundle's fp8 weights but
+/// writes those of a checkpoint in float32; unset: the recipe's export_weights, for a bundle as_is.
+/// Throws ConfigError for what is none of these or a bundle without `to`; FormatError for
 /// what does not verify, or does not fit the recipe's model; IoError.
-BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {});
+BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {},
+                           const std::optional<std::string>& weights = {});
 
 }  // namespace tare

@@ -98,6 +98,7 @@ class RecipePlanner {
     subject.options.offload = offload_of(recipe_, recipe_.phases[index]);
     subject.options.precision = recipe_.precision;
     subject.options.step_in_backward = recipe_.step_in_backward;
+    subject.options.frozen_weights = recipe_.frozen_weights;
     subject.options.kernels = recipe_.kernels;
     subject.options.optimizer = recipe_.optimizer;
     subject.options.drop_last = recipe_.drop_last;
@@ -137,6 +138,9 @@ class RecipePlanner {
       learner.freeze_to(recipe_.phases[i].freeze_to);
       learner.optimizer().prepare();
     }
+    // The phase before has left its frozen weights as they are held.
+    if (recipe_.frozen_weights != "as_is" && index > 0)
+      learner.freeze_to(recipe_.phases[index - 1].freeze_to);
   }
 
   const RecipeOptions& recipe_;

@@ -114,6 +114,7 @@ struct RecipeOptions {
   BlockNames offload{};                   ///< of a GPU, to the host's memory
   std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
   bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
+  std::string frozen_weights = "as_is";   ///< as_is | fp8, see LearnerOptions
   KernelOptions kernels{};
   std::optional<bool> drop_last{};  ///< skip a last batch that is not full, see LearnerOptions
   int64_t workers = 1;              ///< loader threads
@@ -126,6 +127,7 @@ struct RecipeOptions {
   std::vector<PhaseOptions> phases{};  ///< at least one
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
   std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
+  std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
   RecipeFile file{};                       ///< set by read_recipe()
   bool operator==(const RecipeOptions&) const = default;
 };
@@ -140,6 +142,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("offload", o.offload);
   visit("precision", o.precision, config::one_of(precision_names()));
   visit("step_in_backward", o.step_in_backward);
+  visit("frozen_weights", o.frozen_weights, config::one_of({"as_is", "fp8"}));
   visit("kernels", o.kernels);
   visit("drop_last", o.drop_last);
   visit("workers", o.workers, config::between(0, 256));
@@ -152,6 +155,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("phases", o.phases);
   visit("test", o.test);
   visit("export", o.export_to);
+  visit("export_weights", o.export_weights, config::one_of({"as_is", "fp32", "fp8"}));
 }
 
 /// The samples of a step where a recipe names no batch: the highest power of two, from 8 to 128,

@@ -140,6 +140,7 @@ const std::map<std::string, std::string>& examples() {
                                                         {"precision", "bf16"},
                                                         {"metrics", "[accuracy]"},
                                                         {"export", "model.tare"},
+                                                        {"export_weights", "fp8"},
                                                         {"load", "head"},
                                                         {"save", "head"},
                                                         {"lr", "{from: 1e-4, to: 1e-2}"},

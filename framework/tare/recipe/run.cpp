@@ -140,6 +140,7 @@ class Runner {
     options.batch = recipe_.batch.value();
     options.precision = recipe_.precision;
     options.step_in_backward = recipe_.step_in_backward;
+    options.frozen_weights = recipe_.frozen_weights;
     options.kernels = recipe_.kernels;
     options.optimizer = recipe_.optimizer;
     options.seed = recipe_.seed;
@@ -409,7 +410,7 @@ class Runner {
   void export_bundle(Learner& learner) {
     if (export_name(recipe_).empty()) return;
     report_.export_path = folder_ / export_name(recipe_);
-    learner.export_to(report_.export_path);
+    learner.export_to(report_.export_path, {.weights = recipe_.export_weights});
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
     if (options_.out) {
       *options_.out << "exported " << report_.export_path.string() << ", "

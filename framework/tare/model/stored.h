@@ -1,0 +1,50 @@
+// A model's tensors as files have them, where some are held as E4M3.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tare/checkpoint/match.h"
+#include "tare/model/model.h"
+
+namespace tare {
+
+/// Scales of the held weights, then Model::state(), without a copy. What a checkpoint stores: it
+/// holds exactly what the model computes with.
+[[nodiscard]] std::vector<NamedTensor> stored_state(const Model& model);
+/// Model::state() with held weights dequantised to their own type.
+[[nodiscard]] std::vector<NamedTensor> computed_state(const Model& model);
+
+/// Storages that weights can be exported in: as_is | fp32 | fp8.
+[[nodiscard]] std::vector<std::string> weight_storages();
+/// Throws ConfigError, naming `where`, for another name.
+void check_weight_storage(const std::string& weights, const std::string& where);
+/// The model's tensors for a bundle. as_is: computed_state(); fp32: 16-bit types as float32 too;
+/// fp8: parameters that fit (fits_fp8()) as E4M3 with their scales, held ones as they are, and the
+/// rest in float32. Throws ConfigError as quantise().
+[[nodiscard]] std::vector<NamedTensor> state_for(const Model& model, const std::string& weights);
+/// The same of the tensors of a file, but that as_is leaves them as they are. `parameters`: names
+/// of those that are no buffers. Throws FormatError as scales_in().
+[[nodiscard]] std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
+                                                  const std::vector<std::string>& parameters,
+                                                  const std::string& weights,
+                                                  std::string_view operation,
+                                                  const std::filesystem::path& path);
+[[nodiscard]] std::vector<std::string> parameter_names(const Model& model);
+
+/// checkpoint::compare() of the model with the tensors of a file, either of which may have E4M3.
+/// Throws FormatError as scales_in().
+[[nodiscard]] checkpoint::Match compare_stored(const Model& model,
+                                               const std::vector<NamedTensor>& stored,
+                                               std::string_view operation,
+                                               const std::filesystem::path& path);
+/// checkpoint::copy_into() the model. Held weights stay held: what comes as E4M3 is taken as it is,
+/// other values are rounded. Throws FormatError also for a value that cannot be held; then nothing
+/// has changed. Into weights on the host nothing is allocated but for values to be rounded.
+checkpoint::CopyReport load_stored(Model& model, const std::vector<NamedTensor>& stored,
+                                   bool strict, std::string_view operation,
+                                   const std::filesystem::path& path);
+
+}  // namespace tare
