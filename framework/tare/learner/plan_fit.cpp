@@ -295,7 +295,7 @@ int64_t bytes_of_weights(const FitSubject& subject) {
     int64_t bytes = 0;
     for (const auto& [name, tensor] : model.state()) bytes += static_cast<int64_t>(tensor.nbytes());
     if (subject.options.precision == "bf16-true") bytes /= 2;
-    return subject.options.frozen_weights.empty() ? bytes : bytes / 4;  // at most all of them
+    return subject.options.frozen_weights == "fp8" ? bytes / 4 : bytes;  // at most all of them
   } catch (const plan::CannotTell&) {
     return 0;
   } catch (const c10::Error&) {
