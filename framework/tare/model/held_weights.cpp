@@ -1,6 +1,5 @@
 #include "tare/model/held_weights.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
 #include <utility>
@@ -45,7 +44,7 @@ class SavedWeight final : public Hooks {
     if (weight == nullptr) return others_->call_pack_hook(tensor);
     others_.reset();
     weight_ = weight->fp8();
-    options_ = tensor.options().requires_grad(std::nullopt);
+    type_ = tensor.scalar_type();
     offset_ = tensor.storage_offset();
     sizes_ = tensor.sizes().vec();
     strides_ = tensor.strides().vec();
@@ -53,16 +52,14 @@ class SavedWeight final : public Hooks {
   at::Tensor call_unpack_hook() override {
     if (others_) return others_->call_unpack_hook();
     const c10::AutoGradMode no_grad(false);
-    const at::Tensor full = dequantise(weight_, options_.dtype().toScalarType());
-    at::Tensor view = at::empty({0}, options_);
-    return view.set_(full.storage(), offset_, sizes_, strides_);
+    return dequantise(weight_, type_).as_strided(sizes_, strides_, offset_);
   }
 
  private:
   const HeldWeights* held_;
   std::unique_ptr<Hooks> others_;
   Fp8Weight weight_;
-  at::TensorOptions options_;
+  c10::ScalarType type_ = c10::kFloat;
   int64_t offset_ = 0;
   std::vector<int64_t> sizes_, strides_;
 };
