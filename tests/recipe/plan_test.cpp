@@ -223,8 +223,11 @@ TEST(RunWithPlan, PeaksAsPlannedWhileFrozenWeightsAreHeldInEightBits) {
   for (const auto& phase : report.phases) {
     ASSERT_TRUE(phase.planned_peak_bytes.has_value());
     EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes) << phase.name;
-    EXPECT_EQ(phase.residual_bytes, 0) << phase.name;
   }
+  // What freezing took from the weights is there again once they are trained.
+  EXPECT_LT(report.phases[1].residual_bytes, 0);
+  EXPECT_EQ(report.phases[1].residual_bytes + report.phases[2].residual_bytes, 0);
+  EXPECT_EQ(report.residual_bytes, 0);
 }
 
 /// What refuses to run the recipe within a host budget.

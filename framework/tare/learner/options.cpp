@@ -31,7 +31,7 @@ std::string FreezeReport::str() const {
   if (gradient_bytes > 0) text += "; freed gradients " + format_bytes(gradient_bytes);
   if (state_bytes > 0) text += "; freed optimizer state " + format_bytes(state_bytes);
   if (state_kept > 0) text += "; kept the state of " + std::to_string(state_kept) + " tensors";
-  if (held_bytes)
+  if (held_bytes && frozen > 0)
     text += "; of the frozen " + format_bytes(*held_bytes) + " as fp8 and " +
             format_bytes(other_bytes) + " as they are";
   return text;
