@@ -80,6 +80,9 @@ class Learner final : public Accountable, private Trainee {
   /// Outputs for a split in the order of its samples, collected on the host batch by batch. Without
   /// side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});
+  /// Both in one pass over the split, with the same results. Throws as they do.
+  [[nodiscard]] EvaluatedPredictions evaluate(Split split = Split::valid,
+                                              const PredictOptions& options = {});
   /// What fit() will need with these options, and whether it fits: traced on meta tensors, so
   /// no data is trained on and nothing of the Learner changes. A model that is not from the
   /// registry cannot be told, see MemoryPlan::method. Throws ConfigError for a device name or batch
