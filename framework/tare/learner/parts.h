@@ -116,6 +116,8 @@ struct Learner::Parts {
   /// Of a batch in many parts only the first two and the last are gone through, as those between
   /// allocate like the second.
   bool abridged = false;
+  /// In a stand-in, whether the plan is for a GPU.
+  bool for_card = false;
   /// In a stand-in, the samples per forward of a validation; unset: as for a training step.
   std::optional<int64_t> validation_micro_batch{};
 
