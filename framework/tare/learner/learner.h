@@ -106,8 +106,9 @@ class Learner final : public Accountable, private Trainee {
   /// IoError, after which the old file is still there; StateError as check_export(). (`export` is
   /// a reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
-  /// Throws, before a fit on the present data, the StateError that export_to() would throw after
-  /// it: for data that a bundle cannot describe, see map().
+  /// Throws, before a fit on the present data, what export_to() would throw after it for them:
+  /// StateError for data that a bundle cannot describe, see map(); ConfigError for names of classes
+  /// or inputs that no bundle can hold. Reads one sample.
   void check_export() const;
 
   // ---- free
