@@ -90,7 +90,7 @@ TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
                                        "parameters: {phases.0.lr: {min: -1, max: 1}}\n"),
               HasSubstr("w.yaml:5:27: parameters.phases.0.lr must be > 0"));
   EXPECT_THAT(message("w.yaml", head + "metric: {name: acuracy}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:16: metric.name is none of the recipe's"));
+              HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
   const std::string furcate =

@@ -10,7 +10,7 @@ namespace tare {
 /// is and whether it verified or what is wrong with it, model, input, classes, metrics), then
 /// manifest or metadata, and the tensors with shape, dtype and bytes. Damage is described, not
 /// thrown. Reads all of it. Text from the file is escaped. Throws IoError if it cannot be read at
-/// all, FormatError for a file that is none of the three.
+/// all, FormatError for a file that is not one of the three.
 [[nodiscard]] std::string inspect(const std::filesystem::path& path);
 /// The same as one JSON object, see docs/formats.md. Text that is not UTF-8 has U+FFFD in it.
 [[nodiscard]] std::string inspect_json(const std::filesystem::path& path);

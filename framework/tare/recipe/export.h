@@ -22,7 +22,7 @@ struct BundleExport {
 /// - a bundle, which is verified and written anew in the format of this version.
 /// An empty `to` is the run's `export` file, or NAME.tare, in the run's folder; for a checkpoint it
 /// is CHECKPOINT.tare beside it; a bundle needs one. The recipe's data must be there; nothing is
-/// computed. Throws ConfigError for what is none of these or a bundle without `to`; FormatError for
+/// computed. Throws ConfigError for what is not one of these or a bundle without `to`; FormatError for
 /// what does not verify, or does not fit the recipe's model; IoError.
 BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {});
 
