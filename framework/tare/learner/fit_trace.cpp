@@ -195,9 +195,9 @@ void go_through(const FitSubject& subject, const Splits& data, const LearnerOpti
   noter.follow(*learner);
   if (subject.before) subject.before(*learner);
   plan::mark("begin");
-  if (subject.set_up) subject.set_up(*learner);
   std::vector<c10::DataPtr> held;
   (void)plan::play(subject.data_set, held, device);
+  if (subject.set_up) subject.set_up(*learner);
   learner->fit(1);
   plan::mark("end");
 }

@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -46,41 +45,9 @@ void at_fields(const RecipeOptions& recipe, const std::string& path, const Call&
   }
 }
 
-struct LabelCount {
-  int64_t classes = 0;  ///< that the labels name or number; 0: there are no labels
-  int64_t seen = 0;     ///< of them, those that have a sample or a name
-};
-
-// Names that are the classes' numbers, as a reader makes them up, say nothing of what there is.
-bool has_names(const std::vector<std::string>& labels) {
-  for (size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] != std::to_string(i)) return true;
-  return false;
-}
-
-LabelCount labels_of(const Splits& data) {
-  LabelCount count;
-  std::set<int64_t> seen;
-  for (const DatasetPtr& part : {data.train, data.valid, data.test}) {
-    if (!part) continue;
-    const auto names = static_cast<int64_t>(part->labels().size());
-    count.classes = std::max(count.classes, names);
-    const bool named = has_names(part->labels());
-    if (named) count.seen = std::max(count.seen, names);
-    if (named || !has_class_labels(part)) continue;
-    const at::Tensor targets = part->targets().contiguous();
-    const int64_t* labels = targets.const_data_ptr<int64_t>();
-    seen.insert(labels, labels + targets.numel());
-  }
-  seen.erase(seen.begin(), seen.lower_bound(0));  // what a loss leaves out
-  if (seen.empty()) return count;
-  return {.classes = std::max(count.classes, *seen.rbegin() + 1),
-          .seen = std::max(count.seen, static_cast<int64_t>(seen.size()))};
-}
-
-void check_batch_size(const RecipeOptions& recipe, size_t phase, const Splits& data) {
+void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts& data) {
   const PhaseOptions& options = recipe.phases[phase];
-  const int64_t batch = batch_of(recipe, options, data), samples = data.train->size();
+  const int64_t batch = batch_of(recipe, options, data), samples = data.training_samples;
   if (batch > samples)
     refuse(recipe, batch_path(recipe, phase), "is larger than the training split",
            "at most its " + std::to_string(samples) + " samples", std::to_string(batch));
@@ -129,9 +96,8 @@ std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptio
   return phase.batch > 0 ? phase.batch : recipe.batch;
 }
 
-int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const Splits& data) {
-  if (const auto given = given_batch(recipe, phase)) return *given;
-  return default_batch(data.train ? data.train->size() : 0);
+int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
+  return given_batch(recipe, phase).value_or(default_batch(data.training_samples));
 }
 
 LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -168,24 +134,25 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
 }
 
 // What the fit would say at its first batch, and classes that no label of a batch has shown yet.
-void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
+void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
   const PhaseOptions& options = recipe.phases[phase];
-  if (!data.train) {
+  const DataFacts& facts = data.facts;
+  if (facts.training_samples == 0) {
     refuse(recipe, path_of("data.train", options.data.has_value(), phase),
            "leaves no training split", "a part above 0", "0");
   }
-  check_batch_size(recipe, phase, data);
-  if (!data.valid && !options.best.empty() && options.best != "train_loss")
+  check_batch_size(recipe, phase, facts);
+  if (!facts.has_valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
-  const int64_t classes = classes_of(recipe, data), labels = labels_of(data).classes;
+  const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
            "is less than the " + std::to_string(labels) + " classes of the data",
            "at least " + std::to_string(labels), std::to_string(classes));
   }
-  check_targets(recipe, data, classes);
+  check_targets(recipe, data.named.splits, classes);
 }
 
 void check_files(const RecipeOptions& recipe) {
@@ -216,9 +183,9 @@ void check_model(const RecipeOptions& recipe, Model& model) {
   model.set_offload({});
 }
 
-int64_t classes_of(const RecipeOptions& recipe, const Splits& data) {
+int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
-  const LabelCount labels = labels_of(data);
+  const LabelCount labels = data.labels;
   if (labels.classes == 0)
     refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
            "the number of the model's outputs", "auto");
@@ -231,10 +198,10 @@ int64_t classes_of(const RecipeOptions& recipe, const Splits& data) {
   return labels.classes;
 }
 
-ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {
+ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data) {
   ModelOptions model = recipe.model.options;
   model.classes = classes_of(recipe, data);
-  if (model.sample_shape.empty() && data.train) model.sample_shape = data.train->sample_shape();
+  if (model.sample_shape.empty()) model.sample_shape = data.sample_shape;
   return model;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_data.h"
 
 namespace tare {
 
@@ -11,7 +12,7 @@ namespace tare {
                                                  const PhaseOptions& phase);
 /// The same, or default_batch() of the training split.
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
-                               const Splits& data);
+                               const DataFacts& data);
 /// The phase's rate, or else that of the recipe's optimizer.
 [[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
 /// The file name of the bundle; empty: none.
@@ -31,10 +32,10 @@ namespace tare {
 [[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
 
-/// Throws ConfigError for splits that phase number `phase` cannot be trained on: without a training
+/// Throws ConfigError for data that phase number `phase` cannot be trained on: without a training
 /// split, smaller than a batch, with more classes than the model, or with targets that the loss or
 /// a metric does not take.
-void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data);
+void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data);
 
 /// Throws ConfigError, with line and nearest name, for a file or folder of the recipe that is not
 /// there.
@@ -46,10 +47,10 @@ void check_model(const RecipeOptions& recipe, Model& model);
 
 /// The model's options, with the classes and the sample shape of the recipe's data where it gives
 /// none. Throws ConfigError if the data has no class labels to count.
-[[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const Splits& data);
+[[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data);
 
 /// The number of classes that the recipe gives or, where it gives none, that the labels of the data
 /// have. Throws ConfigError if the data has no class labels.
-[[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const Splits& data);
+[[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data);
 
 }  // namespace tare
