@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/learner/bundle_data.h"
+#include "tare/learner/last_batch.h"
 #include "tare/learner/recompute.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
@@ -84,6 +86,17 @@ void check_targets(const RecipeOptions& recipe, const Splits& data, int64_t clas
             [&] { MetricState(Metric{recipe.metrics[i]}).update(output, target); });
 }
 
+/// The last phase's data are those that a bundle describes.
+void check_export(const RecipeOptions& recipe, const DataFacts& data) {
+  if (export_name(recipe).empty() || !data.bundle) return;
+  try {
+    check_describable(*data.bundle, "recipe.run");
+  } catch (const Error& error) {
+    refuse(recipe, "export", std::string("is not possible: ") + error.what(),
+           "other data, or no `export`", export_name(recipe));
+  }
+}
+
 }  // namespace
 
 DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -153,6 +166,24 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            "at least " + std::to_string(labels), std::to_string(classes));
   }
   check_targets(recipe, data.named.splits, classes);
+  if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
+}
+
+void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
+                   const std::function<bool()>& refuses) {
+  const PhaseOptions& options = recipe.phases[phase];
+  const BatchSizes sizes{.samples = data.training_samples,
+                         .batch = batch_of(recipe, options, data),
+                         .micro_batch = micro_batch_of(recipe, options),
+                         .drop_last = recipe.drop_last};
+  const bool every = single_part(sizes) == SinglePart::every_batch;
+  at_value(recipe, every ? samples_path(recipe, phase) : "drop_last",
+           [&] { check_single_samples("recipe.run", sizes, refuses); });
+}
+
+bool refuses_one_of(const DataFacts& data, Model& model) {
+  return refuses_single_sample(model, data.sample_shape, c10::kFloat,
+                               [&](const at::Tensor& input) { return model.forward(input); });
 }
 
 void check_files(const RecipeOptions& recipe) {

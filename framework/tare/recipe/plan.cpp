@@ -78,10 +78,17 @@ class RecipePlanner {
     }
   }
 
+  [[nodiscard]] bool refuses_one(const DataFacts& facts) const {
+    bool refused = false;
+    check_on_meta(model_, [&](Model& model) { refused = refuses_one_of(facts, model); });
+    return refused;
+  }
+
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
     OpenData& data = data_.open(data_of(recipe_, phase));
     check_data(recipe_, index, data);
+    check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
     const FitSubject subject = subject_of(index, data);
     MemoryPlan plan = plan_adapted(subject, target_, options_.advice);
     if (!plan.fits && !options_.advice) plan = plan_adapted(subject, target_, true);

@@ -51,6 +51,7 @@ class Runner {
       : recipe_(std::move(resolved.recipe)),
         origin_(std::move(resolved.origin)),
         facts_(std::move(resolved.facts)),
+        of_phases_(std::move(resolved.phases)),
         data_(data),
         options_(options),
         print_(recipe_, options),
@@ -115,6 +116,9 @@ class Runner {
   [[nodiscard]] Model make_model() const {
     Model model = models::make(recipe_.model.name, model_options(recipe_, facts_));
     check_model(recipe_, model);
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      check_batches(recipe_, i, of_phases_[i],
+                    [&] { return refuses_one_of(of_phases_[i], model); });
     return model;
   }
 
@@ -332,7 +336,8 @@ class Runner {
 
   RecipeOptions recipe_;
   Origin origin_;
-  DataFacts facts_;  // of the recipe's data
+  DataFacts facts_;                   // of the recipe's data
+  std::vector<DataFacts> of_phases_;  // of each phase's data
   RecipeData& data_;
   RunPlan plan_;
   const RunOptions& options_;
