@@ -66,6 +66,16 @@ TEST(SweepCommand, RefusesWhatIsNotThere) {
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
 }
 
+// The deepest batch norm sees one value per channel of an image of 12 x 12 pixels.
+TEST(SweepCommand, PlanRefusesALastBatchThatTheRunsWouldRefuse) {
+  const Sweep sweep;
+  const auto plan =
+      sweep.tare({"plan", "sweep.yaml",
+                  "set={data.train: 129, data.valid: 40, drop_last: false, phases.0.epochs: 1}"});
+  EXPECT_EQ(plan.status, 2) << plan.out;
+  EXPECT_THAT(plan.err, HasSubstr("the last batch of an epoch has 1 sample (129 in batches of 32)"));
+}
+
 // Before any run, with the key and the line of the sweep's own file.
 TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
   const Sweep sweep;
@@ -90,7 +100,7 @@ TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
                                        "parameters: {phases.0.lr: {min: -1, max: 1}}\n"),
               HasSubstr("w.yaml:5:27: parameters.phases.0.lr must be > 0"));
   EXPECT_THAT(message("w.yaml", head + "metric: {name: acuracy}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:16: metric.name is none of the recipe's"));
+              HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
   EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder, data.folder: gone}\n"

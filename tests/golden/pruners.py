@@ -4,7 +4,7 @@ Run: python3 -m venv V && V/bin/pip install optuna==5.0.0 && V/bin/python pruner
 
 "replays": for each report in order [trial, step, value or null for NaN, whether it is pruned, rungs that it then has];
 "C" stands for a step when the trial ends complete, and "R" in place of a trial for a new pruner, as after a restart.
-"sequential": 200 trials one after the other whose curves never cross, by "levels": how many go on at each rung, and the
+"sequential": 200 trials one after the other whose curves never cross, by "levels": how many continue at each rung, and the
 steps that all of them took.
 """
 import json

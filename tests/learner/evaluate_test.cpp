@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "learner/fixture.h"
 #include "tare/base/error.h"
 
@@ -38,6 +40,76 @@ TEST(GetPreds, GivesTheSplitInItsOrderWithActivationAndLosses) {
       raw, whole.target, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
   EXPECT_TRUE(torch::allclose(losses, p.losses));
   EXPECT_FALSE(learner.get_preds(Split::train).losses.defined());
+}
+
+/// Counts the batches that it gives.
+class Counted : public Dataset {
+ public:
+  explicit Counted(DatasetPtr base) : base_(std::move(base)) {}
+  [[nodiscard]] int64_t size() const override { return base_->size(); }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    ++batches;
+    return base_->get(request);
+  }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override {
+    return base_->sample_shape();
+  }
+  mutable std::atomic<int64_t> batches = 0;
+
+ private:
+  DatasetPtr base_;
+};
+
+TEST(Evaluate, GivesFiguresAndPredictionsInOnePass) {
+  const TempDir folder;
+  Splits data = split_points(48, 37);
+  const auto valid = std::make_shared<Counted>(data.valid);
+  data.valid = valid;
+  for (const std::optional<int64_t> micro_batch : {std::optional<int64_t>{}, {5}}) {
+    LearnerOptions options = quiet(folder);
+    options.micro_batch = micro_batch;
+    Learner learner(make_net(), data, options);
+    const Evaluation figures = learner.validate();
+    const Predictions predictions = learner.get_preds(Split::valid, {.losses = true});
+    valid->batches = 0;
+    const EvaluatedPredictions both = learner.evaluate(Split::valid, {.losses = true});
+    EXPECT_EQ(valid->batches, 3);
+    EXPECT_EQ(both.figures.loss, figures.loss);
+    EXPECT_EQ(both.figures.metrics.at(0).value, figures.metrics.at(0).value);
+    EXPECT_EQ(both.figures.samples, 37);
+    EXPECT_TRUE(torch::equal(both.predictions.outputs, predictions.outputs));
+    EXPECT_TRUE(torch::equal(both.predictions.targets, predictions.targets));
+    EXPECT_TRUE(torch::equal(both.predictions.losses, predictions.losses));
+    EXPECT_FALSE(learner.evaluate().predictions.losses.defined());
+  }
+}
+
+TEST(Evaluate, TakesATasksPredictionsFromItsOwnFunction) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.task.step = [](Model& model, const Batch& batch) {
+    const auto output = model.forward(batch.input);
+    return StepResult{torch::nn::functional::cross_entropy(output, batch.target), output};
+  };
+  options.task.predict = [](Model& model, const at::Tensor& input) {
+    return model.forward(input) * 2;
+  };
+  Learner learner(make_net(), split_points(), options);
+  const auto both = learner.evaluate(Split::valid, {.activation = false});
+  EXPECT_EQ(both.figures.loss, learner.validate().loss);
+  const auto expected = learner.get_preds(Split::valid, {.activation = false});
+  EXPECT_TRUE(torch::equal(both.predictions.outputs, expected.outputs));
+}
+
+TEST(Evaluate, RefusesLossesThatThereAreNot) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.loss = LossFunction([](const at::Tensor& out, const at::Tensor& y) {
+    return torch::nn::functional::cross_entropy(out, y);
+  });
+  Learner learner(make_net(), split_points(), options);
+  EXPECT_THROW((void)learner.evaluate(Split::valid, {.losses = true}), StateError);
+  EXPECT_NO_THROW((void)learner.evaluate());
 }
 
 TEST(GetPreds, HasNoSideEffect) {

@@ -40,7 +40,7 @@ TEST(LoadReport, ListsWhatDidNotFit) {
                         .resumable = true})
                 .str(),
             "loaded weights and optimizer; fresh: head.weight head.bias; ignored: old; optimizer "
-            "state fresh: head.weight; resume() goes on inside its fit");
+            "state fresh: head.weight; resume() continues inside its fit");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // One process of a training run that is cut in two; see resume_process_test.cpp.
 //   resume_probe straight FOLDER    the whole fit, saving a checkpoint at step 7
-//   resume_probe resume FOLDER      a new process that loads it and goes on
+//   resume_probe resume FOLDER      a new process that loads it and continues
 // Prints the bits of the weights and losses.
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// A run that is saved at any of its steps goes on bit for bit, with any number of loader threads.
+// A run that is saved at any of its steps continues bit for bit, with any number of loader threads.
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"

@@ -202,5 +202,44 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ExactFor,
                                            "resnet50", "gpt"),
                          [](const auto& test) { return std::string(test.param); });
 
+/// Steps of an optimizer that computes with tensors, as on a GPU.
+void step_with_tensors(const OptimizerOptions& options, at::Device device) {
+  const auto weight = torch::zeros({30, 20}, device), bias = torch::zeros({20}, device);
+  std::vector<ParameterGroup> groups(1);
+  groups[0] = {.parameters = {{.name = "w", .tensor = weight}, {.name = "b", .tensor = bias}},
+               .lr = options.lr,
+               .momentum = momentum_of(options),
+               .weight_decay = options.weight_decay};
+  for (const auto& parameter : groups[0].parameters) {
+    at::Tensor(parameter.tensor).requires_grad_(true);
+    at::Tensor(parameter.tensor).mutable_grad() = torch::zeros_like(parameter.tensor);
+  }
+  const auto optimizer = make_optimizer(options, groups, /*with_tensors=*/true);
+  optimizer->prepare();
+  optimizer->step();
+  optimizer->step();
+}
+
+class OptimizerOfAGpu : public ::testing::TestWithParam<OptimizerOptions> {};
+
+TEST_P(OptimizerOfAGpu, TakesInItsTraceWhatItsTensorsTake) {
+  const Trace trace = plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); });
+  const Sequence host = host_sequence([&] { step_with_tensors(GetParam(), c10::kCPU); });
+  EXPECT_EQ(difference(host, trace), "");
+  const Trace card =
+      plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); }, Machine::card);
+  const auto births = std::ranges::count_if(card.events, [](const Event& event) {
+    return event.bytes == int64_t{30} * 20 * 4;
+  });
+  EXPECT_GT(births, 4) << "weight, gradient and states, and what a step takes beside them";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, OptimizerOfAGpu,
+    ::testing::Values(OptimizerOptions{.kind = "nadam"}, OptimizerOptions{.kind = "rmsprop"},
+                      OptimizerOptions{.kind = "rmsprop", .weight_decay = 0, .momentum = 0.9},
+                      OptimizerOptions{.kind = "adadelta"}, OptimizerOptions{.kind = "adagrad"}),
+    [](const auto& test) { return test.param.kind + std::to_string(test.index); });
+
 }  // namespace
 }  // namespace tare::plan

@@ -255,6 +255,19 @@ TEST_F(StoppedRun, GoesOnOnlyWithItsData) {
   EXPECT_EQ(resumed(), "accepted");
 }
 
+TEST_F(StoppedRun, IsNotContinuedWithOtherPicturesUnderTheSameNames) {
+  const fs::path picture = fs::directory_iterator(pictures_ / "3")->path();
+  const at::Tensor before = read_png(picture, 1);
+  at::Tensor other = before.clone();
+  other.mutable_data_ptr<uint8_t>()[5] ^= 1;
+  write_png(picture, other);
+  EXPECT_THAT(resumed(), AllOf(HasSubstr("was begun with other contents of the data of phase 0"),
+                               HasSubstr("has the same names and labels as then"),
+                               HasSubstr("give it the old data, or start anew")));
+  write_png(picture, before);
+  EXPECT_EQ(resumed(), "accepted");
+}
+
 TEST_F(StoppedRun, IsComparedWithItsCheckpointWhereItsRecipeIsGone) {
   fs::remove(folder_ / "tiny/recipe.yaml");
   recipe_.phases[0].epochs = 7;
@@ -264,11 +277,14 @@ TEST_F(StoppedRun, IsComparedWithItsCheckpointWhereItsRecipeIsGone) {
 }
 
 TEST(Position, KeepsTheOriginOfItsRun) {
-  Position position({.recipe = "name: a\n", .data = {{"60 images", {60, "ab"}}}});
+  Position position({.recipe = "name: a\n", .data = {{"60 images", {60, "ab", "cd"}}}});
   const Origin origin = Position::origin_in(position.state());
   EXPECT_EQ(origin.recipe, "name: a\n");
   ASSERT_EQ(origin.data.size(), 1U);
-  EXPECT_EQ(origin.data[0].identity, (datasets::Identity{60, "ab"}));
+  EXPECT_EQ(origin.data[0].identity, (datasets::Identity{60, "ab", "cd"}));
+  const Origin earlier = Position::origin_in(
+      R"({"origin": {"recipe": "a", "data": [{"description": "", "samples": 6, "digest": "ab"}]}})");
+  EXPECT_EQ(earlier.data.at(0).identity.content, "") << "which is then not compared";
   EXPECT_EQ(Position::origin_in(R"({"phases": []})").recipe, "") << "of an earlier version";
   EXPECT_THROW((void)Position::origin_in(R"({"phases": [], "origin": 3})"), FormatError);
 }

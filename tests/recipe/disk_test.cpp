@@ -1,5 +1,5 @@
 // A run on a disk that fails, fills up or loses its power at any call: nothing is half written, and
-// the run that goes on ends as an undisturbed one.
+// the continued run ends as an undisturbed one.
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -65,7 +65,7 @@ class RunOnABadDisk : public ::testing::Test {
     ASSERT_GT(calls_, 100);
   }
 
-  // A run as it goes on where the last one stopped.
+  // A run as it continues where the last one stopped.
   void expect_goes_on(const fs::path& folder, const std::string& what) const {
     const RunReport report = run_recipe(shortest(folder), {.resume = Resume::automatic});
     EXPECT_FALSE(report.unsaved) << what;

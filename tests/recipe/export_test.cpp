@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "recipe/own_data.h"
 #include "recipe/tiny.h"
 #include "support/outcome.h"
 #include "tare/base/io.h"
@@ -15,8 +16,10 @@
 namespace tare::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// What a bundle says of data and result.
 void expect_same(const std::filesystem::path& bundle, const std::filesystem::path& expected) {
@@ -44,6 +47,23 @@ TEST(ExportBundle, OfAFinishedRunIsTheBundleThatItExported) {
   EXPECT_EQ(export_bundle(folder / "tiny/").bundle, run.export_path) << "in its place";
   EXPECT_EQ(export_bundle(run.export_path, folder / "copy.tare").from, run.export_path);
   EXPECT_EQ(io::read_text(folder / "copy.tare"), io::read_text(run.export_path));
+}
+
+// A folder's name may be any bytes, a label of a bundle only UTF-8.
+TEST(Export, IsRefusedBeforeTheFirstPhaseWhereNoBundleCanHoldTheData) {
+  const TempDir folder, pictures;
+  write_png_folder(pictures.path(), 40);
+  std::filesystem::rename(pictures / "3", pictures / "caf\xe9");
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
+  recipe.batch = 8;
+  const auto outcome = [&] { return outcome_of([&] { (void)run_recipe(recipe); }); };
+  EXPECT_THAT(outcome(), AllOf(StartsWith("ConfigError: [recipe.run] export is not possible: "),
+                               HasSubstr("a label"), HasSubstr("not UTF-8")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  recipe.export_to.reset();
+  EXPECT_EQ(outcome(), "accepted");
 }
 
 TEST(ExportBundle, OfACheckpointEqualsTheExportAfterItsPhase) {

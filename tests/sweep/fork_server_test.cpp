@@ -103,7 +103,7 @@ TEST_F(ForkServerTest, AFileThatCannotBeMadeIsAnError) {
   ChildStart wrong = start({"exit", "0"});
   wrong.out = folder_ / "absent" / "out";
   EXPECT_THROW((void)server_.start(wrong), IoError);
-  EXPECT_EQ(exit_code({"exit", "5"}), 5) << "and the server goes on";
+  EXPECT_EQ(exit_code({"exit", "5"}), 5) << "and the server continues";
 }
 
 TEST_F(ForkServerTest, TheProcessThatWaitsForARunMayBeKilled) {

@@ -39,7 +39,7 @@ void expect_whole_table(const std::filesystem::path& path) {
   while (std::getline(rows, row)) EXPECT_EQ(std::ranges::count(row, ','), commas) << row;
 }
 
-// Children and the coordinator are killed at random moments; another coordinator goes on.
+// Children and the coordinator are killed at random moments; another coordinator continues.
 TEST_F(KilledSweepTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
   const int rounds = reduced(6, 50), cells = 4 * rounds;
   const std::string text = "parameters: {a: {min: 1, max: " + std::to_string(cells) +

@@ -200,7 +200,7 @@ TEST_F(LostTest, WhatWasPrunedOrUnfinishedIsSoInTheNewStore) {
   EXPECT_EQ(rebuilt.waiting, 1);
   EXPECT_THAT(states(), ElementsAre("s0_a1 COMPLETE", "s1_a2 PRUNED", "s2_a3 WAITING"));
   const SweepReport after = run(kThree, "pause=0; train 0.4 0.3 0.2");
-  EXPECT_EQ(after.started, 1) << "it goes on in its folder";
+  EXPECT_EQ(after.started, 1) << "it continues in its folder";
   EXPECT_THAT(file("s2_a3/all.csv"), HasSubstr("2,1,2,0.3,0.1\n3,1,2,0.2,0.1\n"));
 }
 

@@ -47,7 +47,7 @@ TEST_F(SweepFileTest, AMistakeIsSaidOnceAndChangesNothing) {
   EXPECT_FALSE(file.changed());
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("sweep.yaml:"));
-  EXPECT_THAT(said, HasSubstr("; the sweep goes on as before\n"));
+  EXPECT_THAT(said, HasSubstr("; the sweep continues as before\n"));
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
   EXPECT_EQ(file.options().parameters.parameters[0].values.size(), 2U);
   write("parameters: {a: [7]}\n");

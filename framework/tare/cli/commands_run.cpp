@@ -161,7 +161,7 @@ int run_command(const Arguments& arguments) {
     log::warning(report.unsaved
                      ? "stopped by a signal after the step in flight"
                      : "stopped by a signal after the step in flight, with a checkpoint; "
-                       "--resume goes on from there");
+                       "--resume continues from there");
     return 128 + interrupts.signal();
   }
   return report.unsaved ? kIo : kSuccess;

@@ -286,7 +286,7 @@ int stop(const SweepOptions& sweep) {
   }
   if (kill(static_cast<pid_t>(mark.pid), SIGINT) != 0)
     throw IoError("tare sweep stop", "process " + std::to_string(mark.pid), errno);
-  std::cout << sweep.name << ": its runs save and end; tare sweep run goes on\n";
+  std::cout << sweep.name << ": its runs save and end; tare sweep run continues it\n";
   return kSuccess;
 }
 
@@ -352,7 +352,7 @@ int sweep_command(const Arguments& arguments) {
   const std::vector<std::string> verbs{"run",  "plan",  "status",  "report",
                                        "stop", "retry", "rebuild", "agent"};
   if (std::ranges::find(verbs, verb) == verbs.end())
-    throw ConfigError("tare sweep", "'" + printable(verb) + "' is none of " +
+    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not one of " +
                                         config::joined(verbs) + did_you_mean(verb, verbs));
   if (verb == "agent") {
     continue_without_output();

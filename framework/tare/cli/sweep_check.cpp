@@ -97,7 +97,7 @@ void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
   auto names = recipe.metrics;
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) != names.end()) return;
-  throw at_its_place(sweep, {"tare sweep", "metric.name", "is none of the recipe's",
+  throw at_its_place(sweep, {"tare sweep", "metric.name", "is not a metric of the recipe",
                              config::joined(names), printable(sweep.metric.name)});
 }
 

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
+#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/sha256.h"
+#include "tare/data/gather.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
 #include "tare/data/tfrecord_samples.h"
@@ -223,6 +225,19 @@ std::string part(const char* name, const DatasetPtr& data) {
   return std::string(name) + " " + (data ? format_count(data->size()) : "none");
 }
 
+// What was read is in memory: nothing is read a second time for it. Empty for data that are not.
+std::string content_of(const Found& found) {
+  std::string content;
+  for (const DatasetPtr& data : {found.data, found.test}) {
+    if (!data) continue;
+    const auto* tensors = dynamic_cast<const TensorDataset*>(data.get());
+    if (!tensors) return {};
+    const at::Tensor& input = tensors->raw_input();
+    content += content_hash({static_cast<const std::byte*>(input.const_data_ptr()), input.nbytes()});
+  }
+  return content;
+}
+
 // Texts are separated by a zero byte, which is in none of them.
 Identity identity_of(const Found& found) {
   Identity identity;
@@ -240,6 +255,7 @@ Identity identity_of(const Found& found) {
   }
   for (const auto& file : found.files) add(file.generic_string());
   identity.digest = hash.hex();
+  identity.content = content_of(found);
   return identity;
 }
 

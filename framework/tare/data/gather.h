@@ -34,6 +34,8 @@ class TensorDataset : public Dataset {
   [[nodiscard]] at::Tensor targets() const override;
   [[nodiscard]] bool in_memory() const override { return !transforms_; }
   void account(Ledger& ledger) const override;
+  /// [size, ...] on the host, contiguous, before its transforms.
+  [[nodiscard]] const at::Tensor& raw_input() const { return input_; }
   /// The same tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;
 

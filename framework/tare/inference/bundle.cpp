@@ -197,25 +197,18 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   return result;
 }
 
-}  // namespace
-
-void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
-                  const std::vector<NamedTensor>& tensors) {
-  if (const Problem problem = find_problem(manifest); problem.field) {
+void check(const BundleManifest& manifest) {
+  if (const Problem problem = find_problem(manifest); problem.field)
     throw ConfigError(kWrite, std::string(problem.field) + " " + problem.text);
-  }
-  // On the host, because they are hashed before they are written: the manifest precedes the data.
-  std::vector<NamedTensor> host;
-  host.reserve(tensors.size());
-  for (const auto& t : tensors)
-    host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
-  BundleManifest written = manifest;
-  written.weights = has_fp8(host) ? kFp8 : "as_is";
-  (void)scales_in(host, kWrite, path);
+}
+
+// The metadata entry of a bundle.
+std::string sealed(const BundleManifest& manifest, const checkpoint::Digest& digest) {
+  check(manifest);
   std::string text;
   try {
-    json fields = to_json(written, checkpoint::digest(host));
-    add_weights(fields, written);
+    json fields = to_json(manifest, digest);
+    add_weights(fields, manifest);
     text = checkpoint::seal(fields);
   } catch (const json::exception&) {
     throw ConfigError(kWrite, "a label, a metric's name or the model's options are not UTF-8");
@@ -224,6 +217,25 @@ void write_bundle(const std::filesystem::path& path, const BundleManifest& manif
     throw ConfigError(kWrite,
                       "the manifest would be larger than 16 MiB; use fewer or shorter labels");
   }
+  return text;
+}
+
+}  // namespace
+
+void check_bundle(const BundleManifest& manifest) { (void)sealed(manifest, {}); }
+
+void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
+                  const std::vector<NamedTensor>& tensors) {
+  check(manifest);
+  // On the host, because they are hashed before they are written: the manifest precedes the data.
+  std::vector<NamedTensor> host;
+  host.reserve(tensors.size());
+  for (const auto& t : tensors)
+    host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
+  (void)scales_in(host, kWrite, path);
+  BundleManifest written = manifest;
+  written.weights = has_fp8(host) ? kFp8 : "as_is";
+  const std::string text = sealed(written, checkpoint::digest(host));
   if (path.has_parent_path()) io::make_directories(path.parent_path());
   checkpoint::write(path, host, {{kKey, text}});
 }

@@ -71,6 +71,9 @@ enum class SampleKind {
 void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
                   const std::vector<NamedTensor>& tensors);
 
+/// Throws the ConfigError that write_bundle() would throw for the manifest.
+void check_bundle(const BundleManifest& manifest);
+
 /// An open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).
 class Bundle {
  public:

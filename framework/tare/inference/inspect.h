@@ -12,8 +12,8 @@ namespace tare {
 /// is and whether it verified or what is wrong with it, model, input, classes, metrics), then
 /// manifest or metadata, and the tensors with shape, dtype and bytes. Damage is described, not
 /// thrown. Reads all of it. Text from the file is escaped. Throws IoError if it cannot be read at
-/// all, FormatError for a file that is none of the three. Texts that are longer than `width`
-/// columns go on in further lines.
+/// all, FormatError for a file that is not one of the three. Texts that are longer than `width`
+/// columns continue in further lines.
 [[nodiscard]] std::string inspect(const std::filesystem::path& path, size_t width = kAnyWidth);
 /// The same as one JSON object, see docs/formats.md. Text that is not UTF-8 has U+FFFD in it.
 [[nodiscard]] std::string inspect_json(const std::filesystem::path& path);

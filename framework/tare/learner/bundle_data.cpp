@@ -83,6 +83,12 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   if (data.input) manifest.input = bundle_input(*data.input);
 }
 
+void check_describable(const BundleData& data, const char* call) {
+  BundleManifest manifest;
+  describe(manifest, data, call);
+  check_bundle(manifest);
+}
+
 DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest) {
   if (!data) return data;
   const Transforms have = steps_of(*data);

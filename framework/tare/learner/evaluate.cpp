@@ -23,29 +23,41 @@ at::Tensor on_host(const at::Tensor& t, c10::ScalarType dtype) {
   return t.detach().to(c10::kCPU, dtype);
 }
 
-/// Tensors of a split, batch by batch.
-struct Collected {
-  std::vector<at::Tensor> outputs, targets, losses;
-
-  void append(const Collected& batch) {
-    outputs.insert(outputs.end(), batch.outputs.begin(), batch.outputs.end());
-    targets.insert(targets.end(), batch.targets.begin(), batch.targets.end());
-    losses.insert(losses.end(), batch.losses.begin(), batch.losses.end());
-  }
-  [[nodiscard]] Predictions all() const {
-    return {joined(outputs), joined(targets), joined(losses)};
-  }
-
- private:
-  static at::Tensor joined(const std::vector<at::Tensor>& parts) {
-    return parts.empty() ? at::Tensor() : at::cat(parts);
-  }
-};
+at::Tensor joined(const std::vector<at::Tensor>& parts) {
+  return parts.empty() ? at::Tensor() : at::cat(parts);
+}
 
 }  // namespace
 
+void Collected::append(const Collected& batch) {
+  outputs.insert(outputs.end(), batch.outputs.begin(), batch.outputs.end());
+  targets.insert(targets.end(), batch.targets.begin(), batch.targets.end());
+  losses.insert(losses.end(), batch.losses.begin(), batch.losses.end());
+}
+
+Predictions Collected::all() const { return {joined(outputs), joined(targets), joined(losses)}; }
+
+void Learner::Parts::check_predict(const PredictOptions& wanted, const char* call) const {
+  if (wanted.losses && !loss.per_sample)
+    throw StateError(call, "without a loss per sample",
+                     "a named loss has one; a function has not");
+}
+
+void Learner::Parts::collect(const Batch& part, const at::Tensor& output,
+                             const PredictOptions& wanted, Collected& into) {
+  if (wanted.losses) {
+    check_output(output, part);
+    into.losses.push_back(on_host(loss.per_sample(output, part.target), c10::kFloat));
+  }
+  into.outputs.push_back(
+      on_host(wanted.activation ? loss.activation(output) : output, c10::kFloat));
+  if (part.target.defined())
+    into.targets.push_back(on_host(part.target, part.target.scalar_type()));
+}
+
 Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
-                                              const std::vector<MetricState>& fresh) {
+                                              const std::vector<MetricState>& fresh,
+                                              const PredictOptions* wanted) {
   Seen seen{.metrics = fresh};
   for (const BatchPart& part : parts_of(whole, size)) {
     const Batch& batch = part.batch;
@@ -69,12 +81,17 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
     if (part.share != 1) loss_value = loss_value.mul(part.share);
     if (part.share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
     for (auto& metric : seen.metrics) metric.update(output, batch.target);
+    if (!wanted) continue;
+    if (options.task.predict)  // a forward of its own
+      output = explained(ComputeError::Stage::forward, &batch, [&] { return predict(batch); });
+    collect(batch, output, *wanted, seen.predictions);
   }
   return seen;
 }
 
 Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
-                                    const std::function<void(MicroBatchChange)>& on_change) {
+                                    const std::function<void(MicroBatchChange)>& on_change,
+                                    const PredictOptions& wanted, Predictions* predictions) {
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::validate);
@@ -84,6 +101,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
   const std::vector<MetricState> fresh = metrics;
   MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
+  Collected collected;
   Loader loader = ordered(set, options);
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
@@ -91,8 +109,12 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
     check_devices(batch);
     generators.take(device);
     const Seen seen = micro_batches.attempt(
-        batch, [&](int64_t size) { return evaluate(batch, size, fresh); },
+        batch,
+        [&](int64_t size) {
+          return evaluate(batch, size, fresh, predictions ? &wanted : nullptr);
+        },
         [&] { generators.restore(); });
+    collected.append(seen.predictions);
     meter.add(seen.loss, batch.size(), seen.counted);
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i].merge(seen.metrics[i]);
     micro_batches.take_changes(on_change);
@@ -102,6 +124,20 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
     result.metrics.push_back({metric.name(), metric.value()});
     metric.reset();
   }
+  if (predictions) *predictions = collected.all();
+  return result;
+}
+
+EvaluatedPredictions Learner::evaluate(Split split, const PredictOptions& options) {
+  Parts& p = idle("learner.evaluate");
+  const DatasetPtr& set = p.split(split, "learner.evaluate");
+  p.check_predict(options, "learner.evaluate");
+  const RunningScope running(p, "learner.evaluate");
+  EvaluatedPredictions result;
+  result.figures = p.evaluate(
+      set, p.validation_micro_batches(0),
+      [&](MicroBatchChange change) { p.tell(*this, std::move(change)); }, options,
+      &result.predictions);
   return result;
 }
 
@@ -122,10 +158,7 @@ void Learner::Parts::tell(Learner& learner, MicroBatchChange change) const {
 Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   Parts& p = idle("learner.get_preds");
   const DatasetPtr& set = p.split(split, "learner.get_preds");
-  if (options.losses && !p.loss.per_sample) {
-    throw StateError("learner.get_preds", "without a loss per sample",
-                     "a named loss has one; a function has not");
-  }
+  p.check_predict(options, "learner.get_preds");
   const RunningScope running(p, "learner.get_preds");
   const EvaluationScope evaluating(p.model);
   const c10::AutoGradMode no_grad(false);
@@ -144,14 +177,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
       for (const Batch& part : slices_of(batch, size)) {
         const at::Tensor output =
             p.explained(ComputeError::Stage::forward, &part, [&] { return p.predict(part); });
-        if (options.losses) {
-          p.check_output(output, part);
-          seen.losses.push_back(on_host(p.loss.per_sample(output, part.target), c10::kFloat));
-        }
-        seen.outputs.push_back(
-            on_host(options.activation ? p.loss.activation(output) : output, c10::kFloat));
-        if (part.target.defined())
-          seen.targets.push_back(on_host(part.target, part.target.scalar_type()));
+        p.collect(part, output, options, seen);
       }
       return seen;
     };

@@ -168,7 +168,8 @@ HostWork BatchWork::of(int64_t samples) const {
 class StandInLearner {
  public:
   static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options,
-                                       c10::Device device, int64_t validation_micro_batch) {
+                                       c10::Device device, int64_t validation_micro_batch,
+                                       bool for_card) {
     auto parts =
         std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
     parts->set_up(device);
@@ -177,6 +178,7 @@ class StandInLearner {
     parts->checked_batch = true;  // there may be no values to check
     parts->stand_in = true;
     parts->abridged = device.is_meta();
+    parts->for_card = for_card;
     parts->validation_micro_batch = validation_micro_batch;
     return std::unique_ptr<Learner>(new Learner(std::move(parts)));
   }
@@ -188,13 +190,14 @@ namespace {
 void go_through(const FitSubject& subject, const Splits& data, const LearnerOptions& options,
                 Noter& noter, c10::DeviceType device, int64_t validation_micro_batch) {
   const auto learner =
-      StandInLearner::make(subject.model(), data, options, device, validation_micro_batch);
+      StandInLearner::make(subject.model(), data, options, device, validation_micro_batch,
+                           /*for_card=*/!subject.on_host);
   noter.follow(*learner);
   if (subject.before) subject.before(*learner);
   plan::mark("begin");
-  if (subject.set_up) subject.set_up(*learner);
   std::vector<c10::DataPtr> held;
   (void)plan::play(subject.data_set, held, device);
+  if (subject.set_up) subject.set_up(*learner);
   learner->fit(1);
   plan::mark("end");
 }

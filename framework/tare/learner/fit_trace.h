@@ -40,10 +40,10 @@ struct FitSubject {
   std::shared_ptr<const BatchWork> train{}, valid{};  ///< `valid` may be null
   /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
   std::function<void(Learner&)> before{};
+  /// The data set, if it counts: it is read first.
+  plan::HostWork data_set{};
   /// What is done to the model between there and the fit; may be empty.
   std::function<void(Learner&)> set_up{};
-  /// The data set, if it is made after that.
-  plan::HostWork data_set{};
   bool on_host = true;  ///< data and loader count too
   /// An automatic checkpoint is written after a whole batch. What writing it takes counts.
   bool saves = false;

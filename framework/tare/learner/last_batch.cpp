@@ -1,5 +1,5 @@
-// Batches of one sample, which a batch norm cannot train on: found before the fit, and a last one
-// skipped.
+#include "tare/learner/last_batch.h"
+
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/nn/module.h>
@@ -27,71 +27,105 @@ Norms batch_norms(const Model& model) {
 }
 
 /// Samples in the smallest part of a batch; see slices_of().
-int64_t smallest_part(int64_t batch, const LearnerOptions& options) {
-  const int64_t size = options.micro_batch.value_or(batch);
+int64_t smallest_part(int64_t batch, const BatchSizes& sizes) {
+  const int64_t size = sizes.micro_batch.value_or(batch);
   return size >= batch ? batch : batch / ((batch - 1) / size + 1);
 }
 
 constexpr const char* kReason =
     ": batch norm gets one value per channel from it, which has no variance; ";
 
+BatchSizes sizes_of(const DatasetPtr& train, const LearnerOptions& options) {
+  return {.samples = train->size(),
+          .batch = options.batch,
+          .micro_batch = options.micro_batch,
+          .drop_last = options.drop_last};
+}
+
 }  // namespace
 
-bool Learner::Parts::refuses_single_sample() {
+SinglePart single_part(const BatchSizes& sizes) {
+  if (smallest_part(sizes.batch, sizes) == 1) return SinglePart::every_batch;
+  const int64_t rest = sizes.samples % sizes.batch;
+  return rest > 0 && smallest_part(rest, sizes) == 1 ? SinglePart::last_batch
+                                                     : SinglePart::nowhere;
+}
+
+std::string last_batch_text(const BatchSizes& sizes) {
+  const int64_t rest = sizes.samples % sizes.batch;
+  return "the last batch of an epoch has " + std::to_string(rest) +
+         (rest == 1 ? " sample" : " samples, in parts of which one is single") + " (" +
+         std::to_string(sizes.samples) + " in batches of " + std::to_string(sizes.batch) + ")" +
+         kReason;
+}
+
+void check_single_samples(const std::string& call, const BatchSizes& sizes,
+                          const std::function<bool()>& refuses) {
+  const SinglePart where = single_part(sizes);
+  if (where == SinglePart::every_batch && refuses())
+    throw ConfigError(call, (sizes.batch == 1
+                                 ? std::string("batch 1")
+                                 : "micro_batch " + std::to_string(*sizes.micro_batch)) +
+                                " makes single samples" + kReason + "raise it");
+  if (where == SinglePart::last_batch && !sizes.drop_last.value_or(true) && refuses())
+    throw ConfigError(
+        call, last_batch_text(sizes) + "leave drop_last unset, or take another batch");
+}
+
+bool has_batch_norm_of_vectors(const Model& model) {
+  return batch_norms(model) == Norms::of_vectors;
+}
+
+bool refuses_single_sample(Model& model, std::vector<int64_t> shape, c10::ScalarType dtype,
+                           const std::function<at::Tensor(const at::Tensor&)>& forward) {
   const Norms norms = batch_norms(model);
   if (norms == Norms::none) return false;
-  // What a Task gives the model is unknown; images have more than one value per channel.
-  if (options.task) return norms == Norms::of_vectors;
-  std::vector<int64_t> shape = data.train->sample_shape();
-  if (single_sample && single_sample->shape == shape) return single_sample->refused;
   const c10::AutoGradMode no_grad(false);
   const EvaluationScope modes(model);  // restores them
   StepSnapshot before;
   before.prepare(model, model.device());
   before.take();
   model.train(true);
-  SingleSample found{.shape = shape, .refused = norms == Norms::of_vectors};
+  bool refused = norms == Norms::of_vectors;
   shape.insert(shape.begin(), 1);
-  const auto dtype = precision == Precision::bf16_true ? c10::kBFloat16 : c10::kFloat;
   try {
-    (void)compute(at::zeros(shape, at::TensorOptions(dtype).device(model.device())));
-    found.refused = false;
+    (void)forward(at::zeros(shape, at::TensorOptions(dtype).device(model.device())));
+    refused = false;
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {  // anything else says nothing, such as whole numbers wanted
     const std::string problem = error.what_without_backtrace();
-    found.refused |= problem.find("more than 1 value per channel") != std::string::npos;
+    refused |= problem.find("more than 1 value per channel") != std::string::npos;
   }
   before.restore();
-  return (single_sample = found)->refused;
+  return refused;
+}
+
+bool Learner::Parts::refuses_single_sample() {
+  if (options.task) return has_batch_norm_of_vectors(model);  // what it gives the model is unknown
+  const std::vector<int64_t> shape = data.train->sample_shape();
+  if (single_sample && single_sample->shape == shape) return single_sample->refused;
+  const auto dtype = precision == Precision::bf16_true ? c10::kBFloat16 : c10::kFloat;
+  const bool refused = tare::refuses_single_sample(
+      model, shape, dtype, [this](const at::Tensor& input) { return compute(input); });
+  single_sample = SingleSample{.shape = shape, .refused = refused};
+  return refused;
 }
 
 bool Learner::Parts::drops_last() {
   if (options.drop_last) return *options.drop_last;
-  const int64_t rest = data.train->size() % options.batch;
-  return rest > 0 && rest < data.train->size() && smallest_part(rest, options) == 1 &&
-         refuses_single_sample();
+  const int64_t samples = data.train->size(), rest = samples % options.batch;
+  return rest > 0 && rest < samples &&
+         smallest_part(rest, sizes_of(data.train, options)) == 1 && refuses_single_sample();
 }
 
 void Learner::Parts::check_single_samples(const std::string& call) {
   if (stand_in) return;  // a plan meets what the model refuses
-  const int64_t samples = data.train->size(), rest = samples % options.batch;
-  if (smallest_part(options.batch, options) == 1 && refuses_single_sample())
-    throw ConfigError(call,
-                      (options.batch == 1 ? std::string("batch 1")
-                                          : "micro_batch " + std::to_string(*options.micro_batch)) +
-                          " makes single samples" + kReason + "raise it");
-  if (rest == 0 || options.drop_last.value_or(false) || smallest_part(rest, options) != 1 ||
-      !refuses_single_sample())
-    return;
-  const std::string last = "the last batch of an epoch has " + std::to_string(rest) +
-                           (rest == 1 ? " sample" : " samples, in parts of which one is single") +
-                           " (" + std::to_string(samples) + " in batches of " +
-                           std::to_string(options.batch) + ")";
-  if (!options.drop_last)
-    log::info(last + kReason + "it is skipped");
-  else if (!*options.drop_last)
-    throw ConfigError(call, last + kReason + "leave drop_last unset, or take another batch");
+  const BatchSizes of = sizes_of(data.train, options);
+  tare::check_single_samples(call, of, [this] { return refuses_single_sample(); });
+  if (!options.drop_last && single_part(of) == SinglePart::last_batch &&
+      refuses_single_sample())
+    log::info(last_batch_text(of) + "it is skipped");
 }
 
 }  // namespace tare

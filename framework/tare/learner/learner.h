@@ -80,6 +80,9 @@ class Learner final : public Accountable, private Trainee {
   /// Outputs for a split in the order of its samples, collected on the host batch by batch. Without
   /// side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});
+  /// Both in one pass over the split, with the same results. Throws as they do.
+  [[nodiscard]] EvaluatedPredictions evaluate(Split split = Split::valid,
+                                              const PredictOptions& options = {});
   /// What fit() will need with these options, and whether it fits: traced on meta tensors, so
   /// no data is trained on and nothing of the Learner changes. A model that is not from the
   /// registry cannot be told, see MemoryPlan::method. Throws ConfigError for a device name or batch
@@ -103,8 +106,9 @@ class Learner final : public Accountable, private Trainee {
   /// IoError, after which the old file is still there; StateError as check_export(). (`export` is
   /// a reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
-  /// Throws, before a fit on the present data, the StateError that export_to() would throw after
-  /// it: for data that a bundle cannot describe, see map().
+  /// Throws, before a fit on the present data, what export_to() would throw after it for them:
+  /// StateError for data that a bundle cannot describe, see map(); ConfigError for names of classes
+  /// or inputs that no bundle can hold. Reads one sample.
   void check_export() const;
 
   // ---- free

@@ -47,7 +47,7 @@ std::string LoadReport::str() const {
   list("fresh:", fresh);
   list("ignored:", ignored);
   list("optimizer state fresh:", optimizer_fresh);
-  if (resumable) text += "; resume() goes on inside its fit";
+  if (resumable) text += "; resume() continues inside its fit";
   return text;
 }
 

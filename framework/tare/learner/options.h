@@ -155,6 +155,12 @@ struct Predictions {
   at::Tensor losses{};   ///< [samples] float32 from the raw outputs; undefined unless asked for
 };
 
+/// What one pass over a split gives: the figures of validate() and the predictions of get_preds().
+struct EvaluatedPredictions {
+  Evaluation figures{};
+  Predictions predictions{};
+};
+
 struct FreezeOptions {
   /// Normalisation layers of frozen groups stay trainable, as in fastai; their running statistics
   /// move either way.

@@ -171,7 +171,8 @@ Optimizer& Learner::Parts::ensure_optimizer() {
                      "unfreeze() some layer groups first");
   }
   optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
-                                        : make_optimizer(options.optimizer, std::move(groups));
+                                        : make_optimizer(options.optimizer, std::move(groups),
+                                                         /*with_tensors=*/for_card);
   made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
 }

@@ -57,6 +57,14 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
 /// float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
 
+/// Tensors of a split on the host, batch by batch.
+struct Collected {
+  std::vector<at::Tensor> outputs, targets, losses;
+
+  void append(const Collected& batch);
+  [[nodiscard]] Predictions all() const;
+};
+
 struct Learner::Parts {
   Parts(Model m, Splits d, LearnerOptions o)
       : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
@@ -108,6 +116,8 @@ struct Learner::Parts {
   /// Of a batch in many parts only the first two and the last are gone through, as those between
   /// allocate like the second.
   bool abridged = false;
+  /// In a stand-in, whether the plan is for a GPU.
+  bool for_card = false;
   /// In a stand-in, the samples per forward of a validation; unset: as for a training step.
   std::optional<int64_t> validation_micro_batch{};
 
@@ -146,8 +156,10 @@ struct Learner::Parts {
   [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
   /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
   /// a new size.
+  /// With `predictions` also what get_preds() collects with these options.
   Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
-                      const std::function<void(MicroBatchChange)>& on_change);
+                      const std::function<void(MicroBatchChange)>& on_change,
+                      const PredictOptions& wanted = {}, Predictions* predictions = nullptr);
   /// Outside a fit: tells the Learner's own callbacks.
   void tell(Learner& learner, MicroBatchChange change) const;
   /// The same for a fit that starts now, before the optimizer's state is made. `first`: where it
@@ -169,9 +181,17 @@ struct Learner::Parts {
     at::Tensor loss{};
     int64_t counted = 0;
     std::vector<MetricState> metrics{};
+    Collected predictions{};
   };
+  /// `wanted`: also collects predictions; nullptr: none.
   [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
-                              const std::vector<MetricState>& fresh);
+                              const std::vector<MetricState>& fresh,
+                              const PredictOptions* wanted);
+  /// Throws StateError for losses that are asked for and not there.
+  void check_predict(const PredictOptions& wanted, const char* call) const;
+  /// What get_preds() gives for the raw output of a part.
+  void collect(const Batch& part, const at::Tensor& output, const PredictOptions& wanted,
+               Collected& into);
   [[nodiscard]] at::Tensor predict(const Batch& batch);
   /// Does work of a stage; what LibTorch refuses in it becomes a ComputeError.
   template <class Work>

@@ -191,8 +191,10 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
 
 void Learner::check_export() const {
   Parts& p = parts("learner.check_export");
-  BundleManifest manifest;
-  if (const auto now = bundle_data(p.data)) describe(manifest, *now, "learner.check_export");
+  auto now = bundle_data(p.data);
+  if (!now) return;
+  now->input = input_dtype(p.data);
+  check_describable(*now, "learner.check_export");
 }
 
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {

@@ -70,7 +70,7 @@ class ElementwiseOptimizer : public FusedOptimizer {
   [[nodiscard]] bool steps_atomically() const final {
     return std::ranges::all_of(groups_, [this](const ParameterGroup& group) {
       return std::ranges::all_of(group.parameters, [this](const Parameter& p) {
-        return p.tensor.is_meta() || is_walked(p.tensor);
+        return is_skipped(p.tensor) || is_walked(p.tensor);
       });
     });
   }
@@ -83,7 +83,7 @@ class ElementwiseOptimizer : public FusedOptimizer {
       };
       const One one{lists.parameters[i], lists.gradients[i], at(lists.buffers[0]),
                     at(lists.buffers[1])};
-      if (one.parameter.is_meta()) continue;  // the host's walk allocates nothing
+      if (is_skipped(one.parameter)) continue;
       if (is_walked(one.parameter))
         walk_one(g, one, at(lists.steps), at(lists.products));
       else
@@ -101,6 +101,10 @@ class ElementwiseOptimizer : public FusedOptimizer {
   [[nodiscard]] double eps() const { return eps_; }
 
  private:
+  /// In the plan of a step on the host, whose walk allocates nothing.
+  [[nodiscard]] bool is_skipped(const Tensor& tensor) const {
+    return tensor.is_meta() && !with_tensors_;
+  }
   [[nodiscard]] bool is_walked(const Tensor& tensor) const {
     return tensor.device().is_cpu() && !with_tensors_;
   }

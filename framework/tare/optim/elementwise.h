@@ -2,7 +2,7 @@
 //
 // Each is a function of one element and the numbers of its group. On the host it is called in one
 // pass over the memory of a parameter, which allocates nothing; elsewhere the formula is written
-// with tensors. Both compute as torch.optim of PyTorch 2 does without foreach.
+// with tensors, which take memory meanwhile. Both compute as torch.optim of PyTorch 2 does without foreach.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace tare {
 
-/// `options.kind`: "nadam", "rmsprop", "adadelta" or "adagrad".
+/// `options.kind`: "nadam", "rmsprop", "adadelta" or "adagrad". `with_tensors`: see
+/// make_optimizer().
 [[nodiscard]] std::unique_ptr<Optimizer> make_elementwise_optimizer(
     const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool with_tensors = false);
 

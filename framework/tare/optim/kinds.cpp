@@ -110,12 +110,12 @@ double eps_of(const OptimizerOptions& options) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
-                                          std::vector<ParameterGroup> groups) {
+                                          std::vector<ParameterGroup> groups, bool with_tensors) {
   config::validate(options, "optimizer");
   check_optimizer(options);
   if (options.kind == "sgd") return std::make_unique<Sgd>(options, std::move(groups));
   if (options.kind.starts_with("adam")) return std::make_unique<Adam>(options, std::move(groups));
-  return make_elementwise_optimizer(options, std::move(groups));
+  return make_elementwise_optimizer(options, std::move(groups), with_tensors);
 }
 
 }  // namespace tare

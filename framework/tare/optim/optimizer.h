@@ -144,9 +144,11 @@ void check_optimizer(const OptimizerOptions& options);
 /// does so before the first write. On a GPU the last four take up to three tensors of the size of
 /// one parameter meanwhile. Equal to torch::optim within 1e-6 over 50 steps. State moves to its
 /// parameter's device at the next step. Throws ConfigError for options out of range, and for one
-/// that the kind does not have.
+/// that the kind does not have. `with_tensors`: it computes as on a GPU wherever the parameters are,
+/// so that the plan of a GPU, on meta tensors, meets what a step takes there.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
-                                                        std::vector<ParameterGroup> groups);
+                                                        std::vector<ParameterGroup> groups,
+                                                        bool with_tensors = false);
 
 /// Scales the gradients of all groups so that their joint 2-norm is at most `max_norm` > 0. Returns
 /// the norm before scaling, a scalar on the gradients' device; undefined without any gradient. Does

@@ -15,6 +15,7 @@
 #include "tare/model/fp8.h"
 #include "tare/model/stored.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/recipe_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
 
@@ -60,9 +61,9 @@ std::vector<BundleMetric> metrics_of(const TrainState& state) {
   return metrics;
 }
 
-Model model_of(const RecipeOptions& recipe, const checkpoint::Loaded& loaded,
-               const fs::path& path) {
-  ModelOptions options = model_options(recipe, datasets::make(recipe.data).splits);
+Model model_of(const RecipeOptions& recipe, const DataFacts& facts,
+               const checkpoint::Loaded& loaded, const fs::path& path) {
+  ModelOptions options = model_options(recipe, facts);
   options.weights.clear();  // the checkpoint has them
   Model model = models::make(recipe.model.name, options);
   const auto match = compare_stored(model, loaded.model, kExport, path);
@@ -107,17 +108,15 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const size_t phase = phase_of(recipe, path.filename().string(), state);
-  const Splits data = datasets::make(data_of(recipe, recipe.phases[phase])).splits;
-  const Model model = model_of(recipe, loaded, path);
+  RecipeData data;
+  const Model model = model_of(recipe, data.open(recipe.data).facts, loaded, path);
   BundleManifest manifest{.model = *model.spec(),
                           .transforms = {},
                           .metrics = metrics_of(state),
                           .activation = resolve(Loss(recipe.loss)).activation_name,
                           .loss = recipe.loss};
-  if (auto described = bundle_data(data)) {
-    described->input = input_dtype(data);
-    describe(manifest, *described, kExport);
-  }
+  const auto& described = data.open(data_of(recipe, recipe.phases[phase])).facts.bundle;
+  if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,
                tensors_of(loaded, model, weights.value_or(recipe.export_weights), path),
                name_of(recipe, phase));

@@ -228,7 +228,7 @@ class MemTraceLog::Tracer {
   }
 
   /// The allocator copies its list of blocks under the lock that every allocation takes, so the
-  /// training may go on meanwhile. Nothing else of it is read: ledgers are its own thread's.
+  /// training may continue meanwhile. Nothing else of it is read: ledgers are its own thread's.
   [[nodiscard]] Origins origins() const {
     Origins all;
     for (size_t i = 0; i < devices_.size(); ++i)

@@ -4,10 +4,11 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/learner/bundle_data.h"
+#include "tare/learner/last_batch.h"
 #include "tare/learner/recompute.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
@@ -46,41 +47,9 @@ void at_fields(const RecipeOptions& recipe, const std::string& path, const Call&
   }
 }
 
-struct LabelCount {
-  int64_t classes = 0;  ///< that the labels name or number; 0: there are no labels
-  int64_t seen = 0;     ///< of them, those that have a sample or a name
-};
-
-// Names that are the classes' numbers, as a reader makes them up, say nothing of what there is.
-bool has_names(const std::vector<std::string>& labels) {
-  for (size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] != std::to_string(i)) return true;
-  return false;
-}
-
-LabelCount labels_of(const Splits& data) {
-  LabelCount count;
-  std::set<int64_t> seen;
-  for (const DatasetPtr& part : {data.train, data.valid, data.test}) {
-    if (!part) continue;
-    const auto names = static_cast<int64_t>(part->labels().size());
-    count.classes = std::max(count.classes, names);
-    const bool named = has_names(part->labels());
-    if (named) count.seen = std::max(count.seen, names);
-    if (named || !has_class_labels(part)) continue;
-    const at::Tensor targets = part->targets().contiguous();
-    const int64_t* labels = targets.const_data_ptr<int64_t>();
-    seen.insert(labels, labels + targets.numel());
-  }
-  seen.erase(seen.begin(), seen.lower_bound(0));  // what a loss leaves out
-  if (seen.empty()) return count;
-  return {.classes = std::max(count.classes, *seen.rbegin() + 1),
-          .seen = std::max(count.seen, static_cast<int64_t>(seen.size()))};
-}
-
-void check_batch_size(const RecipeOptions& recipe, size_t phase, const Splits& data) {
+void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts& data) {
   const PhaseOptions& options = recipe.phases[phase];
-  const int64_t batch = batch_of(recipe, options, data), samples = data.train->size();
+  const int64_t batch = batch_of(recipe, options, data), samples = data.training_samples;
   if (batch > samples)
     refuse(recipe, batch_path(recipe, phase), "is larger than the training split",
            "at most its " + std::to_string(samples) + " samples", std::to_string(batch));
@@ -117,6 +86,17 @@ void check_targets(const RecipeOptions& recipe, const Splits& data, int64_t clas
             [&] { MetricState(Metric{recipe.metrics[i]}).update(output, target); });
 }
 
+/// The last phase's data are those that a bundle describes.
+void check_export(const RecipeOptions& recipe, const DataFacts& data) {
+  if (export_name(recipe).empty() || !data.bundle) return;
+  try {
+    check_describable(*data.bundle, "recipe.run");
+  } catch (const Error& error) {
+    refuse(recipe, "export", std::string("is not possible: ") + error.what(),
+           "other data, or no `export`", export_name(recipe));
+  }
+}
+
 }  // namespace
 
 DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -129,9 +109,8 @@ std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptio
   return phase.batch > 0 ? phase.batch : recipe.batch;
 }
 
-int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const Splits& data) {
-  if (const auto given = given_batch(recipe, phase)) return *given;
-  return default_batch(data.train ? data.train->size() : 0);
+int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
+  return given_batch(recipe, phase).value_or(default_batch(data.training_samples));
 }
 
 LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -168,24 +147,43 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
 }
 
 // What the fit would say at its first batch, and classes that no label of a batch has shown yet.
-void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data) {
+void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
   const PhaseOptions& options = recipe.phases[phase];
-  if (!data.train) {
+  const DataFacts& facts = data.facts;
+  if (facts.training_samples == 0) {
     refuse(recipe, path_of("data.train", options.data.has_value(), phase),
            "leaves no training split", "a part above 0", "0");
   }
-  check_batch_size(recipe, phase, data);
-  if (!data.valid && !options.best.empty() && options.best != "train_loss")
+  check_batch_size(recipe, phase, facts);
+  if (!facts.has_valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
-  const int64_t classes = classes_of(recipe, data), labels = labels_of(data).classes;
+  const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
            "is less than the " + std::to_string(labels) + " classes of the data",
            "at least " + std::to_string(labels), std::to_string(classes));
   }
-  check_targets(recipe, data, classes);
+  check_targets(recipe, data.named.splits, classes);
+  if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
+}
+
+void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
+                   const std::function<bool()>& refuses) {
+  const PhaseOptions& options = recipe.phases[phase];
+  const BatchSizes sizes{.samples = data.training_samples,
+                         .batch = batch_of(recipe, options, data),
+                         .micro_batch = micro_batch_of(recipe, options),
+                         .drop_last = recipe.drop_last};
+  const bool every = single_part(sizes) == SinglePart::every_batch;
+  at_value(recipe, every ? samples_path(recipe, phase) : "drop_last",
+           [&] { check_single_samples("recipe.run", sizes, refuses); });
+}
+
+bool refuses_one_of(const DataFacts& data, Model& model) {
+  return refuses_single_sample(model, data.sample_shape, c10::kFloat,
+                               [&](const at::Tensor& input) { return model.forward(input); });
 }
 
 void check_files(const RecipeOptions& recipe) {
@@ -218,9 +216,9 @@ void check_model(const RecipeOptions& recipe, Model& model) {
   model.set_offload({});
 }
 
-int64_t classes_of(const RecipeOptions& recipe, const Splits& data) {
+int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
-  const LabelCount labels = labels_of(data);
+  const LabelCount labels = data.labels;
   if (labels.classes == 0)
     refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
            "the number of the model's outputs", "auto");
@@ -233,10 +231,10 @@ int64_t classes_of(const RecipeOptions& recipe, const Splits& data) {
   return labels.classes;
 }
 
-ModelOptions model_options(const RecipeOptions& recipe, const Splits& data) {
+ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data) {
   ModelOptions model = recipe.model.options;
   model.classes = classes_of(recipe, data);
-  if (model.sample_shape.empty() && data.train) model.sample_shape = data.train->sample_shape();
+  if (model.sample_shape.empty()) model.sample_shape = data.sample_shape;
   return model;
 }
 

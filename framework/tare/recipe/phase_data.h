@@ -1,7 +1,10 @@
 // The data of a recipe's phases, as run and plan use it. Internal.
 #pragma once
 
+#include <functional>
+
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_data.h"
 
 namespace tare {
 
@@ -11,7 +14,7 @@ namespace tare {
                                                  const PhaseOptions& phase);
 /// The same, or default_batch() of the training split.
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
-                               const Splits& data);
+                               const DataFacts& data);
 /// The phase's rate, or else that of the recipe's optimizer.
 [[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
 /// The file name of the bundle; empty: none.
@@ -31,10 +34,11 @@ namespace tare {
 [[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
 
-/// Throws ConfigError for splits that phase number `phase` cannot be trained on: without a training
-/// split, smaller than a batch, with more classes than the model, or with targets that the loss or
-/// a metric does not take.
-void check_data(const RecipeOptions& recipe, size_t phase, const Splits& data);
+/// Throws ConfigError for data that phase number `phase` cannot be trained on: without a training
+/// split, smaller than a batch, with more classes than the model, with targets that the loss or a
+/// metric does not take, or, in the last phase of a recipe that exports, with something that no
+/// bundle can describe.
+void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data);
 
 /// Throws ConfigError, with line and nearest name, for a file or folder of the recipe that is not
 /// there.
@@ -44,12 +48,21 @@ void check_files(const RecipeOptions& recipe);
 /// have. Leaves every block keeping its activations.
 void check_model(const RecipeOptions& recipe, Model& model);
 
+/// Throws ConfigError where a batch norm would get a single sample in phase number `phase`, because
+/// of its batch or because `drop_last: false` keeps the epoch's last one. Asks only then whether
+/// the model `refuses` it.
+void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
+                   const std::function<bool()>& refuses);
+
+/// Whether a batch norm of the model, on any device, refuses to train on one sample of the data.
+[[nodiscard]] bool refuses_one_of(const DataFacts& data, Model& model);
+
 /// The model's options, with the classes and the sample shape of the recipe's data where it gives
 /// none. Throws ConfigError if the data has no class labels to count.
-[[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const Splits& data);
+[[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data);
 
 /// The number of classes that the recipe gives or, where it gives none, that the labels of the data
 /// have. Throws ConfigError if the data has no class labels.
-[[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const Splits& data);
+[[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data);
 
 }  // namespace tare

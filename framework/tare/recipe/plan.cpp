@@ -1,86 +1,94 @@
 #include "tare/recipe/plan.h"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
+#include <memory>
 
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
 #include "tare/config/node.h"
-#include "tare/data/datasets.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/plan_fit.h"
 #include "tare/memory/does_not_fit.h"
 #include "tare/plan/trace.h"
+#include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/plan_resolved.h"
 
 namespace tare {
 namespace {
 
-/// The data set of one phase and what making it allocates.
-struct MadeData {
-  DataOptions options{};
-  Splits splits{};
-  plan::HostWork work{};
-  std::shared_ptr<const BatchWork> train{}, valid{};
-};
-
-MadeData make_data(const DataOptions& options, bool download) {
-  MadeData data{.options = options};
-  const auto network = download ? datasets::Network::allowed : datasets::Network::forbidden;
-  data.work = plan::record([&] {
-    data.splits = datasets::make(options, network).splits;
-    return std::vector<at::Tensor>{};
-  });
-  return data;
+/// What reading the data allocates: what stays, and what was freed meanwhile.
+plan::HostWork reading_of(const OpenData& data) {
+  plan::HostWork work;
+  const int64_t freed = data.peak_bytes - data.bytes;
+  for (const int64_t bytes : {data.bytes, freed})
+    if (bytes > 0) work.steps.push_back({.block = work.steps.size(), .bytes = bytes});
+  if (freed > 0) work.steps.push_back({.block = work.steps.back().block});
+  return work;
 }
 
 class RecipePlanner {
  public:
-  RecipePlanner(const RecipeOptions& recipe, const RecipePlanOptions& options)
+  RecipePlanner(const RecipeOptions& recipe, const RecipePlanOptions& options,
+                const DataFacts& facts, RecipeData& data)
       : recipe_(recipe),
         options_(options),
+        facts_(facts),
+        data_(data),
         target_(plan::parse_target(options.device.empty() ? recipe.device : options.device)) {}
 
   RecipePlan run() {
     RecipePlan result{
         .name = recipe_.name, .device = target_.name, .capacity_bytes = target_.capacity_bytes};
     model_ = model_spec();
-    for (size_t i = 0; i < recipe_.phases.size(); ++i) result.phases.push_back(plan_phase(i));
+    result.phases.resize(recipe_.phases.size());
+    for (const size_t i : order()) result.phases[i] = plan_phase(i);
     return result;
   }
 
  private:
-  [[nodiscard]] ModelSpec model_spec() {
-    ModelOptions options = model_options(recipe_, data_for(recipe_.data).splits);
+  /// Phases whose data are open, then the others from the last to the first, so that a run which
+  /// follows finds the data of its first phase open.
+  [[nodiscard]] std::vector<size_t> order() const {
+    std::vector<size_t> open, others;
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      (data_.is_open(data_of(recipe_, recipe_.phases[i])) ? open : others).push_back(i);
+    open.insert(open.end(), others.rbegin(), others.rend());
+    return open;
+  }
+
+  [[nodiscard]] ModelSpec model_spec() const {
+    ModelOptions options = model_options(recipe_, facts_);
     options.weights.clear();  // their values do not matter, their sizes are the model's
     models::check(recipe_.model.name, options);
     ModelSpec spec{recipe_.model.name, config::to_yaml(config::to_node(options))};
-    check_model_of(spec);
+    check_on_meta(spec, [this](Model& model) { check_model(recipe_, model); });
     return spec;
   }
 
   // A model that reads values while it is made is probed; the run checks it.
-  void check_model_of(const ModelSpec& spec) const {
+  void check_on_meta(const ModelSpec& spec, const std::function<void(Model&)>& check) const {
     try {
       const plan::MetaScope meta;
       Model model = models::make(spec);
-      check_model(recipe_, model);
+      check(model);
     } catch (const plan::CannotTell& error) {
       log::debug("phases are not checked against the model: " + std::string(error.what()));
     }
   }
 
-  // Successive phases often have the same data.
-  MadeData& data_for(const DataOptions& options) {
-    if (data_ && data_->options == options) return *data_;
-    data_.reset();  // one at a time
-    return data_.emplace(make_data(options, options_.download));
+  [[nodiscard]] bool refuses_one(const DataFacts& facts) const {
+    bool refused = false;
+    check_on_meta(model_, [&](Model& model) { refused = refuses_one_of(facts, model); });
+    return refused;
   }
 
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    MadeData& data = data_for(data_of(recipe_, phase));
-    check_data(recipe_, index, data.splits);
+    OpenData& data = data_.open(data_of(recipe_, phase));
+    check_data(recipe_, index, data);
+    check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
     const FitSubject subject = subject_of(index, data);
     MemoryPlan plan = plan_adapted(subject, target_, options_.advice);
     if (!plan.fits && !options_.advice) plan = plan_adapted(subject, target_, true);
@@ -88,28 +96,20 @@ class RecipePlanner {
     return plan;
   }
 
-  [[nodiscard]] FitSubject subject_of(size_t index, MadeData& data) const {
+  [[nodiscard]] FitSubject subject_of(size_t index, OpenData& data) const {
     FitSubject subject{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
-    subject.options.loss = recipe_.loss;
-    for (const auto& metric : recipe_.metrics) subject.options.metrics.emplace_back(metric);
-    subject.options.batch = batch_of(recipe_, recipe_.phases[index], data.splits);
+    subject.options = learner_options(recipe_);
+    subject.options.batch = batch_of(recipe_, recipe_.phases[index], data.facts);
     subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
     subject.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
     subject.options.offload = offload_of(recipe_, recipe_.phases[index]);
-    subject.options.precision = recipe_.precision;
-    subject.options.step_in_backward = recipe_.step_in_backward;
-    subject.options.frozen_weights = recipe_.frozen_weights;
-    subject.options.kernels = recipe_.kernels;
-    subject.options.optimizer = recipe_.optimizer;
-    subject.options.drop_last = recipe_.drop_last;
-    subject.options.workers = recipe_.workers;
-    if (!data.train) data.train = std::make_shared<BatchWork>(data.splits.train, true);
-    if (!data.valid && data.splits.valid)
-      data.valid = std::make_shared<BatchWork>(data.splits.valid, false);
+    const Splits& splits = data.named.splits;
+    if (!data.train) data.train = std::make_shared<BatchWork>(splits.train, true);
+    if (!data.valid && splits.valid) data.valid = std::make_shared<BatchWork>(splits.valid, false);
     subject.train = data.train;
     subject.valid = data.valid;
-    if (subject.on_host) subject.data_set = data.work;
-    subject.saves = saves_inside_an_epoch(index, data.splits);
+    if (subject.on_host) subject.data_set = reading_of(data);
+    subject.saves = saves_inside_an_epoch(index, data.facts);
     subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
     subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
       if (phase.reset_head) models::reset_head(learner.model());
@@ -119,9 +119,9 @@ class RecipePlanner {
   }
 
   /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
-  [[nodiscard]] bool saves_inside_an_epoch(size_t index, const Splits& data) const {
+  [[nodiscard]] bool saves_inside_an_epoch(size_t index, const DataFacts& data) const {
     const int64_t batch = batch_of(recipe_, recipe_.phases[index], data);
-    const int64_t samples = data.train->size(), every = recipe_.save_every;
+    const int64_t samples = data.training_samples, every = recipe_.save_every;
     const int64_t batches = (samples - 1) / batch + 1;
     const bool short_one = samples % batch != 0;
     if (every == 0) return false;
@@ -145,9 +145,10 @@ class RecipePlanner {
 
   const RecipeOptions& recipe_;
   const RecipePlanOptions& options_;
+  const DataFacts& facts_;
+  RecipeData& data_;
   plan::Target target_;
   ModelSpec model_;
-  std::optional<MadeData> data_;
 };
 
 int64_t least(const std::vector<MemoryPlan>& phases, int64_t MemoryPlan::*figure) {
@@ -209,7 +210,14 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan) {
 RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& options) {
   check_recipe(recipe);
   check_files(recipe);
-  return RecipePlanner(recipe, options).run();
+  RecipeData data(options.download ? datasets::Network::allowed : datasets::Network::forbidden);
+  const DataFacts facts = data.open(recipe.data).facts;
+  return plan_resolved(recipe, options, facts, data);
+}
+
+RecipePlan plan_resolved(const RecipeOptions& recipe, const RecipePlanOptions& options,
+                         const DataFacts& facts, RecipeData& data) {
+  return RecipePlanner(recipe, options, facts, data).run();
 }
 
 RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {

@@ -13,7 +13,8 @@ ordered_json to_json(const Origin& origin) {
   for (const auto& phase : origin.data)
     data.push_back({{"description", phase.description},
                     {"samples", phase.identity.samples},
-                    {"digest", phase.identity.digest}});
+                    {"digest", phase.identity.digest},
+                    {"content", phase.identity.content}});
   return {{"recipe", origin.recipe}, {"data", data}};
 }
 
@@ -22,7 +23,8 @@ Origin origin_from(const ordered_json& value) {
   for (const auto& phase : value.at("data"))
     origin.data.push_back({phase.at("description").get<std::string>(),
                            {.samples = phase.at("samples").get<int64_t>(),
-                            .digest = phase.at("digest").get<std::string>()}});
+                            .digest = phase.at("digest").get<std::string>(),
+                            .content = phase.value("content", std::string())}});
   return origin;
 }
 

@@ -1,35 +1,58 @@
 #include "tare/recipe/resolve.h"
 
-#include "tare/data/datasets.h"
+#include <utility>
+
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/resume.h"
 
 namespace tare {
+namespace {
 
-ResolvedRecipe resolve_recipe(const RecipeOptions& given) {
-  ResolvedRecipe resolved{.recipe = given};
+Origin::Data origin_of(const datasets::Named& data) { return {data.description, data.identity}; }
+
+/// The facts for a phase that shows the images of `data` in its own size.
+DataFacts resized(const DataFacts& facts, const DataOptions& data, const PhaseOptions& phase) {
+  DataFacts result = facts;
+  if (phase.size > 0 && facts.sample_shape.size() == 3)
+    result.sample_shape =
+        data.transforms.output_shape({facts.sample_shape[0], phase.size, phase.size});
+  return result;
+}
+
+void resolve_main(const RecipeOptions& given, const OpenData& data, ResolvedRecipe& resolved) {
   RecipeOptions& recipe = resolved.recipe;
-  const Origin::Data main = [&] {
-    const auto data = datasets::make(recipe.data);
-    resolved.description = data.description;
-    resolved.generated = data.generated;
-    recipe.model.options.classes = classes_of(recipe, data.splits);
-    recipe.batch =
-        given.batch.value_or(default_batch(data.splits.train ? data.splits.train->size() : 0));
-    for (size_t i = 0; i < recipe.phases.size(); ++i)
-      if (!recipe.phases[i].data) check_data(recipe, i, data.splits);
-    return Origin::Data{data.description, data.identity};
-  }();
+  resolved.description = data.named.description;
+  resolved.generated = data.named.generated;
+  resolved.facts = data.facts;
+  recipe.model.options.classes = classes_of(recipe, data.facts);
+  recipe.batch = given.batch.value_or(default_batch(data.facts.training_samples));
+  const Origin::Data origin = origin_of(data.named);
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
-    PhaseOptions& phase = recipe.phases[i];
-    resolved.origin.data.push_back(main);
-    if (!phase.data) continue;
-    const auto data = datasets::make(*phase.data);
-    if (phase.batch == 0 && !given.batch) phase.batch = batch_of(given, phase, data.splits);
-    check_data(recipe, i, data.splits);
-    resolved.origin.data.back() = {data.description, data.identity};
-    if (i + 1 == recipe.phases.size()) resolved.generated = data.generated;
+    resolved.origin.data.push_back(origin);
+    resolved.phases.push_back(resized(data.facts, recipe.data, recipe.phases[i]));
+    if (!recipe.phases[i].data) check_data(recipe, i, data);
   }
+}
+
+void resolve_phase(const RecipeOptions& given, size_t index, const OpenData& data,
+                   ResolvedRecipe& resolved) {
+  RecipeOptions& recipe = resolved.recipe;
+  PhaseOptions& phase = recipe.phases[index];
+  if (phase.batch == 0 && !given.batch) phase.batch = batch_of(given, phase, data.facts);
+  check_data(recipe, index, data);
+  resolved.origin.data[index] = origin_of(data.named);
+  resolved.phases[index] = resized(data.facts, *phase.data, phase);
+  if (index + 1 == recipe.phases.size()) resolved.generated = data.named.generated;
+}
+
+}  // namespace
+
+ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
+  ResolvedRecipe resolved{.recipe = given};
+  const RecipeOptions& recipe = resolved.recipe;
+  resolve_main(given, data.open(recipe.data), resolved);
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    if (const auto& own = recipe.phases[i].data) resolve_phase(given, i, data.open(*own), resolved);
   check_recipe(recipe);  // with the batches that the data has decided
   resolved.origin.recipe = essence_of(recipe);
   return resolved;

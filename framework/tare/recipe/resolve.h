@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_data.h"
 
 namespace tare {
 
@@ -13,10 +15,13 @@ struct ResolvedRecipe {
   RecipeOptions recipe{};     ///< with batches and the number of classes
   std::string description{};  ///< of the recipe's data
   bool generated = false;     ///< the last phase's data is: its figures are on drawn digits
+  DataFacts facts{};          ///< of the recipe's data
+  std::vector<DataFacts> phases{};  ///< of each phase's data, of images of the phase's size
   Origin origin{};
 };
-/// Reads every data set of the recipe once, one at a time, and checks each phase against its own.
+/// Asks for every data set that the recipe and its phases describe, and checks each phase against
+/// its own; a phase that only changes the size of the recipe's images needs no other data for that.
 /// Throws what datasets::make() throws, and ConfigError.
-[[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeOptions& recipe);
+[[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeOptions& recipe, RecipeData& data);
 
 }  // namespace tare

@@ -53,17 +53,27 @@ void check_same_recipe(const fs::path& folder, const std::string& before, const 
     refuse(folder, "was begun with another recipe: " + changed + "; give the old value");
 }
 
-void check_same_data(const fs::path& folder, const std::vector<Origin::Data>& before,
-                     const std::vector<Origin::Data>& now) {
-  for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
-    if (before[i].identity == now[i].identity) continue;
-    refuse(folder, "was begun with other data of phase " + std::to_string(i) + ": " +
-                       printable(before[i].description) + " there, " +
-                       printable(now[i].description) + " here (" +
-                       format_count(before[i].identity.samples) + " and " +
-                       format_count(now[i].identity.samples) +
+std::string phase_text(size_t phase) { return "of phase " + std::to_string(phase); }
+
+void check_same_data(const fs::path& folder, size_t phase, const Origin::Data& before,
+                     const Origin::Data& now) {
+  const auto &old_one = before.identity, &new_one = now.identity;
+  if (old_one.samples != new_one.samples || old_one.digest != new_one.digest)
+    refuse(folder, "was begun with other data " + phase_text(phase) + ": " +
+                       printable(before.description) + " there, " + printable(now.description) +
+                       " here (" + format_count(old_one.samples) + " and " +
+                       format_count(new_one.samples) +
                        " samples, compared by labels and names); give it the old data");
-  }
+  // A checkpoint of an earlier version does not know the contents.
+  if (!old_one.content.empty() && !new_one.content.empty() && old_one.content != new_one.content)
+    refuse(folder, "was begun with other contents of the data " + phase_text(phase) + ": " +
+                       printable(now.description) + " has the same names and labels as then, but "
+                       "its samples have changed; give it the old data");
+}
+
+void check_same_data(const fs::path& folder, const Origin& before, const Origin& now) {
+  for (size_t i = 0; i < std::min(before.data.size(), now.data.size()); ++i)
+    check_same_data(folder, i, before.data[i], now.data[i]);
 }
 
 // What the checkpoint says of its run; of an earlier version's, which says nothing, what the recipe
@@ -135,7 +145,7 @@ std::optional<CheckpointInfo> find_resumable(const fs::path& folder, const Origi
   auto newest = newest_checkpoint(folder, Autosave::names());
   if (!newest) return newest;
   const Origin before = origin_of(*newest, folder);
-  check_same_data(folder, before.data, origin.data);
+  check_same_data(folder, before, origin);
   check_same_recipe(folder, before.recipe, origin.recipe);
   return newest;
 }

@@ -2,17 +2,13 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
-#include <ostream>
-#include <sstream>
 #include <utility>
 
-#include "tare/base/bytes.h"
 #include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
-#include "tare/base/log.h"
-#include "tare/base/terminal.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/leak_watch.h"
@@ -20,24 +16,23 @@
 #include "tare/callback/monitor.h"
 #include "tare/callback/progress.h"
 #include "tare/config/node.h"
-#include "tare/data/datasets.h"
 #include "tare/experiment/experiment.h"
 #include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
-#include "tare/learner/recompute.h"
-#include "tare/learner/summary.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
+#include "tare/recipe/learner_options.h"
 #include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/phase_data.h"
-#include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
+#include "tare/recipe/recipe_data.h"
 #include "tare/recipe/resolve.h"
 #include "tare/recipe/resume.h"
 #include "tare/recipe/run_callbacks.h"
 #include "tare/recipe/run_folder.h"
-#include "tare/recipe/run_text.h"
+#include "tare/recipe/run_plan.h"
+#include "tare/recipe/run_printer.h"
 #include "tare/recipe/worst_pictures.h"
 
 namespace tare {
@@ -52,14 +47,22 @@ int64_t tracked(c10::Device device) { return memory::backend(device).usage().all
 
 class Runner {
  public:
-  Runner(ResolvedRecipe resolved, const RunOptions& options)
+  /// `data` may be open, and is closed at the end.
+  Runner(ResolvedRecipe resolved, RecipeData& data, const RunOptions& options)
       : recipe_(std::move(resolved.recipe)),
         origin_(std::move(resolved.origin)),
+        facts_(std::move(resolved.facts)),
+        of_phases_(std::move(resolved.phases)),
+        data_(data),
         options_(options),
+        print_(recipe_, options),
         device_(memory::parse_device(recipe_.device)),
         folder_(recipe_.folder / recipe_.name),
         autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
-    if (!options.memory_trace.empty()) trace_.emplace(options.memory_trace, device_);
+    if (!options.memory_trace.empty()) {
+      data_.close();  // so that the trace has the blocks of the data too
+      trace_.emplace(options.memory_trace, device_);
+    }
     if (options.out) holders_.emplace(options.mem_trace, *options.out);
     report_.name = recipe_.name;
     report_.device = device_.str();
@@ -69,48 +72,32 @@ class Runner {
   }
 
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
-    if (options_.plan) plan();
-    const int64_t before = tracked(device_);
+    if (options_.plan) plan_.make(recipe_, facts_, data_);
+    const int64_t before = tracked(device_) - data_bytes();
     at::manual_seed(recipe_.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
-    check_model(recipe_, model);
-    if (!no_plan_.empty()) log::warning("no plan of this run: " + no_plan_);
+    plan_.warn();
     const auto lock = open_folder();
     run_learner(std::move(model));
+    data_.close();
     report_.residual_bytes = tracked(device_) - before;
     report_.process_bytes = memory::backend(device_).usage().process_bytes;
     report_.seconds = seconds_since(start);
     report_.tracker = tracker.cost();
     report_.unsaved = autosave_->failed();
     close_folder();
-    print_end();
-    end_trace();
+    print_.end(report_);
+    if (trace_) print_.line(trace_->finish());
     return std::move(report_);
   }
 
  private:
-  // A run without a plan is still a run. What is wrong with the recipe, the run itself says.
-  void plan() {
-    try {
-      planned_ = plan_recipe(recipe_, {.advice = false, .download = true});
-    } catch (const Error& error) {
-      no_plan_ = error.what();
-      return;
-    }
-    for (const auto& phase : planned_.phases)
-      if (!phase.known()) log::info("no plan of phase '" + phase.name + "': " + phase.reason);
-    require_fit(recipe_, planned_);
-  }
-
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
     if (options_.dry_run) return {};
     RunFolder folder = open_run_folder(recipe_, options_.resume, options_.overwrite, origin_);
     folder_ = report_.folder = folder.path;
     from_ = std::move(folder.from);
-    if (options_.out && folder_ != recipe_.folder / recipe_.name)
-      *options_.out << "the folder of this run is " << folder_.string()
-                    << ": an earlier run stays in " << (recipe_.folder / recipe_.name).string()
-                    << '\n';
+    print_.folder(folder_);
     // The run's own copy of its configuration, with every default and override in it.
     io::write_atomically(folder_ / "recipe.yaml", config::to_yaml(config::to_node(recipe_)));
     return std::move(folder.lock);
@@ -127,32 +114,25 @@ class Runner {
   }
 
   // A sample shape that the recipe does not give is that of its data.
-  [[nodiscard]] Model make_model() {
-    return models::make(recipe_.model.name,
-                        model_options(recipe_, datasets::make(recipe_.data).splits));
+  [[nodiscard]] Model make_model() const {
+    Model model = models::make(recipe_.model.name, model_options(recipe_, facts_));
+    check_model(recipe_, model);
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      check_batches(recipe_, i, of_phases_[i],
+                    [&] { return refuses_one_of(of_phases_[i], model); });
+    return model;
   }
 
   void run_learner(Model model) {
-    LearnerOptions options;
-    options.loss = recipe_.loss;
-    for (const auto& metric : recipe_.metrics) options.metrics.emplace_back(metric);
+    LearnerOptions options = learner_options(recipe_);
     options.device = recipe_.device;
     options.batch = recipe_.batch.value();
-    options.precision = recipe_.precision;
-    options.step_in_backward = recipe_.step_in_backward;
-    options.frozen_weights = recipe_.frozen_weights;
-    options.kernels = recipe_.kernels;
-    options.optimizer = recipe_.optimizer;
-    options.seed = recipe_.seed;
-    options.drop_last = recipe_.drop_last;
     options.stop_on_nan = false;  // callbacks() has one that names the phase
-    options.workers = recipe_.workers;
     options.folder = folder_;
-    options.progress = false;
     if (!options_.dry_run) options.callbacks = {position_, autosave_};
     Learner learner(std::move(model), {}, std::move(options));
-    if (options_.out) print_start(learner);
-    if (from_) go_on(learner);
+    print_.start(learner, report_.data);
+    if (from_) continue_run(learner);
     for (size_t i = position_->done().size(); i < recipe_.phases.size(); ++i) {
       run_phase(learner, i);
       if (report_.reason == StopReason::interrupted) return;
@@ -163,32 +143,28 @@ class Runner {
   }
 
   // A checkpoint saved inside a fit is loaded by its phase, after the phase is set up as before.
-  void go_on(Learner& learner) {
+  void continue_run(Learner& learner) {
     restore(from_->callbacks, {position_});
     report_.resumed_from = from_->name;
     report_.phases = position_->done();
     under_way_ = from_->unfinished;
     if (!under_way_) learner.load(from_->name);
-    if (options_.out) {
-      *options_.out << "goes on from " << from_->name << ": " << position_->done().size() << " of "
-                    << recipe_.phases.size() << " phases are done"
-                    << (under_way_ ? ", the next one is under way\n\n" : "\n\n");
-    }
+    print_.continued(from_->name, position_->done().size(), under_way_);
   }
 
   void run_phase(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
     const memory::OutOfMemoryWatch watch({.setting = samples_path(recipe_, index)});
     PhaseReport result{.name = name_of(recipe_, index)};
-    if (index < planned_.phases.size() && planned_.phases[index].known())
-      result.planned_peak_bytes = peak_of(planned_.phases[index]);
+    result.planned_peak_bytes = plan_.peak_bytes(index);
     const auto start = Clock::now();
-    print_phase(index);
+    print_.phase_begin(index);
+    const OpenData& data = open_data(index);
     Experiment stage(result.name, learner,
                      {.out = options_.verbose ? options_.out : nullptr,
                       .purge = {.clear_opt = phase.clear_opt},
                       .call_sites = options_.call_sites});
-    const FitResult fit = fit_phase(stage, learner, index);
+    const FitResult fit = fit_phase(stage, learner, index, data);
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     result.micro_batch = micro_batch_->take();
@@ -197,14 +173,14 @@ class Runner {
       report_.reason = fit.reason;
       autosave(learner);
     } else if (!options_.dry_run) {
-      if (!phase.best.empty() && options_.out)
-        *options_.out << "the weights are those of the epoch with the best " << phase.best << '\n';
+      if (!phase.best.empty()) print_.best(phase.best);
       if (!phase.save.empty()) learner.save(phase.save);
     }
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
-    weigh(stage, result);
+    weigh(stage, data, result);
+    if (!needed_after(index)) data_.close();
     result.seconds = seconds_since(start);
-    print(result);
+    print_.phase(result);
     report_.phases.push_back(result);
     if (report_.reason == StopReason::interrupted) return;
     position_->add(std::move(result));
@@ -214,29 +190,36 @@ class Runner {
     clear_interrupt();
   }
 
+  // Before the phase's Experiment, so that the phase leaves nothing where the next one has the same
+  // data.
+  [[nodiscard]] const OpenData& open_data(size_t index) {
+    const OpenData& data = data_.open(data_of(recipe_, recipe_.phases[index]));
+    check_data(recipe_, index, data);
+    return data;
+  }
+
+  [[nodiscard]] bool needed_after(size_t index) const {
+    if (report_.reason == StopReason::interrupted) return false;
+    if (index + 1 < recipe_.phases.size())
+      return data_.is_open(data_of(recipe_, recipe_.phases[index + 1]));
+    return !options_.dry_run && evaluates_or_exports();
+  }
+
+  [[nodiscard]] int64_t data_bytes() const { return device_.is_cpu() ? data_.bytes() : 0; }
+
   // Sets up the phase's weights, frozen layers and data, then trains or resumes it.
-  FitResult fit_phase(Experiment& stage, Learner& learner, size_t index) {
+  FitResult fit_phase(Experiment& stage, Learner& learner, size_t index, const OpenData& data) {
     const PhaseOptions& phase = recipe_.phases[index];
     const bool under_way = std::exchange(under_way_, false);
     if (!under_way) prepare_weights(learner, phase);
-    freeze(learner, phase);
-    auto data = datasets::make(data_of(recipe_, phase));
-    check_data(recipe_, index, data.splits);
-    const int64_t batch = batch_of(recipe_, phase, data.splits);
-    if (options_.out && std::exchange(described_, data.description) != data.description)
-      *options_.out << fitted(data.description, *options_.out) << '\n';
+    print_.frozen(learner.freeze_to(phase.freeze_to));
+    print_.data(data.named.description);
     learner.set_micro_batch(micro_batch_of(recipe_, phase));
-    set_recompute(learner, index);
+    learner.set_recompute(plan_.recompute(index, recompute_of(recipe_, phase)));
     learner.set_offload(offload_of(recipe_, phase));
-    stage.emplace<DataScope>("data", learner, std::move(data.splits), batch);
+    stage.emplace<DataScope>("data", learner, data.named.splits,
+                             batch_of(recipe_, phase, data.facts));
     return under_way ? resume(learner, index) : train(learner, index);
-  }
-
-  void set_recompute(Learner& learner, size_t index) const {
-    const bool planned = index < planned_.phases.size() && planned_.phases[index].known();
-    const auto blocks = recompute_of(recipe_, recipe_.phases[index]);
-    const bool chosen = planned && is_auto(blocks);
-    learner.set_recompute(chosen ? planned_.phases[index].recompute : blocks);
   }
 
   void autosave(Learner& learner) {
@@ -246,29 +229,15 @@ class Runner {
 
   FitResult train(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    return learner.fit(options_.dry_run ? 1 : phase.epochs,
-                       {.lr = rate_of(recipe_, phase),
-                        .schedule = phase.schedule,
-                        .callbacks = callbacks(index),
-                        .first_micro_batch = planned_micro_batch(index),
-                        .first_validation_micro_batch = planned_validation_micro_batch(index)});
-  }
-
-  // Where a batch that does not fit whole starts; 0: whole.
-  [[nodiscard]] int64_t planned_micro_batch(size_t index) const {
-    if (index >= planned_.phases.size() || !planned_.phases[index].in_micro_batches) return 0;
-    const MemoryPlan& plan = planned_.phases[index];
-    if (options_.out)
-      *options_.out << "a batch of " << format_count(plan.batch) << " does not fit into "
-                    << format_bytes(plan.capacity_bytes) << ": in micro-batches of "
-                    << format_count(plan.largest_micro_batch) << ", by the plan\n";
-    return plan.largest_micro_batch;
-  }
-
-  // Where the validations of such a phase start; 0: whole.
-  [[nodiscard]] int64_t planned_validation_micro_batch(size_t index) const {
-    if (index >= planned_.phases.size()) return 0;
-    return planned_.phases[index].largest_validation_micro_batch;
+    FitOptions fit{
+        .lr = rate_of(recipe_, phase), .schedule = phase.schedule, .callbacks = callbacks(index)};
+    const MemoryPlan* plan = plan_.of(index);
+    if (plan && plan->in_micro_batches) {  // where batches that do not fit whole start
+      print_.micro_batches(*plan);
+      fit.first_micro_batch = plan->largest_micro_batch;
+      fit.first_validation_micro_batch = plan->largest_validation_micro_batch;
+    }
+    return learner.fit(options_.dry_run ? 1 : phase.epochs, std::move(fit));
   }
 
   FitResult resume(Learner& learner, size_t index) {
@@ -279,11 +248,6 @@ class Runner {
   void prepare_weights(Learner& learner, const PhaseOptions& phase) const {
     if (!phase.load.empty() && !options_.dry_run) learner.load(phase.load, {.with_opt = false});
     if (phase.reset_head) models::reset_head(learner.model());
-  }
-
-  void freeze(Learner& learner, const PhaseOptions& phase) const {
-    const FreezeReport frozen = learner.freeze_to(phase.freeze_to);
-    if (options_.out) *options_.out << frozen.str() << '\n';
   }
 
   [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) {
@@ -308,11 +272,13 @@ class Runner {
     return all;
   }
 
-  void weigh(Experiment& stage, PhaseReport& result) const {
+  void weigh(Experiment& stage, const OpenData& data, PhaseReport& result) const {
     const ExperimentReport weighed = stage.finish();
     const DeviceReport on_device = weighed.on(device_);
     result.consumed_bytes = on_device.consumed.allocated_bytes;
-    result.peak_bytes = on_device.peak_bytes;
+    result.data_bytes = data_bytes();
+    result.peak_bytes = result.data_bytes + on_device.peak_bytes;
+    if (device_.is_cpu()) result.peak_bytes = std::max(result.peak_bytes, data.peak_bytes);
     result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
     result.residual_bytes = on_device.residual_bytes();
     result.fragmented_bytes = on_device.fragmented_bytes;
@@ -325,59 +291,19 @@ class Runner {
                               .youngest_steps = leak.youngest_steps,
                               .oldest_steps = leak.oldest_steps});
     }
-    if (!options_.out || !options_.verbose) return;
-    std::ostringstream text;
-    text << weighed;
-    if (peak_->snapshot()) text << "  " << peak_->str() << '\n';
-    *options_.out << fitted_lines(text.str(), *options_.out);
+    print_.memory(weighed, *peak_, result.data_bytes);
   }
 
-  void print_start(Learner& learner) {
-    const std::string start = fitted(recipe_.name + ": " + report_.data, *options_.out);
-    *options_.out << bold(recipe_.name) << start.substr(recipe_.name.size()) << '\n';
-    if (options_.verbose) {
-      const size_t width = width_for(*options_.out);
-      *options_.out << '\n'
-                    << (width == kAnyWidth ? learner.summary() : summary(learner.model(), width))
-                    << '\n';
-    } else {
-      *options_.out << fitted(summary_line(learner.model()), *options_.out) << "\n\n";
-    }
-    described_ = report_.data;
-  }
-
-  [[nodiscard]] std::string bold(const std::string& text) const {
-    return tinted(text, Tint::bold, takes_colour(*options_.out));
-  }
-
-  void print(const PhaseReport& phase) const {
-    if (!options_.out) return;
-    std::ostream& out = *options_.out;
-    out << fitted(phase_line(phase), out) << '\n';
-    // The experiment's report has listed them.
-    const std::string leaks = options_.verbose ? "" : leaks_line(phase);
-    if (!leaks.empty()) out << tinted(leaks, Tint::red, takes_colour(out)) << '\n';
-    out << '\n';
-  }
-
-  void print_phase(size_t index) const {
-    if (!options_.out) return;
-    *options_.out << bold(name_of(recipe_, index)) << ", phase " << index + 1 << " of "
-                  << recipe_.phases.size()
-                  << (options_.verbose && width_for(*options_.out) != kAnyWidth ? "\n" : ": ");
-  }
-
-  static int64_t peak_of(const MemoryPlan& plan) {
-    return plan.in_micro_batches ? plan.micro_batch_peak_bytes : plan.peak_bytes;
+  [[nodiscard]] bool evaluates_or_exports() const {
+    return recipe_.test || !export_name(recipe_).empty();
   }
 
   // Both use the data of the last phase, which also gives the bundle its transforms and labels.
   void test_and_export(Learner& learner) {
-    if (!recipe_.test && export_name(recipe_).empty()) return;
+    if (!evaluates_or_exports()) return;
     const PhaseOptions& last = recipe_.phases.back();
-    auto data = datasets::make(data_of(recipe_, last));
-    const int64_t batch = batch_of(recipe_, last, data.splits);
-    const DataScope scope(learner, std::move(data.splits), batch);
+    const OpenData& data = data_.open(data_of(recipe_, last));
+    const DataScope scope(learner, data.named.splits, batch_of(recipe_, last, data.facts));
     if (recipe_.test) test(learner);
     export_bundle(learner);
   }
@@ -388,23 +314,19 @@ class Runner {
     if (!has_test && !learner.data().valid) return;
     const Split split = has_test ? Split::test : Split::valid;
     auto& result = has_test ? report_.test : report_.valid;
-    result = learner.validate(split);
-    classify(learner, split);
-    if (!options_.out) return;
-    std::ostringstream line;
-    line << (has_test ? "test" : "valid (there is no test split)")
-         << (report_.generated ? ", on generated digits" : "") << ": loss " << result->loss;
-    for (const auto& m : result->metrics) line << ", " << m.name << ' ' << m.value;
-    *options_.out << fitted(line.str(), *options_.out) << '\n';
+    result = evaluate(learner, split);
+    print_.evaluation(*result, has_test, report_.generated);
   }
 
-  // A second pass over the split, because an evaluation keeps no outputs.
-  void classify(Learner& learner, Split split) {
+  // One pass over the split gives the figures and what the classification is made of.
+  Evaluation evaluate(Learner& learner, Split split) {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
-    if (labels.size() < 2 || labels.size() > kMostClasses) return;
-    report_.classification = classification_of(learner.get_preds(split, {.losses = true}), labels);
+    if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
+    EvaluatedPredictions both = learner.evaluate(split, {.losses = true});
+    report_.classification = classification_of(both.predictions, labels);
     if (report_.classification) add_pictures(*report_.classification, *data);
+    return both.figures;
   }
 
   void export_bundle(Learner& learner) {
@@ -412,34 +334,17 @@ class Runner {
     report_.export_path = folder_ / export_name(recipe_);
     learner.export_to(report_.export_path, {.weights = recipe_.export_weights});
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
-    if (options_.out) {
-      *options_.out << "exported " << report_.export_path.string() << ", "
-                    << format_bytes(report_.export_bytes) << '\n';
-    }
-  }
-
-  void print_end() const {
-    if (!options_.out) return;
-    *options_.out << fitted_lines("after destroy: " + format_bytes(report_.residual_bytes) +
-                                      " tracked above the start; the process holds " +
-                                      format_bytes(report_.process_bytes) + "; " +
-                                      format_seconds(report_.seconds) +
-                                      " in all\ntracker: " + report_.tracker.str("allocations") +
-                                      (options_.call_sites ? ", call stacks not counted" : ""),
-                                  *options_.out);
-  }
-
-  void end_trace() {
-    if (!trace_) return;
-    const std::string line = trace_->finish();
-    if (options_.out) *options_.out << line << '\n';
+    print_.exported(report_.export_path, report_.export_bytes);
   }
 
   RecipeOptions recipe_;
   Origin origin_;
-  RecipePlan planned_;
-  std::string no_plan_;  // why there is none
+  DataFacts facts_;                   // of the recipe's data
+  std::vector<DataFacts> of_phases_;  // of each phase's data
+  RecipeData& data_;
+  RunPlan plan_;
   const RunOptions& options_;
+  RunPrinter print_;
   c10::Device device_;
   std::filesystem::path folder_;
   std::shared_ptr<Position> position_ = std::make_shared<Position>(origin_);
@@ -447,10 +352,9 @@ class Runner {
   std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();
   std::shared_ptr<SmallestMicroBatch> micro_batch_ = std::make_shared<SmallestMicroBatch>();
   std::optional<CheckpointInfo> from_;
-  bool under_way_ = false;  // the next phase goes on inside its fit
+  bool under_way_ = false;  // the next phase continues inside its fit
   std::optional<MemoryTrace> trace_;
   std::optional<MemTraceLog> holders_;
-  std::string described_;  // the data that were printed last
   RunReport report_;
 };
 
@@ -461,7 +365,8 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   check_recipe(recipe);
   check_files(recipe);
   const memory::TrackerWatch tracker(memory::parse_device(recipe.device));
-  return Runner(resolve_recipe(recipe), options).run(start, tracker);
+  RecipeData data;
+  return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
 }
 
 }  // namespace tare

@@ -31,7 +31,8 @@ struct PhaseReport {
   double seconds = 0;
   double samples_per_s = 0;
   int64_t consumed_bytes = 0;                   ///< tracked when its work ended, above its start
-  int64_t peak_bytes = 0;                       ///< highest tracked bytes, above its start
+  int64_t data_bytes = 0;                       ///< of its data set, which was read before its start
+  int64_t peak_bytes = 0;                       ///< highest tracked bytes, data set and all
   std::optional<int64_t> planned_peak_bytes{};  ///< what the plan said; unset: no plan
   /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
   int64_t micro_batch = 0;

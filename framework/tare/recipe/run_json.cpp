@@ -103,6 +103,7 @@ ordered_json phase_to_json(const PhaseReport& phase) {
           {"seconds", phase.seconds},
           {"samples_per_s", phase.samples_per_s},
           {"consumed_bytes", phase.consumed_bytes},
+          {"data_bytes", phase.data_bytes},
           {"peak_bytes", phase.peak_bytes},
           {"micro_batch", phase.micro_batch},
           {"overflows", phase.overflows},
@@ -124,6 +125,7 @@ PhaseReport phase_from_json(const ordered_json& value) {
                     .peak_bytes = value.at("peak_bytes").get<int64_t>(),
                     .reclaimed_bytes = value.at("reclaimed_bytes").get<int64_t>(),
                     .residual_bytes = value.at("residual_bytes").get<int64_t>()};
+  phase.data_bytes = value.value("data_bytes", int64_t{0});
   phase.micro_batch = value.value("micro_batch", int64_t{0});
   phase.overflows = value.value("overflows", int64_t{0});
   phase.fragmented_bytes = value.value("fragmented_bytes", int64_t{0});

@@ -19,7 +19,7 @@ constexpr size_t kCharts = 12;  // of metrics
 
 // ---- curves
 
-/// Points and spans of curves that go on from phase to phase.
+/// Points and spans of curves that continue from phase to phase.
 struct Curves {
   std::vector<Series> series;
   std::vector<Span> spans;

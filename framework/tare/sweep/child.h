@@ -23,7 +23,7 @@ struct ChildStart {
 struct ChildEnd {
   int exit_code = 0;   ///< of exit(); meaningless after a signal
   int signal = 0;      ///< 0: it exited
-  bool saved = false;  ///< its place was taken away, and it can go on in another
+  bool saved = false;  ///< its place was taken away, and it can continue in another
 
   /// Whether SIGTERM ended it, also if it saved first.
   [[nodiscard]] bool was_stopped() const { return exit_code == 128 + SIGTERM || signal == SIGTERM; }

@@ -187,7 +187,7 @@ class Coordinator {
       log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
                 " runs wait");
     } catch (const ConfigError& error) {
-      log::warning(std::string(error.what()) + "; the sweep goes on as before");
+      log::warning(std::string(error.what()) + "; the sweep continues as before");
     }
   }
 
@@ -368,7 +368,7 @@ class Coordinator {
       outcome.reason.clear();
       outcome.values = values;
     }
-    if (outcome.state == TrialState::failed) require_room(sweep_.log_dir);  // else it goes on later
+    if (outcome.state == TrialState::failed) require_room(sweep_.log_dir);  // else it continues later
     finish(run, outcome);
   }
 

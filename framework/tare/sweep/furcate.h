@@ -47,7 +47,7 @@ void visit_fields(config::Visitor& visit, FurcateMeta& o);
 /// Whether it is what furcate_program_sweep() has made.
 [[nodiscard]] bool is_program(const SweepOptions& sweep);
 
-/// `meta.mem_trace`; not enabled for a sweep that is none of furcate's.
+/// `meta.mem_trace`; not enabled for a sweep that is not one of furcate's.
 [[nodiscard]] MemTrace mem_trace_of(const SweepOptions& sweep);
 
 /// data_dir is data.folder where the recipe's data are a png_folder. Throws IoError and ConfigError

@@ -23,7 +23,7 @@ struct PrunerOptions {
   StepCount min_resource{};   ///< steps to the first rung; auto: a hundredth of the longest
                               ///< complete trial, which has to come first; hyperband: 1
   StepCount max_resource{};   ///< hyperband: steps of a whole run; auto: of a complete trial
-  std::optional<int64_t> reduction_factor{};  ///< one of so many goes on; unset: 4, hyperband 3
+  std::optional<int64_t> reduction_factor{};  ///< one of so many continues; unset: 4, hyperband 3
   int64_t min_early_stopping_rate = 0;  ///< asha: the first rung is at min_resource * factor^rate
   int64_t bootstrap_count = 0;          ///< the first trials at each rung end there; not with auto
 };

@@ -1,4 +1,4 @@
-// run_data.csv of a sweep that is none of furcate's, made from the store.
+// run_data.csv of a sweep that is not one of furcate's, made from the store.
 #pragma once
 
 #include <string>

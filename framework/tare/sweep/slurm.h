@@ -11,7 +11,7 @@ namespace tare::sweep {
 /// Submits agents as long as runs could be on that have none, `resources.jobs` at most, and lets
 /// them go when there are too many, and all in the end. It asks squeue every few seconds and reads
 /// the agents' files twice a second (more seldom where there are many). A run belongs to its agent
-/// until that has done it, or Slurm no longer knows the job: a job that was requeued goes on with
+/// until that has done it, or Slurm no longer knows the job: a job that was requeued continues with
 /// its run, one that was lost gives it back. When the process of the coordinator is killed the
 /// agents go on, and the next one follows them.
 class SlurmExecutor : public Executor {

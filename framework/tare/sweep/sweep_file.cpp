@@ -35,7 +35,7 @@ std::optional<SweepOptions> SweepFile::changed() {
     text_ = std::move(text);
     return options_ = read_(path_, overrides_);
   } catch (const Error& error) {
-    log::warning(std::string(error.what()) + "; the sweep goes on as before");
+    log::warning(std::string(error.what()) + "; the sweep continues as before");
     return std::nullopt;
   }
 }

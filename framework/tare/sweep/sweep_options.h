@@ -106,7 +106,7 @@ struct SweepOptions {
   config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
 
   // Of furcate's configurations only, see furcate.h; no keys.
-  config::Node furcate{};  ///< the whole configuration; null: it is none of furcate's
+  config::Node furcate{};  ///< the whole configuration; null: it is not one of furcate's
   /// Keys of the recipe by the names of settings and parameters.
   std::vector<std::pair<std::string, std::string>> aliases{};
   std::string run_word{};  ///< after the number in the name of each run

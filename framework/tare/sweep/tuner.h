@@ -26,7 +26,7 @@ class Tuner {
 
   /// The metric of a run, by epoch, so far: keeps what is new, and decides.
   Verdict report(const Trial& trial, const std::vector<double>& values);
-  /// The paused trial that goes on next, if one may.
+  /// The paused trial that continues next, if one may.
   [[nodiscard]] std::optional<int64_t> promotion() const;
   /// Whether a waiting trial has been paused, and waits for its promotion.
   [[nodiscard]] bool is_paused(const Trial& trial) const;

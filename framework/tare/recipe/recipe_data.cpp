@@ -1,0 +1,71 @@
+#include "tare/recipe/recipe_data.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tare/memory/backend.h"
+
+namespace tare {
+namespace {
+
+// Names that are the classes' numbers, as a reader makes them up, say nothing of what there is.
+bool has_names(const std::vector<std::string>& labels) {
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] != std::to_string(i)) return true;
+  return false;
+}
+
+LabelCount labels_of(const Splits& data) {
+  LabelCount count;
+  std::set<int64_t> seen;
+  for (const DatasetPtr& part : {data.train, data.valid, data.test}) {
+    if (!part) continue;
+    const auto names = static_cast<int64_t>(part->labels().size());
+    count.classes = std::max(count.classes, names);
+    const bool named = has_names(part->labels());
+    if (named) count.seen = std::max(count.seen, names);
+    if (named || !has_class_labels(part)) continue;
+    const at::Tensor targets = part->targets().contiguous();
+    const int64_t* labels = targets.const_data_ptr<int64_t>();
+    seen.insert(labels, labels + targets.numel());
+  }
+  seen.erase(seen.begin(), seen.lower_bound(0));  // what a loss leaves out
+  if (seen.empty()) return count;
+  return {.classes = std::max(count.classes, *seen.rbegin() + 1),
+          .seen = std::max(count.seen, static_cast<int64_t>(seen.size()))};
+}
+
+}  // namespace
+
+DataFacts facts_of(const Splits& data) {
+  DataFacts facts{.has_valid = data.valid != nullptr,
+                  .labels = labels_of(data),
+                  .bundle = bundle_data(data)};
+  if (facts.bundle) facts.bundle->input = input_dtype(data);
+  if (!data.train) return facts;
+  facts.training_samples = data.train->size();
+  facts.sample_shape = data.train->sample_shape();
+  return facts;
+}
+
+bool RecipeData::is_open(const DataOptions& options) const {
+  return open_ && open_->options == options;
+}
+
+OpenData& RecipeData::open(const DataOptions& options) {
+  if (is_open(options)) return *open_;
+  close();  // before the next one is read
+  OpenData data{.options = options};
+  const memory::PeakScope peak(c10::kCPU);
+  data.named = datasets::make(options, network_);
+  data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
+  data.peak_bytes = peak.peak_above_start_bytes();
+  data.facts = facts_of(data.named.splits);
+  return open_.emplace(std::move(data));
+}
+
+}  // namespace tare

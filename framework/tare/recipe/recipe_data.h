@@ -1,0 +1,65 @@
+// RecipeData: the data sets of a recipe, of which one is open at a time. Internal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tare/data/datasets.h"
+#include "tare/learner/bundle_data.h"
+#include "tare/learner/fit_trace.h"
+
+namespace tare {
+
+/// The classes in the splits of a data set.
+struct LabelCount {
+  int64_t classes = 0;  ///< that the labels name or number; 0: there are no labels
+  int64_t seen = 0;     ///< of them, those that have a sample or a name
+};
+
+/// What a recipe needs to know about its data: a value, which stays when the data are closed.
+struct DataFacts {
+  int64_t training_samples = 0;         ///< 0: there is no training split
+  bool has_valid = false;               ///< there is a validation split
+  std::vector<int64_t> sample_shape{};  ///< of the training split; empty: there is none
+  LabelCount labels{};
+  std::optional<BundleData> bundle{};  ///< what a bundle says of the data; unset: there are none
+};
+/// Reads all targets and one sample.
+[[nodiscard]] DataFacts facts_of(const Splits& data);
+
+/// An open data set, with what reading it took.
+struct OpenData {
+  DataOptions options{};
+  datasets::Named named{};
+  DataFacts facts{};
+  int64_t bytes = 0;       ///< of the host's tensors that it holds
+  int64_t peak_bytes = 0;  ///< of the host's tensors while it was read, above what was there before
+  /// What batches allocate, made by the first plan that asks for it; `valid` may stay null.
+  std::shared_ptr<const BatchWork> train{}, valid{};
+};
+
+/// Reads a data set when it is first asked for, and keeps it open until another one is asked for or
+/// it is closed. Not thread-safe. Neither copied nor moved.
+class RecipeData {
+ public:
+  explicit RecipeData(datasets::Network network = datasets::Network::allowed)
+      : network_(network) {}
+  RecipeData(const RecipeData&) = delete;
+  RecipeData& operator=(const RecipeData&) = delete;
+
+  /// The data set of these options, valid until the next call of open() or close(). Throws what
+  /// datasets::make() throws.
+  [[nodiscard]] OpenData& open(const DataOptions& options);
+  /// Whether open() would read nothing.
+  [[nodiscard]] bool is_open(const DataOptions& options) const;
+  [[nodiscard]] int64_t bytes() const { return open_ ? open_->bytes : 0; }  ///< of what is open
+  void close() { open_.reset(); }
+
+ private:
+  datasets::Network network_;
+  std::optional<OpenData> open_;
+};
+
+}  // namespace tare

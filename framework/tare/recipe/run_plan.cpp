@@ -1,0 +1,44 @@
+#include "tare/recipe/run_plan.h"
+
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/learner/recompute.h"
+#include "tare/recipe/plan_resolved.h"
+
+namespace tare {
+
+void RunPlan::make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data) {
+  try {
+    plan_ = plan_resolved(recipe, {.advice = false, .download = true}, facts, data);
+  } catch (const Error& error) {
+    why_none_ = error.what();
+    return;
+  }
+  for (const auto& phase : plan_.phases)
+    if (!phase.known()) log::info("no plan of phase '" + phase.name + "': " + phase.reason);
+  require_fit(recipe, plan_);
+}
+
+void RunPlan::warn() const {
+  if (!why_none_.empty()) log::warning("no plan of this run: " + why_none_);
+}
+
+const MemoryPlan* RunPlan::of(size_t phase) const {
+  if (phase >= plan_.phases.size() || !plan_.phases[phase].known()) return nullptr;
+  return &plan_.phases[phase];
+}
+
+std::optional<int64_t> RunPlan::peak_bytes(size_t phase) const {
+  const MemoryPlan* plan = of(phase);
+  if (!plan) return std::nullopt;
+  return plan->in_micro_batches ? plan->micro_batch_peak_bytes : plan->peak_bytes;
+}
+
+std::vector<std::string> RunPlan::recompute(size_t phase, std::vector<std::string> given) const {
+  const MemoryPlan* plan = of(phase);
+  return plan && is_auto(given) ? plan->recompute : std::move(given);
+}
+
+}  // namespace tare

@@ -1,0 +1,34 @@
+// RunPlan: what a run does with its plan. Internal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tare/recipe/plan.h"
+#include "tare/recipe/recipe_data.h"
+
+namespace tare {
+
+/// The plan of a run; empty until it is made. A run without a plan is still a run.
+class RunPlan {
+ public:
+  /// Plans the phases. What is wrong with the recipe, the run itself says: then there is no plan.
+  /// Throws DoesNotFit.
+  void make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data);
+
+  /// Warns if there should be a plan and is none.
+  void warn() const;
+  /// Of a phase; nullptr: it has none, or its plan says nothing.
+  [[nodiscard]] const MemoryPlan* of(size_t phase) const;
+  /// What PhaseReport::peak_bytes will be; unset: not known.
+  [[nodiscard]] std::optional<int64_t> peak_bytes(size_t phase) const;
+  /// The blocks to recompute where the recipe says `given`.
+  [[nodiscard]] std::vector<std::string> recompute(size_t phase,
+                                                   std::vector<std::string> given) const;
+
+ private:
+  RecipePlan plan_;
+  std::string why_none_;
+};
+
+}  // namespace tare

@@ -1,0 +1,119 @@
+#include "tare/recipe/run_printer.h"
+
+#include <ostream>
+#include <sstream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/terminal.h"
+#include "tare/callback/progress.h"
+#include "tare/learner/summary.h"
+#include "tare/recipe/phase_data.h"
+#include "tare/recipe/run_text.h"
+
+namespace tare {
+
+std::string RunPrinter::bold(const std::string& text) const {
+  return tinted(text, Tint::bold, takes_colour(*out_));
+}
+
+void RunPrinter::line(const std::string& text) const {
+  if (out_) *out_ << text << '\n';
+}
+
+void RunPrinter::folder(const std::filesystem::path& folder) const {
+  const auto first = recipe_.folder / recipe_.name;
+  if (folder == first) return;
+  line("the folder of this run is " + folder.string() + ": an earlier run stays in " +
+       first.string());
+}
+
+void RunPrinter::start(Learner& learner, const std::string& data) {
+  described_ = data;
+  if (!out_) return;
+  const std::string first = fitted(recipe_.name + ": " + data, *out_);
+  *out_ << bold(recipe_.name) << first.substr(recipe_.name.size()) << '\n';
+  if (verbose_) {
+    const size_t width = width_for(*out_);
+    *out_ << '\n'
+          << (width == kAnyWidth ? learner.summary() : summary(learner.model(), width)) << '\n';
+  } else {
+    *out_ << fitted(summary_line(learner.model()), *out_) << "\n\n";
+  }
+}
+
+void RunPrinter::continued(const std::string& checkpoint, size_t phases_done, bool inside) const {
+  line("continues from " + checkpoint + ": " + std::to_string(phases_done) + " of " +
+       std::to_string(recipe_.phases.size()) + " phases are done" +
+       (inside ? ", the next one is under way\n" : "\n"));
+}
+
+void RunPrinter::phase_begin(size_t index) const {
+  if (!out_) return;
+  *out_ << bold(name_of(recipe_, index)) << ", phase " << index + 1 << " of "
+        << recipe_.phases.size()
+        << (verbose_ && width_for(*out_) != kAnyWidth ? "\n" : ": ");
+}
+
+void RunPrinter::frozen(const FreezeReport& report) const { line(report.str()); }
+
+void RunPrinter::data(const std::string& description) {
+  if (out_ && description != described_) *out_ << fitted(description, *out_) << '\n';
+  described_ = description;
+}
+
+void RunPrinter::micro_batches(const MemoryPlan& plan) const {
+  line("a batch of " + format_count(plan.batch) + " does not fit into " +
+       format_bytes(plan.capacity_bytes) + ": in micro-batches of " +
+       format_count(plan.largest_micro_batch) + ", by the plan");
+}
+
+void RunPrinter::best(const std::string& figure) const {
+  line("the weights are those of the epoch with the best " + figure);
+}
+
+void RunPrinter::memory(const ExperimentReport& report, const MemoryPeak& peak,
+                        int64_t data_bytes) const {
+  if (!out_ || !verbose_) return;
+  std::ostringstream text;
+  text << report;
+  if (data_bytes > 0)
+    text << "  beside its data set of " << format_bytes(data_bytes)
+         << ", which was read before and counts in the peak below\n";
+  if (peak.snapshot()) text << "  " << peak.str() << '\n';
+  *out_ << fitted_lines(text.str(), *out_);
+}
+
+void RunPrinter::phase(const PhaseReport& phase) const {
+  if (!out_) return;
+  *out_ << fitted(phase_line(phase), *out_) << '\n';
+  // The experiment's report has listed them.
+  const std::string leaks = verbose_ ? "" : leaks_line(phase);
+  if (!leaks.empty()) *out_ << tinted(leaks, Tint::red, takes_colour(*out_)) << '\n';
+  *out_ << '\n';
+}
+
+void RunPrinter::evaluation(const Evaluation& evaluation, bool of_test, bool generated) const {
+  if (!out_) return;
+  std::ostringstream text;
+  text << (of_test ? "test" : "valid (there is no test split)")
+       << (generated ? ", on generated digits" : "") << ": loss " << evaluation.loss;
+  for (const auto& m : evaluation.metrics) text << ", " << m.name << ' ' << m.value;
+  *out_ << fitted(text.str(), *out_) << '\n';
+}
+
+void RunPrinter::exported(const std::filesystem::path& path, int64_t bytes) const {
+  line("exported " + path.string() + ", " + format_bytes(bytes));
+}
+
+void RunPrinter::end(const RunReport& report) const {
+  if (!out_) return;
+  *out_ << fitted_lines("after destroy: " + format_bytes(report.residual_bytes) +
+                            " tracked above the start; the process holds " +
+                            format_bytes(report.process_bytes) + "; " +
+                            format_seconds(report.seconds) +
+                            " in all\ntracker: " + report.tracker.str("allocations") +
+                            (call_sites_ ? ", call stacks not counted" : ""),
+                        *out_);
+}
+
+}  // namespace tare

@@ -1,0 +1,50 @@
+// RunPrinter: what a run prints while it works. Internal.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "tare/callback/memory_peak.h"
+#include "tare/experiment/experiment_report.h"
+#include "tare/learner/learner.h"
+#include "tare/recipe/recipe.h"
+#include "tare/recipe/run.h"
+
+namespace tare {
+
+/// Prints to the run's output, or nothing where it has none. The recipe must outlive it.
+class RunPrinter {
+ public:
+  RunPrinter(const RecipeOptions& recipe, const RunOptions& options)
+      : recipe_(recipe),
+        out_(options.out),
+        verbose_(options.verbose),
+        call_sites_(options.call_sites) {}
+
+  void folder(const std::filesystem::path& folder) const;
+  void start(Learner& learner, const std::string& data);
+  /// `inside`: the checkpoint is of the inside of the next phase.
+  void continued(const std::string& checkpoint, size_t phases_done, bool inside) const;
+  void phase_begin(size_t index) const;
+  void frozen(const FreezeReport& report) const;
+  void data(const std::string& description);  ///< unless it was the last one printed
+  void micro_batches(const MemoryPlan& plan) const;
+  void best(const std::string& figure) const;
+  /// All figures of a phase's memory, where they are wanted. `data_bytes`: see PhaseReport.
+  void memory(const ExperimentReport& report, const MemoryPeak& peak, int64_t data_bytes) const;
+  void phase(const PhaseReport& phase) const;
+  void evaluation(const Evaluation& evaluation, bool of_test, bool generated) const;
+  void exported(const std::filesystem::path& path, int64_t bytes) const;
+  void end(const RunReport& report) const;
+  void line(const std::string& text) const;
+
+ private:
+  [[nodiscard]] std::string bold(const std::string& text) const;
+
+  const RecipeOptions& recipe_;
+  std::ostream* out_;
+  bool verbose_, call_sites_;
+  std::string described_;  // the data that were printed last
+};
+
+}  // namespace tare
