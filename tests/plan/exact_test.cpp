@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -220,12 +221,26 @@ void step_with_tensors(const OptimizerOptions& options, at::Device device) {
   optimizer->step();
 }
 
+/// Without the blocks of one number of a formula, such as the base of a power, which lie on the host
+/// whatever the device.
+Sequence without_numbers(const Sequence& all) {
+  Sequence kept;
+  std::map<int64_t, int64_t> numbers;  // of the blocks that are kept
+  for (const auto& [block, bytes] : all) {
+    const auto next = static_cast<int64_t>(numbers.size());
+    if (bytes > static_cast<int64_t>(sizeof(double))) numbers[block] = next;
+    if (const auto at = numbers.find(block); at != numbers.end())
+      kept.emplace_back(at->second, bytes);
+  }
+  return kept;
+}
+
 class OptimizerOfAGpu : public ::testing::TestWithParam<OptimizerOptions> {};
 
 TEST_P(OptimizerOfAGpu, TakesInItsTraceWhatItsTensorsTake) {
   const Trace trace = plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); });
   const Sequence host = host_sequence([&] { step_with_tensors(GetParam(), c10::kCPU); });
-  EXPECT_EQ(difference(host, trace), "");
+  EXPECT_EQ(without_numbers(host), without_numbers(sequence(trace)));
   const Trace card =
       plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); }, Machine::card);
   const auto births = std::ranges::count_if(card.events, [](const Event& event) {
