@@ -86,6 +86,54 @@ std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Data, EveryDataSet, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.data + "_" + test.param.model; });
 
+/// The message of the ConfigError; nothing is left in the folder.
+std::string refusal(const RecipeOptions& recipe, const RunOptions& options) {
+  try {
+    (void)run_recipe(recipe, options);
+  } catch (const ConfigError& error) {
+    EXPECT_FALSE(std::filesystem::exists(recipe.folder / recipe.name));
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
+  const TempDir folder;
+  io::make_directories(folder / "flat");
+  const DigitImages digits = generate_digits({.count = 20, .size = 16});
+  for (int64_t i = 0; i < 20; ++i)
+    write_png(folder / "flat" / (std::to_string(i) + ".png"), digits.images[i]);
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.batch = 4;
+  recipe.data = {.name = "png_folder", .folder = (folder / "flat").string()};
+  recipe.model.options.classes = 10;
+  for (const bool plan : {true, false})
+    EXPECT_THAT(refusal(recipe, {.plan = plan}),
+                HasSubstr("loss needs labels, and the data set 'png_folder' has none"));
+}
+
+TEST(RunRecipe, OfAModelThatDoesNotTakeTheDataIsRefusedBeforeItMakesAFolder) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.model.options.sample_shape = {3, 16, 16};
+  EXPECT_THAT(refusal(recipe, {.plan = true}), HasSubstr("model does not take the data: "));
+}
+
+TEST(RunRecipe, KeepsItsReportWhereTheBundleCannotBeWritten) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  const auto run = folder / "tiny";
+  io::make_directories(run / "tiny.tare" / "in the way");
+  EXPECT_THROW((void)run_recipe(recipe), IoError);
+  EXPECT_THAT(content_of(run / "report.json"), HasSubstr("\"accuracy\""));
+  std::filesystem::remove_all(run / "tiny.tare");
+  const RunReport report = run_recipe(recipe, {.resume = Resume::always});
+  EXPECT_TRUE(std::filesystem::is_regular_file(report.export_path)) << "the training was not lost";
+}
+
 TEST(RunRecipe, SaysWhyThereIsNoPlan) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

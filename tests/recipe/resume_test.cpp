@@ -101,6 +101,24 @@ TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {
   expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
 }
 
+TEST_F(ResumedRun, SaysWhatToDoWhereEveryCheckpointIsDamaged) {
+  const RecipeOptions recipe = resumable(folder_);
+  ASSERT_EQ(run_with_crashes(recipe, {2000}), 1);
+  for (const char* name : {"autosave-0", "autosave-1"}) {
+    const fs::path weights = folder_ / "tiny" / name / "model.safetensors";
+    std::string content = content_of(weights);
+    content[content.size() - 9] ^= 8;
+    overwrite(weights, content);
+  }
+  try {
+    (void)run_recipe(recipe, {.resume = Resume::automatic});
+    FAIL();
+  } catch (const FormatError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("start it anew with --overwrite"));
+  }
+  EXPECT_TRUE(run_recipe(recipe, {.overwrite = true}).resumed_from.empty());
+}
+
 TEST_F(ResumedRun, SetsAnUnfinishedOneAsideWhenOverwritten) {
   const RecipeOptions recipe = resumable(folder_);
   ASSERT_EQ(run_with_crashes(recipe, {900}), 1);

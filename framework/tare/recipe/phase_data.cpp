@@ -62,10 +62,14 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
 }
 
 /// Whether loss and metrics take the targets of the data, tried with outputs of zeros.
-void check_targets(const RecipeOptions& recipe, const Splits& data, int64_t classes) {
+void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data,
+                   int64_t classes) {
   const std::vector<int64_t> first{0};
   const at::Tensor target = data.train->get({.indices = first}).target;
-  if (!target.defined()) return;
+  if (!target.defined())
+    refuse(recipe, "loss", "needs labels, and the data set '" + data_of(recipe, recipe.phases[phase]).name +
+                               "' has none here",
+           "data with labels, such as pictures in one folder for each class", recipe.loss);
   std::vector<int64_t> shape{1, classes};
   shape.insert(shape.end(), target.sizes().begin() + std::min<int64_t>(1, target.dim()),
                target.sizes().end());
@@ -77,7 +81,7 @@ void check_targets(const RecipeOptions& recipe, const Splits& data, int64_t clas
       refuse(recipe, path,
              std::string("does not fit the data and its ") + std::to_string(classes) +
                  " classes: " + error.what(),
-             "another one", name);
+             "a loss or metric for such targets", name);
     }
   };
   attempt("loss", recipe.loss, [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });
@@ -165,7 +169,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            "is less than the " + std::to_string(labels) + " classes of the data",
            "at least " + std::to_string(labels), std::to_string(classes));
   }
-  check_targets(recipe, data.named.splits, classes);
+  check_targets(recipe, phase, data.named.splits, classes);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
 }
 

@@ -140,9 +140,23 @@ void refuse_resume(const fs::path& folder) {
                                          "with --resume auto");
 }
 
+namespace {
+
+std::optional<CheckpointInfo> newest_autosave(const fs::path& folder) {
+  try {
+    return newest_checkpoint(folder, Autosave::names());
+  } catch (const FormatError& error) {
+    throw FormatError("recipe.resume", folder.string(), "its automatic checkpoints",
+                      "do not verify, so the run cannot continue (" + std::string(error.what()) +
+                          "); start it anew with --overwrite in place of --resume");
+  }
+}
+
+}  // namespace
+
 std::optional<CheckpointInfo> find_resumable(const fs::path& folder, const Origin& origin) {
   remove_leftovers(folder);
-  auto newest = newest_checkpoint(folder, Autosave::names());
+  auto newest = newest_autosave(folder);
   if (!newest) return newest;
   const Origin before = origin_of(*newest, folder);
   check_same_data(folder, before, origin);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "tare/base/error.h"
 #include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
 #include "tare/callback/autosave.h"
@@ -103,9 +104,13 @@ class Runner {
     return std::move(folder.lock);
   }
 
+  void write_report() const {
+    io::write_atomically(folder_ / "report.json", to_json(report_) + '\n');
+  }
+
   void close_folder() const {
     if (options_.dry_run) return;
-    io::write_atomically(folder_ / "report.json", to_json(report_) + '\n');
+    write_report();
     if (report_.reason != StopReason::finished) return;
     remove_autosaves(folder_);
     for (size_t i = 0; i < recipe_.phases.size(); ++i)
@@ -331,8 +336,14 @@ class Runner {
 
   void export_bundle(Learner& learner) {
     if (export_name(recipe_).empty()) return;
-    report_.export_path = folder_ / export_name(recipe_);
-    learner.export_to(report_.export_path, {.weights = recipe_.export_weights});
+    const auto path = folder_ / export_name(recipe_);
+    try {
+      learner.export_to(path, {.weights = recipe_.export_weights});
+    } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
+      write_report();
+      throw;
+    }
+    report_.export_path = path;
     report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
     print_.exported(report_.export_path, report_.export_bytes);
   }

@@ -12,6 +12,12 @@ namespace tare {
 void RunPlan::make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data) {
   try {
     plan_ = plan_resolved(recipe, {.advice = false, .download = true}, facts, data);
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const ShapeError& error) {
+    throw ConfigError("recipe.run", "model", std::string("does not take the data: ") + error.what(),
+                      "a model and a sample_shape for such data", recipe.model.name)
+        .within("", recipe.file.place("model"));
   } catch (const Error& error) {
     why_none_ = error.what();
     return;
