@@ -2,6 +2,7 @@
 //   replay_NAME CORPUS COUNT
 // The seeds and the damage are the same in each run, unless TARE_TEST_SEED gives another seed. A
 // broken promise ends the process; the input that broke it stays in replay_NAME.input.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,7 @@ std::vector<std::string> seeds_in(const std::filesystem::path& corpus) {
   for (const auto& entry : std::filesystem::directory_iterator(corpus)) paths.push_back(entry);
   std::ranges::sort(paths);
   std::vector<std::string> seeds;
-  for (const auto& path : paths) seeds.push_back(tare::io::read_file(path));
+  for (const auto& path : paths) seeds.push_back(tare::io::read_text(path));
   return seeds;
 }
 
