@@ -66,12 +66,12 @@ TEST(SweepCommand, RefusesWhatIsNotThere) {
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
 }
 
-// The deepest batch norm sees one value per channel of an image of 12 x 12 pixels.
+// The deepest batch norm sees one value per channel of an image of 8 x 8 pixels.
 TEST(SweepCommand, PlanRefusesALastBatchThatTheRunsWouldRefuse) {
   const Sweep sweep;
   const auto plan =
       sweep.tare({"plan", "sweep.yaml",
-                  "set={data.train: 129, data.valid: 40, drop_last: false, phases.0.epochs: 1}"});
+                  "set={data.size: 8, data.train: 129, data.valid: 40, drop_last: false, phases.0.epochs: 1}"});
   EXPECT_EQ(plan.status, 2) << plan.out;
   EXPECT_THAT(plan.err, HasSubstr("the last batch of an epoch has 1 sample (129 in batches of 32)"));
 }

@@ -50,7 +50,7 @@ TEST(CallSite, NamesTheLineOfALambda) {
 TEST(CallSite, IsTheUsersFunctionWhereOnlyTheLibrariesHaveLines) {
   const auto result = testing::run_program("memory_lineless_probe", {});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.out.substr(0, result.out.find('(')), "user::first_batch") << result.out;
+  EXPECT_EQ(result.out, "user::first_batch\n");
 }
 
 TEST(CallSite, NamesTheLineThatCalledBackward) {

@@ -34,11 +34,21 @@ TEST(Fp8, RoundsAsLibTorchDoesToTheNearestWithTiesToEven) {
 }
 
 TEST(Fp8, ScalesEachRowByTheSmallestPowerOfTwoThatTakesItIn) {
-  const auto weight = torch::tensor({{448.0F, 1.0F}, {448.5F, 1.0F}, {0.875F, 0.0F}, {0.0F, 0.0F}});
+  const auto weight = torch::tensor({{464.0F, 1.0F}, {464.5F, 1.0F}, {0.875F, 0.0F}, {0.0F, 0.0F}});
   const Fp8Weight held = quantise(weight, "w");
   EXPECT_TRUE(torch::equal(held.scale, torch::tensor({1.0F, 2.0F, 0x1p-9F, 1.0F})));
   EXPECT_EQ(held.scale.sizes(), (std::vector<int64_t>{4}));
   EXPECT_FALSE(held.values.to(torch::kFloat).isnan().any().item<bool>()) << "nothing saturates";
+}
+
+TEST(Fp8, RoundedAgainHasTheScalesAndValuesThatItHad) {
+  torch::manual_seed(5);
+  const auto weight = torch::cat({torch::randn({2000, 3}), torch::tensor({{224.5F, 1.0F, 0.0F},
+                                                                          {232.5F, 1.0F, 0.0F}})});
+  const Fp8Weight once = quantise(weight, "w");
+  const Fp8Weight twice = quantise(dequantise(once, torch::kFloat), "w");
+  EXPECT_TRUE(torch::equal(once.scale, twice.scale));
+  EXPECT_TRUE(torch::equal(once.values.view(torch::kByte), twice.values.view(torch::kByte)));
 }
 
 TEST(Fp8, IsOffByASixteenthAtMostWhereValuesAreNormal) {

@@ -43,16 +43,22 @@ CHECK = r"""(() => {
     if (svg.getAttribute('role') !== 'img' || !name?.trim()) wrong.push('svg without role or alternative text');
   }
 
-  const channels = text => text.match(/[\d.]+/g).map(Number);
+  // `rgb(r, g, b)`, `rgba(r, g, b, a)`, or `color(srgb r g b / a)` of a mixed colour, with r, g and b from 0 to 1.
+  const channels = text => {
+    const all = text.match(/\d[\d.]*(e-\d+)?/g).map(Number);
+    return text.startsWith('color(') ? [...all.slice(0, 3).map(c => 255 * c), ...all.slice(3)] : all;
+  };
   const luminance = ([r, g, b]) => [r, g, b].map(c => c / 255)
       .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
       .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const behind = element => {
-    for (; element; element = element.parentElement) {
-      const colour = channels(getComputedStyle(element).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0) return colour;
+    const layers = [];
+    for (; element && (layers.at(-1)?.[3] ?? 0) < 1; element = element.parentElement) {
+      const [r, g, b, a = 1] = channels(getComputedStyle(element).backgroundColor);
+      layers.push([r, g, b, a]);
     }
-    return [255, 255, 255];
+    return layers.reduceRight((under, [r, g, b, a]) => [r, g, b].map((c, i) => a * c + (1 - a) * under[i]),
+                              [255, 255, 255]);
   };
   // Where a chart's text is seen: an inner svg clips it.
   const seen = element => {

@@ -40,12 +40,14 @@ at::Tensor rows_of(const at::Tensor& weight) {
   return by_row(weight) ? weight.detach() : weight.detach().contiguous();
 }
 
-/// The smallest power of two s with 448 * s >= largest.
+/// The smallest power of two s with which `largest` is rounded to at most 448 * s. Up to 464 * s it
+/// is, since the next number would be 480. A bound of 448 * s would halve the scale of a row whose
+/// largest value was rounded down from above half of it, when it is rounded again.
 float scale_for(float largest) {
   if (largest == 0) return 1;
   int exponent = 0;
-  const float mantissa = std::frexp(largest, &exponent);  // in [0.5, 1), 448 is 0.875 * 2^9
-  return std::max(std::ldexp(1.0F, exponent - (mantissa <= 0.875F ? 9 : 8)), kSmallestScale);
+  const float mantissa = std::frexp(largest, &exponent);  // in [0.5, 1), 464 is 0.90625 * 2^9
+  return std::max(std::ldexp(1.0F, exponent - (mantissa <= 0.90625F ? 9 : 8)), kSmallestScale);
 }
 
 /// The largest magnitude; unset where a value is not finite or too large.
