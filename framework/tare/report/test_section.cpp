@@ -19,7 +19,7 @@ constexpr size_t kLabelBytes = 24;
 std::string cell(int64_t count, int64_t of, bool right) {
   if (count == 0) return "<td></td>";
   const double share = of > 0 ? static_cast<double>(count) / static_cast<double>(of) : 0;
-  const int percent = static_cast<int>(10 + 60 * share);
+  const int percent = static_cast<int>(10 + 45 * share);
   return std::string("<td style=\"background:color-mix(in srgb,var(--c") + (right ? "0" : "2") +
          ") " + std::to_string(percent) + "%,transparent)\">" + format_count(count) + "</td>";
 }

@@ -56,12 +56,23 @@ class Coordinator {
     try {
       return run_all();
     } catch (const IoError&) {
+      write_table();
       check_still_there();
       throw;
     }
   }
 
  private:
+  /// From the table a store that is gone can be made again.
+  void write_table() {
+    try {
+      lock_->check_still_there();
+      results_.write();
+    } catch (const IoError& error) {  // the error that ends the sweep is about the same disk
+      log::debug("run_data.csv was not written: " + std::string(error.what()));
+    }
+  }
+
   SweepReport run_all() {
     take_over();
     fill(wanted_runs(sweep_, store_.trials()), around_.retry_failed);
