@@ -34,6 +34,8 @@ struct Frame {
 /// `inside`: all of them within it, also where it has no gutter.
 [[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame, bool inside = false);
 
+inline constexpr size_t kAxisNameBytes = 20;  ///< that fit above an axis in a narrow window
+
 /// The titles of the axes: that of y at the top left, over its labels, that of x below its ticks.
 [[nodiscard]] std::string axis_titles(const std::string& x, const std::string& y,
                                       const Frame& frame);

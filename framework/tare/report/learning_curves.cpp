@@ -94,7 +94,7 @@ std::string learning_curves(const SweepSummary& sweep, const std::vector<const S
   return head(tail(sweep.metric, kNameBytes) + " by epoch", description,
               kPlot.bottom() + kTickRow + kTitleRow, true) +
          y_ticks(y_axis, kPlot) + plot(kPlot, drawn(strands), kPlot.height) +
-         x_labels(x_axis, kPlot) + axis_titles("epoch", tail(sweep.metric, kNameBytes), kPlot) +
+         x_labels(x_axis, kPlot) + axis_titles("epoch", tail(sweep.metric, kAxisNameBytes), kPlot) +
          "</svg>" + strand_legend(strands, shading);
 }
 

@@ -7,6 +7,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/report/chart.h"
+#include "tare/report/frame.h"
 #include "tare/report/importance.h"
 #include "tare/report/learning_curves.h"
 #include "tare/report/markup.h"
@@ -20,7 +21,6 @@ namespace {
 using Runs = std::vector<const SweepRun*>;
 
 constexpr size_t kDots = 4 * kSweepLines;
-constexpr size_t kAxisName = 20;  // bytes that fit above an axis in a narrow window
 constexpr size_t kParallelBytes = size_t{200} << 10, kTableBytes = size_t{360} << 10;
 
 std::string counted(size_t count, const std::string& what) {
@@ -135,7 +135,7 @@ std::string history(const SweepSummary& sweep, const Runs& runs) {
                   .description = "A dot for each of " + counted(runs.size(), "run") +
                                  ", and a line for the best value so far.",
                   .x_title = "number of the run",
-                  .y_title = tail(sweep.metric, kAxisName),
+                  .y_title = tail(sweep.metric, kAxisNameBytes),
                   .series = series});
   return chart_with(caption, chart, legend(items)) +
          some_of(std::min(runs.size(), kDots), runs.size());
