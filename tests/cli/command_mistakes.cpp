@@ -15,8 +15,7 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       override_with("FinalFactorOfAConstantRate",
                     "phases.0.schedule={kind: constant, final_factor: 0.5}",
                     {"final_factor is where linear, cosine and exponential end", "got constant"}),
-      override_with("OneCycleOfACosine",
-                    "phases.0.schedule={kind: cosine, one_cycle: {div: 2}}",
+      override_with("OneCycleOfACosine", "phases.0.schedule={kind: cosine, one_cycle: {div: 2}}",
                     {"one_cycle shapes the kind one_cycle only", "got cosine"}),
       {.name = "ReportOverTheRecipe",
        .arguments = {"run", "tiny.yaml", "--json", "tiny.yaml"},
@@ -30,9 +29,8 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       {.name = "BundleOverTheRecipe",
        .arguments = {"export", "good.tare", "--out", "tiny.yaml"},
        .pieces = {"--out would replace 'tiny.yaml', which is no bundle"},
-       .prepare = [](const fs::path& folder, const Made& made) {
-         write(folder / "good.tare", made.bundle);
-       }},
+       .prepare = [](const fs::path& folder,
+                     const Made& made) { write(folder / "good.tare", made.bundle); }},
       {.name = "MemoryTraceIntoAFile",
        .arguments = {"run", "tiny.yaml", "--memory-trace", "tiny.yaml"},
        .pieces = {"--memory-trace must name a folder, and 'tiny.yaml' is a file"}},

@@ -90,9 +90,9 @@ class Piped : public ::testing::Test {
   }
   [[nodiscard]] ProgramResult shell(const std::string& line) const {
     const std::string program = fs::absolute(program_path("tare")).string();
-    return run_program(
-        "/bin/bash", {"-c", "set -o pipefail; tare() { '" + program + "' \"$@\"; }; " + line},
-        folder_.path());
+    return run_program("/bin/bash",
+                       {"-c", "set -o pipefail; tare() { '" + program + "' \"$@\"; }; " + line},
+                       folder_.path());
   }
 
   TempDir folder_;

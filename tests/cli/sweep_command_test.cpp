@@ -69,11 +69,12 @@ TEST(SweepCommand, RefusesWhatIsNotThere) {
 // The deepest batch norm sees one value per channel of an image of 8 x 8 pixels.
 TEST(SweepCommand, PlanRefusesALastBatchThatTheRunsWouldRefuse) {
   const Sweep sweep;
-  const auto plan =
-      sweep.tare({"plan", "sweep.yaml",
-                  "set={data.size: 8, data.train: 129, data.valid: 40, drop_last: false, phases.0.epochs: 1}"});
+  const auto plan = sweep.tare({"plan", "sweep.yaml",
+                                "set={data.size: 8, data.train: 129, data.valid: 40, drop_last: "
+                                "false, phases.0.epochs: 1}"});
   EXPECT_EQ(plan.status, 2) << plan.out;
-  EXPECT_THAT(plan.err, HasSubstr("the last batch of an epoch has 1 sample (129 in batches of 32)"));
+  EXPECT_THAT(plan.err,
+              HasSubstr("the last batch of an epoch has 1 sample (129 in batches of 32)"));
 }
 
 // Before any run, with the key and the line of the sweep's own file.

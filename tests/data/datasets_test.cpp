@@ -237,8 +237,7 @@ TEST_F(Datasets, GeneratedImagesAreMadeForAFolderOfImages) {
       .name = "png_folder", .folder = (folder_ / "made").string(), .train = 1, .valid = 0};
   const DatasetPtr data = datasets::make(read).splits.train;
   EXPECT_TRUE((at::bincount(data->targets()) == 2).all().item<bool>());
-  EXPECT_EQ(paths[7].parent_path().filename(),
-            std::to_string(digits.labels[7].item<int64_t>()));
+  EXPECT_EQ(paths[7].parent_path().filename(), std::to_string(digits.labels[7].item<int64_t>()));
 }
 
 TEST_F(Datasets, WrongOptionsAreRefusedByName) {

@@ -51,9 +51,7 @@ class Counted : public Dataset {
     ++batches;
     return base_->get(request);
   }
-  [[nodiscard]] std::vector<int64_t> sample_shape() const override {
-    return base_->sample_shape();
-  }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
   mutable std::atomic<int64_t> batches = 0;
 
  private:

@@ -43,8 +43,8 @@ TEST(Fp8, ScalesEachRowByTheSmallestPowerOfTwoThatTakesItIn) {
 
 TEST(Fp8, RoundedAgainHasTheScalesAndValuesThatItHad) {
   torch::manual_seed(5);
-  const auto weight = torch::cat({torch::randn({2000, 3}), torch::tensor({{224.5F, 1.0F, 0.0F},
-                                                                          {232.5F, 1.0F, 0.0F}})});
+  const auto weight = torch::cat(
+      {torch::randn({2000, 3}), torch::tensor({{224.5F, 1.0F, 0.0F}, {232.5F, 1.0F, 0.0F}})});
   const Fp8Weight once = quantise(weight, "w");
   const Fp8Weight twice = quantise(dequantise(once, torch::kFloat), "w");
   EXPECT_TRUE(torch::equal(once.scale, twice.scale));

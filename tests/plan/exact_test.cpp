@@ -221,8 +221,8 @@ void step_with_tensors(const OptimizerOptions& options, at::Device device) {
   optimizer->step();
 }
 
-/// Without the blocks of one number of a formula, such as the base of a power, which lie on the host
-/// whatever the device.
+/// Without the blocks of one number of a formula, such as the base of a power, which lie on the
+/// host whatever the device.
 Sequence without_numbers(const Sequence& all) {
   Sequence kept;
   std::map<int64_t, int64_t> numbers;  // of the blocks that are kept
@@ -241,11 +241,9 @@ TEST_P(OptimizerOfAGpu, TakesInItsTraceWhatItsTensorsTake) {
   const Trace trace = plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); });
   const Sequence host = host_sequence([&] { step_with_tensors(GetParam(), c10::kCPU); });
   EXPECT_EQ(without_numbers(host), without_numbers(sequence(trace)));
-  const Trace card =
-      plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); }, Machine::card);
-  const auto births = std::ranges::count_if(card.events, [](const Event& event) {
-    return event.bytes == int64_t{30} * 20 * 4;
-  });
+  const Trace card = plan::trace([&] { step_with_tensors(GetParam(), c10::kMeta); }, Machine::card);
+  const auto births = std::ranges::count_if(
+      card.events, [](const Event& event) { return event.bytes == int64_t{30} * 20 * 4; });
   EXPECT_GT(births, 4) << "weight, gradient and states, and what a step takes beside them";
 }
 

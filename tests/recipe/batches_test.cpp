@@ -45,10 +45,9 @@ class Batches : public ::testing::Test {
     const std::string plan = outcome_of([&] { (void)plan_recipe(recipe, {.advice = false}); });
     for (const bool dry_run : {true, false})
       for (const bool with_plan : {true, false})
-        EXPECT_EQ(outcome_of([&] {
-                    (void)run_recipe(recipe, {.dry_run = dry_run, .plan = with_plan});
-                  }),
-                  plan);
+        EXPECT_EQ(
+            outcome_of([&] { (void)run_recipe(recipe, {.dry_run = dry_run, .plan = with_plan}); }),
+            plan);
     if (plan != "accepted") {
       EXPECT_EQ(fs::exists(folder_ / "runs"), before) << "before any work";
     }

@@ -21,7 +21,8 @@ int64_t tracked() { return memory::backend(c10::kCPU).usage().allocated_bytes; }
 /// Counts how often files whose name has a given end are opened for reading.
 class CountsOpens : public io::FileSystem {
  public:
-  explicit CountsOpens(std::string end) : end_(std::move(end)), before_(io::set_file_system(this)) {}
+  explicit CountsOpens(std::string end)
+      : end_(std::move(end)), before_(io::set_file_system(this)) {}
   ~CountsOpens() override { io::set_file_system(before_); }
   CountsOpens(const CountsOpens&) = delete;
   CountsOpens& operator=(const CountsOpens&) = delete;

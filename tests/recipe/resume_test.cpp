@@ -35,7 +35,8 @@ void expect_equal(const fs::path& run, const fs::path& straight) {
 
 class ResumedRun : public ::testing::Test {
  protected:
-  // Runs until the k-th allocation fails, for several k, continuing each time. Returns the failures.
+  // Runs until the k-th allocation fails, for several k, continuing each time. Returns the
+  // failures.
   static int64_t run_with_crashes(const RecipeOptions& recipe, const std::vector<uint64_t>& at) {
     int64_t crashes = 0;
     for (const uint64_t k : at) {

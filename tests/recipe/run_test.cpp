@@ -156,8 +156,8 @@ TEST(Run, ReportsWhatItsTestConfused) {
   for (size_t i = 1; i < worst.size(); ++i) EXPECT_GE(worst[i - 1].loss, worst[i].loss);
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["classification"]["worst"][0]["index"], worst[0].index);
-  EXPECT_EQ(json["classification"]["worst"][0]["picture"].get<std::string>().rfind("iVBORw0KGgo", 0),
-            0U);
+  EXPECT_EQ(
+      json["classification"]["worst"][0]["picture"].get<std::string>().rfind("iVBORw0KGgo", 0), 0U);
 }
 
 TEST(Run, StopsAfterAStepWhenAsked) {

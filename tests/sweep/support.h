@@ -37,7 +37,8 @@ inline std::vector<std::string> texts(const std::vector<sweep::Cell>& cells) {
 
 /// A run that is a shell script: $folder, $budget and the settings `a` and `c` are variables, and
 /// `finish VALUE PEAK` writes what a run does, with the metric `acc`; `train VALUE...` does an
-/// epoch for each value, continues behind those it has done, and ends within one when it is asked to.
+/// epoch for each value, continues behind those it has done, and ends within one when it is asked
+/// to.
 inline std::vector<std::string> shell_run(const sweep::SweepOptions& sweep,
                                           const std::vector<std::string>& settings, int64_t budget,
                                           const std::string& script) {

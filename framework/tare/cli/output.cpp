@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 struct KindOfFile {
   const char* name;
-  size_t offset;     // of the first character that tells
+  size_t offset;      // of the first character that tells
   const char* start;  // one of these characters
 };
 
@@ -42,8 +42,8 @@ bool is_of(const fs::path& file, const KindOfFile& kind) {
   start.resize(opened.read(start.data(), start.size()));
   size_t at = kind.offset;
   while (at < start.size() && std::isspace(static_cast<unsigned char>(start[at]))) ++at;
-  return start.empty() ||
-         (at < start.size() && std::string_view(kind.start).find(start[at]) != std::string_view::npos);
+  return start.empty() || (at < start.size() &&
+                           std::string_view(kind.start).find(start[at]) != std::string_view::npos);
 }
 
 }  // namespace
@@ -54,10 +54,10 @@ void refuse_to_replace(const fs::path& file, FileKind kind, std::string_view opt
   const KindOfFile traits = traits_of(kind);
   const bool is_input = !input.empty() && fs::exists(input) && fs::equivalent(file, input);
   if (!is_input && is_of(file, traits)) return;
-  throw ConfigError("tare", std::string(option) + " would replace '" + printable(file.string()) +
-                                "', which is " +
-                                (is_input ? "what the command reads" : "no " + std::string(traits.name)) +
-                                ": give another name, or remove the file");
+  throw ConfigError(
+      "tare", std::string(option) + " would replace '" + printable(file.string()) + "', which is " +
+                  (is_input ? "what the command reads" : "no " + std::string(traits.name)) +
+                  ": give another name, or remove the file");
 }
 
 void continue_without_output() {

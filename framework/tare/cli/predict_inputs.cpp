@@ -87,7 +87,8 @@ class Samples {
     const std::string text = io::read_text(kStandardInput, kMaxImageFileBytes);
     if (text.starts_with(kPngSignature)) {
       if (text.find(kPngSignature, kPngSignature.size()) != std::string::npos)
-        throw ConfigError("predict", "standard input holds more than one PNG: give a list of paths");
+        throw ConfigError("predict",
+                          "standard input holds more than one PNG: give a list of paths");
       const int64_t channels = inputs_.predictor.sample_shape()[0];
       const at::Tensor pixels = decode_png(std::as_bytes(std::span(text)), "-", channels);
       inputs_.on_prediction({"-"}, inputs_.predictor.predict_picture(pixels));

@@ -25,7 +25,8 @@ struct PredictInputs {
 
 /// Predicts every sample of `input`. For a model of pictures: a PNG file, a folder (its PNG files
 /// and those of its subfolders, in bytewise order), "-" for a PNG or a list of paths on standard
-/// input, one a line or with a zero byte behind each. For other models: a file with one sample a line, "-" for such lines on standard input.
+/// input, one a line or with a zero byte behind each. For other models: a file with one sample a
+/// line, "-" for such lines on standard input.
 void predict_input(const PredictInputs& inputs, const std::string& input);
 
 }  // namespace tare::cli

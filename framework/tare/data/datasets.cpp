@@ -233,7 +233,8 @@ std::string content_of(const Found& found) {
     const auto* tensors = dynamic_cast<const TensorDataset*>(data.get());
     if (!tensors) return {};
     const at::Tensor& input = tensors->raw_input();
-    content += content_hash({static_cast<const std::byte*>(input.const_data_ptr()), input.nbytes()});
+    content +=
+        content_hash({static_cast<const std::byte*>(input.const_data_ptr()), input.nbytes()});
   }
   return content;
 }

@@ -61,7 +61,8 @@ void warn_of_odd_folder(const fs::path& folder, size_t classes) {
 Listing list(const fs::path& folder, bool warn) {
   Listing listing;
   const auto subfolders = entries(folder, is_folder);
-  if (subfolders.empty()) listing.files = entries(folder, is_png);
+  if (subfolders.empty())
+    listing.files = entries(folder, is_png);
   else if (warn)
     warn_of_odd_folder(folder, subfolders.size());
   for (const fs::path& subfolder : subfolders) {

@@ -30,8 +30,8 @@ struct BundleData {
 /// can describe.
 void describe(BundleManifest& manifest, const BundleData& data, const char* call);
 
-/// Throws what the export of a model that was trained on the data would throw for their description:
-/// as describe(), and ConfigError as write_bundle().
+/// Throws what the export of a model that was trained on the data would throw for their
+/// description: as describe(), and ConfigError as write_bundle().
 void check_describable(const BundleData& data, const char* call);
 
 /// `data` for a model from a bundle: with the bundle's transforms, or with those of them that the

@@ -39,8 +39,7 @@ Predictions Collected::all() const { return {joined(outputs), joined(targets), j
 
 void Learner::Parts::check_predict(const PredictOptions& wanted, const char* call) const {
   if (wanted.losses && !loss.per_sample)
-    throw StateError(call, "without a loss per sample",
-                     "a named loss has one; a function has not");
+    throw StateError(call, "without a loss per sample", "a named loss has one; a function has not");
 }
 
 void Learner::Parts::collect(const Batch& part, const at::Tensor& output,
@@ -110,9 +109,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
     generators.take(device);
     const Seen seen = micro_batches.attempt(
         batch,
-        [&](int64_t size) {
-          return evaluate(batch, size, fresh, predictions ? &wanted : nullptr);
-        },
+        [&](int64_t size) { return evaluate(batch, size, fresh, predictions ? &wanted : nullptr); },
         [&] { generators.restore(); });
     collected.append(seen.predictions);
     meter.add(seen.loss, batch.size(), seen.counted);

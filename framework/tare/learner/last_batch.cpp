@@ -47,8 +47,7 @@ BatchSizes sizes_of(const DatasetPtr& train, const LearnerOptions& options) {
 SinglePart single_part(const BatchSizes& sizes) {
   if (smallest_part(sizes.batch, sizes) == 1) return SinglePart::every_batch;
   const int64_t rest = sizes.samples % sizes.batch;
-  return rest > 0 && smallest_part(rest, sizes) == 1 ? SinglePart::last_batch
-                                                     : SinglePart::nowhere;
+  return rest > 0 && smallest_part(rest, sizes) == 1 ? SinglePart::last_batch : SinglePart::nowhere;
 }
 
 std::string last_batch_text(const BatchSizes& sizes) {
@@ -63,13 +62,13 @@ void check_single_samples(const std::string& call, const BatchSizes& sizes,
                           const std::function<bool()>& refuses) {
   const SinglePart where = single_part(sizes);
   if (where == SinglePart::every_batch && refuses())
-    throw ConfigError(call, (sizes.batch == 1
-                                 ? std::string("batch 1")
-                                 : "micro_batch " + std::to_string(*sizes.micro_batch)) +
-                                " makes single samples" + kReason + "raise it");
+    throw ConfigError(call,
+                      (sizes.batch == 1 ? std::string("batch 1")
+                                        : "micro_batch " + std::to_string(*sizes.micro_batch)) +
+                          " makes single samples" + kReason + "raise it");
   if (where == SinglePart::last_batch && !sizes.drop_last.value_or(true) && refuses())
-    throw ConfigError(
-        call, last_batch_text(sizes) + "leave drop_last unset, or take another batch");
+    throw ConfigError(call,
+                      last_batch_text(sizes) + "leave drop_last unset, or take another batch");
 }
 
 bool has_batch_norm_of_vectors(const Model& model) {
@@ -115,16 +114,15 @@ bool Learner::Parts::refuses_single_sample() {
 bool Learner::Parts::drops_last() {
   if (options.drop_last) return *options.drop_last;
   const int64_t samples = data.train->size(), rest = samples % options.batch;
-  return rest > 0 && rest < samples &&
-         smallest_part(rest, sizes_of(data.train, options)) == 1 && refuses_single_sample();
+  return rest > 0 && rest < samples && smallest_part(rest, sizes_of(data.train, options)) == 1 &&
+         refuses_single_sample();
 }
 
 void Learner::Parts::check_single_samples(const std::string& call) {
   if (stand_in) return;  // a plan meets what the model refuses
   const BatchSizes of = sizes_of(data.train, options);
   tare::check_single_samples(call, of, [this] { return refuses_single_sample(); });
-  if (!options.drop_last && single_part(of) == SinglePart::last_batch &&
-      refuses_single_sample())
+  if (!options.drop_last && single_part(of) == SinglePart::last_batch && refuses_single_sample())
     log::info(last_batch_text(of) + "it is skipped");
 }
 

@@ -15,8 +15,8 @@ namespace tare {
 
 /// What decides how many samples the forwards of an epoch get.
 struct BatchSizes {
-  int64_t samples = 0;                   ///< of the training split
-  int64_t batch = 1;                     ///< see LearnerOptions, also for the others
+  int64_t samples = 0;  ///< of the training split
+  int64_t batch = 1;    ///< see LearnerOptions, also for the others
   std::optional<int64_t> micro_batch{};
   std::optional<bool> drop_last{};
 };

@@ -185,8 +185,7 @@ struct Learner::Parts {
   };
   /// `wanted`: also collects predictions; nullptr: none.
   [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
-                              const std::vector<MetricState>& fresh,
-                              const PredictOptions* wanted);
+                              const std::vector<MetricState>& fresh, const PredictOptions* wanted);
   /// Throws StateError for losses that are asked for and not there.
   void check_predict(const PredictOptions& wanted, const char* call) const;
   /// What get_preds() gives for the raw output of a part.

@@ -159,8 +159,8 @@ bool of_framework(const Frame& frame) {
 
 /// A function of a program without line tables that its user wrote, by its name.
 bool of_user(const KnownFrame& known) {
-  constexpr std::array<std::string_view, 8> kOthers = {"tare::", "std::",   "at::",      "c10::",
-                                                       "torch::", "__gnu_", "testing::", "_"};
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "tare::", "std::", "at::", "c10::", "torch::", "__gnu_", "testing::", "_"};
   const std::string& function = known.frame.function;
   return known.of_program && known.frame.file.empty() && !function.empty() && function != "main" &&
          std::ranges::none_of(kOthers, [&](auto start) { return function.starts_with(start); });

@@ -30,11 +30,11 @@ inline constexpr float kLargestFp8 = 448;  ///< of E4M3
 [[nodiscard]] std::string scale_name(const std::string& weight);
 
 /// Rounds a weight that fits_fp8() to the nearest, ties to even, on its device. The scale of a row
-/// is the smallest power of two, and not below 2^-117, with which its largest magnitude is rounded to
-/// at most 448; that of a row of zeros is 1. So a value of at least scale * 2^-6 is off by at most 1/16 of
-/// itself, a smaller one by at most scale * 2^-10; the product is exact in float32 and in bfloat16;
-/// and rounding again changes nothing. Throws ConfigError, naming the weight, for a value that is
-/// NaN, infinite or larger than 2^127. Waits for the device.
+/// is the smallest power of two, and not below 2^-117, with which its largest magnitude is rounded
+/// to at most 448; that of a row of zeros is 1. So a value of at least scale * 2^-6 is off by at
+/// most 1/16 of itself, a smaller one by at most scale * 2^-10; the product is exact in float32 and
+/// in bfloat16; and rounding again changes nothing. Throws ConfigError, naming the weight, for a
+/// value that is NaN, infinite or larger than 2^127. Waits for the device.
 [[nodiscard]] Fp8Weight quantise(const at::Tensor& weight, const std::string& name);
 /// quantise() into what is there, of the weight's shape. On an exception it is unchanged.
 void quantise_into(const Fp8Weight& held, const at::Tensor& weight, const std::string& name);

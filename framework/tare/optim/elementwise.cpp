@@ -233,8 +233,7 @@ class Nadam final : public ElementwiseOptimizer {
     walk(one, [&]<class T>(T& p, T gradient, T& mean, T& square) {
       gradient += static_cast<T>(g.weight_decay) * p;
       mean += static_cast<T>(1 - g.momentum) * (gradient - mean);
-      square = static_cast<T>(beta2()) * square +
-               static_cast<T>(1 - beta2()) * gradient * gradient;
+      square = static_cast<T>(beta2()) * square + static_cast<T>(1 - beta2()) * gradient * gradient;
       const T root = std::sqrt(square / static_cast<T>(correction)) + static_cast<T>(eps());
       p -= static_cast<T>(of_gradient) * gradient / root;
       p -= static_cast<T>(of_mean) * mean / root;

@@ -1,8 +1,10 @@
-// The optimizers for which ATen has no fused kernel: NAdam, RMSprop, Adadelta and Adagrad. Internal.
+// The optimizers for which ATen has no fused kernel: NAdam, RMSprop, Adadelta and Adagrad.
+// Internal.
 //
 // Each is a function of one element and the numbers of its group. On the host it is called in one
 // pass over the memory of a parameter, which allocates nothing; elsewhere the formula is written
-// with tensors, which take memory meanwhile. Both compute as torch.optim of PyTorch 2 does without foreach.
+// with tensors, which take memory meanwhile. Both compute as torch.optim of PyTorch 2 does without
+// foreach.
 #pragma once
 
 #include <memory>

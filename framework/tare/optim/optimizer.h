@@ -98,8 +98,8 @@ struct OptimizerOptions {
   double lr = 1e-3;            ///< unless a schedule sets another, > 0
   /// adamw: decoupled, times lr; others: added to the gradient; >= 0.
   double weight_decay = 1e-2;
-  /// sgd, rmsprop: momentum (0: without its state); adam, adamw, nadam: beta1; in [0, 1). Unset: 0.9,
-  /// rmsprop 0.
+  /// sgd, rmsprop: momentum (0: without its state); adam, adamw, nadam: beta1; in [0, 1). Unset:
+  /// 0.9, rmsprop 0.
   std::optional<double> momentum{};
   /// Decay of the mean of squared gradients (torch's alpha and rho): adam, adamw, nadam, rmsprop,
   /// adadelta; in [0, 1). Unset: as torch, 0.999, rmsprop 0.99, adadelta 0.9.
@@ -144,8 +144,8 @@ void check_optimizer(const OptimizerOptions& options);
 /// does so before the first write. On a GPU the last four take up to three tensors of the size of
 /// one parameter meanwhile. Equal to torch::optim within 1e-6 over 50 steps. State moves to its
 /// parameter's device at the next step. Throws ConfigError for options out of range, and for one
-/// that the kind does not have. `with_tensors`: it computes as on a GPU wherever the parameters are,
-/// so that the plan of a GPU, on meta tensors, meets what a step takes there.
+/// that the kind does not have. `with_tensors`: it computes as on a GPU wherever the parameters
+/// are, so that the plan of a GPU, on meta tensors, meets what a step takes there.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                                         std::vector<ParameterGroup> groups,
                                                         bool with_tensors = false);

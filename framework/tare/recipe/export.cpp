@@ -15,9 +15,9 @@
 #include "tare/model/fp8.h"
 #include "tare/model/stored.h"
 #include "tare/recipe/phase_data.h"
-#include "tare/recipe/recipe_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_data.h"
 
 namespace tare {
 namespace {

@@ -62,13 +62,13 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
 }
 
 /// Whether loss and metrics take the targets of the data, tried with outputs of zeros.
-void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data,
-                   int64_t classes) {
+void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data, int64_t classes) {
   const std::vector<int64_t> first{0};
   const at::Tensor target = data.train->get({.indices = first}).target;
   if (!target.defined())
-    refuse(recipe, "loss", "needs labels, and the data set '" + data_of(recipe, recipe.phases[phase]).name +
-                               "' has none here",
+    refuse(recipe, "loss",
+           "needs labels, and the data set '" + data_of(recipe, recipe.phases[phase]).name +
+               "' has none here",
            "data with labels, such as pictures in one folder for each class", recipe.loss);
   std::vector<int64_t> shape{1, classes};
   shape.insert(shape.end(), target.sizes().begin() + std::min<int64_t>(1, target.dim()),

@@ -162,14 +162,15 @@ void print(std::ostream& out, const RecipePlan& plan) {
 std::string to_json(const RecipePlan& plan) {
   ordered_json phases = ordered_json::array();
   for (const auto& phase : plan.phases) phases.push_back(to_json(phase));
-  return ordered_json{{"name", plan.name},
-                      {"device", plan.device},
-                      {"capacity_bytes", plan.capacity_bytes},
-                      {"fits", plan.known() || !plan.fits() ? ordered_json(plan.fits()) : ordered_json()},
-                      {"largest_batch", plan.largest_batch()},
-                      {"largest_micro_batch", plan.largest_micro_batch()},
-                      {"method", plan.method()},
-                      {"phases", phases}}
+  return ordered_json{
+      {"name", plan.name},
+      {"device", plan.device},
+      {"capacity_bytes", plan.capacity_bytes},
+      {"fits", plan.known() || !plan.fits() ? ordered_json(plan.fits()) : ordered_json()},
+      {"largest_batch", plan.largest_batch()},
+      {"largest_micro_batch", plan.largest_micro_batch()},
+      {"method", plan.method()},
+      {"phases", phases}}
       .dump(2);
 }
 

@@ -38,7 +38,8 @@ class Checker {
     check_metrics();
     known(recipe_.model.name, models::names(), {"model", "name"});
     if (recipe_.loss == "nll" && !models::family(recipe_.model.name).log_probabilities)
-      fail({"loss"}, "wants logarithms of probabilities, and a " + recipe_.model.name + " gives logits",
+      fail({"loss"},
+           "wants logarithms of probabilities, and a " + recipe_.model.name + " gives logits",
            "cross_entropy", recipe_.loss);
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });

@@ -42,9 +42,8 @@ LabelCount labels_of(const Splits& data) {
 }  // namespace
 
 DataFacts facts_of(const Splits& data) {
-  DataFacts facts{.has_valid = data.valid != nullptr,
-                  .labels = labels_of(data),
-                  .bundle = bundle_data(data)};
+  DataFacts facts{
+      .has_valid = data.valid != nullptr, .labels = labels_of(data), .bundle = bundle_data(data)};
   if (facts.bundle) facts.bundle->input = input_dtype(data);
   if (!data.train) return facts;
   facts.training_samples = data.train->size();

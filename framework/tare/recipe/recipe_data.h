@@ -44,8 +44,7 @@ struct OpenData {
 /// it is closed. Not thread-safe. Neither copied nor moved.
 class RecipeData {
  public:
-  explicit RecipeData(datasets::Network network = datasets::Network::allowed)
-      : network_(network) {}
+  explicit RecipeData(datasets::Network network = datasets::Network::allowed) : network_(network) {}
   RecipeData(const RecipeData&) = delete;
   RecipeData& operator=(const RecipeData&) = delete;
 

@@ -12,10 +12,10 @@ namespace tare {
 
 /// A recipe whose values all stand there, and the data that decided some of them.
 struct ResolvedRecipe {
-  RecipeOptions recipe{};     ///< with batches and the number of classes
-  std::string description{};  ///< of the recipe's data
-  bool generated = false;     ///< the last phase's data is: its figures are on drawn digits
-  DataFacts facts{};          ///< of the recipe's data
+  RecipeOptions recipe{};           ///< with batches and the number of classes
+  std::string description{};        ///< of the recipe's data
+  bool generated = false;           ///< the last phase's data is: its figures are on drawn digits
+  DataFacts facts{};                ///< of the recipe's data
   std::vector<DataFacts> phases{};  ///< of each phase's data, of images of the phase's size
   Origin origin{};
 };

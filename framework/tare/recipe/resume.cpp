@@ -67,7 +67,8 @@ void check_same_data(const fs::path& folder, size_t phase, const Origin::Data& b
   // A checkpoint of an earlier version does not know the contents.
   if (!old_one.content.empty() && !new_one.content.empty() && old_one.content != new_one.content)
     refuse(folder, "was begun with other contents of the data " + phase_text(phase) + ": " +
-                       printable(now.description) + " has the same names and labels as then, but "
+                       printable(now.description) +
+                       " has the same names and labels as then, but "
                        "its samples have changed; give it the old data");
 }
 

@@ -30,9 +30,9 @@ struct PhaseReport {
   std::vector<EpochRow> epochs{};
   double seconds = 0;
   double samples_per_s = 0;
-  int64_t consumed_bytes = 0;                   ///< tracked when its work ended, above its start
-  int64_t data_bytes = 0;                       ///< of its data set, which was read before its start
-  int64_t peak_bytes = 0;                       ///< highest tracked bytes, data set and all
+  int64_t consumed_bytes = 0;  ///< tracked when its work ended, above its start
+  int64_t data_bytes = 0;      ///< of its data set, which was read before its start
+  int64_t peak_bytes = 0;      ///< highest tracked bytes, data set and all
   std::optional<int64_t> planned_peak_bytes{};  ///< what the plan said; unset: no plan
   /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
   int64_t micro_batch = 0;
@@ -101,9 +101,9 @@ struct RunOptions {
 RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options = {});
 
 /// The report as JSON text: phases[] {name, epochs[] {train_loss, valid_loss, metrics, seconds},
-/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, leaks[], ...}, machine, test or valid
-/// {loss, metrics}, classification {labels, counts, worst[]}, export {path, bytes}, residual_bytes,
-/// tracker {allocations, ns_each, share}.
+/// consumed_bytes, peak_bytes, reclaimed_bytes, residual_bytes, leaks[], ...}, machine, test or
+/// valid {loss, metrics}, classification {labels, counts, worst[]}, export {path, bytes},
+/// residual_bytes, tracker {allocations, ns_each, share}.
 [[nodiscard]] std::string to_json(const RunReport& report);
 
 }  // namespace tare

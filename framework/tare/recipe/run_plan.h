@@ -12,9 +12,9 @@ namespace tare {
 /// The plan of a run; empty until it is made. A run without a plan is still a run.
 class RunPlan {
  public:
-  /// Plans the phases. Throws ConfigError for a recipe that cannot be run, such as a model that does
-  /// not take the data, and DoesNotFit. After any other error there is no plan, and the run itself
-  /// says what is wrong.
+  /// Plans the phases. Throws ConfigError for a recipe that cannot be run, such as a model that
+  /// does not take the data, and DoesNotFit. After any other error there is no plan, and the run
+  /// itself says what is wrong.
   void make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data);
 
   /// Warns if there should be a plan and is none.

@@ -50,8 +50,7 @@ void RunPrinter::continued(const std::string& checkpoint, size_t phases_done, bo
 void RunPrinter::phase_begin(size_t index) const {
   if (!out_) return;
   *out_ << bold(name_of(recipe_, index)) << ", phase " << index + 1 << " of "
-        << recipe_.phases.size()
-        << (verbose_ && width_for(*out_) != kAnyWidth ? "\n" : ": ");
+        << recipe_.phases.size() << (verbose_ && width_for(*out_) != kAnyWidth ? "\n" : ": ");
 }
 
 void RunPrinter::frozen(const FreezeReport& report) const { line(report.str()); }
@@ -107,13 +106,12 @@ void RunPrinter::exported(const std::filesystem::path& path, int64_t bytes) cons
 
 void RunPrinter::end(const RunReport& report) const {
   if (!out_) return;
-  *out_ << fitted_lines("after destroy: " + format_bytes(report.residual_bytes) +
-                            " tracked above the start; the process holds " +
-                            format_bytes(report.process_bytes) + "; " +
-                            format_seconds(report.seconds) +
-                            " in all\ntracker: " + report.tracker.str("allocations") +
-                            (call_sites_ ? ", call stacks not counted" : ""),
-                        *out_);
+  *out_ << fitted_lines(
+      "after destroy: " + format_bytes(report.residual_bytes) +
+          " tracked above the start; the process holds " + format_bytes(report.process_bytes) +
+          "; " + format_seconds(report.seconds) + " in all\ntracker: " +
+          report.tracker.str("allocations") + (call_sites_ ? ", call stacks not counted" : ""),
+      *out_);
 }
 
 }  // namespace tare

@@ -379,7 +379,8 @@ class Coordinator {
       outcome.reason.clear();
       outcome.values = values;
     }
-    if (outcome.state == TrialState::failed) require_room(sweep_.log_dir);  // else it continues later
+    if (outcome.state == TrialState::failed)
+      require_room(sweep_.log_dir);  // else it continues later
     finish(run, outcome);
   }
 

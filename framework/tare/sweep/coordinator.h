@@ -48,13 +48,13 @@ struct SweepReport : RunCounts {
 
 /// Runs every cell that has not run yet, each once, or as many as are to be drawn, and returns when
 /// none can start any more. Runs that the pruner ends save and end as after an interrupt; those
-/// that it pauses wait, and continue if they are promoted. A run that cannot be planned, because its
-/// settings are wrong, has failed; the others go on. Edited options are in force at once: new cells
-/// join, waiting ones that have gone leave, running ones are not disturbed; other names, recipes,
-/// folders, methods and metrics are refused with a warning. If the recipe itself changes meanwhile,
-/// no other run starts. Throws StateError if another process sweeps in the folder; ConfigError,
-/// also for a folder of another sweep, and for one with runs whose store is lost; IoError, also if
-/// the folder or the store is deleted meanwhile, and then kills the runs.
+/// that it pauses wait, and continue if they are promoted. A run that cannot be planned, because
+/// its settings are wrong, has failed; the others go on. Edited options are in force at once: new
+/// cells join, waiting ones that have gone leave, running ones are not disturbed; other names,
+/// recipes, folders, methods and metrics are refused with a warning. If the recipe itself changes
+/// meanwhile, no other run starts. Throws StateError if another process sweeps in the folder;
+/// ConfigError, also for a folder of another sweep, and for one with runs whose store is lost;
+/// IoError, also if the folder or the store is deleted meanwhile, and then kills the runs.
 SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
 
 }  // namespace tare::sweep

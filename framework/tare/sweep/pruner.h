@@ -37,9 +37,9 @@ struct Study {
 /// Decides after a report of trial `number`, which is in `history` with all its reports so far.
 /// `asha` and `hyperband` decide as SuccessiveHalvingPruner and HyperbandPruner of Optuna 5.0.0 do:
 /// Li et al. 2020, A System for Massively Parallel Hyperparameter Tuning, and Li et al. 2018,
-/// Hyperband, with asynchronous brackets. At a rung a trial continues if its value is among the best
-/// 1 / reduction_factor (at least one; equal ones too) of all values stored for that rung. A value
-/// that is not a number ends it. The caller stores Decision::rungs before the next decision.
+/// Hyperband, with asynchronous brackets. At a rung a trial continues if its value is among the
+/// best 1 / reduction_factor (at least one; equal ones too) of all values stored for that rung. A
+/// value that is not a number ends it. The caller stores Decision::rungs before the next decision.
 [[nodiscard]] Decision decide(const PrunerOptions& options, const Study& study,
                               const std::vector<SeenTrial>& history, int64_t number);
 

@@ -19,8 +19,8 @@ struct SlurmTask {
 /// Does what the coordinator orders in `folder`, which is log_dir/slurm, until it says to leave,
 /// has not been seen for two minutes while nothing was on, or the job's place is taken away. Then
 /// the run saves and ends; when it is for want of time, SIGUSR1, the job is requeued, and the run
-/// continues in it. Blocks SIGTERM, SIGINT and SIGUSR1 in this process. Returns the exit code of the
-/// job. Throws IoError.
+/// continues in it. Blocks SIGTERM, SIGINT and SIGUSR1 in this process. Returns the exit code of
+/// the job. Throws IoError.
 int run_slurm_agent(const std::filesystem::path& folder, const SlurmTask& task);
 
 }  // namespace tare::sweep
