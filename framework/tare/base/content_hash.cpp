@@ -1,3 +1,4 @@
+// XXH3 of bytes in memory; checkpoints hash by it too.
 #include "tare/base/content_hash.h"
 
 #include <xxhash.h>
@@ -5,17 +6,15 @@
 #include <xxh_x86dispatch.h>  // picks AVX2 or AVX-512 at run time
 #endif
 
-#include <array>
-#include <cstdint>
-
 namespace tare {
 
 std::string content_hash(std::span<const std::byte> bytes) {
-  constexpr std::array kDigits{'0', '1', '2', '3', '4', '5', '6', '7',
-                               '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
-  uint64_t hash = XXH3_64bits(bytes.data(), bytes.size());
+  return hash_text(XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+std::string hash_text(uint64_t value) {
   std::string text(16, '0');
-  for (size_t i = text.size(); i-- > 0; hash >>= 4) text[i] = kDigits[hash & 15];
+  for (size_t i = text.size(); i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
   return text;
 }
 

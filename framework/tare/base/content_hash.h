@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -10,5 +11,7 @@ namespace tare {
 /// XXH3-64 of the bytes, as 16 hexadecimal digits: several GB/s. It finds accidental changes; it is
 /// no protection against somebody who wants two contents to look alike.
 [[nodiscard]] std::string content_hash(std::span<const std::byte> bytes);
+/// A value of XXH3-64, which may have been computed in pieces, as content_hash() writes it.
+[[nodiscard]] std::string hash_text(uint64_t value);
 
 }  // namespace tare

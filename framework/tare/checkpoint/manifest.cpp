@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tare/base/bytes.h"
+#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
-#include "tare/checkpoint/xxh3.h"
 
 namespace tare::checkpoint {
 namespace {
@@ -80,15 +80,7 @@ class ManifestGuard final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-std::string to_hex(uint64_t value) {
-  std::string text(kHexDigits, '0');
-  for (size_t i = kHexDigits; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-  return text;
-}
-
-std::string hash(std::span<const std::byte> bytes) {
-  return to_hex(XXH3_64bits(bytes.data(), bytes.size()));
-}
+std::string hash(std::span<const std::byte> bytes) { return content_hash(bytes); }
 std::string hash(std::string_view text) {
   return hash(std::as_bytes(std::span(text.data(), text.size())));
 }

@@ -20,8 +20,6 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 /// not forgeries.
 [[nodiscard]] std::string hash(std::span<const std::byte> bytes);
 [[nodiscard]] std::string hash(std::string_view text);
-/// As 16 lower-case hexadecimal digits.
-[[nodiscard]] std::string to_hex(uint64_t value);
 
 /// Parses a JSON object of at most kMaxManifestBytes, kMaxManifestDepth levels and
 /// kMaxManifestValues values, in which no key is repeated. Throws FormatError(operation, path,

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "tare/base/bytes.h"
+#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/safetensors.h"
@@ -169,7 +170,7 @@ std::string write_hashed(io::File& file, std::span<const std::byte> bytes) {
     file.write(chunk.data(), chunk.size());
     bytes = bytes.subspan(chunk.size());
   }
-  return to_hex(XXH3_64bits_digest(&state));
+  return hash_text(XXH3_64bits_digest(&state));
 }
 
 }  // namespace
