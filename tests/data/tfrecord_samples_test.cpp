@@ -19,11 +19,13 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using testing::bytes_feature;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::example_of;
 using testing::floats_feature;
 using ::testing::HasSubstr;
 using testing::ints_feature;
+using ::testing::Not;
 using testing::TempDir;
 using testing::write_tf_records;
 
@@ -101,6 +103,25 @@ TEST_F(TfSamples, SplitsOfTheirOwnHaveTheSameClasses) {
   EXPECT_EQ(named.identity.samples, 53);
   options.valid_files.clear();
   EXPECT_EQ(datasets::make(options).splits.valid->size(), 8) << "a fifth";
+}
+
+TEST_F(TfSamples, AChangedPictureOfAnySplitIsADifferenceInContent) {
+  const DataOptions options{.name = "tfrecord",
+                            .files = {path("train")},
+                            .valid_files = {path("valid")},
+                            .test_files = {path("test")}};
+  const auto content = [&] { return datasets::make(options).identity.content; };
+  write_pictures("train", 0, 10);
+  write_pictures("valid", 10, 5);
+  write_pictures("test", 15, 5);
+  const std::string before = content();
+  EXPECT_EQ(content(), before);
+  std::vector<std::string> seen{before};
+  for (const char* part : {"train", "valid", "test"}) {
+    write_pictures(part, 40, part == std::string("train") ? 10 : 5);
+    EXPECT_THAT(seen, Not(Contains(content()))) << part;
+    seen.push_back(content());
+  }
 }
 
 TEST_F(TfSamples, NumbersAndRawBytesHaveTheShapeThatIsGiven) {

@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/sha256.h"
+#include "tare/config/changed.h"
 #include "tare/data/gather.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
@@ -22,7 +23,7 @@
 namespace tare::datasets {
 namespace {
 
-// What a maker finds; parts of their own are apart from those that are cut from `data`.
+// A maker returns it. `valid` and `test` are parts that are not cut from `data`.
 struct Found {
   std::string description{};
   DatasetPtr data{}, valid{}, test{};
@@ -172,29 +173,25 @@ const Maker& maker(const std::string& name) {
 
 // A field that belongs to another data set would be ignored without a word.
 void check_fields(const Maker& maker, const DataOptions& given) {
-  const DataOptions defaults;
-  const auto check = [&](const char* field, bool unchanged) {
-    if (unchanged || std::ranges::find(maker.fields, field) != maker.fields.end()) return;
-    throw ConfigError("data.make", field, "is not taken by the data set " + maker.info.name,
-                      "leave it out", "a value");
+  static const std::vector<std::string> of_all{"name",  "size", "count",    "seed",      "train",
+                                               "valid", "test", "stratify", "transforms"};
+  const auto takes = [&](const std::string& field) {
+    const auto has = [&](const auto& list) { return std::ranges::find(list, field) != list.end(); };
+    return has(of_all) || has(maker.fields) ||
+           (field == "download" && maker.info.name == "generated_digits");
   };
-  check("style", given.style == defaults.style);
-  check("images", given.images == defaults.images);
-  check("labels", given.labels == defaults.labels);
-  check("folder", given.folder == defaults.folder);
-  check("channels", given.channels == defaults.channels);
-  check("files", given.files == defaults.files);
-  check("valid_files", given.valid_files == defaults.valid_files);
-  check("test_files", given.test_files == defaults.test_files);
-  check("input", given.input == defaults.input);
-  check("label", given.label == defaults.label);
-  check("shape", given.shape == defaults.shape);
-  check("num_parallel_reads", given.num_parallel_reads == defaults.num_parallel_reads);
-  check("download", given.download == defaults.download || maker.info.name == "generated_digits");
+  for (const auto& field : config::changed_fields(given))
+    if (!takes(field))
+      throw ConfigError("data.make", field, "is not taken by the data set " + maker.info.name,
+                        "leave it out", "a value");
 }
 
 DatasetPtr first(const DatasetPtr& data, int64_t count) {
-  if (count == 0 || count >= data->size()) return data;
+  if (count > data->size())
+    throw ConfigError("data.make", "count", "is more than the data set has",
+                      "0 for all, or at most " + std::to_string(data->size()) + " samples",
+                      std::to_string(count));
+  if (count == 0 || count == data->size()) return data;
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), int64_t{0});
   return subset(data, std::move(indices));
@@ -225,11 +222,16 @@ std::string part(const char* name, const DatasetPtr& data) {
   return std::string(name) + " " + (data ? format_count(data->size()) : "none");
 }
 
-// What was read is in memory: nothing is read a second time for it. Empty for data that are not.
+std::vector<DatasetPtr> parts_of(const Found& found) {
+  std::vector<DatasetPtr> parts{found.data, found.valid, found.test};
+  std::erase(parts, nullptr);
+  return parts;
+}
+
+// The hash is of samples in memory, so that nothing is read a second time; it is empty for others.
 std::string content_of(const Found& found) {
   std::string content;
-  for (const DatasetPtr& data : {found.data, found.test}) {
-    if (!data) continue;
+  for (const DatasetPtr& data : parts_of(found)) {
     const auto* tensors = dynamic_cast<const TensorDataset*>(data.get());
     if (!tensors) return {};
     const at::Tensor& input = tensors->raw_input();
@@ -244,8 +246,7 @@ Identity identity_of(const Found& found) {
   Identity identity;
   Sha256 hash;
   const auto add = [&](const std::string& text) { hash.add({text.c_str(), text.size() + 1}); };
-  for (const DatasetPtr& data : {found.data, found.valid, found.test}) {
-    if (!data) continue;
+  for (const DatasetPtr& data : parts_of(found)) {
     identity.samples += data->size();
     for (const std::string& label : data->labels()) add(label);
     for (const int64_t side : data->sample_shape()) add(std::to_string(side));

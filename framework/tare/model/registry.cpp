@@ -10,6 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/config/changed.h"
 #include "tare/config/node.h"
 
 namespace tare::models {
@@ -28,19 +29,12 @@ constexpr int64_t kMostValues = int64_t{1} << 32;  // of a sample
 
 // A field that the family does not take must be at its default.
 void check_fields(const Family& family, const ModelOptions& options) {
-  const ModelOptions plain;
-  const auto check = [&](const char* field, bool is_default) {
-    if (is_default || std::ranges::find(family.options, field) != family.options.end()) return;
-    std::string taken = "classes, sample_shape, weights";
-    for (const auto& o : family.options) taken += ", " + o;
-    throw ConfigError("models.make",
-                      "'" + family.name + "' takes no option '" + field + "'; it takes " + taken);
-  };
-  check("width", options.width == plain.width);
-  check("layers", options.layers == plain.layers);
-  check("heads", options.heads == plain.heads);
-  check("hidden", options.hidden == plain.hidden);
-  check("dropout", options.dropout == plain.dropout);
+  std::vector<std::string> taken{"classes", "sample_shape", "weights"};
+  taken.insert(taken.end(), family.options.begin(), family.options.end());
+  for (const auto& field : config::changed_fields(options))
+    if (std::ranges::find(taken, field) == taken.end())
+      throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field +
+                                           "'; it takes " + config::joined(taken));
 }
 
 // Copies what fits; of the head, tensors of another shape stay as they were initialised.
@@ -87,11 +81,9 @@ const Family& family(const std::string& name) {
   const auto found = table().find(name);
   if (found != table().end()) return found->second;
   const std::string near = nearest(name, names());
-  std::string all;
-  for (const auto& n : names()) all += (all.empty() ? "" : ", ") + n;
   throw ConfigError("models.make", "no model is named '" + printable(name) + "'" +
                                        (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                       " Known: " + all);
+                                       " Known: " + config::joined(names()));
 }
 
 std::vector<std::string> names() {
