@@ -275,9 +275,9 @@ TfExample parse_tf_example(std::string_view record, const std::string& file) {
   return TfExample(std::move(features));
 }
 
-DatasetPtr tfrecord_dataset(const std::vector<fs::path>& files,
-                            const std::function<Batch(const TfExample&)>& sample,
-                            const TfRecordOptions& options) {
+Batch read_tfrecords(const std::vector<fs::path>& files,
+                     const std::function<Batch(const TfExample&)>& sample,
+                     const TfRecordOptions& options) {
   if (options.parallel_reads < 1)
     throw ConfigError(kRead, "parallel_reads", "must be >= 1", "",
                       std::to_string(options.parallel_reads));
@@ -298,7 +298,14 @@ DatasetPtr tfrecord_dataset(const std::vector<fs::path>& files,
     throw ConfigError(kRead, "there is no record in " + std::to_string(files.size()) + " files");
   if (!targets.empty() && targets.size() != inputs.size())
     throw ShapeError(kRead, "a target for every sample", "none in one of the files");
-  return tensor_dataset(at::cat(inputs), targets.empty() ? at::Tensor() : at::cat(targets));
+  return {.input = at::cat(inputs), .target = targets.empty() ? at::Tensor() : at::cat(targets)};
+}
+
+DatasetPtr tfrecord_dataset(const std::vector<fs::path>& files,
+                            const std::function<Batch(const TfExample&)>& sample,
+                            const TfRecordOptions& options) {
+  const Batch all = read_tfrecords(files, sample, options);
+  return tensor_dataset(all.input, all.target);
 }
 
 }  // namespace tare

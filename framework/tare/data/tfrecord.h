@@ -83,6 +83,10 @@ struct TfRecordOptions {
 /// The samples stand in the order of the files and of their records. Throws ConfigError for no file
 /// or no record; ShapeError for a sample of another shape or type; FormatError, with path and
 /// record, also for a ConfigError or FormatError of `sample`; IoError; what `sample` throws else.
+[[nodiscard]] Batch read_tfrecords(const std::vector<std::filesystem::path>& files,
+                                   const std::function<Batch(const TfExample&)>& sample,
+                                   const TfRecordOptions& options = {});
+/// The same as a data set. Throws as read_tfrecords() and tensor_dataset().
 [[nodiscard]] DatasetPtr tfrecord_dataset(const std::vector<std::filesystem::path>& files,
                                           const std::function<Batch(const TfExample&)>& sample,
                                           const TfRecordOptions& options = {});

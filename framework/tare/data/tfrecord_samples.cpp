@@ -3,13 +3,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -32,15 +31,9 @@ constexpr int64_t kMostClasses = 65536;
   throw ConfigError(kWhere, "feature '" + printable(name) + "'", problem, {}, {});
 }
 
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t side : shape) text += (text.empty() ? "[" : ", ") + std::to_string(side);
-  return text + ']';
-}
+std::string text_of(at::IntArrayRef shape) { return c10::str(shape); }
 
-int64_t elements(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
+int64_t elements(at::IntArrayRef shape) { return c10::multiply_integers(shape); }
 
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n"); }
 
@@ -123,11 +116,7 @@ Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options,
     return Batch{.input = input_of(example, options, resized),
                  .target = label_of(example, options.label)};
   };
-  const DatasetPtr data =
-      tfrecord_dataset(files, sample, {.parallel_reads = options.parallel_reads});
-  std::vector<int64_t> all(static_cast<size_t>(data->size()));
-  std::iota(all.begin(), all.end(), int64_t{0});
-  return data->get({.indices = all});
+  return read_tfrecords(files, sample, {.parallel_reads = options.parallel_reads});
 }
 
 void check_alike(const std::vector<Batch>& parts) {
