@@ -10,6 +10,7 @@
 #include "tare/base/log.h"
 #include "tare/learner/recompute.h"
 #include "tare/memory/backend.h"
+#include "tare/model/fp8.h"
 #include "tare/model/held_weights.h"
 
 namespace tare {
@@ -268,9 +269,7 @@ std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size
 }
 
 at::Tensor full_precision(const at::Tensor& tensor) {
-  return tensor.defined() && c10::isReducedFloatingType(tensor.scalar_type())
-             ? tensor.to(c10::kFloat)
-             : tensor;
+  return tensor.defined() ? in_float32(tensor) : tensor;
 }
 
 Learner::Parts::Gradients Learner::Parts::take_gradients() const {

@@ -180,6 +180,10 @@ bool fits_fp8(const at::Tensor& weight) {
          (type == c10::kFloat || has_16_bits(type));
 }
 
+at::Tensor in_float32(const at::Tensor& tensor) {
+  return has_16_bits(tensor.scalar_type()) ? tensor.to(c10::kFloat) : tensor;
+}
+
 std::string scale_name(const std::string& weight) { return weight + "_scale"; }
 
 Fp8Weight quantise(const at::Tensor& weight, const std::string& name) {
@@ -288,8 +292,7 @@ std::vector<NamedTensor> as_fp8(const std::vector<NamedTensor>& stored,
       result.push_back({name, std::move(values)});
       result.push_back({scale_name(name), std::move(scale)});
     } else {
-      const bool half = has_16_bits(tensor.scalar_type());
-      result.push_back({name, half ? tensor.detach().to(c10::kFloat) : tensor});
+      result.push_back({name, in_float32(tensor.detach())});
     }
   }
   return result;

@@ -26,7 +26,9 @@ inline constexpr float kLargestFp8 = 448;  ///< of E4M3
 /// Whether a parameter can be held so: float32, bfloat16 or float16, of two dimensions or more, and
 /// not empty.
 [[nodiscard]] bool fits_fp8(const at::Tensor& weight);
-/// Of the scale that belongs to a weight, in files: "fc.weight" has "fc.weight_scale".
+/// `tensor` as float32 if it is bfloat16 or float16; else itself.
+[[nodiscard]] at::Tensor in_float32(const at::Tensor& tensor);
+/// The name, in files, of the scale that belongs to a weight: "fc.weight" has "fc.weight_scale".
 [[nodiscard]] std::string scale_name(const std::string& weight);
 
 /// Rounds a weight that fits_fp8() to the nearest, ties to even, on its device. The scale of a row
@@ -57,7 +59,7 @@ void dequantise_into(const at::Tensor& target, const Fp8Weight& weight);
 [[nodiscard]] std::vector<NamedTensor> dequantised(const std::vector<NamedTensor>& stored,
                                                    std::string_view operation,
                                                    const std::filesystem::path& path);
-/// The same without values: of an E4M3 weight the result is on the meta device.
+/// dequantised() without values: an E4M3 weight becomes a tensor on the meta device.
 [[nodiscard]] std::vector<NamedTensor> outlined(const std::vector<NamedTensor>& stored,
                                                 const std::map<std::string, at::Tensor>& scales);
 /// Tensors for a file that holds its weights as E4M3: those of `parameters` that fit are quantised,

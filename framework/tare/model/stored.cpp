@@ -81,10 +81,8 @@ class Copies {
   std::unordered_map<std::string, at::Tensor> by_name_;
 };
 
-std::vector<NamedTensor> in_float32(std::vector<NamedTensor> tensors) {
-  for (auto& [name, tensor] : tensors)
-    if (tensor.scalar_type() == c10::kBFloat16 || tensor.scalar_type() == c10::kHalf)
-      tensor = tensor.detach().to(c10::kFloat);
+std::vector<NamedTensor> all_in_float32(std::vector<NamedTensor> tensors) {
+  for (auto& [name, tensor] : tensors) tensor = in_float32(tensor.detach());
   return tensors;
 }
 
@@ -127,7 +125,7 @@ std::vector<NamedTensor> state_for(const Model& model, const std::string& weight
   check_weight_storage(weights, "model.state_for");
   if (weights == "fp8") return as_fp8(stored_state(model), parameter_names(model));
   auto all = computed_state(model);
-  return weights == "fp32" ? in_float32(std::move(all)) : all;
+  return weights == "fp32" ? all_in_float32(std::move(all)) : all;
 }
 
 std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
@@ -137,7 +135,7 @@ std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
   check_weight_storage(weights, std::string(operation));
   if (weights == "as_is") return stored;
   if (weights == "fp8") return as_fp8(stored, parameters);
-  return in_float32(dequantised(stored, operation, path));
+  return all_in_float32(dequantised(stored, operation, path));
 }
 
 checkpoint::Match compare_stored(const Model& model, const std::vector<NamedTensor>& stored,
