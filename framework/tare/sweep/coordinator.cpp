@@ -56,8 +56,9 @@ class Coordinator {
     try {
       return run_all();
     } catch (const IoError&) {
+      lock_->check_still_there();
       write_table();
-      check_still_there();
+      store_.check_still_there();
       throw;
     }
   }
@@ -66,10 +67,9 @@ class Coordinator {
   /// From the table a store that is gone can be made again.
   void write_table() {
     try {
-      lock_->check_still_there();
       results_.write();
-    } catch (const IoError& error) {  // the error that ends the sweep is about the same disk
-      log::debug("run_data.csv was not written: " + std::string(error.what()));
+    } catch (const IoError& error) {  // another error ends the sweep
+      log::warning(error.what());
     }
   }
 
