@@ -204,7 +204,6 @@ void check(const BundleManifest& manifest) {
 
 // The metadata entry of a bundle.
 std::string sealed(const BundleManifest& manifest, const checkpoint::Digest& digest) {
-  check(manifest);
   std::string text;
   try {
     json fields = to_json(manifest, digest);
@@ -222,7 +221,10 @@ std::string sealed(const BundleManifest& manifest, const checkpoint::Digest& dig
 
 }  // namespace
 
-void check_bundle(const BundleManifest& manifest) { (void)sealed(manifest, {}); }
+void check_bundle(const BundleManifest& manifest) {
+  check(manifest);
+  (void)sealed(manifest, {});
+}
 
 void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
                   const std::vector<NamedTensor>& tensors) {
