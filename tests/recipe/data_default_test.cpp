@@ -255,6 +255,12 @@ TEST_F(StoppedRun, GoesOnOnlyWithItsData) {
   EXPECT_EQ(resumed(), "accepted");
 }
 
+TEST_F(StoppedRun, IsContinuedWithItsDataInAnotherPlace) {
+  fs::copy(pictures_.path(), folder_ / "moved", fs::copy_options::recursive);
+  recipe_.data.folder = (folder_ / "moved").string();
+  EXPECT_EQ(resumed(), "accepted");
+}
+
 TEST_F(StoppedRun, IsNotContinuedWithOtherPicturesUnderTheSameNames) {
   const fs::path picture = fs::directory_iterator(pictures_ / "3")->path();
   const at::Tensor before = read_png(picture, 1);

@@ -109,13 +109,13 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const size_t phase = phase_of(recipe, path.filename().string(), state);
   RecipeData data;
-  const Model model = model_of(recipe, data.open(recipe.data).facts, loaded, path);
+  const Model model = model_of(recipe, open_data(recipe, data).facts, loaded, path);
   BundleManifest manifest{.model = *model.spec(),
                           .transforms = {},
                           .metrics = metrics_of(state),
                           .activation = resolve(Loss(recipe.loss)).activation_name,
                           .loss = recipe.loss};
-  const auto& described = data.open(data_of(recipe, recipe.phases[phase])).facts.bundle;
+  const auto& described = open_data(recipe, phase, data).facts.bundle;
   if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,
                tensors_of(loaded, model, weights.value_or(recipe.export_weights), path),

@@ -39,9 +39,9 @@ void at_value(const RecipeOptions& recipe, const std::string& path, const Call& 
 
 /// The same for the fields below a path.
 template <class Call>
-void at_fields(const RecipeOptions& recipe, const std::string& path, const Call& call) {
+auto at_fields(const RecipeOptions& recipe, const std::string& path, const Call& call) {
   try {
-    call();
+    return call();
   } catch (const ConfigError& error) {
     throw error.within(path, recipe.file.place(path + '.' + error.field()));
   }
@@ -107,6 +107,16 @@ DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   DataOptions data = phase.data.value_or(recipe.data);
   if (phase.size > 0) data.size = phase.size;
   return data;
+}
+
+OpenData& open_data(const RecipeOptions& recipe, RecipeData& data) {
+  return *at_fields(recipe, "data", [&] { return &data.open(recipe.data); });
+}
+
+OpenData& open_data(const RecipeOptions& recipe, size_t phase, RecipeData& data) {
+  const PhaseOptions& options = recipe.phases[phase];
+  return *at_fields(recipe, path_of("data", options.data.has_value(), phase),
+                    [&] { return &data.open(data_of(recipe, options)); });
 }
 
 std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptions& phase) {

@@ -34,6 +34,12 @@ namespace tare {
 [[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
 
+/// The recipe's data set. Throws what RecipeData::open() throws, a ConfigError with the place of
+/// the value.
+[[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, RecipeData& data);
+/// The data set of phase number `phase`, in the size that the phase shows. Throws likewise.
+[[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, size_t phase, RecipeData& data);
+
 /// Throws ConfigError for data that phase number `phase` cannot be trained on: without a training
 /// split, smaller than a batch, with more classes than the model, with targets that the loss or a
 /// metric does not take, or, in the last phase of a recipe that exports, with something that no

@@ -86,7 +86,7 @@ class RecipePlanner {
 
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    OpenData& data = data_.open(data_of(recipe_, phase));
+    OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
     check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
     const FitSubject subject = subject_of(index, data);
@@ -211,7 +211,7 @@ RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& opt
   check_recipe(recipe);
   check_files(recipe);
   RecipeData data(options.download ? datasets::Network::allowed : datasets::Network::forbidden);
-  const DataFacts facts = data.open(recipe.data).facts;
+  const DataFacts facts = open_data(recipe, data).facts;
   return plan_resolved(recipe, options, facts, data);
 }
 

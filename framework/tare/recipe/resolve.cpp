@@ -50,9 +50,9 @@ void resolve_phase(const RecipeOptions& given, size_t index, const OpenData& dat
 ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
   ResolvedRecipe resolved{.recipe = given};
   const RecipeOptions& recipe = resolved.recipe;
-  resolve_main(given, data.open(recipe.data), resolved);
+  resolve_main(given, open_data(recipe, data), resolved);
   for (size_t i = 0; i < recipe.phases.size(); ++i)
-    if (const auto& own = recipe.phases[i].data) resolve_phase(given, i, data.open(*own), resolved);
+    if (recipe.phases[i].data) resolve_phase(given, i, open_data(recipe, i, data), resolved);
   check_recipe(recipe);  // with the batches that the data has decided
   resolved.origin.recipe = essence_of(recipe);
   return resolved;

@@ -40,6 +40,16 @@ std::string difference(const config::Node& there, const config::Node& here,
   return path + " is " + config::describe(there) + " there, " + config::describe(here) + " here";
 }
 
+/// Where the data stand is left out: they may have moved, and what they hold is compared itself.
+void drop_paths(config::Node* data) {
+  static const std::vector<std::string> paths{"images", "labels",      "folder",
+                                              "files",  "valid_files", "test_files"};
+  if (data == nullptr) return;
+  std::erase_if(data->entries, [](const config::Entry& entry) {
+    return std::ranges::find(paths, entry.key) != paths.end();
+  });
+}
+
 config::Node tree(const std::string& yaml) { return config::parse_text(yaml, "recipe"); }
 
 [[noreturn]] void refuse(const fs::path& folder, const std::string& what) {
@@ -104,7 +114,11 @@ std::string essence_of(const RecipeOptions& given) {
   recipe.folder = defaults.folder;
   if (export_name(recipe).empty()) recipe.export_to.reset();
   for (auto& phase : recipe.phases) phase.lr = rate_of(given, phase);
-  return config::to_yaml(config::to_node(recipe));
+  config::Node root = config::to_node(recipe);
+  drop_paths(root.find("data"));
+  if (config::Node* phases = root.find("phases"))
+    for (config::Node& phase : phases->items) drop_paths(phase.find("data"));
+  return config::to_yaml(root);
 }
 
 bool has_autosaves(const fs::path& folder) {

@@ -12,7 +12,8 @@
 namespace tare {
 
 /// What a resumed run must have in common with the one that it continues: all of the recipe but
-/// device, workers, save_every and folder. `recipe` is resolved, see phase_data.h.
+/// device, workers, save_every, folder and the paths of the data, whose identity is compared by
+/// itself. `recipe` is resolved, see phase_data.h.
 [[nodiscard]] std::string essence_of(const RecipeOptions& recipe);
 
 /// Whether `folder` holds automatic checkpoints.

@@ -198,7 +198,7 @@ class Runner {
   // Before the phase's Experiment, so that the phase leaves nothing where the next one has the same
   // data.
   [[nodiscard]] const OpenData& open_data(size_t index) {
-    const OpenData& data = data_.open(data_of(recipe_, recipe_.phases[index]));
+    const OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
     return data;
   }
@@ -307,7 +307,7 @@ class Runner {
   void test_and_export(Learner& learner) {
     if (!evaluates_or_exports()) return;
     const PhaseOptions& last = recipe_.phases.back();
-    const OpenData& data = data_.open(data_of(recipe_, last));
+    const OpenData& data = open_data(recipe_, recipe_.phases.size() - 1, data_);
     const DataScope scope(learner, data.named.splits, batch_of(recipe_, last, data.facts));
     if (recipe_.test) test(learner);
     export_bundle(learner);
