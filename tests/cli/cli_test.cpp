@@ -195,6 +195,9 @@ TEST(Cli, TheTightAndTheLeanRecipeFinish) {
     return std::stoll(json.substr(json.find("\"" + key + "\": ") + key.size() + 4));
   };
   const int64_t budget = figure("start_bytes") + figure("peak_bytes") / 3;
+  const auto large = tare("plan", "tight.yaml", {"--device", "host:1MiB"});
+  EXPECT_EQ(large.status, 3) << large.err;
+  EXPECT_NE(large.out.find("does not fit\n"), std::string::npos) << large.out;
   const auto tight = tare("run", "tight.yaml", {"--host-budget", std::to_string(budget)});
   EXPECT_EQ(tight.status, 0) << tight.err << tight.out;
   EXPECT_NE(tight.out.find("in micro-batches of "), std::string::npos) << tight.out;

@@ -164,6 +164,16 @@ std::vector<Mistake> mistakes_in_data() {
       {.name = "MissingIdx",
        .arguments = {"run", "tiny.yaml", "data={name: idx, images: no.gz, labels: no.gz}"},
        .pieces = {"command line: data.images is not there, got no.gz; allowed: a file"}},
+      {.name = "CountAboveTheSamples",
+       .arguments = {"run", "tiny.yaml",
+                     "data={name: idx, images: images, labels: labels, count: 61}"},
+       .pieces = {"command line: data.count is more than the data set has, got 61; allowed: 0 for "
+                  "all, or at most 60 samples"},
+       .prepare =
+           [](const fs::path& f, const Made& m) {
+             write(f / "images", m.images);
+             write(f / "labels", m.labels);
+           }},
       override_with(
           "FewerClassesThanTheData", "model.classes=3",
           {"command line: model.classes is less than the 10 classes of the data, got 3; allowed: "
@@ -255,6 +265,10 @@ std::vector<Mistake> mistakes_with_files() {
       {.name = "PredictTopNegative",
        .arguments = {"predict", "m.tare", "a.png", "--top=-1"},
        .pieces = {"--top must be a number >= 1, got '-1'"},
+       .prepare = bundle},
+      {.name = "PredictOfTextByAModelOfPictures",
+       .arguments = {"predict", "m.tare", "a.png", "--text"},
+       .pieces = {"the model takes no text: its input is float32 of [1, 16, 16]; leave out --text"},
        .prepare = bundle},
       {.name = "PredictOnNoDevice",
        .arguments = {"predict", "m.tare", "a.png", "--device", "gpu"},

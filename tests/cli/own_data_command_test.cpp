@@ -117,6 +117,16 @@ TEST_F(Piped, WhatIsNoListAndNoPictureIsRefused) {
   EXPECT_THAT(two.err, HasSubstr("more than one PNG"));
 }
 
+TEST_F(Piped, ASampleThatFailsIsInTheJsonToo) {
+  const auto result = shell(
+      "(find 'own pictures' -name '*.png'; echo absent.png) | "
+      "tare predict --json runs/own/m.tare -");
+  EXPECT_EQ(result.status, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("absent.png: No such file or directory"));
+  EXPECT_THAT(result.out, HasSubstr("\"path\": \"absent.png\""));
+  EXPECT_THAT(result.out, HasSubstr("\"error\": \"[image.decode] absent.png: No such file"));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, OwnFiles,
     ::testing::Values(

@@ -74,7 +74,7 @@ void refuse_contradictions(const Arguments& arguments) {
                                         " contradict each other; give one of them");
 }
 
-/// What can be said of --json before any work.
+/// Throws, before any work, for a --json that cannot be written or would replace another file.
 void check_json(const Arguments& arguments) {
   if (!arguments.has("json")) return;
   io::check_writable(arguments.get("json"));
@@ -175,7 +175,7 @@ int plan_command(const Arguments& arguments) {
   const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device")});
   print(std::cout, plan);
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(plan) + '\n');
-  return kSuccess;
+  return plan.runs() ? kSuccess : kOutOfMemory;
 }
 
 }  // namespace tare::cli

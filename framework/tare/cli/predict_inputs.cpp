@@ -53,7 +53,7 @@ class Samples {
 
   void read(const std::string& input) const {
     const bool pictures = inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
-    guarded([&] {
+    guarded({input}, [&] {
       if (input == "-")
         pictures ? piped_pictures() : rows_of(std::cin, "-");
       else if (pictures)
@@ -65,11 +65,11 @@ class Samples {
 
  private:
   template <class Action>
-  void guarded(Action action) const {
+  void guarded(const SamplePlace& place, Action action) const {
     try {
       action();
     } catch (...) {
-      inputs_.on_failure();
+      inputs_.on_failure(place);
     }
   }
 
@@ -79,7 +79,8 @@ class Samples {
   }
 
   void folder(const fs::path& path) const {
-    for (const auto& file : pictures_of(path)) guarded([&] { picture(file.string()); });
+    for (const auto& file : pictures_of(path))
+      guarded({file.string()}, [&] { picture(file.string()); });
   }
 
   // Standard input is one PNG, or a list of paths: one a line, or with a zero byte behind each.
@@ -97,7 +98,7 @@ class Samples {
     const std::vector<std::string> paths = paths_in(text);
     if (paths.empty()) refuse_empty("-");
     for (const auto& path : paths)
-      guarded([&] { fs::is_directory(path) ? folder(path) : picture(path); });
+      guarded({path}, [&] { fs::is_directory(path) ? folder(path) : picture(path); });
   }
 
   static std::vector<std::string> paths_in(const std::string& text) {
@@ -133,7 +134,7 @@ class Samples {
       if (line.empty()) continue;
       const bool names_columns = place.number == 1 && !inputs_.text && is_header(line) &&
                                  inputs_.predictor.sample_kind() != SampleKind::tokens;
-      if (!names_columns) guarded([&] { row(line, place); });
+      if (!names_columns) guarded({place.path, place.number}, [&] { row(line, place); });
       any |= !names_columns;
     }
     if (!any) refuse_empty(path);

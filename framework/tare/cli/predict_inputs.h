@@ -20,7 +20,7 @@ struct PredictInputs {
   /// Gets the prediction for one sample, [1, ...].
   std::function<void(const SamplePlace&, const at::Tensor& prediction)> on_prediction{};
   /// Is called inside the handler of a sample, a file or a line that failed; the others follow.
-  std::function<void()> on_failure{};
+  std::function<void(const SamplePlace&)> on_failure{};
 };
 
 /// Predicts every sample of `input`. For a model of pictures: a PNG file, a folder (its PNG files

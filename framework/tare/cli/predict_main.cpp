@@ -14,6 +14,7 @@
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
 #include "tare/inference/predictor.h"
+#include "tare/inference/rows.h"
 #include "tare/memory/device.h"
 #include "tare/memory/exit_code.h"
 #include "tare/memory/init.h"
@@ -72,6 +73,18 @@ class Printer {
       print(place, predictor.classes(prediction, request_.top));
     else
       print(place, prediction);
+  }
+
+  /// Inside the handler of the failure; only JSON lists it, as messages are on standard error.
+  void add_failure(const SamplePlace& place) {
+    if (!request_.json) return;
+    nlohmann::json sample = begin(place);
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      sample["error"] = printable(error.what(), 1000);
+    }
+    all_.push_back(sample);
   }
 
   void finish() const {
@@ -142,6 +155,7 @@ class Printer {
 // Continues behind a sample that fails; returns the first failure's code.
 int predict(const Request& request) {
   Predictor predictor(request.bundle, request.predictor);
+  if (request.text) check_takes_text(predictor.manifest());
   Printer printer(request);
   int code = kSuccess;
   const PredictInputs inputs{.predictor = predictor,
@@ -151,8 +165,9 @@ int predict(const Request& request) {
                                    printer.add(place, predictor, prediction);
                                  },
                              .on_failure =
-                                 [&] {
+                                 [&](const SamplePlace& place) {
                                    const int failed = report_error(std::current_exception());
+                                   printer.add_failure(place);
                                    if (code == kSuccess) code = failed;
                                  }};
   for (const auto& input : request.inputs) predict_input(inputs, input);

@@ -108,14 +108,18 @@ at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
   return shaped(row, manifest, false, place).to(dtype);
 }
 
-at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
-                      const LinePlace& place) {
+void check_takes_text(const BundleManifest& manifest) {
   if (!has_tokens(manifest) || manifest.sample_shape.size() > 1)
     throw ConfigError("predict", "the model takes no text: its input is " + manifest.input +
                                      (manifest.sample_shape.empty()
                                           ? std::string()
                                           : " of " + shape_text(manifest.sample_shape)) +
-                                     "; give lines of numbers");
+                                     "; leave out --text");
+}
+
+at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
+                      const LinePlace& place) {
+  check_takes_text(manifest);
   std::map<std::string_view, int64_t> places;
   for (size_t i = 0; i < manifest.labels.size(); ++i)
     places.emplace(manifest.labels[i], static_cast<int64_t>(i));

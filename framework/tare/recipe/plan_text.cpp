@@ -5,17 +5,13 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/table.h"
+#include "tare/config/node.h"
 #include "tare/recipe/plan.h"
 
 namespace tare {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string column(const std::string& text, size_t width, bool right = true) {
-  const std::string pad(width > text.size() ? width - text.size() : 0, ' ');
-  return right ? pad + text : text + pad;
-}
 
 const std::vector<TableColumn>& columns() {
   static const std::vector<TableColumn> all{
@@ -37,43 +33,10 @@ TableRow row_of(const MemoryPlan& p) {
           p.at};
 }
 
-/// In columns of fixed widths, but for the first.
-std::string wide_table(const std::vector<TableRow>& rows) {
-  TableRow heads;
-  for (const auto& column : columns()) heads.push_back(column.head);
-  size_t name = heads[0].size();
-  for (const auto& row : rows) name = std::max(name, row[0].size());
-  std::string text;
-  const auto add = [&](const TableRow& row) {
-    text += column(row[0], name, false) + column(row[1], 8) + column(row[2], 12) +
-            column(row[3], 14) + column(row[4], 12) + column(row[5], 16) + "  " + row[6] + '\n';
-  };
-  add(heads);
-  for (const auto& row : rows) add(row);
-  return text;
-}
-
-size_t longest_line(const std::string& text) {
-  size_t longest = 0;
-  for (size_t start = 0; start < text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    longest = std::max(longest, end - start);
-    start = end + 1;
-  }
-  return longest;
-}
-
 std::string phase_table(const RecipePlan& plan, size_t width) {
   std::vector<TableRow> rows;
   for (const auto& phase : plan.phases) rows.push_back(row_of(phase));
-  const std::string wide = wide_table(rows);
-  return longest_line(wide) <= width ? wide : text_table(columns(), rows, width);
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-  return all;
+  return text_table(columns(), rows, width);
 }
 
 std::string advice_of(const MemoryPlan& phase) {
@@ -85,7 +48,7 @@ std::string advice_of(const MemoryPlan& phase) {
   }
   out << phase.categories.str() << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
-  if (!phase.recompute.empty()) out << "  recomputes " << joined(phase.recompute) << '\n';
+  if (!phase.recompute.empty()) out << "  recomputes " << config::joined(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
     out << "  does not fit whole: runs in micro-batches of "
         << format_count(phase.largest_micro_batch) << ", ";
