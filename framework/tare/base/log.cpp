@@ -39,7 +39,7 @@ spdlog::level::level_enum native(Level level) {
   return spdlog::level::off;
 }
 
-/// What a line begins with. Standard error may be redirected at any time, so each line looks.
+/// The prefix of a line. Standard error may be redirected at any time, so each line looks.
 std::string prefix_of(Level level) {
   const bool colour = on_terminal(STDERR_FILENO) && colour_allowed();
   switch (level) {

@@ -12,7 +12,7 @@ namespace tare {
 struct TableColumn {
   std::string head{};
   bool figure = false;  ///< flush right, and never made narrower than its cells
-  bool whole = false;   ///< a cell without room goes on in further lines; else it is cut
+  bool whole = false;   ///< a cell without room continues in further lines; else it is cut
 };
 using TableRow = std::vector<std::string>;  ///< a cell for each column
 
@@ -29,7 +29,7 @@ struct ListEntry {
   std::string name{}, text{};
 };
 /// A line for each entry: its name behind `indent` blanks, and its text in a column of its own,
-/// which goes on in further lines. Where fewer than 30 columns would be left for the texts, each
+/// which continues in further lines. Where fewer than 30 columns would be left for the texts, each
 /// stands below its name.
 [[nodiscard]] std::string text_list(const std::vector<ListEntry>& entries, size_t indent,
                                     size_t width = kAnyWidth);

@@ -55,7 +55,7 @@ struct Command {
 [[nodiscard]] std::string usage(const OptionSpec& option);
 /// "tare run [OPTIONS] RECIPE [key=value ...]"
 [[nodiscard]] std::string usage(const Command& command);
-/// What --help prints, within `width` columns.
+/// The text that --help prints, within `width` columns.
 [[nodiscard]] std::string help(const Command& command, size_t width = kAnyWidth);
 
 /// Parses a command line; `argv` begins with the command's own name. --help and -h set the option

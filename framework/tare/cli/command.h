@@ -13,7 +13,7 @@ namespace tare::cli {
 [[nodiscard]] const std::vector<Command>& commands();
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] const Command& find_command(const std::string& name);
-/// What `tare --help` prints, within `width` columns.
+/// The text that `tare --help` prints, within `width` columns.
 [[nodiscard]] std::string overview(size_t width = kAnyWidth);
 
 // The commands themselves.

@@ -1,6 +1,7 @@
 #include "tare/cli/man_recipe.h"
 
 #include "tare/cli/man_page.h"
+#include "tare/config/node.h"
 
 namespace tare::cli {
 namespace {
@@ -9,17 +10,11 @@ std::string sentence(const std::string& head, const std::string& value) {
   return value.empty() ? "" : head + value + ". ";
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string item_of(const RecipeKey& key) {
   return man_item(key.path,
                   sentence("", key.meaning) + sentence("Type: ", key.type) +
                       sentence("Default: ", key.default_value) +
-                      sentence("Allowed: ", key.words.empty() ? key.range : joined(key.words)) +
+                      sentence("Allowed: ", key.words.empty() ? key.range : config::joined(key.words)) +
                       (key.example.empty() ? "" : "Example: " + key.example));
 }
 

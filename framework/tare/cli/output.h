@@ -1,4 +1,4 @@
-// What a command prints when its standard output is closed or full, and which files it may replace.
+// The output of a command: what happens when it is closed or full, and which files it may replace.
 #pragma once
 
 #include <filesystem>

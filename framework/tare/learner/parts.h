@@ -155,8 +155,7 @@ struct Learner::Parts {
   /// The settings of a validation. `first`: see FitOptions::first_validation_micro_batch.
   [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
   /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
-  /// a new size.
-  /// With `predictions` also what get_preds() collects with these options.
+  /// a new size. With `predictions` it also collects what get_preds() returns for `wanted`.
   Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                       const std::function<void(MicroBatchChange)>& on_change,
                       const PredictOptions& wanted = {}, Predictions* predictions = nullptr);
