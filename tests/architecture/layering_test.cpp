@@ -44,9 +44,10 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
       {"learner", {"callback", "parallel", "adapt", "plan", "inference"}},
       {"recipe", {"learner", "cuda"}},
-      {"sweep", {"report", "cuda"}},
+      {"search", {"config"}},
+      {"sweep", {"search", "report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"recipe", "sweep", "furcate", "cuda"}},
+      {"cli", {"recipe", "search", "sweep", "furcate", "cuda"}},
   };
   return table;
 }

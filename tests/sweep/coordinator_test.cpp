@@ -17,11 +17,11 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::Store;
 using sweep::Surroundings;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

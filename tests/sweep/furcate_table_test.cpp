@@ -11,9 +11,9 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::FurcateTable;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 
 using Table = std::vector<std::vector<std::string>>;

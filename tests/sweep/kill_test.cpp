@@ -21,9 +21,9 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 
 using KilledSweepTest = ShellSweepTest;

@@ -17,10 +17,10 @@ namespace tare::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using search::TrialState;
 using sweep::RebuildReport;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -226,7 +226,7 @@ TEST_F(LostTest, RowsThatFurcateItselfHasWrittenAreComplete) {
   ASSERT_EQ(trials.size(), 1U);
   EXPECT_EQ(trials[0].value, 0.25);
   EXPECT_EQ(trials[0].seconds, 12.5);
-  EXPECT_EQ(trials[0].identity, sweep::Identity(sweep).of(sweep::grid(sweep).at(0)));
+  EXPECT_EQ(trials[0].identity, sweep::Identity(sweep).of(search::grid(sweep).at(0)));
 }
 
 }  // namespace

@@ -27,24 +27,26 @@
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/report/sweep_report.h"
+#include "tare/search/sampler.h"
+#include "tare/search/tpe.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
 #include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_rooms.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/rebuild.h"
-#include "tare/sweep/sampler.h"
+#include "tare/sweep/run_name.h"
 #include "tare/sweep/slurm.h"
 #include "tare/sweep/slurm_agent.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
-#include "tare/sweep/tpe.h"
 
 namespace tare::cli {
 namespace {
 
+using search::TrialState;
 using sweep::SweepOptions;
-using sweep::TrialState;
 
 /// What runs will need, each plan made once.
 class Plans {
@@ -96,7 +98,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std
     command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
   if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
-    command.push_back("--mem-trace=" + sweep::flow_text(config::to_node(trace)));
+    command.push_back("--mem-trace=" + search::flow_text(config::to_node(trace)));
   return command;
 }
 
@@ -203,15 +205,15 @@ int run(sweep::SweepFile& file, bool retry_failed) {
 }
 
 /// All of a grid; of what is drawn the first, which do not depend on how runs go.
-std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
-  auto cells = sweep.method == "grid" ? sweep::grid(sweep) : std::vector<sweep::Cell>();
+std::vector<search::Cell> first_cells(const SweepOptions& sweep) {
+  auto cells = sweep.method == "grid" ? search::grid(sweep) : std::vector<search::Cell>();
   const auto most = static_cast<size_t>(sweep.trials);
   if (sweep.trials > 0 && cells.size() > most) cells.resize(most);
   if (sweep.method == "grid") return cells;
-  std::vector<sweep::SeenTrial> seen;
-  while (seen.size() < sweep::kStartTrials && (most == 0 || seen.size() < most)) {
+  std::vector<search::SeenTrial> seen;
+  while (seen.size() < search::kStartTrials && (most == 0 || seen.size() < most)) {
     const auto number = static_cast<int64_t>(seen.size());
-    const auto cell = sweep::sample(sweep, seen, number, sweep.seed);
+    const auto cell = search::sample(sweep, seen, number, sweep.seed);
     if (!cell) break;
     seen.push_back({.number = number, .params = point_of(sweep.parameters, *cell)});
     cells.push_back(*cell);
@@ -253,7 +255,7 @@ int plan(const SweepOptions& sweep) {
                        (planned ? format_bytes(*planned) : "cannot tell");
     if (!sweep.executor.is_slurm()) line += ", reserves " + format_bytes(place->bytes);
     if (rooms.size() > 1) line += " of " + rooms[place->device].name;
-    line += "  " + printable(sweep::python_text(cell), kLongest);
+    line += "  " + printable(search::python_text(cell), kLongest);
     std::cout << fitted(line, std::cout) << '\n';
   }
   return kSuccess;

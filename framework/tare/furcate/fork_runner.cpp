@@ -75,7 +75,7 @@ void read_results(const fs::path& folder, sweep::Outcome& outcome) {
     return;
   }
   outcome.values = values_of(folder, validated ? "val_loss" : "loss", *value);
-  outcome.state = sweep::TrialState::complete;
+  outcome.state = search::TrialState::complete;
 }
 
 /// What is free on each of these cards; one of which that is not known, or that is full, is left

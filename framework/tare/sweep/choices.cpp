@@ -29,7 +29,7 @@ ordered_json categorical(const ordered_json& choices) {
 
 }  // namespace
 
-void Choices::merge(const Database& database, int64_t study, const Space& space) {
+void Choices::merge(const Database& database, int64_t study, const search::Space& space) {
   for (const auto& parameter : space.parameters) {
     if (parameter.range) continue;
     ordered_json& list = lists_[parameter.name];
@@ -49,11 +49,11 @@ void Choices::merge(const Database& database, int64_t study, const Space& space)
   }
 }
 
-ordered_json Choices::distribution(const Parameter& parameter) const {
+ordered_json Choices::distribution(const search::Parameter& parameter) const {
   return parameter.range ? range_json(*parameter.range) : categorical(lists_.at(parameter.name));
 }
 
-double Choices::value(const Parameter& parameter, const config::Node& value) const {
+double Choices::value(const search::Parameter& parameter, const config::Node& value) const {
   if (parameter.range) return config::as_number(value.text).value_or(std::nan(""));
   const ordered_json& list = lists_.at(parameter.name);
   return static_cast<double>(std::ranges::find(list, scalar_json(value)) - list.begin());

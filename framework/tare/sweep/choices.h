@@ -16,11 +16,11 @@ class Choices {
  public:
   /// Adds what is new in the lists of `space`, to the rows of earlier trials too. Call it in a
   /// transaction.
-  void merge(const Database& database, int64_t study, const Space& space);
+  void merge(const Database& database, int64_t study, const search::Space& space);
   /// As the column distribution_json.
-  [[nodiscard]] nlohmann::ordered_json distribution(const Parameter& parameter) const;
+  [[nodiscard]] nlohmann::ordered_json distribution(const search::Parameter& parameter) const;
   /// The index of a choice, or the number itself.
-  [[nodiscard]] double value(const Parameter& parameter, const config::Node& value) const;
+  [[nodiscard]] double value(const search::Parameter& parameter, const config::Node& value) const;
 
  private:
   std::map<std::string, nlohmann::ordered_json> lists_;  // by parameter

@@ -22,6 +22,7 @@
 #include "tare/sweep/queue.h"
 #include "tare/sweep/results.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/run_name.h"
 #include "tare/sweep/running.h"
 #include "tare/sweep/tuner.h"
 #include "tare/sweep/wanted_runs.h"
@@ -126,11 +127,11 @@ class Coordinator {
     const auto trials = store_.trials();
     std::vector<ChildMark> marks;
     for (const Trial& trial : trials)
-      if (trial.state == TrialState::running) marks.push_back(trial.child);
+      if (trial.state == search::TrialState::running) marks.push_back(trial.child);
     auto left = executor_.left_behind(marks);
     for (const Trial& trial : trials) {
-      const bool was_on = trial.state == TrialState::running;
-      const bool waits = trial.state == TrialState::waiting;
+      const bool was_on = trial.state == search::TrialState::running;
+      const bool waits = trial.state == search::TrialState::waiting;
       const auto found = left.find(trial.run_name);
       const bool is_on = found != left.end() && !found->second->has_ended();
       const bool may_be_done = was_on || (waits && found != left.end());
@@ -138,7 +139,7 @@ class Coordinator {
       if (is_on || (was_on && found != left.end())) {
         follow(trial, std::move(found->second), 0, 0);
         left.erase(found);
-      } else if (outcome.state == TrialState::complete) {
+      } else if (outcome.state == search::TrialState::complete) {
         store_.finish(trial, outcome);
       } else if (was_on) {
         store_.put_back(trial);
@@ -158,14 +159,15 @@ class Coordinator {
     std::vector<Trial> waiting, ended;
     paused_.clear();
     for (Trial& trial : store_.trials()) {
-      if (trial.state != TrialState::running) needs_.see(trial);
-      const bool counts = wanted_.contains(trial.identity) || trial.state == TrialState::running;
+      if (trial.state != search::TrialState::running) needs_.see(trial);
+      const bool counts =
+          wanted_.contains(trial.identity) || trial.state == search::TrialState::running;
       if (counts && trial.reason != kDropped)
         tuner_.see(trial);
       else
         tuner_.forget(trial.number);
-      if (trial.reason == kDropped || trial.state == TrialState::running) continue;
-      if (trial.state != TrialState::waiting)
+      if (trial.reason == kDropped || trial.state == search::TrialState::running) continue;
+      if (trial.state != search::TrialState::waiting)
         ended.push_back(std::move(trial));
       else if (tuner_.is_paused(trial))
         paused_.emplace(trial.number, std::move(trial));
@@ -304,7 +306,7 @@ class Coordinator {
 
   void follow(Trial trial, std::unique_ptr<Process> process, size_t device, int64_t bytes) {
     trial.started = store_.start(trial, process->mark(), bytes);
-    trial.state = TrialState::running;
+    trial.state = search::TrialState::running;
     const DeviceRoom& room = rooms_.all()[device];
     if (room.name != kSlurmRoom) trial.gpu_id = room.is_gpu() ? static_cast<int64_t>(device) : -1;
     tuner_.see(trial);
@@ -314,7 +316,7 @@ class Coordinator {
   void stop() {
     report_.interrupted = true;
     for (const auto& run : running_)  // others have been asked; a second signal would end them
-      if (run.verdict == Verdict::go_on) run.process->send(SIGTERM);
+      if (run.verdict == search::PruneDecision::proceed) run.process->send(SIGTERM);
   }
 
   /// Asks runs to save and end that should not go on.
@@ -325,9 +327,9 @@ class Coordinator {
     if (furcate_log_) furcate_log_->look();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
-      if (run.verdict != Verdict::go_on) continue;  // it is saving
+      if (run.verdict != search::PruneDecision::proceed) continue;  // it is saving
       run.verdict = tuner_.report(run.trial, values);
-      if (run.verdict != Verdict::go_on) run.process->send(SIGTERM);
+      if (run.verdict != search::PruneDecision::proceed) run.process->send(SIGTERM);
     }
   }
 
@@ -358,37 +360,38 @@ class Coordinator {
     const ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
     if (how.signal == SIGKILL)  // also what Slurm no longer knows: it may have been done
-      if (Outcome done = outcome_of_run(run.trial, {}); done.state == TrialState::complete)
+      if (Outcome done = outcome_of_run(run.trial, {}); done.state == search::TrialState::complete)
         outcome = std::move(done);
-    const bool complete = outcome.state == TrialState::complete;
+    const bool complete = outcome.state == search::TrialState::complete;
     if (furcate_log_)
       furcate_log_->ended(run.trial.run_name, complete ? "complete" : outcome.reason,
                           std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {
       (void)tuner_.report(run.trial, values);
-    } else if (how.saved && !report_.interrupted && run.verdict == Verdict::go_on) {
+    } else if (how.saved && !report_.interrupted && run.verdict == search::PruneDecision::proceed) {
       put_back(run);
       queue_.add_first(std::move(run.trial));
       return;
-    } else if (report_.interrupted || run.has_ended_for(Verdict::pause, how)) {
+    } else if (report_.interrupted || run.has_ended_for(search::PruneDecision::pause, how)) {
       put_back(run);
       return;
-    } else if (run.has_ended_for(Verdict::prune, how)) {
-      outcome.state = TrialState::pruned;
+    } else if (run.has_ended_for(search::PruneDecision::prune, how)) {
+      outcome.state = search::TrialState::pruned;
       outcome.reason.clear();
       outcome.values = values;
     }
-    if (outcome.state == TrialState::failed)
+    if (outcome.state == search::TrialState::failed)
       require_room(sweep_.log_dir);  // else it continues later
     finish(run, outcome);
   }
 
   void put_back(Running& run) {
     store_.put_back(run.trial);
-    run.trial.state = TrialState::waiting;
+    run.trial.state = search::TrialState::waiting;
     tuner_.see(run.trial);
-    if (run.verdict == Verdict::pause) paused_.emplace(run.trial.number, std::move(run.trial));
+    if (run.verdict == search::PruneDecision::pause)
+      paused_.emplace(run.trial.number, std::move(run.trial));
   }
 
   void finish(const Running& run, const Outcome& outcome) {
@@ -399,7 +402,7 @@ class Coordinator {
       queue_.add(std::move(trial));
     } else {
       store_.finish(run.trial, outcome);
-      if (outcome.state == TrialState::failed) ++failed_;
+      if (outcome.state == search::TrialState::failed) ++failed_;
     }
     const Trial& ended = results_.add(run.trial, outcome);
     tuner_.see(ended);
@@ -410,7 +413,7 @@ class Coordinator {
   void end_paused() {
     for (const auto& [number, trial] : paused_) {
       Outcome outcome = outcome_of_run(trial, {});
-      outcome.state = TrialState::pruned;
+      outcome.state = search::TrialState::pruned;
       outcome.reason.clear();
       outcome.values = Reports().read(folder_of(trial), sweep_.metric.name);
       store_.finish(trial, outcome);

@@ -6,6 +6,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/run_name.h"
 
 namespace tare::sweep {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tare/config/scalar.h"
-#include "tare/sweep/identity.h"
+#include "tare/search/value_text.h"
 
 namespace tare::sweep {
 
@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 ordered_json scalar_json(const Node& node) {
   if (node.kind == Kind::null) return nullptr;
-  if (node.kind != Kind::scalar) return flow_text(node);
+  if (node.kind != Kind::scalar) return search::flow_text(node);
   if (node.quoted) return node.text;
   if (const auto flag = config::as_bool(node.text)) return *flag;
   if (const auto whole = config::as_integer(node.text)) return *whole;
@@ -22,7 +22,7 @@ ordered_json scalar_json(const Node& node) {
   return node.text;
 }
 
-ordered_json range_json(const Range& range) {
+ordered_json range_json(const search::Range& range) {
   if (range.integer)
     return {{"name", "IntDistribution"},
             {"attributes",
@@ -36,7 +36,7 @@ ordered_json range_json(const Range& range) {
            {{"step", step}, {"low", range.low}, {"high", range.high}, {"log", range.log}}}};
 }
 
-ordered_json fixed_params(const Cell& cell) {
+ordered_json fixed_params(const search::Cell& cell) {
   ordered_json fixed = ordered_json::object();
   for (const auto& [key, value] : cell.values) fixed[key] = scalar_json(value);
   return fixed;

@@ -10,9 +10,9 @@ namespace tare::sweep {
 /// As choices and attributes: null, a bool, a number or text; lists and mappings as text.
 [[nodiscard]] nlohmann::ordered_json scalar_json(const config::Node& node);
 /// {"name": "FloatDistribution", "attributes": {...}}, or Int.
-[[nodiscard]] nlohmann::ordered_json range_json(const Range& range);
+[[nodiscard]] nlohmann::ordered_json range_json(const search::Range& range);
 /// The system attribute of a trial that waits: {key: value}.
-[[nodiscard]] nlohmann::ordered_json fixed_params(const Settings& cell);
+[[nodiscard]] nlohmann::ordered_json fixed_params(const search::Settings& cell);
 /// One line of UTF-8; other bytes become U+FFFD.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 

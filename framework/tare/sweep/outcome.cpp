@@ -78,7 +78,7 @@ Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::strin
     } else if (std::isnan(outcome.values.back())) {
       outcome.reason = printable(metric) + " is NaN";
     } else {
-      outcome.state = TrialState::complete;
+      outcome.state = search::TrialState::complete;
     }
   } catch (const Error& error) {
     if (outcome.reason.empty()) outcome.reason = error.what();  // else killed while it wrote

@@ -16,7 +16,7 @@ int64_t cores() { return std::max(1, memory::usable_processors()); }
 
 }  // namespace
 
-std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+std::vector<std::string> settings_of(const SweepOptions& sweep, const search::Cell& cell,
                                      const std::string& run_name) {
   std::vector<std::string> all = override_texts(sweep, sweep.set);
   std::ranges::copy(override_texts(sweep, cell), std::back_inserter(all));

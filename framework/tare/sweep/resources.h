@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "tare/sweep/grid.h"
+#include "tare/search/grid.h"
 #include "tare/sweep/placement.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
 
 /// The settings of one cell for `tare run`: SweepOptions::set, the cell, folder and name.
-[[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+[[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep,
+                                                   const search::Cell& cell,
                                                    const std::string& run_name);
 
 /// What the runs of a sweep share: cores and memory of this machine.

@@ -9,6 +9,7 @@
 #include "tare/base/io.h"
 #include "tare/sweep/run_data.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/run_name.h"
 
 namespace tare::sweep {
 namespace {
@@ -25,7 +26,7 @@ void Results::become(std::vector<Trial> ended) {
   ended_ = std::move(ended);
   if (!write_files_) return;
   for (const Trial& trial : ended_)
-    if (trial.state != TrialState::failed) records_.add_missing(trial);
+    if (trial.state != search::TrialState::failed) records_.add_missing(trial);
 }
 
 const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
@@ -37,8 +38,8 @@ const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
   ended.peak_bytes = outcome.peak_bytes;
   ended.seconds = outcome.seconds;
   ended.ended = outcome.ended;
-  if (outcome.state != TrialState::failed) ended.value = last(outcome.values);
-  if (write_files_ && outcome.state != TrialState::failed) records_.add(ended);
+  if (outcome.state != search::TrialState::failed) ended.value = last(outcome.values);
+  if (write_files_ && outcome.state != search::TrialState::failed) records_.add(ended);
   behind_ = true;
   if (std::chrono::steady_clock::now() - written_ >= kWriteEvery) write();
   return ended;
@@ -66,9 +67,9 @@ SweepProgress Results::progress() const {
   SweepProgress now;
   const bool most = sweep_.metric.goal == "maximize";
   for (const Trial& trial : ended_) {
-    if (trial.state == TrialState::failed) ++now.failed;
-    if (trial.state == TrialState::pruned) ++now.pruned;
-    if (trial.state != TrialState::complete) continue;
+    if (trial.state == search::TrialState::failed) ++now.failed;
+    if (trial.state == search::TrialState::pruned) ++now.pruned;
+    if (trial.state != search::TrialState::complete) continue;
     ++now.complete;
     if (!now.best.empty() && !(most ? trial.value > now.best_value : trial.value < now.best_value))
       continue;
@@ -82,11 +83,11 @@ void Results::say(const Trial& trial, const Outcome& outcome) const {
   if (!out_) return;
   *out_ << trial.run_name << "  ";
   switch (outcome.state) {
-    case TrialState::complete:
+    case search::TrialState::complete:
       *out_ << sweep_.metric.name << ' ' << last(outcome.values) << ", peak "
             << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
       break;
-    case TrialState::pruned:
+    case search::TrialState::pruned:
       *out_ << "pruned after " << outcome.values.size()
             << (outcome.values.size() == 1 ? " epoch, " : " epochs, ") << sweep_.metric.name << ' '
             << last(outcome.values);

@@ -5,6 +5,7 @@
 
 #include "tare/base/csv.h"
 #include "tare/config/scalar.h"
+#include "tare/search/value_text.h"
 
 namespace tare::sweep {
 namespace {
@@ -38,7 +39,7 @@ std::string run_data_text(const std::string& metric, const std::vector<Trial>& t
                                  to_string(trial.state)};
     for (const auto& key : keys) {
       const auto* value = trial.cell.find(key);
-      row.push_back(value ? python_text(*value) : "");
+      row.push_back(value ? search::python_text(*value) : "");
     }
     row.push_back(std::isnan(trial.value) ? "" : config::number_text(trial.value));
     row.push_back(trial.peak_bytes > 0 ? std::to_string(trial.peak_bytes) : "");

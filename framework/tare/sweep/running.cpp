@@ -14,7 +14,7 @@ RunNow Running::now() const {
           .seconds = time.count()};
 }
 
-bool Running::has_ended_for(Verdict asked, const ChildEnd& how) const {
+bool Running::has_ended_for(search::PruneDecision asked, const ChildEnd& how) const {
   return verdict == asked && (how.was_stopped() || how.saved);
 }
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <memory>
 
+#include "tare/search/pruner.h"
 #include "tare/sweep/child.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/progress.h"
-#include "tare/sweep/pruner.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
@@ -19,11 +19,12 @@ struct Running {
   int64_t bytes = 0;  ///< reserved
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   Reports reports{};
-  Verdict verdict = Verdict::go_on;  ///< else it has been asked to save and end
+  search::PruneDecision verdict =
+      search::PruneDecision::proceed;  ///< else it has been asked to save and end
 
   [[nodiscard]] RunNow now() const;
   /// Whether the process ended for the sake of that verdict.
-  [[nodiscard]] bool has_ended_for(Verdict asked, const ChildEnd& how) const;
+  [[nodiscard]] bool has_ended_for(search::PruneDecision asked, const ChildEnd& how) const;
 };
 
 }  // namespace tare::sweep

@@ -7,7 +7,7 @@
 
 #include "tare/config/field.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 /// A number of steps, at least 1, or `auto`.
 struct StepCount {
@@ -33,4 +33,4 @@ void visit_fields(config::Visitor& visit, PrunerOptions& o);
 /// the type uses, a max_resource below min_resource.
 void check(const PrunerOptions& options);
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -9,13 +9,13 @@
 
 #include "tare/base/mix_bits.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 /// One stream of numbers. A value; not thread-safe.
-class Draws {
+class CounterRng {
  public:
   /// Other counters give an unrelated stream: (trial, try).
-  constexpr Draws(uint64_t seed, std::initializer_list<uint64_t> counters)
+  constexpr CounterRng(uint64_t seed, std::initializer_list<uint64_t> counters)
       : state_(mix_bits(seed)) {
     for (const uint64_t counter : counters) state_ = mix_bits(state_ ^ mix_bits(counter + kGolden));
   }
@@ -29,4 +29,4 @@ class Draws {
   uint64_t state_;
 };
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -1,4 +1,4 @@
-#include "tare/sweep/pruner.h"
+#include "tare/search/pruner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 
-namespace tare::sweep {
+namespace tare::search {
 namespace {
 
 using nlohmann::json;
@@ -37,15 +37,15 @@ struct Played {
       trials.push_back({.number = std::ssize(trials), .state = TrialState::running});
     return trials[static_cast<size_t>(number)];
   }
-  Verdict report(int64_t number, int64_t step, double value) {
+  PruneDecision report(int64_t number, int64_t step, double value) {
     SeenTrial& one = trial(number);
     one.reports[step] = value;
-    const Decision decision = decide(rules, study, trials, number);
+    const PruneResult decision = decide(rules, study, trials, number);
     one.rungs = decision.rungs;
     study.resolved = decision.resolved;
-    if (decision.verdict == Verdict::prune) one.state = TrialState::pruned;
-    if (decision.verdict == Verdict::pause) one.state = TrialState::waiting;
-    return decision.verdict;
+    if (decision.decision == PruneDecision::prune) one.state = TrialState::pruned;
+    if (decision.decision == PruneDecision::pause) one.state = TrialState::waiting;
+    return decision.decision;
   }
 };
 
@@ -62,7 +62,7 @@ TEST(Pruner, EveryDecisionIsOptunas) {
         played.trial(event[0]).state = TrialState::complete;
       } else {
         const double value = event[2].is_null() ? std::nan("") : event[2].get<double>();
-        const bool prunes = played.report(event[0], event[1], value) == Verdict::prune;
+        const bool prunes = played.report(event[0], event[1], value) == PruneDecision::prune;
         ASSERT_EQ(prunes, event[3] == 1) << replay["name"] << ' ' << event;
         ASSERT_EQ(played.trial(event[0]).rungs.size(), event[4]) << replay["name"] << ' ' << event;
         ++decisions;
@@ -83,7 +83,8 @@ TEST(Pruner, SavesTheStepsThatTheReferenceSaves) {
     for (const double level : numbers["levels"]) {
       const int64_t number = std::ssize(played.trials);
       for (int64_t step = 1; step <= expected["longest"]; ++step, ++steps) {
-        if (played.report(number, step, level + 1 / static_cast<double>(step)) != Verdict::go_on) {
+        if (played.report(number, step, level + 1 / static_cast<double>(step)) !=
+            PruneDecision::proceed) {
           ++steps;
           break;
         }
@@ -101,7 +102,7 @@ TEST(Pruner, SavesTheStepsThatTheReferenceSaves) {
 
 TEST(Pruner, KeepsWhatAutoCameTo) {
   Played played{.rules = options("{type: asha}")};
-  EXPECT_EQ(played.report(0, 300, 1), Verdict::go_on);
+  EXPECT_EQ(played.report(0, 300, 1), PruneDecision::proceed);
   EXPECT_EQ(played.study.resolved, ResolvedSteps{}) << "before one is complete";
   played.trial(0).state = TrialState::complete;
   played.report(1, 1, 1);
@@ -114,12 +115,12 @@ TEST(Pruner, KeepsWhatAutoCameTo) {
 TEST(Pruner, NoneLetsAllGoOn) {
   Played played;
   for (int64_t number = 0; number < 10; ++number)
-    EXPECT_EQ(played.report(number, 1000, std::nan("")), Verdict::go_on);
+    EXPECT_EQ(played.report(number, 1000, std::nan("")), PruneDecision::proceed);
 }
 
 TEST(Pruner, RungsBeyondTheLargestNumberAreNotReached) {
   Played played{.rules = options("{type: asha, min_resource: 1, min_early_stopping_rate: 100}")};
-  EXPECT_EQ(played.report(0, std::numeric_limits<int64_t>::max(), 1), Verdict::go_on);
+  EXPECT_EQ(played.report(0, std::numeric_limits<int64_t>::max(), 1), PruneDecision::proceed);
   EXPECT_TRUE(played.trial(0).rungs.empty());
 }
 
@@ -127,24 +128,24 @@ TEST(Promotion, PausesAtEachRungAndTakesTheBestOfTheHighest) {
   Played played{.rules = options("{type: asha_promotion, min_resource: 1, reduction_factor: 2}")};
   const auto next = [&] { return next_promotion(played.rules, false, played.trials); };
   EXPECT_FALSE(next());
-  EXPECT_EQ(played.report(0, 1, 5), Verdict::pause);
+  EXPECT_EQ(played.report(0, 1, 5), PruneDecision::pause);
   EXPECT_FALSE(next()) << "half of one is none";
-  EXPECT_EQ(played.report(1, 1, 4), Verdict::pause);
+  EXPECT_EQ(played.report(1, 1, 4), PruneDecision::pause);
   EXPECT_EQ(next(), (Promotion{.number = 1, .rung = 0}));
   played.trial(1).state = TrialState::running;
   EXPECT_FALSE(next()) << "it runs already";
-  EXPECT_EQ(played.report(1, 2, 4), Verdict::pause);
+  EXPECT_EQ(played.report(1, 2, 4), PruneDecision::pause);
   EXPECT_FALSE(next()) << "alone on its rung";
-  EXPECT_EQ(played.report(2, 1, 3), Verdict::pause);
+  EXPECT_EQ(played.report(2, 1, 3), PruneDecision::pause);
   EXPECT_EQ(next(), (Promotion{.number = 2, .rung = 0}));
-  EXPECT_EQ(played.report(3, 1, 3), Verdict::pause);
+  EXPECT_EQ(played.report(3, 1, 3), PruneDecision::pause);
   EXPECT_EQ(next(), (Promotion{.number = 2, .rung = 0})) << "of equal ones the older";
   played.trial(2).state = TrialState::running;
   EXPECT_EQ(next(), (Promotion{.number = 3, .rung = 0}));
-  EXPECT_EQ(played.report(2, 2, 1), Verdict::pause);
+  EXPECT_EQ(played.report(2, 2, 1), PruneDecision::pause);
   EXPECT_EQ(next(), (Promotion{.number = 2, .rung = 1})) << "before 3, which waits below";
   EXPECT_EQ(next_promotion(played.rules, true, played.trials), (Promotion{.number = 1, .rung = 1}));
-  EXPECT_EQ(played.report(4, 1, std::nan("")), Verdict::prune);
+  EXPECT_EQ(played.report(4, 1, std::nan("")), PruneDecision::prune);
 }
 
 TEST(Promotion, AFailedTrialIsPassedBy) {
@@ -171,7 +172,7 @@ TEST(Promotion, ServesAWholeStudy) {
     played.trial(number).state = TrialState::running;
     const auto value = static_cast<double>(number * 83 % 401);
     ASSERT_EQ(played.report(number, static_cast<int64_t>(std::pow(3, rung)), value),
-              Verdict::pause);
+              PruneDecision::pause);
     ASSERT_EQ(std::ssize(played.trial(number).rungs), rung + 1);
   }
   for (size_t rung = 0; rung < 3; ++rung)
@@ -237,4 +238,4 @@ TEST(Decide, NeedsAReport) {
 }
 
 }  // namespace
-}  // namespace tare::sweep
+}  // namespace tare::search

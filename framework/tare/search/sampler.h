@@ -1,11 +1,13 @@
 // The next run of a sweep that is not a grid.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "tare/sweep/history.h"
+#include "tare/search/trial.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 /// The cell of trial `number`, by the method `random` or `tpe`. A pure function: the same trials
 /// seen give the same cell, in a resumed sweep as well. `history` may hold the trial itself, which
@@ -14,8 +16,8 @@ namespace tare::sweep {
 /// in any state, and when draws keep repeating, the grid's first cell that it has not is taken;
 /// nullopt when it has all of them: the sweep is complete. Throws ConfigError for another method,
 /// and if the exclusions leave nothing that can be drawn.
-[[nodiscard]] std::optional<Cell> sample(const SweepOptions& sweep,
+[[nodiscard]] std::optional<Cell> sample(const SearchOptions& options,
                                          const std::vector<SeenTrial>& history, int64_t number,
                                          uint64_t seed);
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "tare/sweep/draws.h"
-#include "tare/sweep/sweep_options.h"
+#include "tare/search/counter_rng.h"
+#include "tare/search/space.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 /// The values of one parameter as numbers: those of a range, or the indices of its choices.
 struct Domain {
@@ -41,7 +41,7 @@ class Parzen {
   Parzen(std::vector<Domain> domains, const std::vector<Coordinates>& observations);
   /// log of the density, or of the mass where all domains are discrete.
   [[nodiscard]] double log_density(const Coordinates& point) const;
-  [[nodiscard]] Coordinates draw(Draws& draws) const;
+  [[nodiscard]] Coordinates draw(CounterRng& rng) const;
 
  private:
   /// One domain's kernels, one for each component.
@@ -51,7 +51,7 @@ class Parzen {
     std::vector<double> mean{}, width{}, mass{};  // mass: log of what is inside of the ends
     std::vector<std::vector<double>> shares{};    // of the choices
     [[nodiscard]] double log_density(size_t component, double value) const;
-    [[nodiscard]] double draw(size_t component, Draws& draws) const;
+    [[nodiscard]] double draw(size_t component, CounterRng& rng) const;
   };
   static Kernels kernels_of(const Domain& domain, const std::vector<double>& values);
 
@@ -59,4 +59,4 @@ class Parzen {
   std::vector<Kernels> kernels_;
 };
 
-}  // namespace tare::sweep
+}  // namespace tare::search

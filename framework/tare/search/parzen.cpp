@@ -1,4 +1,5 @@
-#include "tare/sweep/parzen.h"
+// Builds Parzen estimators, and draws from them.
+#include "tare/search/parzen.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +7,10 @@
 #include <numbers>
 #include <numeric>
 
-#include "tare/sweep/grid.h"
-#include "tare/sweep/normal.h"
+#include "tare/search/grid.h"
+#include "tare/search/normal.h"
 
-namespace tare::sweep {
+namespace tare::search {
 namespace {
 
 constexpr size_t kAlike = 25;  // the newest observations, which all weigh 1
@@ -121,8 +122,8 @@ double Parzen::Kernels::log_density(size_t component, double value) const {
          mass[component];
 }
 
-double Parzen::Kernels::draw(size_t component, Draws& draws) const {
-  const double share = draws.uniform();
+double Parzen::Kernels::draw(size_t component, CounterRng& rng) const {
+  const double share = rng.uniform();
   if (domain.choices > 0) return static_cast<double>(pick(shares[component], share));
   const double middle = mean[component], scale = width[component];
   const double x =
@@ -155,11 +156,11 @@ double Parzen::log_density(const Coordinates& point) const {
   return most + std::log(sum);
 }
 
-Coordinates Parzen::draw(Draws& draws) const {
-  const size_t component = pick(weights_, draws.uniform());
+Coordinates Parzen::draw(CounterRng& rng) const {
+  const size_t component = pick(weights_, rng.uniform());
   Coordinates point;
-  for (const auto& kernels : kernels_) point.push_back(kernels.draw(component, draws));
+  for (const auto& kernels : kernels_) point.push_back(kernels.draw(component, rng));
   return point;
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "tare/sweep/history.h"
-#include "tare/sweep/pruner_options.h"
+#include "tare/search/pruner_options.h"
+#include "tare/search/trial.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 /// What `auto` came to when it could first be told. Kept with the study, for a resumed sweep to
 /// decide the same.
@@ -15,14 +15,14 @@ struct ResolvedSteps {
   bool operator==(const ResolvedSteps&) const = default;
 };
 
-enum class Verdict {
-  go_on,
-  prune,  ///< it ends
-  pause   ///< asha_promotion: it waits until next_promotion() names it
+enum class PruneDecision {
+  proceed,
+  prune,  ///< the trial ends
+  pause   ///< asha_promotion: the trial waits until next_promotion() names it
 };
 
-struct Decision {
-  Verdict verdict = Verdict::go_on;
+struct PruneResult {
+  PruneDecision decision = PruneDecision::proceed;
   std::vector<double> rungs{};  ///< all of the trial's now; new ones are to be stored
   ResolvedSteps resolved{};     ///< to be kept
 };
@@ -39,9 +39,10 @@ struct Study {
 /// Li et al. 2020, A System for Massively Parallel Hyperparameter Tuning, and Li et al. 2018,
 /// Hyperband, with asynchronous brackets. At a rung a trial continues if its value is among the
 /// best 1 / reduction_factor (at least one; equal ones too) of all values stored for that rung. A
-/// value that is not a number ends it. The caller stores Decision::rungs before the next decision.
-[[nodiscard]] Decision decide(const PrunerOptions& options, const Study& study,
-                              const std::vector<SeenTrial>& history, int64_t number);
+/// value that is not a number ends it. The caller stores PruneResult::rungs before the next
+/// decision.
+[[nodiscard]] PruneResult decide(const PrunerOptions& options, const Study& study,
+                                 const std::vector<SeenTrial>& history, int64_t number);
 
 /// A paused trial that may go on.
 struct Promotion {
@@ -62,4 +63,4 @@ struct Promotion {
                                                  const std::vector<SeenTrial>& history,
                                                  int64_t number);
 
-}  // namespace tare::sweep
+}  // namespace tare::search

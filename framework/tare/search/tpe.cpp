@@ -1,4 +1,5 @@
-#include "tare/sweep/tpe.h"
+// Divides parameters and trials for TPE.
+#include "tare/search/tpe.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +7,7 @@
 #include <optional>
 #include <tuple>
 
-namespace tare::sweep {
+namespace tare::search {
 namespace {
 
 constexpr size_t kMostGood = 25;
@@ -99,11 +100,11 @@ double TpePart::acquisition(const Coordinates& point) const {
   return good.log_density(point) - rest.log_density(point);
 }
 
-Coordinates TpePart::draw(Draws& draws) const {
+Coordinates TpePart::draw(CounterRng& rng) const {
   Coordinates best;
   double highest = 0;
   for (int i = 0; i < kCandidates; ++i) {
-    Coordinates point = good.draw(draws);
+    Coordinates point = good.draw(rng);
     const double value = acquisition(point);
     if (i > 0 && value <= highest) continue;
     best = std::move(point);
@@ -134,4 +135,4 @@ std::vector<TpePart> tpe_parts(const Space& space, const std::vector<SeenTrial>&
   return parts;
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -1,10 +1,11 @@
-#include "tare/sweep/normal.h"
+// Evaluates the standard normal distribution on an interval.
+#include "tare/search/normal.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-namespace tare::sweep {
+namespace tare::search {
 namespace {
 
 double tail(double x) { return 0.5 * std::erfc(x / std::numbers::sqrt2); }  // above x
@@ -46,4 +47,4 @@ double truncated_normal_quantile(double q, double a, double b) {
   return middle;
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -3,10 +3,10 @@
 // al. 2018, BOHB; defaults and details are those of Optuna 5.0.0.
 #pragma once
 
-#include "tare/sweep/history.h"
-#include "tare/sweep/parzen.h"
+#include "tare/search/parzen.h"
+#include "tare/search/trial.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 inline constexpr size_t kStartTrials = 10;  ///< finished ones, before which draws are random
 inline constexpr int kCandidates = 24;      ///< drawn for each choice
@@ -18,7 +18,7 @@ struct TpePart {
   /// log good - log rest: the larger, the better.
   [[nodiscard]] double acquisition(const Coordinates& point) const;
   /// The best of kCandidates points of `good`.
-  [[nodiscard]] Coordinates draw(Draws& draws) const;
+  [[nodiscard]] Coordinates draw(CounterRng& rng) const;
 };
 
 /// Complete and pruned trials.
@@ -33,4 +33,4 @@ struct TpePart {
 [[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,
                                              const std::vector<SeenTrial>& history, bool maximize);
 
-}  // namespace tare::sweep
+}  // namespace tare::search

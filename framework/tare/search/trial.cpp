@@ -1,12 +1,16 @@
-#include "tare/sweep/history.h"
+// Trials as samplers and pruners know them.
+#include "tare/search/trial.h"
 
+#include <array>
 #include <cmath>
 
 #include "tare/config/scalar.h"
-#include "tare/sweep/identity.h"
+#include "tare/search/value_text.h"
 
-namespace tare::sweep {
+namespace tare::search {
 namespace {
+
+constexpr std::array kStates{"WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAIL"};
 
 double param_value(const Parameter& parameter, const config::Node& value) {
   for (size_t i = 0; i < parameter.values.size(); ++i)
@@ -17,6 +21,14 @@ double param_value(const Parameter& parameter, const config::Node& value) {
 
 }  // namespace
 
+const char* to_string(TrialState state) { return kStates[static_cast<size_t>(state)]; }
+
+std::optional<TrialState> trial_state(const std::string& name) {
+  for (size_t i = 0; i < kStates.size(); ++i)
+    if (name == kStates[i]) return static_cast<TrialState>(i);
+  return std::nullopt;
+}
+
 Point point_of(const Space& space, const Cell& cell) {
   Point point;
   for (const auto& [name, value] : cell.values)
@@ -24,4 +36,4 @@ Point point_of(const Space& space, const Cell& cell) {
   return point;
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::search

@@ -1,10 +1,11 @@
-#include "tare/sweep/pruner_options.h"
+// Reads and checks the options of a pruner.
+#include "tare/search/pruner_options.h"
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/config/scalar.h"
 
-namespace tare::sweep {
+namespace tare::search {
 
 using config::Kind;
 using config::Node;
@@ -46,4 +47,4 @@ void check(const PrunerOptions& options) {
                       std::to_string(*options.max_resource.steps));
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::search

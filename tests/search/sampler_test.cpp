@@ -1,4 +1,4 @@
-#include "tare/sweep/sampler.h"
+#include "tare/search/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,19 +11,21 @@
 #include <numbers>
 #include <set>
 
-#include "sweep/support.h"
+#include "search/support.h"
 #include "tare/base/error.h"
-#include "tare/sweep/normal.h"
-#include "tare/sweep/tpe.h"
+#include "tare/base/io.h"
+#include "tare/search/grid.h"
+#include "tare/search/normal.h"
+#include "tare/search/tpe.h"
 
 namespace tare::testing {
 namespace {
 
 using nlohmann::json;
-using sweep::Point;
-using sweep::SeenTrial;
-using sweep::SweepOptions;
-using sweep::TrialState;
+using search::Point;
+using search::SearchOptions;
+using search::SeenTrial;
+using search::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
@@ -33,11 +35,10 @@ constexpr double kAcquisitionTolerance = 1e-9;
 
 json golden() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/tpe.json")); }
 
-SweepOptions options(const std::string& text, const std::string& method = "tpe") {
-  const SweepFiles files;
-  SweepOptions sweep = files.read(text);
-  sweep.method = method;
-  return sweep;
+SearchOptions options(const std::string& text, const std::string& method = "tpe") {
+  SearchOptions options = search_options(text);
+  options.method = method;
+  return options;
 }
 
 double number_of(const json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
@@ -46,22 +47,22 @@ SeenTrial read_trial(const json& trial) {
   SeenTrial seen{.number = trial["number"], .value = number_of(trial["value"])};
   for (const auto state : {TrialState::waiting, TrialState::running, TrialState::complete,
                            TrialState::pruned, TrialState::failed})
-    if (trial["state"] == sweep::to_string(state)) seen.state = state;
+    if (trial["state"] == search::to_string(state)) seen.state = state;
   for (const auto& report : trial["reports"]) seen.reports[report[0]] = number_of(report[1]);
   seen.params = trial["params"].get<Point>();
   return seen;
 }
 
-std::vector<std::string> names(const sweep::TpePart& part) {
+std::vector<std::string> names(const search::TpePart& part) {
   std::vector<std::string> all;
   for (const auto* parameter : part.parameters) all.push_back(parameter->name);
   return all;
 }
 
 /// Coordinates of the group in the order of the part.
-sweep::Coordinates ordered(const json& group, const json& candidate, const sweep::TpePart& part) {
+search::Coordinates ordered(const json& group, const json& candidate, const search::TpePart& part) {
   const auto order = group["params"].get<std::vector<std::string>>();
-  sweep::Coordinates point;
+  search::Coordinates point;
   for (const auto& name : names(part))
     point.push_back(candidate[static_cast<size_t>(std::ranges::find(order, name) - order.begin())]);
   return point;
@@ -95,14 +96,14 @@ TEST(Tpe, EveryAcquisitionIsOptunas) {
 
 // By log_ndtr and ndtr of SciPy 1.17.1.
 TEST(Normal, IsExactInTheTails) {
-  EXPECT_NEAR(sweep::log_normal_cdf(-1), -1.8410216450092634, 1e-14);
-  EXPECT_NEAR(sweep::log_normal_cdf(-40), -804.6084420137539, 1e-10);
-  EXPECT_NEAR(sweep::log_normal_cdf(-29.9) - sweep::log_normal_cdf(-30.1), 6.006651957853649,
+  EXPECT_NEAR(search::log_normal_cdf(-1), -1.8410216450092634, 1e-14);
+  EXPECT_NEAR(search::log_normal_cdf(-40), -804.6084420137539, 1e-10);
+  EXPECT_NEAR(search::log_normal_cdf(-29.9) - search::log_normal_cdf(-30.1), 6.006651957853649,
               1e-12);
-  EXPECT_NEAR(sweep::log_normal_cdf(9), -1.1285884059538405e-19, 1e-30);
-  EXPECT_NEAR(sweep::log_normal_mass(-1, 2), std::log(0.8185946141203637), 1e-14);
-  EXPECT_DOUBLE_EQ(sweep::log_normal_mass(50, 51), sweep::log_normal_mass(-51, -50));
-  EXPECT_EQ(sweep::log_normal_mass(2, 2), -std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(search::log_normal_cdf(9), -1.1285884059538405e-19, 1e-30);
+  EXPECT_NEAR(search::log_normal_mass(-1, 2), std::log(0.8185946141203637), 1e-14);
+  EXPECT_DOUBLE_EQ(search::log_normal_mass(50, 51), search::log_normal_mass(-51, -50));
+  EXPECT_EQ(search::log_normal_mass(2, 2), -std::numeric_limits<double>::infinity());
 }
 
 TEST(Normal, QuantilesInvertTheMass) {
@@ -110,31 +111,31 @@ TEST(Normal, QuantilesInvertTheMass) {
                                               {-60, -50}, {45, 46}, {-3, 60}};
   for (const auto& [a, b] : intervals) {
     for (const double q : {0.01, 0.3, 0.5, 0.99}) {
-      const double x = sweep::truncated_normal_quantile(q, a, b);
-      const double share = sweep::log_normal_mass(a, x) - sweep::log_normal_mass(a, b);
+      const double x = search::truncated_normal_quantile(q, a, b);
+      const double share = search::log_normal_mass(a, x) - search::log_normal_mass(a, b);
       EXPECT_NEAR(std::exp(share), q, 1e-9) << a << ' ' << b;
     }
-    EXPECT_NEAR(sweep::truncated_normal_quantile(0, a, b), a, 1e-9);
+    EXPECT_NEAR(search::truncated_normal_quantile(0, a, b), a, 1e-9);
   }
 }
 
 TEST(Parzen, DrawsByItsDensity) {
-  const std::vector<sweep::Domain> domains{
+  const std::vector<search::Domain> domains{
       {.low = 1, .high = 5, .step = 1, .log = true}, {.choices = 3}, {.low = -1, .high = 3}};
-  const sweep::Parzen density(domains, {{1, 2, 0.5}, {5, 0, 2.5}, {2, 0, 0}});
+  const search::Parzen density(domains, {{1, 2, 0.5}, {5, 0, 2.5}, {2, 0, 0}});
   constexpr int kDraws = 40'000, kCells = 16;
   std::map<std::vector<int>, int> drawn;
-  sweep::Draws draws(1, {});
-  const auto cell = [](const sweep::Coordinates& point) {
+  search::CounterRng rng(1, {});
+  const auto cell = [](const search::Coordinates& point) {
     return std::vector{static_cast<int>(point[0]), static_cast<int>(point[1]),
                        std::min(static_cast<int>((point[2] + 1) / 4 * kCells), kCells - 1)};
   };
-  for (int i = 0; i < kDraws; ++i) ++drawn[cell(density.draw(draws))];
+  for (int i = 0; i < kDraws; ++i) ++drawn[cell(density.draw(rng))];
   double sum = 0;
   for (double a = 1; a <= 5; ++a) {
     for (double b = 0; b < 3; ++b) {
       for (int c = 0; c < kCells; ++c) {
-        const sweep::Coordinates point{a, b, -1 + 4 * (c + 0.5) / kCells};
+        const search::Coordinates point{a, b, -1 + 4 * (c + 0.5) / kCells};
         const double share = std::exp(density.log_density(point)) * 4 / kCells;
         sum += share;
         // Six standard deviations, and what the middle of a cell says of the whole.
@@ -202,7 +203,7 @@ double best_of(const Search& search, const std::string& method, uint64_t seed) {
   const auto sweep = options(std::string("parameters: ") + search.parameters + '\n', method);
   std::vector<SeenTrial> history;
   for (int64_t number = 0; number < 60; ++number) {
-    const auto cell = sweep::sample(sweep, history, number, seed);
+    const auto cell = search::sample(sweep, history, number, seed);
     SeenTrial trial{.number = number, .state = TrialState::complete};
     trial.params = point_of(sweep.parameters, *cell);
     trial.value = search.value(trial.params);
@@ -229,10 +230,10 @@ TEST(Sampler, SearchesAsWellAsOptuna) {
 }
 
 /// Trials with the cells that are sampled one after the other, all complete; at most `most`.
-std::vector<SeenTrial> sampled(const SweepOptions& sweep, int64_t most, uint64_t seed = 3) {
+std::vector<SeenTrial> sampled(const SearchOptions& sweep, int64_t most, uint64_t seed = 3) {
   std::vector<SeenTrial> history;
   for (int64_t number = 0; number < most; ++number) {
-    const auto cell = sweep::sample(sweep, history, number, seed);
+    const auto cell = search::sample(sweep, history, number, seed);
     if (!cell) break;
     history.push_back({.number = number,
                        .state = TrialState::complete,
@@ -246,7 +247,7 @@ TEST(Sampler, IsAFunctionOfSeedNumberAndHistory) {
   const auto sweep = options("parameters: {x: {min: 0.0, max: 1.0}, y: [a, b, c]}\n");
   auto history = sampled(sweep, 15);
   const auto text = [&](int64_t number, uint64_t seed) {
-    return python_text(*sweep::sample(sweep, history, number, seed));
+    return python_text(*search::sample(sweep, history, number, seed));
   };
   const std::string next = text(15, 3);
   std::set<std::string> others{next, text(16, 3), text(15, 4)};
@@ -288,7 +289,7 @@ TEST(Sampler, RandomDrawsAreEven) {
       "random");
   std::map<std::string, std::map<double, int>> counts;
   for (int64_t number = 0; number < 4000; ++number) {
-    const auto cell = sweep::sample(sweep, {}, number, 5);
+    const auto cell = search::sample(sweep, {}, number, 5);
     for (const auto& [name, value] : point_of(sweep.parameters, *cell)) ++counts[name][value];
   }
   for (const auto& [name, values] : counts) {
@@ -329,9 +330,9 @@ TEST(Sampler, LeavesOutWhatConditionsAndExclusionsSay) {
 }
 
 TEST(Sampler, SaysWhyItCannotDraw) {
-  const auto message = [](const SweepOptions& sweep) -> std::string {
+  const auto message = [](const SearchOptions& sweep) -> std::string {
     try {
-      (void)sweep::sample(sweep, {}, 0, 0);
+      (void)search::sample(sweep, {}, 0, 0);
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -341,7 +342,7 @@ TEST(Sampler, SaysWhyItCannotDraw) {
   EXPECT_THAT(message(options(all)), HasSubstr("exclude leaves nothing that can be drawn"));
   EXPECT_THAT(message(options("parameters: {k: [a]}\n", "grid")),
               HasSubstr("method draws nothing"));
-  EXPECT_FALSE(sweep::sample(options("parameters: {k: [a]}\nexclude: [{k: a}]\n"), {}, 0, 0));
+  EXPECT_FALSE(search::sample(options("parameters: {k: [a]}\nexclude: [{k: a}]\n"), {}, 0, 0));
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-#include "tare/sweep/pruner.h"
+// Decides which trials end early, wait or are promoted.
+#include "tare/search/pruner.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "tare/base/error.h"
 
-namespace tare::sweep {
+namespace tare::search {
 namespace {
 
 /// Successive halving with its numbers resolved.
@@ -56,26 +57,26 @@ bool is_among_the_best(double cost, std::vector<double> costs, int64_t factor) {
 }
 
 /// Climbs as many rungs as the last report allows.
-Decision halve(const Halving& rules, bool maximize, const std::vector<SeenTrial>& history,
-               const SeenTrial& trial) {
+PruneResult halve(const Halving& rules, bool maximize, const std::vector<SeenTrial>& history,
+                  const SeenTrial& trial) {
   const int64_t step = trial.last_step();
   const double value = trial.reports.at(step), cost = maximize ? -value : value;
-  Decision decision{.rungs = trial.rungs};
-  for (auto& rungs = decision.rungs; has_reached(
-           step, rules.first, rules.factor, rules.rate + static_cast<int64_t>(rungs.size()));) {
-    if (std::isnan(value)) return {.verdict = Verdict::prune, .rungs = rungs};
+  PruneResult result{.rungs = trial.rungs};
+  for (auto& rungs = result.rungs; has_reached(step, rules.first, rules.factor,
+                                               rules.rate + static_cast<int64_t>(rungs.size()));) {
+    if (std::isnan(value)) return {.decision = PruneDecision::prune, .rungs = rungs};
     auto costs = costs_at(rungs.size(), history, maximize);
     costs.push_back(cost);
     rungs.push_back(value);
     if (rules.pauses) {
-      decision.verdict = Verdict::pause;
+      result.decision = PruneDecision::pause;
     } else if (static_cast<int64_t>(costs.size()) <= rules.bootstrap ||
                !is_among_the_best(cost, std::move(costs), rules.factor)) {
-      decision.verdict = Verdict::prune;
-      return decision;
+      result.decision = PruneDecision::prune;
+      return result;
     }
   }
-  return decision;
+  return result;
 }
 
 /// CRC-32 of ISO 3309, as zlib's.
@@ -147,29 +148,29 @@ std::optional<Promotion> promotable(size_t rung, const PrunerOptions& options, b
 
 }  // namespace
 
-Decision decide(const PrunerOptions& options, const Study& study,
-                const std::vector<SeenTrial>& history, int64_t number) {
+PruneResult decide(const PrunerOptions& options, const Study& study,
+                   const std::vector<SeenTrial>& history, int64_t number) {
   const auto found = std::ranges::find(history, number, &SeenTrial::number);
   if (found == history.end() || found->reports.empty())
     throw StateError("sweep.decide", "without a report of trial " + std::to_string(number));
-  Decision decision{.rungs = found->rungs, .resolved = study.resolved};
-  if (options.type == "none") return decision;
-  const ResolvedSteps resolved = decision.resolved = resolve(options, study.resolved, history);
+  PruneResult result{.rungs = found->rungs, .resolved = study.resolved};
+  if (options.type == "none") return result;
+  const ResolvedSteps resolved = result.resolved = resolve(options, study.resolved, history);
   Halving rules{.first = resolved.min_resource.value_or(0),
                 .factor = factor_of(options),
                 .rate = options.min_early_stopping_rate,
                 .bootstrap = options.bootstrap_count,
                 .pauses = options.type == "asha_promotion"};
-  if (rules.first == 0) return decision;
+  if (rules.first == 0) return result;
   if (options.type == "hyperband") {
     const auto shares = shares_of(options, resolved);
-    if (shares.empty()) return decision;
+    if (shares.empty()) return result;
     rules.rate = static_cast<int64_t>(bracket_of(study.name, number, shares));
   }
   const Study known{.name = study.name, .maximize = study.maximize, .resolved = resolved};
-  decision = halve(rules, study.maximize, competitors(options, known, history, number), *found);
-  decision.resolved = resolved;
-  return decision;
+  result = halve(rules, study.maximize, competitors(options, known, history, number), *found);
+  result.resolved = resolved;
+  return result;
 }
 
 std::optional<Promotion> next_promotion(const PrunerOptions& options, bool maximize,
@@ -192,4 +193,4 @@ std::vector<SeenTrial> competitors(const PrunerOptions& options, const Study& st
   return same;
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::search

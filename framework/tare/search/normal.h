@@ -2,7 +2,7 @@
 // its probabilities are below the smallest double.
 #pragma once
 
-namespace tare::sweep {
+namespace tare::search {
 
 /// log of the probability below x.
 [[nodiscard]] double log_normal_cdf(double x);
@@ -14,4 +14,4 @@ namespace tare::sweep {
 /// of the truncated distribution's function. For a < b.
 [[nodiscard]] double truncated_normal_quantile(double q, double a, double b);
 
-}  // namespace tare::sweep
+}  // namespace tare::search

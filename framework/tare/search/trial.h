@@ -1,15 +1,25 @@
-// What a sampler and a pruner see of the trials of a study.
+// One trial of a study: what it sets, how it stands, and what samplers and pruners know of it.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "tare/sweep/store.h"
+#include "tare/search/space.h"
 
-namespace tare::sweep {
+namespace tare::search {
+
+/// What one run sets in its recipe beside SearchOptions::set. A value.
+using Cell = Settings;
+
+/// Optuna's states.
+enum class TrialState { waiting, running, complete, pruned, failed };
+[[nodiscard]] const char* to_string(TrialState state);  ///< "WAITING", ..., "FAIL"
+/// The state of that name; unset for another text.
+[[nodiscard]] std::optional<TrialState> trial_state(const std::string& name);
 
 /// Values of parameters by name, in Optuna's internal representation: the index of a choice, or the
 /// number itself.
@@ -31,4 +41,4 @@ struct SeenTrial {
 /// The parameters that `cell` sets; others are left out.
 [[nodiscard]] Point point_of(const Space& space, const Cell& cell);
 
-}  // namespace tare::sweep
+}  // namespace tare::search
