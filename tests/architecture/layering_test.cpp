@@ -45,9 +45,10 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"learner", {"callback", "parallel", "adapt", "plan", "inference"}},
       {"recipe", {"learner", "cuda"}},
       {"search", {"config"}},
-      {"sweep", {"search", "report", "cuda"}},
+      {"launch", {}},
+      {"sweep", {"search", "launch", "report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"recipe", "search", "sweep", "furcate", "cuda"}},
+      {"cli", {"recipe", "search", "launch", "sweep", "furcate", "cuda"}},
   };
   return table;
 }

@@ -218,7 +218,7 @@ TEST_F(LostTest, RowsThatFurcateItselfHasWrittenAreComplete) {
   const auto sweep = sweep::read_any_sweep(files_.log_dir().parent_path() / "config.json", {});
   EXPECT_TRUE(sweep::is_program(sweep));
   const RebuildReport rebuilt =
-      sweep::rebuild_store(sweep, [](const fs::path&, const sweep::ChildEnd&) {
+      sweep::rebuild_store(sweep, [](const fs::path&, const launch::ChildEnd&) {
         return sweep::Outcome{.reason = "nothing there"};
       });
   EXPECT_EQ(rebuilt.complete, 1) << "one without a loss has not ended well";

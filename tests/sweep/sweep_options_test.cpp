@@ -50,8 +50,8 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
   const auto read = [&](const std::string& text) {
     return files.read("parameters: {a: [1]}\n" + text).executor;
   };
-  EXPECT_FALSE(read("").is_slurm());
-  EXPECT_TRUE(read("executor: slurm\n").is_slurm());
+  EXPECT_EQ(read("").type, "local");
+  EXPECT_EQ(read("executor: slurm\n").type, "slurm");
   const auto executor = read(
       "executor: {type: slurm, options: ['--gres=gpu:1'], setup: [module load cuda], "
       "save_before_s: 30}\n");

@@ -31,7 +31,7 @@ using config::Node;
 using std::chrono::system_clock;
 
 using Row = std::map<std::string, std::string>;  // fields by column
-using OutcomeOf = std::function<Outcome(const fs::path&, const ChildEnd&)>;
+using OutcomeOf = std::function<Outcome(const fs::path&, const launch::ChildEnd&)>;
 
 /// One that a run_data.csv has, or "".
 std::string field(const Row& row, const std::string& column) {
@@ -127,7 +127,7 @@ class Rebuild {
         identity_(sweep),
         rows_(rows_of(sweep.log_dir)) {
     if (!outcome_)
-      outcome_ = [this](const fs::path& folder, const ChildEnd& end) {
+      outcome_ = [this](const fs::path& folder, const launch::ChildEnd& end) {
         return sweep::outcome_of(folder, end, sweep_.metric.name);
       };
     for (const fs::path& folder : run_folders(sweep_.log_dir, sweep_.name)) take_folder(folder);
@@ -213,10 +213,10 @@ search::TrialState put_back(const Found& run, Store& store, Tuner& tuner) {
   store.restore(run.trial, run.outcome);
   Trial trial = store.trials().back();  // in order of number
   const search::TrialState state = std::exchange(trial.state, search::TrialState::running);
-  tuner.see(trial);
+  tuner.add(trial);
   (void)tuner.report(trial, run.values);
   trial.state = state;
-  tuner.see(trial);
+  tuner.add(trial);
   return state;
 }
 

@@ -8,8 +8,8 @@
 #include "tare/base/io.h"
 #include "tare/search/value_text.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/optuna_json.h"
 #include "tare/sweep/run_name.h"
+#include "tare/sweep/store_json.h"
 
 namespace tare::sweep {
 namespace {

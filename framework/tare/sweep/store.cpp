@@ -10,14 +10,13 @@
 #include <unordered_set>
 
 #include "tare/base/error.h"
+#include "tare/launch/process.h"
 #include "tare/search/pruner.h"
 #include "tare/search/value_text.h"
-#include "tare/sweep/child.h"
-#include "tare/sweep/choices.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/optuna_json.h"
 #include "tare/sweep/run_mark.h"
 #include "tare/sweep/run_name.h"
+#include "tare/sweep/store_json.h"
 #include "tare/sweep/store_read.h"
 #include "tare/sweep/store_schema.h"
 
@@ -121,7 +120,7 @@ struct Store::Parts {
 
   /// As the one who writes from now on.
   void sign() {
-    const ChildMark self = mark_of(getpid());
+    const launch::ProcessId self = launch::process_id_of(getpid());
     database.prepare("INSERT OR REPLACE INTO sweep_coordinators VALUES (?, ?, ?, ?)")
         .bind(1, study)
         .bind(2, self.boot_id)
@@ -204,7 +203,7 @@ struct Store::Parts {
   Database database;
   const SweepOptions& sweep;
   int64_t study = 0;
-  Choices choices;
+  CategoricalChoices choices;
 
  private:
   std::optional<Statement> add_trial_, add_fixed_, add_run_;
@@ -312,7 +311,8 @@ search::ResolvedSteps Store::resolved_steps() const {
 
 std::vector<Trial> Store::trials() const { return trials_of(parts_->database, parts_->study); }
 
-std::chrono::system_clock::time_point Store::start(const Trial& trial, const ChildMark& child,
+std::chrono::system_clock::time_point Store::start(const Trial& trial,
+                                                   const launch::ProcessId& child,
                                                    int64_t reserved_bytes) {
   const auto now = std::chrono::system_clock::now();
   parts_->database.transaction([&] {
@@ -326,7 +326,7 @@ std::chrono::system_clock::time_point Store::start(const Trial& trial, const Chi
         .prepare(
             "UPDATE sweep_runs SET host = ?, boot_id = ?, pid = ?, pid_start = ?, "
             "reserved_bytes = ? WHERE trial_id = ?")
-        .bind(1, host_name())
+        .bind(1, launch::host_name())
         .bind(2, child.boot_id)
         .bind(3, child.pid)
         .bind(4, child.started_ticks)

@@ -12,22 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "tare/launch/process.h"
 #include "tare/search/pruner.h"
 #include "tare/search/trial.h"
 #include "tare/sweep/sweep_options.h"
 
 namespace tare::sweep {
-
-/// A child that a run has, as the next coordinator recognises it.
-struct ChildMark {
-  int64_t pid = 0;
-  std::string boot_id{};      ///< of the machine's current boot
-  int64_t started_ticks = 0;  ///< of the process, since boot
-
-  /// Of a run in a job of Slurm's: no process of this machine.
-  [[nodiscard]] static ChildMark of_cluster() { return {.boot_id = "slurm"}; }
-  [[nodiscard]] bool is_of_cluster() const { return boot_id == "slurm"; }
-};
 
 /// One row: a run and how it went.
 struct Trial {
@@ -37,10 +27,10 @@ struct Trial {
   std::string identity{};  ///< see Identity
   std::string run_name{};  ///< of the folder
   search::Cell cell{};
-  int64_t attempt = 0;      ///< earlier trials of the same run
-  int64_t asked_bytes = 0;  ///< to reserve, after an out-of-memory; 0: by the plan
-  std::string reason{};     ///< of a failure: "out of memory", "signal 9", "exit 2", ...
-  ChildMark child{};
+  int64_t attempt = 0;        ///< earlier trials of the same run
+  int64_t asked_bytes = 0;    ///< to reserve, after an out-of-memory; 0: by the plan
+  std::string reason{};       ///< of a failure: "out of memory", "signal 9", "exit 2", ...
+  launch::ProcessId child{};  ///< its process, as the next coordinator recognises it
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   int64_t peak_bytes = 0;                                   ///< measured; 0: not known
   double seconds = 0;
@@ -71,7 +61,7 @@ using Reported = std::map<int64_t, std::map<int64_t, double>>;
 struct StoreContents {
   std::vector<Trial> trials{};  ///< in order of number
   Reported reports{};
-  ChildMark coordinator{};  ///< the latest process that has written it
+  launch::ProcessId coordinator{};  ///< the latest process that has written it
 };
 
 /// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study or
@@ -103,7 +93,7 @@ class Store {
   /// The same for samplers and pruners, without what was dropped.
   [[nodiscard]] std::vector<search::SeenTrial> history() const;
   /// Returns the time that it has written.
-  std::chrono::system_clock::time_point start(const Trial& trial, const ChildMark& child,
+  std::chrono::system_clock::time_point start(const Trial& trial, const launch::ProcessId& child,
                                               int64_t reserved_bytes);
   /// The metric of a running trial after so many epochs; see PrunerOptions.
   void report(const Trial& trial, int64_t step, double value);

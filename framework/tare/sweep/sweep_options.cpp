@@ -64,7 +64,8 @@ void check(const SweepOptions& sweep) {
   });
   if (sweep.method != "grid" && sweep.trials == 0 && endless)
     throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
-  if (sweep.method != "grid" && sweep.executor.is_slurm() && sweep.resources.jobs == 0)
+  if (sweep.method != "grid" && launch::executor_type(sweep.executor.type).is_remote &&
+      sweep.resources.jobs == 0)
     throw ConfigError("sweep", "resources.jobs", "is missing",
                       "how many runs are on at a time, while others wait for what they teach", {});
   for (size_t i = 0; i < sweep.exclude.size(); ++i)
@@ -194,7 +195,7 @@ SweepOptions read_sweep(const std::filesystem::path& file,
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (!sweep.aliases.empty()) set_data_folder(sweep);
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
-  if (sweep.executor.is_slurm()) {  // jobs may be elsewhere
+  if (launch::executor_type(sweep.executor.type).is_remote) {
     sweep.recipe = std::filesystem::absolute(sweep.recipe);
     sweep.log_dir = std::filesystem::absolute(sweep.log_dir);
   }

@@ -11,9 +11,9 @@
 #include "tare/base/error.h"
 #include "tare/config/field.h"
 #include "tare/config/node.h"
+#include "tare/launch/executor_type.h"
 #include "tare/search/pruner_options.h"
 #include "tare/search/space.h"
-#include "tare/sweep/executor_options.h"
 
 namespace tare::sweep {
 
@@ -48,7 +48,7 @@ struct SweepOptions : search::SearchOptions {
   search::PrunerOptions pruner{};
   Resources resources{};
   OnFailure on_failure{};
-  ExecutorOptions executor{};
+  launch::ExecutorOptions executor{};
 
   config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
 

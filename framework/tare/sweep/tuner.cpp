@@ -14,7 +14,7 @@ search::SeenTrial* Tuner::find(int64_t number) {
   return found != history_.end() && found->number == number ? &*found : nullptr;
 }
 
-void Tuner::see(const Trial& trial) {
+void Tuner::add(const Trial& trial) {
   search::SeenTrial* seen = find(trial.number);
   if (!seen) {
     const auto place =
@@ -26,7 +26,7 @@ void Tuner::see(const Trial& trial) {
   seen->params = search::point_of(sweep_.parameters, trial.cell);
 }
 
-void Tuner::forget(int64_t number) {
+void Tuner::remove(int64_t number) {
   std::erase_if(history_, [&](const search::SeenTrial& trial) { return trial.number == number; });
 }
 

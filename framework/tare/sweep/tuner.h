@@ -17,9 +17,9 @@ class Tuner {
   /// Whether cells are drawn one by one, and not counted.
   [[nodiscard]] bool draws() const { return sweep_.method != "grid"; }
   /// Sees the trial from now on, or in its new state.
-  void see(const Trial& trial);
+  void add(const Trial& trial);
   /// No longer: its recipe is another one now.
-  void forget(int64_t number);
+  void remove(int64_t number);
 
   /// The cell of trial `number`; nullopt: there is none left. Throws ConfigError as sample() does.
   [[nodiscard]] std::optional<search::Cell> draw(int64_t number) const;
