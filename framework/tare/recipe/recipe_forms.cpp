@@ -36,7 +36,7 @@ void refuse_other_files(const config::Node& root, const std::filesystem::path& f
   const char* what = "a sweep of a recipe";
   if (!other) {
     other = root.find("meta");
-    what = "a configuration of furcate's";
+    what = "the configuration of a sweep";
   }
   if (!other || root.find("phases")) return;
   throw ConfigError(other->source, "",

@@ -12,7 +12,8 @@ namespace tare {
 /// schedule.
 void expand_short_forms(config::Node& root);
 
-/// Throws ConfigError for a sweep and for a configuration of furcate's, with the command to type.
+/// Throws ConfigError for a sweep and for another configuration of a sweep, with the command to
+/// type.
 void refuse_other_files(const config::Node& root, const std::filesystem::path& file);
 
 }  // namespace tare
