@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tare/search/space.h"
+#include "tare/search/trial.h"
 #include "tare/search/value_text.h"
 
 namespace tare::testing {

@@ -11,7 +11,7 @@
 #include "sweep/query.h"
 #include "sweep/support.h"
 #include "tare/base/error.h"
-#include "tare/sweep/child.h"
+#include "tare/launch/process.h"
 #include "tare/sweep/store_read.h"
 
 namespace tare::testing {

@@ -57,7 +57,7 @@ ordered_json range_json(const search::Range& range) {
            {{"step", step}, {"low", range.low}, {"high", range.high}, {"log", range.log}}}};
 }
 
-ordered_json fixed_params(const search::Cell& cell) {
+ordered_json fixed_params(const search::Settings& cell) {
   ordered_json fixed = ordered_json::object();
   for (const auto& [key, value] : cell.values) fixed[key] = scalar_json(value);
   return fixed;
