@@ -164,7 +164,7 @@ class Runner {
     result.planned_peak_bytes = plan_.peak_bytes(index);
     const auto start = Clock::now();
     print_.phase_begin(index);
-    const OpenData& data = open_data(index);
+    const OpenData& data = checked_data(index);
     Experiment stage(result.name, learner,
                      {.out = options_.verbose ? options_.out : nullptr,
                       .purge = {.clear_opt = phase.clear_opt},
@@ -197,7 +197,7 @@ class Runner {
 
   // Before the phase's Experiment, so that the phase leaves nothing where the next one has the same
   // data.
-  [[nodiscard]] const OpenData& open_data(size_t index) {
+  [[nodiscard]] const OpenData& checked_data(size_t index) {
     const OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
     return data;
