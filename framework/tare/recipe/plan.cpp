@@ -85,7 +85,6 @@ class RecipePlanner {
   }
 
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
-    const PhaseOptions& phase = recipe_.phases[index];
     OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
     check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
