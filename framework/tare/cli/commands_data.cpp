@@ -7,6 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/table.h"
+#include "tare/callback/registry.h"
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
 #include "tare/model/registry.h"
@@ -42,6 +43,17 @@ std::vector<ListEntry> recipes() {
   return found;
 }
 
+const std::vector<std::string> kLists{"models", "recipes", "datasets", "callbacks"};
+
+// The options of a registry's entry with their defaults, behind its summary.
+std::string options_of(const config::EntryInfo& info) {
+  std::string text;
+  for (const auto& option : info.defaults.entries)
+    text += (text.empty() ? "; options: " : ", ") + option.key +
+            (option.value.kind == config::Kind::scalar ? '=' + option.value.text : "");
+  return text;
+}
+
 int64_t count_of(const std::string& text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -60,12 +72,15 @@ int list_command(const Arguments& arguments) {
     for (const auto& name : models::names()) rows.push_back({name, models::family(name).summary});
   } else if (what == "datasets") {
     for (const auto& info : datasets::list()) rows.push_back({info.name, info.summary});
+  } else if (what == "callbacks") {
+    for (const auto& info : callbacks::registry().infos())
+      rows.push_back({info.name, info.summary + options_of(info)});
   } else if (what == "recipes") {
     rows = recipes();
   } else {
-    throw ConfigError("tare ls", "there are models, recipes and datasets to list, got '" +
-                                     printable(what) + "'" +
-                                     did_you_mean(what, {"models", "recipes", "datasets"}));
+    throw ConfigError("tare ls",
+                      "there are models, recipes, datasets and callbacks to list, got '" +
+                          printable(what) + "'" + did_you_mean(what, kLists));
   }
   std::cout << text_list(rows, 0, width_for(std::cout));
   return kSuccess;

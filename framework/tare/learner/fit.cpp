@@ -177,6 +177,7 @@ void Learner::run_epochs(Run& run) {
     validate_epoch(run);
     close_epoch(run);
   }
+  run.context.interrupted = run.interrupted;
   notify(run.callbacks, &Callback::after_fit, run.context);
 }
 
@@ -369,7 +370,10 @@ bool Learner::finite_gradients(Run& run) {
 void Learner::step(Run& run) {
   const Phase phase(PhaseKind::step);
   if (!run.stepper)
-    parts_->explained(ComputeError::Stage::step, nullptr, [&] { parts_->optimizer->step(); });
+    parts_->explained(ComputeError::Stage::step, nullptr, [&] {
+      clip_gradients(parts_->optimizer->groups(), parts_->options.clip);
+      parts_->optimizer->step();
+    });
   run.count_batch();
   run.context.step = ++run.plan.step;
 }

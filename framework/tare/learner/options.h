@@ -75,6 +75,9 @@ struct LearnerOptions {
   /// model with blocks; what lies outside of them stays as it is.
   std::string frozen_weights = "as_is";
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
+  /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
+  /// unscaled. Not with step_in_backward, which never has all gradients.
+  ClipOptions clip{};
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
   uint64_t seed = 42;   ///< of sample order and augmentation, not of the model's weights

@@ -150,6 +150,22 @@ void check_optimizer(const OptimizerOptions& options);
                                                         std::vector<ParameterGroup> groups,
                                                         bool with_tensors = false);
 
+/// Bounds on the gradients of a step; at most one of the two is set.
+struct ClipOptions {
+  double norm = 0;   ///< of the joint 2-norm of all gradients; 0: none
+  double value = 0;  ///< of the magnitude of each element; 0: none
+  bool operator==(const ClipOptions&) const = default;
+  explicit operator bool() const { return norm > 0 || value > 0; }
+};
+void visit_fields(auto& visit, ClipOptions& o) {
+  visit("norm", o.norm, config::at_least(0));
+  visit("value", o.value, config::at_least(0));
+}
+/// Throws ConfigError for a bound that is negative or not finite, and for both bounds together.
+void check_clip(const ClipOptions& options);
+/// Applies the bound that is set, if there is one.
+void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions& options);
+
 /// Scales the gradients of all groups so that their joint 2-norm is at most `max_norm` > 0. Returns
 /// the norm before scaling, a scalar on the gradients' device; undefined without any gradient. Does
 /// not wait for the device. A norm that is not finite makes every gradient NaN. All gradients must

@@ -12,6 +12,7 @@
 #include "tare/learner/recompute.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
+#include "tare/recipe/chosen_callbacks.h"
 
 namespace tare {
 namespace {
@@ -172,6 +173,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   if (!facts.has_valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
+  if (!facts.has_valid) check_callbacks_without_validation(recipe, phase);
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
   if (by_class && classes < labels) {

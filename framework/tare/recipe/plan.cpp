@@ -231,6 +231,9 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   if (momentum_of(optimizer) > 0) optimizer.momentum = 0.9;
   if (momentum_of(optimizer) == 0 && optimizer.momentum) optimizer.momentum = 0;
   settle(optimizer.weight_decay, plain.optimizer.weight_decay);
+  settle(recipe.clip.norm, 1);
+  settle(recipe.clip.value, 1);
+  recipe.callbacks.clear();
   optimizer.lr = plain.optimizer.lr;
   optimizer.beta2 = plain.optimizer.beta2;
   optimizer.eps = plain.optimizer.eps;
@@ -238,6 +241,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
     const PhaseOptions as_made;
     phase.lr = as_made.lr;
     phase.best.clear();
+    phase.callbacks.clear();
     phase.schedule = as_made.schedule;
   }
   return recipe;

@@ -7,11 +7,13 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/callback/registry.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
 #include "tare/memory/device.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
+#include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/recipe_forms.h"
 #include "tare/recipe/run_folder.h"
@@ -45,6 +47,11 @@ class Checker {
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_data(recipe_.data, {"data"});
     if (!export_name(recipe_).empty()) check_export();
+    at({"clip"}, "clip", [&] { check_clip(recipe_.clip); });
+    check_callbacks(recipe_);
+    if (recipe_.step_in_backward && recipe_.clip)
+      fail({"clip"}, "needs all gradients of a step, which step_in_backward never has",
+           "step_in_backward: false, or no clip", "a bound");
     if (recipe_.step_in_backward && recipe_.precision == "fp16")
       fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
            "true");
@@ -231,6 +238,14 @@ config::Node to_node(const ModelChoice& value) {
   for (auto& entry : config::to_node(value.options).entries) node.set(entry.key, entry.value);
   if (value.options.classes == 0) node.set("classes", config::Node::string("auto"));
   return node;
+}
+
+void from_node(const config::Node& node, CallbackChoice& value) {
+  value = {callbacks::registry().complete(config::read<config::Choice>(node))};
+}
+
+config::Node to_node(const CallbackChoice& value) {
+  return to_node(static_cast<const config::Choice&>(value));
 }
 
 void from_node(const config::Node& node, MicroBatch& value) {

@@ -9,6 +9,7 @@
 
 #include "tare/config/field.h"
 #include "tare/config/node.h"
+#include "tare/config/registry.h"
 #include "tare/data/datasets.h"
 #include "tare/model/kernels.h"
 #include "tare/model/precision.h"
@@ -36,6 +37,13 @@ struct MicroBatch {
 };
 void from_node(const config::Node& node, MicroBatch& value);
 [[nodiscard]] config::Node to_node(const MicroBatch& value);
+
+/// A callback by its name in callbacks::registry(), with its options.
+struct CallbackChoice : config::Choice {};
+/// Reads the name and completes the options. Throws ConfigError for a name or option that the
+/// registry does not have.
+void from_node(const config::Node& node, CallbackChoice& value);
+[[nodiscard]] config::Node to_node(const CallbackChoice& value);
 
 /// Some blocks of the model: names, or `all`, `none`; for `recompute` also `auto`.
 struct BlockNames {
@@ -65,6 +73,7 @@ struct PhaseOptions {
   /// The phase ends with the weights of the epoch in which this figure was best: train_loss,
   /// valid_loss or a metric; empty: with those of its last epoch.
   std::string best{};
+  std::vector<CallbackChoice> callbacks{};  ///< of this phase, after those of the recipe
   bool clear_opt = true;  ///< also free the optimizer's state at the end of the phase
   std::string save{};     ///< name of a checkpoint to write at the end; empty: none
   bool operator==(const PhaseOptions&) const = default;
@@ -84,6 +93,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
   visit("best", o.best);
+  visit("callbacks", o.callbacks);
   visit("clear_opt", o.clear_opt);
   visit("save", o.save);
 }
@@ -124,7 +134,9 @@ struct RecipeOptions {
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics{"accuracy"};
   OptimizerOptions optimizer{};
-  std::vector<PhaseOptions> phases{};  ///< at least one
+  ClipOptions clip{};                       ///< bounds on the gradients of each step
+  std::vector<CallbackChoice> callbacks{};  ///< of every phase, made once for the run
+  std::vector<PhaseOptions> phases{};       ///< at least one
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
   std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
   std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
@@ -152,6 +164,8 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("loss", o.loss);
   visit("metrics", o.metrics);
   visit("optimizer", o.optimizer);
+  visit("clip", o.clip);
+  visit("callbacks", o.callbacks);
   visit("phases", o.phases);
   visit("test", o.test);
   visit("export", o.export_to);

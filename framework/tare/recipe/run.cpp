@@ -23,6 +23,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
+#include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/phase_data.h"
@@ -134,7 +135,11 @@ class Runner {
     options.batch = recipe_.batch.value();
     options.stop_on_nan = false;  // callbacks() has one that names the phase
     options.folder = folder_;
-    if (!options_.dry_run) options.callbacks = {position_, autosave_};
+    options.callbacks = chosen_callbacks({});
+    if (!options_.dry_run) {
+      options.callbacks.insert(options.callbacks.begin(), position_);
+      options.callbacks.push_back(autosave_);  // behind those whose states it saves
+    }
     Learner learner(std::move(model), {}, std::move(options));
     print_.start(learner, report_.data);
     if (from_) continue_run(learner);
@@ -260,12 +265,13 @@ class Runner {
     std::vector<CallbackPtr> all{
         std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
     all.push_back(micro_batch_);
+    const auto chosen = chosen_callbacks(index);
+    all.insert(all.end(), chosen.begin(), chosen.end());
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {
       if (!best.empty()) {
-        all.push_back(std::make_shared<SaveBest>(SaveBestOptions{
-            .monitor = {.figure = best}, .checkpoint = best_checkpoint(index), .restore = false}));
-        all.push_back(std::make_shared<RestoreBest>(best_checkpoint(index)));
+        all.push_back(std::make_shared<SaveBest>(
+            SaveBestOptions{.monitor = {.figure = best}, .checkpoint = best_checkpoint(index)}));
       }
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
       all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
@@ -274,6 +280,14 @@ class Runner {
     if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
     if (options_.out && options_.verbose) all.push_back(peak_);
+    return all;
+  }
+
+  // Those that the recipe names; in a dry run only those that write nothing.
+  [[nodiscard]] std::vector<CallbackPtr> chosen_callbacks(std::optional<size_t> phase) const {
+    std::vector<CallbackPtr> all;
+    for (auto& [callback, path] : make_callbacks(recipe_, phase))
+      if (!options_.dry_run || callback->facts().files.empty()) all.push_back(std::move(callback));
     return all;
   }
 
