@@ -280,8 +280,7 @@ TEST(DataOptions, AreReadFromYaml) {
 TEST(DatasetNames, AreSortedAndDescribed) {
   const std::vector<std::string> names = datasets::names();
   EXPECT_TRUE(std::ranges::is_sorted(names));
-  EXPECT_EQ(names.size(), datasets::list().size());
-  for (const datasets::Info& info : datasets::list())
+  for (const config::EntryInfo& info : datasets::registry().infos())
     EXPECT_FALSE(info.summary.empty()) << info.name;
 }
 

@@ -91,12 +91,18 @@ class Registry<Made(Args...)> {
     return all;
   }
 
+  [[nodiscard]] bool contains(const std::string& name) const { return entries_.contains(name); }
+
   /// The choice with every option that it leaves out at its default. Throws ConfigError, with place
   /// and nearest name, for an unknown name or option and for a value that is not allowed.
   [[nodiscard]] Choice complete(const Choice& choice) const {
     return within(choice, [&](const Entry& entry) {
       return Choice{choice.name, entry.complete(choice.options)};
     });
+  }
+  /// Makes the entry of this name with its options at their defaults. Throws likewise.
+  [[nodiscard]] Made make(const std::string& name, Args... args) const {
+    return make(Choice{.name = name}, std::forward<Args>(args)...);
   }
   /// Makes the thing that is chosen. Throws as complete(), and what its maker throws.
   [[nodiscard]] Made make(const Choice& choice, Args... args) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/config/registry.h"
 #include "tare/memory/accountable.h"
 #include "tare/model/model.h"
 
@@ -90,12 +91,32 @@ class Optimizer {
 /// Makes an optimizer for the groups of make_groups().
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<ParameterGroup>)>;
 
+struct OptimizerOptions;
+
+/// What is known of a kind of optimizer.
+struct OptimizerKind {
+  /// What the options are where they are unset; no value: the kind does not take the option.
+  std::optional<double> momentum{}, beta2{}, eps{};
+  /// `with_tensors`: see make_optimizer(); a kind that computes alike everywhere ignores it.
+  std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,
+                                           bool with_tensors)>
+      make{};
+};
+
+namespace optimizers {
+/// The kinds of optimizers. A program adds its own:
+///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
+using Registry = config::Registry<OptimizerKind()>;
+[[nodiscard]] Registry& registry();
+}  // namespace optimizers
+
 /// The names of the optimizers, in alphabetical order.
-[[nodiscard]] const std::vector<std::string>& optimizer_kinds();
+[[nodiscard]] std::vector<std::string> optimizer_kinds();
 
 struct OptimizerOptions {
-  std::string kind = "adamw";  ///< sgd | adam | adamw | nadam | rmsprop | adadelta | adagrad
-  double lr = 1e-3;            ///< unless a schedule sets another, > 0
+  /// adadelta | adagrad | adam | adamw | nadam | rmsprop | sgd, or what a program has added.
+  std::string kind = "adamw";
+  double lr = 1e-3;  ///< unless a schedule sets another, > 0
   /// adamw: decoupled, times lr; others: added to the gradient; >= 0.
   double weight_decay = 1e-2;
   /// sgd, rmsprop: momentum (0: without its state); adam, adamw, nadam: beta1; in [0, 1). Unset:
