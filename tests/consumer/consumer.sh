@@ -77,6 +77,8 @@ build_and_run() { # build folder
   # 4 B * ((64 + 1) * 16 + (16 + 1) * 10 weights) + 96 images * (64 B + a label of 8 B)
   grep -qx "trained: 11752 B tracked" out || die "not the bytes of weights and data"
   grep -qx "destroyed: 0 B tracked" out || die "bytes remain"
+  grep -qx "passed 2" out || die "the callback of the program was not called"
+  grep -qx "recipe: 0 B left" out || die "bytes of the recipe remain"
   ./classify | grep -x "classified: 1 in 10 classes"
 }
 

@@ -94,6 +94,26 @@ TEST(LearnerPlan, SaysWhetherItFitsAnotherDevice) {
   EXPECT_THAT(card.str(), HasSubstr("; fits cuda:24GiB, which has "));
 }
 
+TEST(LearnerPlan, OfEveryOptimizerIsKnownForTheHostAndForACard) {
+  const TempDir folder;
+  for (const auto& kind : optimizer_kinds()) {
+    SCOPED_TRACE(kind);
+    LearnerOptions options = without_workers(folder);
+    options.optimizer = {.kind = kind};
+    Learner learner(mlp(), split_points(), options);
+    const MemoryPlan host = learner.plan({.device = "host:8GiB", .advice = false});
+    const MemoryPlan card = learner.plan({.device = "cuda:8GiB", .advice = false});
+    ASSERT_TRUE(host.known()) << host.reason;
+    ASSERT_TRUE(card.known()) << card.reason;
+    EXPECT_GE(card.categories[Category::optimizer], host.categories[Category::optimizer]);
+    const bool by_tensors = kind != "sgd" && !kind.starts_with("adam");
+    EXPECT_EQ(by_tensors, card.at != host.at || card.peak_bytes > host.peak_bytes)
+        << "what has no fused kernel takes tensors of the size of a parameter on a card: "
+        << host.str() << '\n'
+        << card.str();
+  }
+}
+
 TEST(LearnerPlan, AdvisesOptimizersWithLessStateAsTheyPlan) {
   const TempDir folder;
   const auto plan_with = [&](const OptimizerOptions& optimizer) {
