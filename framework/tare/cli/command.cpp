@@ -60,7 +60,7 @@ const std::vector<Command>& commands() {
        sweep_command},
       {"ls",
        "list what has a name: models, data sets, recipes, callbacks, losses ...",
-       "callbacks|datasets|losses|metrics|models|optimizers|recipes|schedules",
+       "callbacks|datasets|losses|metrics|models|optimizers|recipes|schedules|transforms",
        1,
        {},
        {"tare ls models"},

@@ -80,7 +80,8 @@ const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
       {"models", model_rows},
       {"optimizers", [] { return rows_of(optimizers::registry().infos()); }},
       {"recipes", recipes},
-      {"schedules", [] { return rows_of(schedules::registry().infos()); }}};
+      {"schedules", [] { return rows_of(schedules::registry().infos()); }},
+      {"transforms", [] { return rows_of(transforms::registry().infos()); }}};
   return table;
 }
 
