@@ -45,7 +45,7 @@ std::vector<Mistake> mistakes_in_the_file() {
       recipe("MoreSamplesThanThereAre", changed("size: 16", "size: 16, train: 100"),
              {"bad.yaml:4:60: data.train is no size of a part, got 100",
               "a whole number of at most 60 samples"}),
-      recipe("UnknownStyle", changed("size: 16", "size: 16, style: cursive"),
+      recipe("StyleThatIsNoStyle", changed("size: 16", "size: 16, style: cursive"),
              {"bad.yaml:4:60: data.style "}),
       recipe("NoDeviation", changed("size: 16", "size: 16, transforms: [{normalise: {std: [0]}}]"),
              {"bad.yaml:4:", "data.transforms.0.normalise"}),
