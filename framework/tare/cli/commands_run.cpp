@@ -118,7 +118,10 @@ void explain_out_of_memory(const RecipeOptions& recipe) {
   std::cerr << report->str();
   const std::string& key = report->workload.setting;
   if (report->fitting_batch && !key.empty())
-    std::cerr << "change " << key << " at " << printable(recipe.file.place(key).str()) << '\n';
+    std::cerr << (recipe.file.has(key)
+                      ? "change " + key + " at " + printable(recipe.file.place(key).str())
+                      : "set " + key + ", which the recipe leaves to the size of the data")
+              << '\n';
   try {
     advise_by_plan(recipe);
   } catch (const std::exception& error) {
@@ -136,6 +139,7 @@ int run_command(const Arguments& arguments) {
   check_json(arguments);
   check_memory_trace(arguments);
   start();
+  std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   set_budgets(arguments, recipe);
   const InterruptScope interrupts;
   const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,

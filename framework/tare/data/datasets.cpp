@@ -167,12 +167,14 @@ void check_fields(const Kind& kind, const DataOptions& given) {
                         "leave it out", "a value");
 }
 
-DatasetPtr first(const DatasetPtr& data, int64_t count) {
+// Stratified, so that a folder of pictures, class behind class, keeps its classes.
+DatasetPtr first(const DatasetPtr& data, int64_t count, bool stratify) {
   if (count > data->size())
     throw ConfigError("data.make", "count", "is more than the data set has",
                       "0 for all, or at most " + std::to_string(data->size()) + " samples",
                       std::to_string(count));
   if (count == 0 || count == data->size()) return data;
+  if (stratify && has_class_labels(data)) return subset(data, first_of_each_class(data, count));
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), int64_t{0});
   return subset(data, std::move(indices));
@@ -304,14 +306,16 @@ Named make(const DataOptions& options, Network network) {
     throw StateError("data.make", "without data",
                      "the data set " + options.name + " must return some");
   Named named{.identity = identity_of(found), .generated = found.generated};
-  const DatasetPtr data = first(finished(found.data, options), options.count);
+  const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   SplitSizes sizes{options.train, options.valid, options.test};
   if (found.valid) sizes = {options.train + options.valid, 0, options.test};
   named.splits = split(data, sizes, static_cast<uint64_t>(options.seed),
                        {.stratify = options.stratify && has_class_labels(data)});
   if (found.valid) named.splits.valid = whole(finished(found.valid, options));
   if (found.test && !named.splits.test) named.splits.test = whole(finished(found.test, options));
-  named.description = found.description + "; " + part("train", named.splits.train) + ", " +
+  const bool some = options.count > 0 && options.count < found.data->size();
+  named.description = (some ? format_count(options.count) + " of " : "") + found.description +
+                      "; " + part("train", named.splits.train) + ", " +
                       part("valid", named.splits.valid) + ", " + part("test", named.splits.test);
   return named;
 }

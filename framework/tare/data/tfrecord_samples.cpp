@@ -86,7 +86,9 @@ at::Tensor input_of(const TfExample& example, const TfSampleOptions& options,
 
 at::Tensor label_of(const TfExample& example, const std::string& name) {
   const TfFeature& feature = example.feature(name);
-  if (feature.floats.size() == 1) return at::scalar_tensor(feature.floats.front(), at::kFloat);
+  // Of the shape of an output for one value, so that the losses take it.
+  if (feature.floats.size() == 1)
+    return at::scalar_tensor(feature.floats.front(), at::kFloat).view({1});
   if (!feature.bytes.empty())
     refuse(name, "is a text; a label is an integer, the number of its class, or a float");
   const int64_t label = example.integer(name);

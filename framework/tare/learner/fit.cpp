@@ -162,6 +162,7 @@ FitResult Learner::run_fit(Run& run, const char* call) {
   }
   run.result.epochs = run.plan.rows;
   run.result.steps = run.plan.step - first_step;
+  run.result.restored_epoch = p.restored_epoch;
   run.result.seconds = seconds_since(started);
   run.result.reason = run.interrupted       ? StopReason::interrupted
                       : run.plan.finished() ? StopReason::finished
@@ -408,6 +409,7 @@ void Learner::close_epoch(Run& run) {
   run.plan.batch = 0;
   run.plan.rows.push_back(run.context.row);
   p.history.push_back(run.context.row);
+  p.restored_epoch = 0;
   run.closing = true;
   run.allows(&Callback::after_epoch, Action::stop_fit);
   run.closing = false;

@@ -128,7 +128,10 @@ enum class StopReason {
 struct FitResult {
   std::vector<EpochRow> epochs{};  ///< whole epochs; after resume() also those before it
   StopReason reason = StopReason::finished;
-  int64_t steps = 0;                           ///< optimizer steps taken by this call
+  int64_t steps = 0;  ///< optimizer steps taken by this call
+  /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
+  /// weights are those after the last epoch.
+  int64_t restored_epoch = 0;
   int64_t overflows = 0;                       ///< steps left out for gradients not finite (fp16)
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs

@@ -80,9 +80,9 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
       call();
     } catch (const Error& error) {
       refuse(recipe, path,
-             std::string("does not fit the data and its ") + std::to_string(classes) +
-                 " classes: " + error.what(),
-             "a loss or metric for such targets", name);
+             "does not take the targets of the data with a model of " + std::to_string(classes) +
+                 (classes == 1 ? " output: " : " outputs: ") + error.what(),
+             "a loss or metric for such targets, or another model.classes", name);
     }
   };
   attempt("loss", recipe.loss, [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });

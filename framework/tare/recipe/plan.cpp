@@ -174,8 +174,12 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
     text += "; micro_batch: auto would take parts of " + std::to_string(phase->largest_micro_batch);
   const std::string batch = samples_path(recipe, static_cast<size_t>(phase - plan.phases.begin()));
   const std::string place = recipe.file.place(batch).str();
-  if (!place.empty()) text += "; " + batch + " stands at " + printable(place);
-  return text + "; lower it or the model, or run with --no-plan";
+  if (recipe.file.has(batch)) text += "; " + batch + " stands at " + printable(place);
+  const bool some_batch = phase->largest_batch > 0 || phase->largest_micro_batch > 0;
+  return text +
+         (some_batch ? "; set a lower " + batch + " or a smaller model"
+                     : "; no batch fits: set a smaller model or a higher budget") +
+         ", or run with --no-plan";
 }
 
 }  // namespace

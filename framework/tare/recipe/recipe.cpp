@@ -197,17 +197,22 @@ class Checker {
 RecipeFile::RecipeFile(config::Node root)
     : root_(std::make_shared<const config::Node>(std::move(root))) {}
 
-Source RecipeFile::place(const std::string& path) const {
-  if (!root_) return {};
+std::pair<const config::Node*, bool> RecipeFile::find(const std::string& path) const {
   const config::Node* node = root_.get();
   std::istringstream keys(path);
   for (std::string key; std::getline(keys, key, '.');) {
     const config::Node* next = child(*node, key);
-    if (!next) break;
+    if (!next) return {node, false};
     node = next;
   }
-  return node->source;
+  return {node, true};
 }
+
+Source RecipeFile::place(const std::string& path) const {
+  return root_ ? find(path).first->source : Source{};
+}
+
+bool RecipeFile::has(const std::string& path) const { return root_ && find(path).second; }
 
 int64_t default_batch(int64_t training_samples) {
   constexpr int64_t kLeast = 8, kMost = 128, kSteps = 12;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tare/config/field.h"
@@ -106,9 +107,14 @@ class RecipeFile {
   /// Of the value at a dotted path ("phases.0.batch"), or of what it would stand in; empty for a
   /// recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
+  /// Whether the recipe says a value at this path.
+  [[nodiscard]] bool has(const std::string& path) const;
   bool operator==(const RecipeFile&) const { return true; }
 
  private:
+  /// The value, or the last of the mappings and lists that lead to it, and whether it is the value.
+  [[nodiscard]] std::pair<const config::Node*, bool> find(const std::string& path) const;
+
   std::shared_ptr<const config::Node> root_;
 };
 

@@ -273,11 +273,15 @@ const std::vector<RecipeKey>& recipe_keys() {
 
 const RecipeKey& recipe_key(const std::string& path) {
   const std::string wanted = with_n(path);
-  std::vector<std::string> known;
+  std::vector<std::string> known, ends;
   for (const auto& key : recipe_keys()) {
     if (key.path == wanted) return key;
     known.push_back(key.path);
+    if (key.path.ends_with('.' + wanted)) ends.push_back(key.path);
   }
+  if (!ends.empty())
+    throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) +
+                                          "' (did you mean " + config::joined(ends) + "?)");
   throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) + "'" +
                                         did_you_mean(wanted, known));
 }

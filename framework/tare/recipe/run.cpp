@@ -179,6 +179,7 @@ class Runner {
     result.samples_per_s = fit.samples_per_s();
     result.micro_batch = micro_batch_->take();
     result.overflows = fit.overflows;
+    result.restored_epoch = fit.restored_epoch;
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);

@@ -37,6 +37,7 @@ struct PhaseReport {
   /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
   int64_t micro_batch = 0;
   int64_t overflows = 0;           ///< see FitResult
+  int64_t restored_epoch = 0;      ///< see FitResult
   int64_t reclaimed_bytes = 0;     ///< freed by its purge
   int64_t residual_bytes = 0;      ///< tracked after the phase minus at its start
   int64_t fragmented_bytes = 0;    ///< see DeviceReport; 0 on the host

@@ -145,7 +145,7 @@ at::Tensor Transforms::apply_rows(const at::Tensor& images, std::span<const int6
 void from_node(const config::Node& node, Transforms& transforms) {
   std::vector<Transform> steps;
   if (node.kind != config::Kind::sequence && node.kind != config::Kind::null)
-    throw ConfigError(node.source, "", "is no list of transforms", "a list, as [{flip: {}}]",
+    throw ConfigError(node.source, "", "must be a list of transforms", "[{flip: {}}]",
                       config::describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
     try {
