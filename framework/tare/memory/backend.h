@@ -1,6 +1,6 @@
 // DeviceBackend: one interface to the memory of every device. The host implements it with Tare's
 // own allocator, CUDA with LibTorch's caching allocator; tests/contract/backend_contract.h says
-// what each must do, docs/memory.md how to add another.
+// what each must do, docs/extending.md how to add another.
 //
 // Three figures are kept apart and never added to one another:
 //   - allocated: bytes of live tensor storages; host: as requested, CUDA: rounded up to 512
