@@ -120,7 +120,8 @@ std::vector<Mistake> mistakes_in_names() {
       recipe("LayerGroupThatTheModelLacks", changed("epochs: 1", "freeze_to: 9"),
              {"bad.yaml:7:29: phases.0.freeze_to is no layer group of the model, which has 2"}),
       recipe("LossOfValuesOnLabels", kRecipe + std::string("loss: mse\n"),
-             {"bad.yaml:9:7: loss does not fit the data and its 10 classes"}),
+             {"bad.yaml:9:7: loss does not take the targets of the data with a model of 10 "
+              "outputs: "}),
       recipe("MetricOfValuesOnLabels", kRecipe + std::string("metrics: [accuracy, mae]\n"),
              {"bad.yaml:9:21: metrics.1 does not fit the data"}),
       recipe("WidthThatOverflows", changed("hidden: [8]", "hidden: [9223372036854775807]"),

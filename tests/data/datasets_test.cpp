@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ScopedFolder;
 using testing::ScopedVariable;
 using testing::TempDir;
@@ -192,6 +193,24 @@ TEST_F(Datasets, SizeAndTransformsAreApplied) {
       datasets::make({.name = "generated_digits", .size = 40, .count = 100}).splits.train;
   EXPECT_EQ(*drawn->transforms(), Transforms());
   EXPECT_EQ(drawn->sample_shape(), (std::vector<int64_t>{1, 40, 40}));
+}
+
+TEST_F(Datasets, CountTakesOfEachClassItsShare) {
+  (void)datasets::make_png_files("generated_digits", folder_ / "pictures",
+                                 {.count = 200, .size = 12});
+  DataOptions options{.name = "png_folder",
+                      .count = 40,
+                      .folder = (folder_ / "pictures").string(),
+                      .train = 1,
+                      .valid = 0};
+  const datasets::Named some = datasets::make(options);
+  EXPECT_EQ(at::bincount(some.splits.train->targets()).min().item<int64_t>(), 4);
+  EXPECT_THAT(some.description, HasSubstr("40 of 200 images of"));
+  options.stratify = false;
+  EXPECT_EQ(at::bincount(datasets::make(options).splits.train->targets()).max().item<int64_t>(),
+            20);
+  options.count = 200;
+  EXPECT_THAT(datasets::make(options).description, Not(HasSubstr("200 of")));
 }
 
 TEST_F(Datasets, CountTakesTheFirstSamples) {

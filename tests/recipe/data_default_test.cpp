@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/interrupt.h"
+#include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/run_json.h"
@@ -133,6 +134,8 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
   recipe.phases[0].epochs = 3;
   recipe.phases[0].schedule.kind = "constant";
   recipe.phases[0].best = "valid_loss";
+  recipe.phases[0].save = "kept";
+  recipe.export_to = "m.tare";
   bool another = false;                                // an epoch before the last was the best
   for (const double rate : {0.02, 0.03, 0.05, 0.1}) {  // the loss goes up and down
     recipe.phases[0].lr = rate;
@@ -142,7 +145,14 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
     for (const auto& row : report.phases[0].epochs) best = std::min(best, row.valid_loss);
     ASSERT_TRUE(report.valid);
     EXPECT_DOUBLE_EQ(report.valid->loss, best);
-    another = another || best < report.phases[0].epochs.back().valid_loss;
+    const EpochRow& last = report.phases[0].epochs.back();
+    const int64_t restored = report.phases[0].restored_epoch;
+    EXPECT_EQ(report.phases[0].epochs.at(static_cast<size_t>(restored) - 1).valid_loss, best);
+    EXPECT_EQ(open_bundle(report.export_path).manifest().metrics.at(0).value, best);
+    (void)export_bundle(report.folder / "kept", folder / "again.tare");
+    EXPECT_EQ(open_bundle(folder / "again.tare").manifest().metrics.at(0).value, best);
+    fs::remove(folder / "again.tare");
+    another = another || best < last.valid_loss;
     EXPECT_NE(out.str().find("of the epoch with the best valid_loss"), std::string::npos);
     EXPECT_FALSE(fs::exists(report.folder / "best-0"));
   }

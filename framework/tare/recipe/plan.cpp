@@ -168,6 +168,8 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   if (phase->start_bytes >= plan.capacity_bytes)
     text += "; its weights and what is kept with them take " + format_bytes(phase->start_bytes) +
             " alone, so no batch fits";
+  else if (phase->largest_batch == 0 && phase->largest_micro_batch == 0)
+    text += "; no batch fits";
   if (phase->largest_batch > 0)
     text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
   if (phase->largest_micro_batch > 0)
@@ -178,7 +180,7 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   const bool some_batch = phase->largest_batch > 0 || phase->largest_micro_batch > 0;
   return text +
          (some_batch ? "; set a lower " + batch + " or a smaller model"
-                     : "; no batch fits: set a smaller model or a higher budget") +
+                     : "; set a smaller model or a higher budget") +
          ", or run with --no-plan";
 }
 
