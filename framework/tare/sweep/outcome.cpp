@@ -38,6 +38,12 @@ int64_t peak_of(const report::RunFiles& run) {
   return peak;
 }
 
+/// Of the last phase, whose weights the run ends with.
+int64_t restored_epoch_of(const report::RunFiles& run) {
+  const bool known = !run.phases.empty() && run.phases.back().figures;
+  return known ? run.phases.back().figures->restored_epoch : 0;
+}
+
 /// Of the phases' tables of epochs.
 uintmax_t table_bytes(const fs::path& folder) {
   std::error_code error;
@@ -71,11 +77,12 @@ Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::strin
     if (run.figures) outcome.seconds = run.figures->seconds;
     if (!outcome.reason.empty()) return outcome;
     outcome.values = values_of(run, metric);
+    outcome.restored_epoch = restored_epoch_of(run);
     if (!run.figures || run.figures->reason != "finished") {
       outcome.reason = "not finished";
     } else if (outcome.values.empty()) {
       outcome.reason = "no metric '" + printable(metric) + "'";
-    } else if (std::isnan(outcome.values.back())) {
+    } else if (std::isnan(outcome.value())) {
       outcome.reason = printable(metric) + " is NaN";
     } else {
       outcome.state = TrialState::complete;

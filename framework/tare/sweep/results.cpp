@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::chrono::seconds kWriteEvery{1};
 
-double last(const std::vector<double>& values) {
-  return values.empty() ? std::nan("") : values.back();
-}
-
 }  // namespace
 
 void Results::become(std::vector<Trial> ended) {
@@ -37,7 +33,7 @@ const Trial& Results::add(const Trial& trial, const Outcome& outcome) {
   ended.peak_bytes = outcome.peak_bytes;
   ended.seconds = outcome.seconds;
   ended.ended = outcome.ended;
-  if (outcome.state != TrialState::failed) ended.value = last(outcome.values);
+  if (outcome.state != TrialState::failed) ended.value = outcome.value();
   if (write_files_ && outcome.state != TrialState::failed) records_.add(ended);
   behind_ = true;
   if (std::chrono::steady_clock::now() - written_ >= kWriteEvery) write();
@@ -83,13 +79,13 @@ void Results::say(const Trial& trial, const Outcome& outcome) const {
   *out_ << trial.run_name << "  ";
   switch (outcome.state) {
     case TrialState::complete:
-      *out_ << sweep_.metric.name << ' ' << last(outcome.values) << ", peak "
+      *out_ << sweep_.metric.name << ' ' << outcome.value() << ", peak "
             << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
       break;
     case TrialState::pruned:
       *out_ << "pruned after " << outcome.values.size()
             << (outcome.values.size() == 1 ? " epoch, " : " epochs, ") << sweep_.metric.name << ' '
-            << last(outcome.values);
+            << outcome.value();
       break;
     default:
       *out_ << "failed: " << printable(outcome.reason);
