@@ -88,6 +88,19 @@ TEST(SweepCommand, ComparesTheWeightsThatTheRunsEndWith) {
   EXPECT_EQ(runs, 2);
 }
 
+TEST(SweepCommand, TakesShortFormsOfTheRecipe) {
+  const Sweep sweep;
+  std::string text = content_of(sweep.folder / "recipe.yaml");
+  const std::string model = "model: {name: resnet9, width: 4}";
+  ASSERT_NE(text.find(model), std::string::npos);
+  text.replace(text.find(model), model.size(), "model: resnet9\noptimizer: adam");
+  std::ofstream(sweep.folder / "recipe.yaml") << text;
+  const auto run = sweep.tare(
+      {"run", "sweep.yaml", "parameters={model.width: [4]}", "set={optimizer.weight_decay: 0.1}"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 complete, 0 failed"));
+}
+
 TEST(SweepCommand, RefusesWhatIsNotThere) {
   const Sweep sweep;
   EXPECT_THAT(sweep.tare({"rnu", "sweep.yaml"}).err, HasSubstr("did you mean \"run\""));

@@ -10,12 +10,12 @@
 #include "tare/callback/registry.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/config/short_forms.h"
 #include "tare/memory/device.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
-#include "tare/recipe/recipe_forms.h"
 #include "tare/recipe/run_folder.h"
 
 namespace tare {
@@ -192,6 +192,20 @@ class Checker {
   const RecipeOptions& recipe_;
 };
 
+// Throws ConfigError for a sweep and for a configuration of furcate's, with the command to type.
+void refuse_other_files(const config::Node& root, const std::filesystem::path& file) {
+  const config::Node* other = root.find("recipe");
+  const char* what = "a sweep of a recipe";
+  if (!other) {
+    other = root.find("meta");
+    what = "a configuration of furcate's";
+  }
+  if (!other || root.find("phases")) return;
+  throw ConfigError(other->source, "",
+                    std::string("'") + printable(file.string()) + "' is " + what +
+                        ", not a recipe: type `tare sweep run " + printable(file.string()) + "`");
+}
+
 }  // namespace
 
 RecipeFile::RecipeFile(config::Node root)
@@ -295,11 +309,8 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
                           const std::vector<std::string>& overrides) {
   config::Node root = config::parse_file(file);
   refuse_other_files(root, file);
-  expand_short_forms(root);
-  for (const auto& assignment : overrides) {
-    config::apply_override(root, assignment);
-    expand_short_forms(root);
-  }
+  for (const auto& assignment : overrides) config::apply_recipe_override(root, assignment);
+  config::expand_short_forms(root);
   auto recipe = config::read<RecipeOptions>(root);
   const auto* model = root.find("model");
   const bool has_model = model && model->find("name");

@@ -8,8 +8,8 @@
 
 #include "tare/base/error.h"
 #include "tare/base/sha256.h"
-#include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/config/short_forms.h"
 #include "tare/sweep/furcate.h"
 
 namespace tare::sweep {
@@ -85,7 +85,7 @@ Identity::Identity(const SweepOptions& sweep) : sweep_(sweep) {
   if (is_program(sweep)) return;
   recipe_ = config::parse_file(sweep.recipe);
   for (const auto& setting : override_texts(sweep, sweep.set))
-    config::apply_override(recipe_, setting);
+    config::apply_recipe_override(recipe_, setting);
 }
 
 Node Identity::program_of(const Cell& cell) const {
@@ -104,7 +104,8 @@ std::string Identity::of(const Cell& cell) const {
     return sha256_hex(config::to_yaml(program));
   }
   Node recipe = recipe_;
-  for (const auto& setting : override_texts(sweep_, cell)) config::apply_override(recipe, setting);
+  for (const auto& setting : override_texts(sweep_, cell))
+    config::apply_recipe_override(recipe, setting);
   std::erase_if(recipe.entries, [](const config::Entry& entry) {
     return std::ranges::find(kWithout, entry.key) != kWithout.end();
   });
