@@ -4,21 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "architecture/include_lines.h"
 #include "tare/base/io.h"
 
 namespace tare {
 namespace {
 
 namespace fs = std::filesystem;
+using architecture::included;
+using architecture::source_folder;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -98,18 +99,6 @@ std::string problem_with(const std::string& file, const std::string& header) {
   return open_to(room).contains(room_of(target)) ? "" : "is not open to the room " + room;
 }
 
-/// The header named by an #include line; "" for other lines.
-std::string included(std::string_view line) {
-  const size_t hash = line.find_first_not_of(" \t");
-  if (hash == std::string_view::npos || line[hash] != '#') return "";
-  const size_t word = line.find_first_not_of(" \t", hash + 1);
-  if (word == std::string_view::npos || !line.substr(word).starts_with("include")) return "";
-  const size_t open = line.find_first_of("\"<", word);
-  if (open == std::string_view::npos) return "";
-  const size_t close = line.find_first_of("\">", open + 1);
-  return std::string(line.substr(open + 1, close - open - 1));
-}
-
 /// One line for each forbidden include in the text of `file`.
 std::vector<std::string> violations(const std::string& file, const std::string& text) {
   if (file.find('/') != std::string::npos && !rooms().contains(room_of(file)))
@@ -125,11 +114,6 @@ std::vector<std::string> violations(const std::string& file, const std::string& 
                       " " + problem);
   }
   return found;
-}
-
-fs::path source_folder() {
-  const char* folder = std::getenv("TARE_SOURCE_DIR");
-  return folder == nullptr ? fs::path() : fs::path(folder) / "framework" / "tare";
 }
 
 TEST(Layering, HoldsInTheWholeFramework) {
@@ -199,13 +183,6 @@ TEST(Layering, AllowsWhatTheTableNames) {
   EXPECT_EQ(problem_with("learner/fit.cpp", "tare/transform/image.h"), "");
   EXPECT_EQ(problem_with("tare.h", "tare/learner/learner.h"), "");
   EXPECT_EQ(problem_with("model/model.cpp", "torch/nn/module.h"), "");
-}
-
-TEST(Layering, ReadsEveryFormOfInclude) {
-  EXPECT_EQ(included("#include \"a/b.h\""), "a/b.h");
-  EXPECT_EQ(included("  #  include <c.h>  // why"), "c.h");
-  EXPECT_EQ(included("// #include \"a.h\""), "");
-  EXPECT_EQ(included("#define X"), "");
 }
 
 }  // namespace
