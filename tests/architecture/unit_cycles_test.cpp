@@ -28,7 +28,6 @@ using Cycles = std::set<Units>;
 /// listed one that is gone or has changed.
 const Cycles& known_cycles() {
   static const Cycles table{
-      {"checkpoint/manifest", "checkpoint/safetensors", "checkpoint/safetensors_format"},
       {"data/dataset", "data/gather"},
       {"learner/fit_probe", "learner/fit_trace", "learner/learner", "learner/parts", "learner/plan",
        "learner/plan_fit", "learner/recompute"},
