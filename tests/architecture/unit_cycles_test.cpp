@@ -28,7 +28,6 @@ using Cycles = std::set<Units>;
 /// listed one that is gone or has changed.
 const Cycles& known_cycles() {
   static const Cycles table{
-      {"data/dataset", "data/gather"},
       {"learner/fit_probe", "learner/fit_trace", "learner/learner", "learner/parts", "learner/plan",
        "learner/plan_fit", "learner/recompute"},
       {"memory/backend", "memory/event_history", "memory/event_ring", "memory/host_allocator",

@@ -3,6 +3,7 @@
 
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/transform/random.h"
 
 namespace tare {

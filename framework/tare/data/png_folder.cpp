@@ -10,7 +10,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/transform/image.h"
 
 namespace tare {

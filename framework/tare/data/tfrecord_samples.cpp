@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/data/tfrecord.h"
 #include "tare/transform/image.h"
 
