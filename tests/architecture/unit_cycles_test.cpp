@@ -30,9 +30,6 @@ const Cycles& known_cycles() {
   static const Cycles table{
       {"learner/fit_probe", "learner/fit_trace", "learner/learner", "learner/parts", "learner/plan",
        "learner/plan_fit", "learner/recompute"},
-      {"memory/backend", "memory/event_history", "memory/event_ring", "memory/host_allocator",
-       "memory/host_backend", "memory/oom_report", "memory/process", "memory/process_limit",
-       "memory/snapshot"},
       {"model/devices", "model/model"},
       {"plan/blocks", "plan/composites", "plan/dispatch", "plan/host_trace", "plan/recording",
        "plan/trace"},

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 
 namespace tare::memory {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tare/base/error.h"
+#include "tare/memory/backend.h"
 
 namespace tare::memory {
 namespace {

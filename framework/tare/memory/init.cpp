@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/base/log.h"
+#include "tare/memory/backend.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom_report.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/usage.h"
 
 namespace tare::memory {
 

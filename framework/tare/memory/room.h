@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/device_backend.h"
 #include "tare/memory/phase_observer.h"
 
 namespace tare::memory {
