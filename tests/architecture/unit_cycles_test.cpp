@@ -31,8 +31,6 @@ const Cycles& known_cycles() {
       {"learner/fit_probe", "learner/fit_trace", "learner/learner", "learner/parts", "learner/plan",
        "learner/plan_fit", "learner/recompute"},
       {"model/devices", "model/model"},
-      {"plan/blocks", "plan/composites", "plan/dispatch", "plan/host_trace", "plan/recording",
-       "plan/trace"},
       {"recipe/chosen_callbacks", "recipe/learner_options", "recipe/phase_data", "recipe/plan",
        "recipe/plan_resolved", "recipe/position", "recipe/recipe", "recipe/resolve",
        "recipe/resume", "recipe/run", "recipe/run_folder", "recipe/run_json", "recipe/run_plan",
