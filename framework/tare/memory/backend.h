@@ -13,7 +13,7 @@
 namespace tare::memory {
 
 /// The backend of a device; kCPU is the host, a CUDA device without index is the first. Throws
-/// DeviceError if there is no such device or its backend is not loaded (see init.h).
+/// DeviceError if there is no such device or its backend is not loaded (see runtime/init.h).
 [[nodiscard]] DeviceBackend& backend(c10::Device device);
 /// Every device that has a backend: the host first, then CUDA devices by index.
 [[nodiscard]] std::vector<c10::Device> devices();

@@ -6,7 +6,7 @@
 
 #include "tare/memory/event_history.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/process_limit.h"
 
 namespace tare::memory {

@@ -13,7 +13,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/cgroup.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/resident_limit.h"
 
 namespace tare::memory {

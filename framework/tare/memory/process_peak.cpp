@@ -10,7 +10,7 @@
 
 #include "tare/base/immortal.h"
 #include "tare/memory/cgroup.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace tare::memory {
 namespace {

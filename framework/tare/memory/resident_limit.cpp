@@ -9,7 +9,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/event_ring.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace tare::memory::resident_limit {
 namespace {

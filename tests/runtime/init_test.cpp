@@ -1,4 +1,4 @@
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "memory/init_outcome.h"
-#include "tare/memory/process.h"
+#include "runtime/init_outcome.h"
+#include "tare/runtime/threads.h"
 
 namespace tare {
 namespace {
@@ -51,7 +51,7 @@ TEST(Init, TakesTheEnvironmentsThreads) {
 
 TEST(Init, TakesWhatTheProcessMayUseOtherwise) {
   EXPECT_THAT(probe("nothing", "-u OMP_NUM_THREADS -u MKL_NUM_THREADS").text,
-              HasSubstr("threads " + std::to_string(memory::usable_processors())));
+              HasSubstr("threads " + std::to_string(runtime::usable_processors())));
 }
 
 TEST(Init, TakesAnAffinityOfOne) {

@@ -1,4 +1,4 @@
-#include "tare/memory/process.h"
+#include "tare/runtime/process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "support/temp_dir.h"
 
-namespace tare::memory {
+namespace tare::runtime {
 namespace {
 
 using tare::testing::TempDir;
@@ -65,9 +65,9 @@ TEST(OwnerOf, ReadsUserAndCommand) {
 
 TEST(OwnerOf, KnowsThisProcess) {
   const auto owner = owner_of(::getpid());
-  EXPECT_THAT(owner.command, HasSubstr("memory_test"));
+  EXPECT_THAT(owner.command, HasSubstr("runtime_test"));
   EXPECT_FALSE(owner.user.empty());
 }
 
 }  // namespace
-}  // namespace tare::memory
+}  // namespace tare::runtime
