@@ -1,3 +1,4 @@
+// Tests the list of backends, and what is read about the machine and its control groups.
 #include "tare/memory/backend.h"
 
 #include <ATen/core/Tensor.h>

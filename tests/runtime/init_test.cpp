@@ -1,3 +1,4 @@
+// Tests what init() refuses and sets up, in a process of its own for each case.
 #include "tare/runtime/init.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Tests what is read about other processes.
 #include "tare/runtime/process.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Builds one data set from another: transforms, subsets, maps and a cache.
 #include <optional>
 #include <utility>
 

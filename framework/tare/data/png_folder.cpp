@@ -1,3 +1,4 @@
+// Reads folders of PNG images as data sets.
 #include "tare/data/png_folder.h"
 
 #include <ATen/ops/empty.h>

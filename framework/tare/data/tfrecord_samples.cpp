@@ -1,3 +1,4 @@
+// Reads the samples of TFRecord files.
 #include "tare/data/tfrecord_samples.h"
 
 #include <ATen/core/Tensor.h>

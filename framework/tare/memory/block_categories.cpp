@@ -1,3 +1,4 @@
+// Infers what the blocks of an event history were for.
 #include "tare/memory/block_categories.h"
 
 #include <optional>

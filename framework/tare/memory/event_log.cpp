@@ -1,3 +1,4 @@
+// Records the allocations and frees of a device while a log is open.
 #include "tare/memory/event_log.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// Gives the memory of the host the interface of a device.
 #include "tare/memory/host_backend.h"
 
 #include <ATen/core/Tensor.h>

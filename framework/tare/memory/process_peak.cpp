@@ -1,3 +1,4 @@
+// Measures the peak of the resident set, which the kernel keeps.
 #include "tare/memory/process_peak.h"
 
 #include <fcntl.h>
