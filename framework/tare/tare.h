@@ -35,7 +35,6 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/device_table.h"
 #include "tare/memory/event_log.h"
-#include "tare/memory/init.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/process_limit.h"
@@ -45,3 +44,5 @@
 #include "tare/model/registry.h"
 #include "tare/optim/torch_optimizer.h"
 #include "tare/recipe/run.h"
+#include "tare/runtime/init.h"
+#include "tare/runtime/threads.h"

@@ -8,7 +8,7 @@
 #include "bench/paired.h"
 #include "sweep/support.h"
 #include "tare/base/bytes.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/fork_server.h"
 

@@ -6,7 +6,7 @@
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
 #   consumer.sh subdirectory COMPILER  configures project/ with Tare as a subfolder; builds and runs it where TARE_DEEP=1
 #   consumer.sh tutorial COMPILER      configures the tutorial's project against it; builds and runs it where TARE_DEEP=1
-#   consumer.sh headers COMPILER       compiles public headers alone: two rooms and tare.h, where TARE_DEEP=1 all
+#   consumer.sh headers COMPILER       compiles public headers alone: two libraries and tare.h, where TARE_DEEP=1 all
 # Environment: TARE_BUILD_DIR, TARE_SOURCE_DIR, TARE_LIBTORCH, CONSUMER_DIR (the work folder). Exit code 77: skipped.
 set -euo pipefail
 prefix=$CONSUMER_DIR/prefix

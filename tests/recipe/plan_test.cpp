@@ -8,9 +8,9 @@
 
 #include "recipe/tiny.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/does_not_fit.h"
-#include "tare/memory/init.h"
 #include "tare/recipe/plan.h"
+#include "tare/runtime/does_not_fit.h"
+#include "tare/runtime/init.h"
 
 namespace tare::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tare/memory/exit_code.h"
+#include "tare/runtime/exit_code.h"
 
 namespace tare::cli {
 namespace {

@@ -1,3 +1,4 @@
+// Reads the samples of TFRecord files.
 #include "tare/data/tfrecord_samples.h"
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/data/tfrecord.h"
 #include "tare/transform/image.h"
 

@@ -5,7 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/progress.h"
 #include "tare/learner/parts.h"
-#include "tare/memory/device.h"
+#include "tare/runtime/device_name.h"
 
 namespace tare {
 
@@ -45,7 +45,7 @@ void check(const Model& model, const LearnerOptions& options) {
 
 Learner::Learner(Model model, Splits data, LearnerOptions options) {
   check(model, options);
-  const c10::Device device = memory::parse_device(options.device);
+  const c10::Device device = runtime::parse_device(options.device);
   auto parts = std::make_unique<Parts>(std::move(model), std::move(data), std::move(options));
   parts->set_up(device);
   if (parts->options.progress) parts->progress = std::make_shared<Progress>(std::cout);

@@ -9,11 +9,11 @@
 #include "tare/config/node.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/plan_fit.h"
-#include "tare/memory/does_not_fit.h"
 #include "tare/plan/trace.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan_resolved.h"
+#include "tare/runtime/does_not_fit.h"
 
 namespace tare {
 namespace {

@@ -11,12 +11,12 @@
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
-#include "tare/memory/device.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/run_folder.h"
+#include "tare/runtime/device_name.h"
 
 namespace tare {
 namespace {
@@ -33,7 +33,7 @@ class Checker {
 
   void check() const {
     plain_name(recipe_.name, {"name"});
-    at({"device"}, "", [&] { memory::check_device_name(recipe_.device); });
+    at({"device"}, "", [&] { runtime::check_device_name(recipe_.device); });
     if (recipe_.phases.empty())
       fail({"phases"}, "must have at least one phase", "a list of phases", "none");
     known(recipe_.loss, loss_names(), {"loss"});

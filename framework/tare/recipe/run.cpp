@@ -21,7 +21,6 @@
 #include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
@@ -36,6 +35,7 @@
 #include "tare/recipe/run_plan.h"
 #include "tare/recipe/run_printer.h"
 #include "tare/recipe/worst_pictures.h"
+#include "tare/runtime/device_name.h"
 
 namespace tare {
 namespace {
@@ -58,7 +58,7 @@ class Runner {
         data_(data),
         options_(options),
         print_(recipe_, options),
-        device_(memory::parse_device(recipe_.device)),
+        device_(runtime::parse_device(recipe_.device)),
         folder_(recipe_.folder / recipe_.name),
         autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
     if (!options.memory_trace.empty()) {
@@ -390,7 +390,7 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   const auto start = Clock::now();
   check_recipe(recipe);
   check_files(recipe);
-  const memory::TrackerWatch tracker(memory::parse_device(recipe.device));
+  const memory::TrackerWatch tracker(runtime::parse_device(recipe.device));
   RecipeData data;
   return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "tare/base/error.h"
-#include "tare/memory/exit_code.h"
 #include "tare/report/run_files.h"
+#include "tare/runtime/exit_code.h"
 
 namespace tare::sweep {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/memory/exit_code.h"
-#include "tare/memory/process.h"
+#include "tare/runtime/exit_code.h"
+#include "tare/runtime/threads.h"
 #include "tare/sweep/slurm_files.h"
 
 namespace tare::sweep {
@@ -162,7 +162,7 @@ class Agent {
 
   [[nodiscard]] static int64_t threads() {
     const int64_t given = number_of(std::getenv("SLURM_CPUS_PER_TASK"));
-    return given > 0 ? given : std::max(1, memory::usable_processors());
+    return given > 0 ? given : std::max(1, runtime::usable_processors());
   }
 
   void say(const std::string& text) const {

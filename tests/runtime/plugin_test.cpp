@@ -1,13 +1,13 @@
-// What init() does with a driver and a room, seen without a GPU: the probe in a folder of its own,
-// where both are stand-ins.
-#include "tare/memory/room.h"
+// What init() does with a driver and a plug-in, seen without a GPU: the probe in a folder of its
+// own, where both are stand-ins.
+#include "tare/runtime/plugin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "memory/init_outcome.h"
+#include "runtime/init_outcome.h"
 #include "support/temp_dir.h"
 
 namespace tare::testing {
@@ -17,55 +17,55 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Room : public ::testing::Test {
+class Plugin : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"bin", "lib"}) fs::create_directory(folder_ / name);
     fs::copy_file(init_probe(), folder_ / "bin/probe");
     fs::copy_file(TARE_FAKE_DRIVER, folder_ / "lib/libcuda.so.1");
   }
-  void place(const char* room, const std::string& in = "lib") const {
-    fs::copy_file(room, folder_ / in / "libtare_cuda.so");
+  void place(const char* plugin, const std::string& in = "lib") const {
+    fs::copy_file(plugin, folder_ / in / "libtare_cuda.so");
   }
-  /// As a program with that driver; `role` is the stand-in room's.
+  /// As a program with that driver; `role` is the stand-in plug-in's.
   [[nodiscard]] InitOutcome probe(const std::string& thing, const std::string& role = "") const {
     return run_init_probe(
         folder_ / "bin/probe", thing,
-        "LD_LIBRARY_PATH=" + (folder_ / "lib").string() + " TARE_FAKE_ROOM=" + role);
+        "LD_LIBRARY_PATH=" + (folder_ / "lib").string() + " TARE_FAKE_PLUGIN=" + role);
   }
 
  private:
   TempDir folder_;
 };
 
-TEST_F(Room, AddsItsDevices) {
-  place(TARE_FAKE_ROOM);
+TEST_F(Plugin, AddsItsDevices) {
+  place(TARE_FAKE_PLUGIN);
   const auto outcome = probe("cuda_on");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("devices cpu cuda:0\n"));
   EXPECT_THAT(outcome.text, HasSubstr("in phase 0, step 0, stack 0"));
 }
 
-TEST_F(Room, IsFoundBesideTheProgram) {
-  place(TARE_FAKE_ROOM, "bin");
+TEST_F(Plugin, IsFoundBesideTheProgram) {
+  place(TARE_FAKE_PLUGIN, "bin");
   EXPECT_THAT(probe("nothing").text, HasSubstr("devices cpu cuda:0\n"));
 }
 
-TEST_F(Room, IsNotLoadedWhereCudaIsOff) {
-  place(TARE_FAKE_ROOM);
+TEST_F(Plugin, IsNotLoadedWhereCudaIsOff) {
+  place(TARE_FAKE_PLUGIN);
   EXPECT_THAT(probe("cuda_off").text, HasSubstr("devices cpu\n"));
 }
 
-TEST_F(Room, MayRejectTheDevice) {
-  place(TARE_FAKE_ROOM);
+TEST_F(Plugin, MayRejectTheDevice) {
+  place(TARE_FAKE_PLUGIN);
   const auto outcome = probe("nothing", "rejects");
   EXPECT_EQ(outcome.code, 11) << outcome.text;
-  EXPECT_THAT(outcome.text, HasSubstr("[fake_room] the device is too old"));
+  EXPECT_THAT(outcome.text, HasSubstr("[fake_plugin] the device is too old"));
 }
 
 #ifdef TARE_FAKE_NVTX_TOOL
-TEST_F(Room, MarksPhasesWhereAProfilerIsAttached) {
-  place(TARE_FAKE_ROOM);
+TEST_F(Plugin, MarksPhasesWhereAProfilerIsAttached) {
+  place(TARE_FAKE_PLUGIN);
   ::setenv("NVTX_INJECTION64_PATH", TARE_FAKE_NVTX_TOOL, 1);
   const auto attached = probe("cuda_on");
   ::unsetenv("NVTX_INJECTION64_PATH");
@@ -77,8 +77,8 @@ TEST_F(Room, MarksPhasesWhereAProfilerIsAttached) {
 #endif
 
 // Tare's engine must be in place before the first backward on a device.
-TEST_F(Room, RefusesAnotherAutogradEngine) {
-  place(TARE_FAKE_ROOM);
+TEST_F(Plugin, RefusesAnotherAutogradEngine) {
+  place(TARE_FAKE_PLUGIN);
   const auto outcome = probe("foreign_engine");
   EXPECT_EQ(outcome.code, 10) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("with an autograd engine that is not LibTorch's own"));
@@ -86,17 +86,17 @@ TEST_F(Room, RefusesAnotherAutogradEngine) {
 
 struct Fault {
   const char* name;
-  const char* room;
+  const char* plugin;
   const char* role;
   const char* problem;
 };
 
-class BrokenRoom : public Room, public ::testing::WithParamInterface<Fault> {};
+class BrokenPlugin : public Plugin, public ::testing::WithParamInterface<Fault> {};
 
 // Where CUDA was asked for it is an error; otherwise the program runs without and says why.
-TEST_P(BrokenRoom, IsAnErrorOrAWarning) {
+TEST_P(BrokenPlugin, IsAnErrorOrAWarning) {
   const Fault& fault = GetParam();
-  if (fault.room) place(fault.room);
+  if (fault.plugin) place(fault.plugin);
   const auto asked = probe("cuda_on", fault.role);
   EXPECT_EQ(asked.code, 12) << asked.text;
   EXPECT_THAT(asked.text, HasSubstr(fault.problem));
@@ -108,12 +108,12 @@ TEST_P(BrokenRoom, IsAnErrorOrAWarning) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Faults, BrokenRoom,
+    Faults, BrokenPlugin,
     ::testing::Values(
-        Fault{"Missing", nullptr, "", "the CUDA room was not loaded: libtare_cuda.so: "},
-        Fault{"AnotherFile", TARE_FAKE_DRIVER, "", "libtare_cuda.so is no room"},
-        Fault{"NoDevice", TARE_FAKE_ROOM, "no_device", "LibTorch sees no CUDA device"},
-        Fault{"Older", TARE_FAKE_ROOM, "older", "libtare_cuda.so is of another version of Tare"}),
+        Fault{"Missing", nullptr, "", "the CUDA plug-in was not loaded: libtare_cuda.so: "},
+        Fault{"AnotherFile", TARE_FAKE_DRIVER, "", "libtare_cuda.so is no plug-in"},
+        Fault{"NoDevice", TARE_FAKE_PLUGIN, "no_device", "LibTorch sees no CUDA device"},
+        Fault{"Older", TARE_FAKE_PLUGIN, "older", "libtare_cuda.so is of another version of Tare"}),
     [](const auto& fault) { return fault.param.name; });
 
 }  // namespace

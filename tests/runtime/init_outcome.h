@@ -1,4 +1,4 @@
-// Runs memory_init_probe, a process of its own for each call of init().
+// Runs runtime_init_probe, a process of its own for each call of init().
 #pragma once
 
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ struct InitOutcome {
   std::string text;  ///< of both streams
 };
 
-inline std::string init_probe() { return program_path("memory_init_probe"); }
+inline std::string init_probe() { return program_path("runtime_init_probe"); }
 
 /// `environment` is in env(1)'s form.
 inline InitOutcome run_init_probe(const std::string& program, const std::string& thing,

@@ -1,4 +1,5 @@
-#include "tare/memory/process.h"
+// Tests what is read about other processes.
+#include "tare/runtime/process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 
 #include "support/temp_dir.h"
 
-namespace tare::memory {
+namespace tare::runtime {
 namespace {
 
 using tare::testing::TempDir;
@@ -65,9 +66,9 @@ TEST(OwnerOf, ReadsUserAndCommand) {
 
 TEST(OwnerOf, KnowsThisProcess) {
   const auto owner = owner_of(::getpid());
-  EXPECT_THAT(owner.command, HasSubstr("memory_test"));
+  EXPECT_THAT(owner.command, HasSubstr("runtime_test"));
   EXPECT_FALSE(owner.user.empty());
 }
 
 }  // namespace
-}  // namespace tare::memory
+}  // namespace tare::runtime

@@ -1,4 +1,5 @@
-#include "tare/memory/device.h"
+// Finds the devices that names stand for.
+#include "tare/runtime/device_name.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +8,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 
-namespace tare::memory {
+namespace tare::runtime {
 namespace {
 
 std::optional<int> index_of(const std::string& name) {
@@ -31,7 +32,7 @@ void check_device_name(const std::string& name) {
 c10::Device parse_device(const std::string& name) {
   check_device_name(name);
   if (name == "cpu") return c10::kCPU;
-  const auto all = devices();
+  const auto all = memory::devices();
   const auto first = std::ranges::find_if(all, [](c10::Device d) { return d.is_cuda(); });
   if (name == "auto") return first == all.end() ? c10::Device(c10::kCPU) : *first;
   const auto found =
@@ -45,4 +46,4 @@ c10::Device parse_device(const std::string& name) {
   throw DeviceError("device", name + " is not there, only " + present + "; use device: auto");
 }
 
-}  // namespace tare::memory
+}  // namespace tare::runtime

@@ -1,11 +1,12 @@
-#include "tare/memory/exit_code.h"
+// Gives each type of error its exit code.
+#include "tare/runtime/exit_code.h"
 
 #include <cerrno>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/memory/does_not_fit.h"
 #include "tare/memory/oom.h"
+#include "tare/runtime/does_not_fit.h"
 
 namespace tare {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tare::memory {
+namespace tare::runtime {
 
 /// Throws ConfigError for a text that parse_device() does not know, whatever devices there are.
 void check_device_name(const std::string& name);
@@ -14,4 +14,4 @@ void check_device_name(const std::string& name);
 /// "cuda:N". Throws ConfigError for any other text, DeviceError for a device that does not exist.
 [[nodiscard]] c10::Device parse_device(const std::string& name);
 
-}  // namespace tare::memory
+}  // namespace tare::runtime

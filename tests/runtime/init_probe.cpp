@@ -1,6 +1,7 @@
 // Does one thing before or after tare::init() and says what came of it: the argument names the
 // thing. Exit code 0: init() accepted; 10: StateError; 11: ConfigError; 12: DeviceError.
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
+#include "tare/runtime/threads.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>

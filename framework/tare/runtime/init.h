@@ -30,15 +30,4 @@ void init(const InitOptions& options = {});
 /// Whether init() has returned.
 [[nodiscard]] bool initialized();
 
-/// Keeps LibTorch's OpenMP threads from spinning while they wait, which makes a run many times
-/// slower on a busy machine. For a program's main(), before init(). The OpenMP runtime reads its
-/// settings before main, so if the user set neither GOMP_SPINCOUNT nor OMP_WAIT_POLICY, this sets
-/// the first and executes the program again, once. `argv` is that of main. Returns if there is
-/// nothing to do or the program cannot be executed again.
-void bound_spinning(char** argv);
-inline constexpr const char* kSpinCount = "1000";  ///< what it sets
-/// The same for the programs that this one will start: sets GOMP_SPINCOUNT in its environment.
-/// False where the user has set either.
-bool bound_spinning_of_children();
-
 }  // namespace tare

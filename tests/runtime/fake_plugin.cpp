@@ -1,22 +1,22 @@
-// A room (see room.h) with one device that holds nothing: what init() does with a room is seen
-// without a GPU. TARE_FAKE_ROOM names what it does.
-#include "tare/memory/room.h"
+// A plug-in (see plugin.h) with one device that holds nothing: what init() does with a plug-in is
+// seen without a GPU. TARE_FAKE_PLUGIN names what it does.
+#include "tare/runtime/plugin.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 
 #include <cstdlib>
 #include <string>
 
-#ifdef TARE_FAKE_ROOM_MARKS_PHASES
+#ifdef TARE_FAKE_PLUGIN_MARKS_PHASES
 #include "tare/cuda/nvtx.h"
 #endif
 #include "support/empty_device.h"
 
-namespace tare::memory {
+namespace tare::runtime {
 namespace {
 
 std::string role() {
-  const char* text = std::getenv("TARE_FAKE_ROOM");
+  const char* text = std::getenv("TARE_FAKE_PLUGIN");
   return text ? text : "";
 }
 
@@ -39,19 +39,19 @@ class Card final : public testing::EmptyDevice {
 };
 
 }  // namespace
-}  // namespace tare::memory
+}  // namespace tare::runtime
 
-extern "C" __attribute__((visibility("default"))) int tare_open_room(
-    int version, tare::memory::HostServices& services) {
-  const std::string role = tare::memory::role();
+extern "C" __attribute__((visibility("default"))) int tare_open_plugin(
+    int version, tare::runtime::HostServices& services) {
+  const std::string role = tare::runtime::role();
   if (role == "older") return version - 1;
-  if (role == "rejects") services.reject("fake_room", "the device is too old");
+  if (role == "rejects") services.reject("fake_plugin", "the device is too old");
   services.warn("in phase " + std::to_string(services.current_phase()) + ", step " +
                 std::to_string(services.current_step()) + ", stack " +
                 std::to_string(services.capture_stack()));
-#ifdef TARE_FAKE_ROOM_MARKS_PHASES
+#ifdef TARE_FAKE_PLUGIN_MARKS_PHASES
   tare::cuda::mark_phases(services);
 #endif
-  services.add_backend(std::make_unique<tare::memory::Card>());
+  services.add_backend(std::make_unique<tare::runtime::Card>());
   return version;
 }

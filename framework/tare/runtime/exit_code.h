@@ -1,5 +1,4 @@
-// Exit codes of the programs, and report_error(), which turns an error into one. In this room
-// because it tells an out-of-memory.
+// Exit codes of the programs, and report_error(), which turns an error into one.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,5 @@
-#include "tare/memory/init.h"
+// Tests what init() refuses and sets up, in a process of its own for each case.
+#include "tare/runtime/init.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +7,8 @@
 
 #include <string>
 
-#include "memory/init_outcome.h"
-#include "tare/memory/process.h"
+#include "runtime/init_outcome.h"
+#include "tare/runtime/threads.h"
 
 namespace tare {
 namespace {
@@ -51,7 +52,7 @@ TEST(Init, TakesTheEnvironmentsThreads) {
 
 TEST(Init, TakesWhatTheProcessMayUseOtherwise) {
   EXPECT_THAT(probe("nothing", "-u OMP_NUM_THREADS -u MKL_NUM_THREADS").text,
-              HasSubstr("threads " + std::to_string(memory::usable_processors())));
+              HasSubstr("threads " + std::to_string(runtime::usable_processors())));
 }
 
 TEST(Init, TakesAnAffinityOfOne) {

@@ -1,6 +1,6 @@
-// The contract between the program and a device library loaded at run time (a "room", such as
-// libtare_cuda.so). It uses no symbol of the program: it gets what it needs through HostServices
-// and registers its backends there.
+// The contract between the program and a plug-in, a device library that is loaded at run time, such
+// as libtare_cuda.so. A plug-in uses no symbol of the program: it gets what it needs through
+// HostServices and registers its backends there.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 #include <string>
 #include <string_view>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/device_backend.h"
 #include "tare/memory/phase_observer.h"
 
-namespace tare::memory {
+namespace tare::runtime {
 
-/// What the program offers a room; outlives it.
+/// What the program offers a plug-in; outlives it.
 class HostServices {
  public:
   virtual ~HostServices() = default;
-  virtual void add_backend(std::unique_ptr<DeviceBackend> backend) = 0;
+  virtual void add_backend(std::unique_ptr<memory::DeviceBackend> backend) = 0;
   /// The phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
   /// As phase_name() and observe_phases() of the program.
   [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
-  virtual void observe_phases(const PhaseObserver* observer) noexcept = 0;
+  virtual void observe_phases(const memory::PhaseObserver* observer) noexcept = 0;
   /// The number of the newest step. May be called like current_phase().
   [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
   /// The number of the calling thread's stack, see call_stack.h. May be called like
@@ -35,12 +35,13 @@ class HostServices {
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
 };
 
-/// Raised with every change of HostServices or DeviceBackend; a room of another version is refused.
-inline constexpr int kRoomVersion = 10;
+/// Raised with every change of HostServices or DeviceBackend; a plug-in of another version is
+/// refused.
+inline constexpr int kPluginVersion = 10;
 
-/// The room's only symbol, "tare_open_room": adds its backends and returns kRoomVersion; adds
-/// nothing if `version` differs from its own.
-using OpenRoom = int (*)(int version, HostServices& services);
-inline constexpr const char* kOpenRoomName = "tare_open_room";
+/// The plug-in's only symbol, "tare_open_plugin": adds its backends and returns kPluginVersion;
+/// adds nothing if `version` differs from its own.
+using OpenPlugin = int (*)(int version, HostServices& services);
+inline constexpr const char* kOpenPluginName = "tare_open_plugin";
 
-}  // namespace tare::memory
+}  // namespace tare::runtime
