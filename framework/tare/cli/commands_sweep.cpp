@@ -25,6 +25,7 @@
 #include "tare/learner/interrupt.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
+#include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
 #include "tare/runtime/init.h"
 #include "tare/sweep/coordinator.h"

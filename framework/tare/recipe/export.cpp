@@ -16,7 +16,7 @@
 #include "tare/model/stored.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
-#include "tare/recipe/recipe.h"
+#include "tare/recipe/read_recipe.h"
 #include "tare/recipe/recipe_data.h"
 
 namespace tare {

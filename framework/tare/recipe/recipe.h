@@ -182,15 +182,4 @@ void visit_fields(auto& visit, RecipeOptions& o) {
 /// that gives at least 12 steps an epoch, and never more than there are samples.
 [[nodiscard]] int64_t default_batch(int64_t training_samples);
 
-/// Reads a recipe file, applies `key=value` overrides and checks what can be checked without data
-/// or device: names of losses, metrics, models and data sets, that a phase loads only what an
-/// earlier one saved, and that no two files of the run's folder have one name. `optimizer: adam`,
-/// `model: mlp`, `data: digits` and `schedule: cosine` stand for a mapping with that kind or name.
-/// Throws ConfigError, naming file, line and column; IoError.
-[[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
-                                        const std::vector<std::string>& overrides = {});
-
-/// The same checks for a recipe made in code. Throws ConfigError.
-void check_recipe(const RecipeOptions& recipe);
-
 }  // namespace tare
