@@ -47,9 +47,11 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
       {"learner", {"runtime", "callback", "parallel", "adapt", "plan", "inference"}},
       {"recipe", {"runtime", "learner", "cuda"}},
-      {"sweep", {"runtime", "report", "cuda"}},
+      {"search", {"config"}},
+      {"launch", {"runtime"}},
+      {"sweep", {"search", "launch", "report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"runtime", "recipe", "sweep", "furcate", "cuda"}},
+      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda"}},
   };
   return table;
 }

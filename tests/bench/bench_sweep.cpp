@@ -8,9 +8,9 @@
 #include "bench/paired.h"
 #include "sweep/support.h"
 #include "tare/base/bytes.h"
+#include "tare/launch/fork_server.h"
 #include "tare/runtime/init.h"
 #include "tare/sweep/coordinator.h"
-#include "tare/sweep/fork_server.h"
 
 namespace {
 
@@ -28,21 +28,20 @@ sweep::SweepOptions grid_of(const SweepFiles& files, int runs) {
 double start_s(int cells) {
   const SweepFiles files;
   const auto options = grid_of(files, cells);
-  const sweep::Surroundings around{
-      .command = {}, .predict = {}, .interrupted = [] { return true; }};
-  return bench::seconds([&] { (void)sweep::run_sweep(options, around); });
+  const sweep::SweepHost host{.command = {}, .predict = {}, .interrupted = [] { return true; }};
+  return bench::seconds([&] { (void)sweep::run_sweep(options, host); });
 }
 
 double sweep_s(int runs) {
   const SweepFiles files;
   const auto options = grid_of(files, runs);
-  const sweep::Surroundings around{
+  const sweep::SweepHost host{
       .command = [&](const auto& settings, const auto&,
                      int64_t budget) { return shell_run(options, settings, budget, kTrivial); },
       .predict = {},
       .interrupted = {}};
   const auto start = std::chrono::steady_clock::now();
-  const auto report = sweep::run_sweep(options, around);
+  const auto report = sweep::run_sweep(options, host);
   if (report.complete != runs)
     std::printf("only %lld complete\n", static_cast<long long>(report.complete));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -69,8 +68,8 @@ std::filesystem::path the_program() {
 
 /// Of a process that has LibTorch loaded and does nothing, from its start to its end.
 double process_s(const TempDir& folder, std::vector<std::string> command,
-                 const std::function<sweep::Child(const sweep::ChildStart&)>& start) {
-  const sweep::ChildStart how{
+                 const std::function<launch::Child(const launch::ChildStart&)>& start) {
+  const launch::ChildStart how{
       .command = std::move(command), .out = folder / "out", .err = folder / "err"};
   return bench::seconds([&] { (void)start(how).wait(); });
 }
@@ -105,11 +104,11 @@ int main(int argc, char** argv) {
   const int runs = argc > 1 ? std::atoi(argv[1]) : 1000;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 3;
   const TempDir folder;
-  sweep::ForkServer server([] { init({.threads = 1, .cuda = CudaMode::off}); },
-                           [](const auto&) { return 0; });
+  launch::ForkServer server([] { init({.threads = 1, .cuda = CudaMode::off}); },
+                            [](const auto&) { return 0; });
   const auto execute = [&] {
     return process_s(folder, {the_program().string(), "--version"},
-                     [](const auto& how) { return sweep::Child(how); });
+                     [](const auto& how) { return launch::Child(how); });
   };
   const auto fork = [&] {
     return process_s(folder, {"nothing"}, [&](const auto& how) { return server.start(how); });

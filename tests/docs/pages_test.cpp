@@ -161,8 +161,8 @@ TEST(Pages, TheSweepPageHasEveryKeyAndNoOther) {
   };
   insert_parts("resources", config::field_names<sweep::Resources>());
   insert_parts("on_failure", config::field_names<sweep::OnFailure>());
-  insert_parts("executor", config::field_names<sweep::ExecutorOptions>());
-  insert_parts("pruner", config::field_names<sweep::PrunerOptions>());
+  insert_parts("executor", config::field_names<launch::ExecutorOptions>());
+  insert_parts("pruner", config::field_names<search::PrunerOptions>());
   const auto keys = read_page("docs/sweeps.md").keys;
   EXPECT_EQ(std::set(keys.begin(), keys.end()), fields);
 }

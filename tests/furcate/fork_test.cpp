@@ -372,8 +372,8 @@ TEST(ForkArguments, AreAllThreeOfARunOrNone) {
 
 TEST(ForkOutcome, IsThatOfTheRunsData) {
   const TempDir folder;
-  using sweep::TrialState;
-  const auto outcome = [&](const std::string& run_data, sweep::ChildEnd end = {}) {
+  using search::TrialState;
+  const auto outcome = [&](const std::string& run_data, launch::ChildEnd end = {}) {
     if (!run_data.empty()) io::write_atomically(folder / "run_data.json", run_data);
     return outcome_of_fork(folder.path(), end);
   };

@@ -40,7 +40,7 @@ class BadDiskTest : public ShellSweepTest {
     const auto store = sweep.log_dir / "s.sqlite";
     EXPECT_THAT(rows(store, "PRAGMA integrity_check"), ElementsAre("ok"));
     EXPECT_THAT(leftovers(sweep.log_dir), IsEmpty());
-    const SweepReport report = sweep::run_sweep(sweep, around(sweep, "pause=0; train 0.1 0.2"));
+    const SweepReport report = sweep::run_sweep(sweep, host_of(sweep, "pause=0; train 0.1 0.2"));
     EXPECT_EQ(report.complete, 4);
     EXPECT_EQ(report.failed, 0) << "a full disk is no run's fault";
     EXPECT_THAT(rows(store, "PRAGMA integrity_check"), ElementsAre("ok"));
@@ -57,12 +57,11 @@ TEST_F(BadDiskTest, ADiskThatFillsUpEndsTheSweepAndTheSameGoesOnLater) {
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
   const auto sweep = on(disk);
   // Unlike a shell's, a run's own files are never half written.
-  const auto surroundings =
-      around(sweep,
-             "if test $a = 3; then cat /dev/zero > $folder/../ballast; exit 4; fi; "
-             "pause=0; train 0.1 0.2");
+  const auto host = host_of(sweep,
+                            "if test $a = 3; then cat /dev/zero > $folder/../ballast; exit 4; fi; "
+                            "pause=0; train 0.1 0.2");
   try {
-    (void)sweep::run_sweep(sweep, surroundings);
+    (void)sweep::run_sweep(sweep, host);
     ADD_FAILURE() << "there was no room";
   } catch (const IoError& error) {
     EXPECT_EQ(error.path().find(disk.path().string()), 0U) << error.what();
@@ -75,10 +74,10 @@ TEST_F(BadDiskTest, ADiskThatFillsUpEndsTheSweepAndTheSameGoesOnLater) {
 TEST_F(BadDiskTest, NothingIsLostWhereverTheDiskIsFull) {
   int64_t calls = 0;
   const auto sweep = read(kFour);
-  const auto surroundings = around(sweep, "pause=0; train 0.1 0.2");
+  const auto host = host_of(sweep, "pause=0; train 0.1 0.2");
   {
     const FaultFileSystem counting;
-    (void)sweep::run_sweep(sweep, surroundings);
+    (void)sweep::run_sweep(sweep, host);
     calls = counting.count();
   }
   constexpr int64_t kPlaces = 12;
@@ -88,7 +87,7 @@ TEST_F(BadDiskTest, NothingIsLostWhereverTheDiskIsFull) {
     try {
       const FaultFileSystem full(
           {.at = 1 + place * calls / kPlaces, .error_number = ENOSPC, .sticky = true});
-      (void)sweep::run_sweep(sweep, surroundings);
+      (void)sweep::run_sweep(sweep, host);
     } catch (const IoError& error) {
       EXPECT_EQ(error.error_number(), ENOSPC) << error.what();
     }
@@ -102,17 +101,17 @@ TEST_F(BadDiskTest, AFolderThatMayNotBeWrittenIsRefusedBeforeAnythingStarts) {
   const SmallDisk disk(int64_t{8} << 20);
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
   const auto sweep = on(disk);
-  auto surroundings = around(sweep, "finish 1 1");
+  auto host = host_of(sweep, "finish 1 1");
   const auto refused = [&](const sweep::SweepOptions& options) {
     try {
-      (void)sweep::run_sweep(options, surroundings);
+      (void)sweep::run_sweep(options, host);
       ADD_FAILURE() << "it cannot be written";
     } catch (const IoError& error) {
       EXPECT_EQ(error.error_number(), EROFS) << error.what();
       EXPECT_EQ(error.path(), options.log_dir.string());
     }
   };
-  surroundings.command = [](const auto&, const auto&, int64_t) -> std::vector<std::string> {
+  host.command = [](const auto&, const auto&, int64_t) -> std::vector<std::string> {
     ADD_FAILURE() << "a run was started";
     return {"false"};
   };
@@ -123,15 +122,15 @@ TEST_F(BadDiskTest, AFolderThatMayNotBeWrittenIsRefusedBeforeAnythingStarts) {
   refused(inside);
   EXPECT_EQ(out_.str(), "");
   ASSERT_TRUE(disk.set_read_only(false));
-  EXPECT_EQ(sweep::run_sweep(sweep, around(sweep, "finish 1 1")).complete, 4);
+  EXPECT_EQ(sweep::run_sweep(sweep, host_of(sweep, "finish 1 1")).complete, 4);
 }
 
 TEST_F(BadDiskTest, ANameThatNoFolderCanHaveIsRefusedBeforeAnythingStarts) {
   auto sweep = read(kFour);
   sweep.log_dir = files_.log_dir() / std::string(256, 'n');
-  auto surroundings = around(sweep, "finish 1 1");
+  auto host = host_of(sweep, "finish 1 1");
   try {
-    (void)sweep::run_sweep(sweep, surroundings);
+    (void)sweep::run_sweep(sweep, host);
     ADD_FAILURE() << "no file system takes such a name";
   } catch (const IoError& error) {
     EXPECT_EQ(error.error_number(), ENAMETOOLONG) << error.what();

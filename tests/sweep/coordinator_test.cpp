@@ -17,11 +17,11 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::Store;
-using sweep::Surroundings;
+using sweep::SweepHost;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -37,8 +37,8 @@ constexpr const char* kTwoByTwo = "parameters: {a: [1, 2], c: [3, 4]}\nresources
 
 TEST_F(CoordinatorTest, ARunMayBeToldByAFunctionInPlaceOfItsReport) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
-  Surroundings around = this->around(sweep, "echo 0.5 > \"$folder/mine\"; exit $((a - 1))");
-  around.outcome = [](const std::filesystem::path& folder, const sweep::ChildEnd& end) {
+  SweepHost host = host_of(sweep, "echo 0.5 > \"$folder/mine\"; exit $((a - 1))");
+  host.outcome = [](const std::filesystem::path& folder, const launch::ChildEnd& end) {
     sweep::Outcome outcome{.reason = "told", .exit_code = end.exit_code};
     if (end.exit_code != 0) return outcome;
     outcome.state = TrialState::complete;
@@ -46,7 +46,7 @@ TEST_F(CoordinatorTest, ARunMayBeToldByAFunctionInPlaceOfItsReport) {
     outcome.seconds = 2;
     return outcome;
   };
-  const SweepReport report = sweep::run_sweep(sweep, around);
+  const SweepReport report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, 1);
   EXPECT_EQ(report.failed, 1);
   EXPECT_THAT(out_.str(), HasSubstr("s0_a1  acc 0.5, peak 0 B, 2 s"));
@@ -94,9 +94,9 @@ TEST_F(CoordinatorTest, AFailedRunStartsAgainOnlyIfAsked) {
   EXPECT_EQ(again.failed, 2);
   EXPECT_EQ(run("parameters: {a: [2], c: [3, 4]}\n", "finish 1 1").failed, 0) << "not wanted now";
   const auto sweep = read(kTwoByTwo);
-  auto surroundings = around(sweep, "finish 1 1");
-  surroundings.retry_failed = true;
-  const SweepReport retried = sweep::run_sweep(sweep, surroundings);
+  auto host = host_of(sweep, "finish 1 1");
+  host.retry_failed = true;
+  const SweepReport retried = sweep::run_sweep(sweep, host);
   EXPECT_EQ(retried.started, 2);
   EXPECT_EQ(retried.complete, 4);
   EXPECT_EQ(trials(kTwoByTwo).back().run_name, "s1_a1_c4") << "in its folder";
@@ -104,12 +104,12 @@ TEST_F(CoordinatorTest, AFailedRunStartsAgainOnlyIfAsked) {
 
 TEST_F(CoordinatorTest, ACellThatCannotBePlannedHasFailedAndTheOthersGoOn) {
   const auto sweep = read(kTwoByTwo);
-  auto surroundings = around(sweep, "finish 1 1");
-  surroundings.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
+  auto host = host_of(sweep, "finish 1 1");
+  host.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
     if (settings[0] == "a=2" && settings[1] == "c=3") throw ConfigError("recipe", "no such c");
     return 1;
   };
-  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  const SweepReport report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, 3);
   EXPECT_EQ(report.failed, 1);
   EXPECT_THAT(out_.str(), HasSubstr("s2_a2_c3  failed: [recipe] no such c\n"));
@@ -118,19 +118,19 @@ TEST_F(CoordinatorTest, ACellThatCannotBePlannedHasFailedAndTheOthersGoOn) {
 TEST_F(CoordinatorTest, WhatNoPlanTellsIsKnownFromARunOfItsKind) {
   const std::string text = "parameters: {a: [1, 2, 3, 4]}\nresources: {jobs: 1, total: 1000MiB}\n";
   const auto sweep = read(text);
-  auto surroundings = around(sweep, "finish 1 $((a % 2 * 100 + 100))000000");
-  surroundings.predict = [](const auto&) { return std::nullopt; };
-  surroundings.signature = [](const std::vector<std::string>& settings) {
+  auto host = host_of(sweep, "finish 1 $((a % 2 * 100 + 100))000000");
+  host.predict = [](const auto&) { return std::nullopt; };
+  host.signature = [](const std::vector<std::string>& settings) {
     return std::stoi(settings[0].substr(2)) % 2 == 0 ? "even" : "odd";
   };
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 4);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 4);
   // The first alone; the second as the only one that is known; then each as the one of its kind.
   EXPECT_THAT(rows(store(), "SELECT reserved_bytes FROM sweep_runs ORDER BY trial_id"),
               ElementsAre("1048576000", "220000000", "220000000", "110000000"));
   // The next coordinator knows it from the store.
   const auto more =
       read("parameters: {a: [1, 2, 3, 4, 6]}\nresources: {jobs: 1, total: 1000MiB}\n");
-  EXPECT_EQ(sweep::run_sweep(more, surroundings).started, 1);
+  EXPECT_EQ(sweep::run_sweep(more, host).started, 1);
   EXPECT_THAT(rows(store(), "SELECT reserved_bytes FROM sweep_runs ORDER BY trial_id DESC LIMIT 1"),
               ElementsAre("110000000"));
 }
@@ -139,7 +139,7 @@ TEST_F(CoordinatorTest, NothingStartsOnceTheRecipeHasChanged) {
   const auto sweep = read("parameters: {a: [1, 2, 3]}\nresources: {jobs: 1}\n");
   const auto recipe = sweep.recipe.string();
   const SweepReport report =
-      sweep::run_sweep(sweep, around(sweep, "echo 'b: {c: 7}' > " + recipe + "; finish 1 1"));
+      sweep::run_sweep(sweep, host_of(sweep, "echo 'b: {c: 7}' > " + recipe + "; finish 1 1"));
   EXPECT_EQ(report.complete, 1);
   EXPECT_EQ(report.waiting, 2);
   EXPECT_EQ(run("parameters: {a: [1, 2, 3]}\n", "finish 1 1").started, 3) << "other runs now";
@@ -149,7 +149,7 @@ TEST_F(CoordinatorTest, AFolderIsOfOneSweep) {
   (void)run(kTwoByTwo, "finish 1 1");
   auto other = read(kTwoByTwo);
   other.name = "t";
-  EXPECT_THROW((void)sweep::run_sweep(other, around(other, "finish 1 1")), ConfigError);
+  EXPECT_THROW((void)sweep::run_sweep(other, host_of(other, "finish 1 1")), ConfigError);
 }
 
 TEST_F(CoordinatorTest, StopsStartingAfterTooManyFailures) {
@@ -195,13 +195,13 @@ TEST_F(CoordinatorTest, AKilledRunIsTriedAgainSoManyTimes) {
 TEST_F(CoordinatorTest, NeverHoldsMoreThanThereIs) {
   const auto sweep =
       read("parameters: {a: {min: 1, max: 12}}\nresources: {jobs: 8, total: 1000MiB}\n");
-  auto surroundings = around(sweep,
-                             "echo + $budget >> $folder/../held; sleep 0.05; "
-                             "echo - $budget >> $folder/../held; finish 1 1");
-  surroundings.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
+  auto host = host_of(sweep,
+                      "echo + $budget >> $folder/../held; sleep 0.05; "
+                      "echo - $budget >> $folder/../held; finish 1 1");
+  host.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
     return std::stoll(settings.front().substr(2)) * 40_MiB;
   };
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 12);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 12);
   std::istringstream lines(file("held"));
   int64_t held = 0, most = 0, bytes = 0;
   for (char sign = 0; lines >> sign >> bytes;) {
@@ -216,8 +216,8 @@ TEST_F(CoordinatorTest, NeverHoldsMoreThanThereIs) {
 TEST_F(CoordinatorTest, ARunOfWhichNothingIsKnownRunsAloneUntilOneHasBeenMeasured) {
   const auto sweep =
       read("parameters: {a: {min: 1, max: 4}}\nresources: {jobs: 4, total: 1000MiB}\n");
-  const auto surroundings = around(sweep, "echo $budget >> $folder/../budgets; finish 1 104857600");
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 4);
+  const auto host = host_of(sweep, "echo $budget >> $folder/../budgets; finish 1 104857600");
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 4);
   EXPECT_EQ(file("budgets").substr(0, 11), "1048576000\n");
   EXPECT_THAT(file("budgets"), HasSubstr("\n115343360\n")) << "100 MiB and a tenth";
 }
@@ -225,27 +225,28 @@ TEST_F(CoordinatorTest, ARunOfWhichNothingIsKnownRunsAloneUntilOneHasBeenMeasure
 // Three cards of other sizes, which are not there.
 TEST_F(CoordinatorTest, RunsOnGpusSeeOneEachAndNeverHoldMoreThanIt) {
   const auto sweep = read("parameters: {a: {min: 1, max: 12}}\nresources: {jobs: 6}\n");
-  auto surroundings = around(sweep, "");
-  surroundings.command = [&](const std::vector<std::string>& settings,
-                             const sweep::DeviceRoom& room, int64_t budget) {
-    const std::string total = std::to_string(budget + room.context_bytes);
+  auto host = host_of(sweep, "");
+  host.command = [&](const std::vector<std::string>& settings, const launch::DeviceSlot& slot,
+                     int64_t budget) {
+    const std::string total = std::to_string(budget + slot.context_bytes);
     return shell_run(sweep, settings, budget,
                      "at=$CUDA_VISIBLE_DEVICES; echo + $at " + total + " >> $folder/../held; " +
                          "sleep 0.05; echo - $at " + total + " >> $folder/../held; finish 1 1");
   };
-  surroundings.rooms = [](const sweep::Resources& resources) {
+  host.slots = [](const sweep::Resources& resources) {
     const auto card = [&](const char* name, int64_t bytes) {
-      return sweep::DeviceRoom{.name = name,
-                               .total_bytes = bytes,
-                               .jobs = resources.max_per_gpu,
-                               .context_bytes = 100_MiB};
+      return launch::DeviceSlot{.name = name,
+                                .total_bytes = bytes,
+                                .jobs = resources.max_per_gpu,
+                                .context_bytes = 100_MiB,
+                                .kind = launch::SlotKind::gpu};
     };
     return std::vector{card("GPU-a", 1000_MiB), card("GPU-b", 500_MiB), card("GPU-c", 700_MiB)};
   };
-  surroundings.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
+  host.predict = [](const std::vector<std::string>& settings) -> std::optional<int64_t> {
     return std::stoll(settings.front().substr(2)) * 40_MiB;
   };
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 12);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 12);
   std::istringstream lines(file("held"));
   std::map<std::string, int64_t> held, most;
   std::string card;
@@ -262,10 +263,9 @@ TEST_F(CoordinatorTest, RunsOnGpusSeeOneEachAndNeverHoldMoreThanIt) {
 
 TEST_F(CoordinatorTest, AnInterruptAsksRunsToEndAndLeavesThemWaiting) {
   const auto sweep = read(kTwoByTwo);
-  auto surroundings =
-      around(sweep, "trap 'exit 143' TERM; touch $folder/../up$a$c; sleep 20 & wait");
-  surroundings.interrupted = [&] { return std::filesystem::exists(files_.log_dir() / "up13"); };
-  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  auto host = host_of(sweep, "trap 'exit 143' TERM; touch $folder/../up$a$c; sleep 20 & wait");
+  host.interrupted = [&] { return std::filesystem::exists(files_.log_dir() / "up13"); };
+  const SweepReport report = sweep::run_sweep(sweep, host);
   EXPECT_TRUE(report.interrupted);
   EXPECT_EQ(report.waiting, 4);
   EXPECT_EQ(report.failed, 0);
@@ -274,36 +274,36 @@ TEST_F(CoordinatorTest, AnInterruptAsksRunsToEndAndLeavesThemWaiting) {
 
 TEST_F(CoordinatorTest, OnlyOneSweepsInAFolder) {
   const auto sweep = read(kTwoByTwo);
-  auto surroundings = around(sweep, "finish 1 1");
-  surroundings.interrupted = [&, asked = false]() mutable {
+  auto host = host_of(sweep, "finish 1 1");
+  host.interrupted = [&, asked = false]() mutable {
     if (std::exchange(asked, true)) return false;
-    EXPECT_THROW((void)sweep::run_sweep(sweep, around(sweep, "finish 1 1")), StateError);
+    EXPECT_THROW((void)sweep::run_sweep(sweep, host_of(sweep, "finish 1 1")), StateError);
     return false;
   };
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 4);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 4);
 }
 
 TEST_F(CoordinatorTest, AProgramThatIsNotThereIsAnError) {
   const auto sweep = read(kTwoByTwo);
-  Surroundings surroundings;
-  surroundings.command = [](const auto&, const auto&, int64_t) {
+  SweepHost host;
+  host.command = [](const auto&, const auto&, int64_t) {
     return std::vector<std::string>{"/no/such"};
   };
-  EXPECT_THROW((void)sweep::run_sweep(sweep, surroundings), IoError);
+  EXPECT_THROW((void)sweep::run_sweep(sweep, host), IoError);
 }
 
 TEST_F(CoordinatorTest, AnEditIsInForceAtOnce) {
   auto sweep = read("parameters: {a: [1, 2, 3, 4]}\nresources: {jobs: 1}\n");
-  auto surroundings = around(
+  auto host = host_of(
       sweep, "test $a = 2 && while ! test -e $folder/../edited; do sleep 0.01; done; finish 1 1");
-  surroundings.edited = [&]() -> std::optional<sweep::SweepOptions> {
+  host.edited = [&]() -> std::optional<sweep::SweepOptions> {
     const auto now = sweep::read_store(files_.log_dir() / "s.sqlite", "s").trials;
     const auto mark = files_.log_dir() / "edited";
     if (std::filesystem::exists(mark) || now[1].state != TrialState::running) return {};
     io::write_atomically(mark, "");
     return read("parameters: {a: [1, 4, 5]}\nresources: {jobs: 2}\n");
   };
-  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  const SweepReport report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, 3) << "of those that are wanted now";
   EXPECT_EQ(report.started, 4) << "the one that was running ended by itself";
   std::map<std::string, std::string> ends;
@@ -320,8 +320,8 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
       "metric: {name: loss}", "metric: {name: acc, goal: minimize}",
       "parameters: {a: {min: 1, max: 9000000}}", "parameters: {b.c.d: [1]}"};
   size_t next = 0;
-  auto surroundings = around(sweep, "sleep 0.02; finish 1 1");
-  surroundings.edited = [&]() -> std::optional<sweep::SweepOptions> {
+  auto host = host_of(sweep, "sleep 0.02; finish 1 1");
+  host.edited = [&]() -> std::optional<sweep::SweepOptions> {
     if (next == edits.size()) return {};
     const bool metric = edits[next].starts_with("metric");
     const std::string text = edits[next++] + '\n';
@@ -329,7 +329,7 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
                               : "metric: {name: acc, goal: maximize}\n" + text);
   };
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 2);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 2);
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("metric cannot change while the sweep runs"));
   EXPECT_THAT(said, HasSubstr("has too many values"));
@@ -338,20 +338,19 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
 
 TEST_F(CoordinatorTest, TellsHowItStands) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1, memory: 1MiB}\n");
-  auto surroundings =
-      around(sweep,
-             "mkdir -p $folder; echo 'phases: [{name: all}]' > $folder/recipe.yaml; "
-             "printf 'epoch,train_loss,valid_loss,acc,seconds\\n"
-             "0,1,2,0.5,0.1\\n1,1,2,0.75,0.1\\n' > $folder/all.csv; "
-             "while ! test -e $folder/../seen$a; do sleep 0.01; done; "
-             "finish 0.$a 1");
+  auto host = host_of(sweep,
+                      "mkdir -p $folder; echo 'phases: [{name: all}]' > $folder/recipe.yaml; "
+                      "printf 'epoch,train_loss,valid_loss,acc,seconds\\n"
+                      "0,1,2,0.5,0.1\\n1,1,2,0.75,0.1\\n' > $folder/all.csv; "
+                      "while ! test -e $folder/../seen$a; do sleep 0.01; done; "
+                      "finish 0.$a 1");
   sweep::SweepProgress last;
-  surroundings.progress = [&](const sweep::SweepProgress& now) {
+  host.progress = [&](const sweep::SweepProgress& now) {
     last = now;
     if (now.running.at(0).epochs == 2)
       io::write_atomically(files_.log_dir() / ("seen" + std::to_string(now.complete + 1)), "");
   };
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).complete, 2);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 2);
   EXPECT_EQ(last.complete, 1);
   EXPECT_EQ(last.best, "s0_a1");
   EXPECT_EQ(last.best_value, 0.1);

@@ -2,33 +2,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
-
-#include "support/temp_dir.h"
 #include "sweep/query.h"
 #include "sweep/shell_sweep.h"
-#include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/base/signals.h"
-#include "tare/sweep/executor.h"
+#include "tare/launch/local_executor.h"
 #include "tare/sweep/run_mark.h"
 
 namespace tare::testing {
 namespace {
 
-using sweep::Child;
-using sweep::ChildEnd;
-using sweep::ChildMark;
-using sweep::ChildStart;
+using launch::Child;
+using launch::ChildEnd;
+using launch::ChildStart;
+using launch::ProcessId;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 /// A child; if its place is `taken` away, it saves and does nothing else.
-class Tenant : public sweep::Process {
+class Tenant : public launch::Process {
  public:
   Tenant(ChildStart how, bool taken)
       : child_(taken ? saving(std::move(how)) : how), taken_(taken) {}
-  [[nodiscard]] ChildMark mark() const override { return ChildMark::of_cluster(); }
+  [[nodiscard]] ProcessId id() const override { return ProcessId::of_executor("one place"); }
   [[nodiscard]] int descriptor() const override { return -1; }
   [[nodiscard]] bool has_ended() override { return child_.has_ended(); }
   ChildEnd wait() override {
@@ -48,24 +42,24 @@ class Tenant : public sweep::Process {
 };
 
 /// One place, which is there at every third question only; the first run loses it.
-class OnePlace : public sweep::Executor {
+class OnePlace : public launch::Executor {
  public:
-  std::map<std::string, std::unique_ptr<sweep::Process>> left_behind(
-      const std::vector<ChildMark>& marks) override {
-    marks_ = marks;
+  std::map<std::string, std::unique_ptr<launch::Process>> recover(
+      const std::vector<ProcessId>& ids) override {
+    ids_ = ids;
     return std::move(left_);
   }
-  bool has_room(int64_t runs) override {
+  bool has_capacity(int64_t runs) override {
     asked_ = std::max(asked_, runs);
     return ++questions_ % 3 == 0;
   }
-  std::unique_ptr<sweep::Process> start(const ChildStart& how) override {
+  std::unique_ptr<launch::Process> start(const ChildStart& how) override {
     started_.push_back(how.name);
     return std::make_unique<Tenant>(how, started_.size() == 1);
   }
 
-  std::map<std::string, std::unique_ptr<sweep::Process>> left_;
-  std::vector<ChildMark> marks_;
+  std::map<std::string, std::unique_ptr<launch::Process>> left_;
+  std::vector<ProcessId> ids_;
   std::vector<std::string> started_;
   int64_t asked_ = 0;
   int questions_ = 0;
@@ -75,10 +69,10 @@ using ExecutorTest = ShellSweepTest;
 
 TEST_F(ExecutorTest, RunsWaitForAPlaceAndGoOnInAnother) {
   const auto sweep = read("parameters: {a: [1, 2, 3]}\nresources: {jobs: 2}\n");
-  auto surroundings = around(sweep, "finish 1 1");
+  auto host = host_of(sweep, "finish 1 1");
   OnePlace place;
-  surroundings.executor = &place;
-  const auto report = sweep::run_sweep(sweep, surroundings);
+  host.executor = &place;
+  const auto report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, 3);
   EXPECT_EQ(report.started, 4);
   EXPECT_THAT(place.started_, ElementsAre("s0_a1", "s0_a1", "s1_a2", "s2_a3"));
@@ -89,11 +83,11 @@ TEST_F(ExecutorTest, RunsWaitForAPlaceAndGoOnInAnother) {
 
 TEST_F(ExecutorTest, FollowsWhatAnotherCoordinatorHasStarted) {
   const auto sweep = read("parameters: {a: [1, 2]}\n");
-  auto surroundings = around(sweep, "finish 1 1");
+  auto host = host_of(sweep, "finish 1 1");
   int asked = 0;  // the cells are stored, and nothing starts
-  surroundings.interrupted = [&] { return ++asked > 0; };
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).waiting, 2);
-  surroundings.interrupted = {};
+  host.interrupted = [&] { return ++asked > 0; };
+  EXPECT_EQ(sweep::run_sweep(sweep, host).waiting, 2);
+  host.interrupted = {};
   OnePlace place;
   // As the other one has done before it started the run.
   claim_folder(files_.log_dir() / "s1_a2", sweep, sweep::read_store(store(), "s").trials.at(1));
@@ -103,39 +97,13 @@ TEST_F(ExecutorTest, FollowsWhatAnotherCoordinatorHasStarted) {
                  .out = files_.log_dir() / "out",
                  .err = files_.log_dir() / "err"},
       false);
-  surroundings.executor = &place;
-  const auto report = sweep::run_sweep(sweep, surroundings);
+  host.executor = &place;
+  const auto report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, 2);
   EXPECT_EQ(report.started, 2);  // the other one twice: it has lost its place
   EXPECT_THAT(place.started_, ElementsAre("s0_a1", "s0_a1"));
   EXPECT_THAT(rows(store(), "SELECT value FROM trial_values ORDER BY trial_id"),
               ElementsAre("1.0", "2.0"));
-}
-
-// What a program ignores, the programs that it executes ignore too, unless it takes care.
-TEST_F(ExecutorTest, AProgramDoesNotInheritWhatThisOneIgnores) {
-  ignore_closed_output_signal();
-  ignore_file_limit_signal();
-  const TempDir folder;
-  Child child({.command = {"grep", "SigIgn", "/proc/self/status"},
-               .out = folder / "out",
-               .err = folder / "err"});
-  EXPECT_EQ(child.wait().exit_code, 0);
-  restore_write_signals();
-  const std::string text = io::read_text(folder / "out");
-  const uint64_t ignored = std::stoull(text.substr(text.find(':') + 1), nullptr, 16);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) EXPECT_EQ(ignored >> (signal - 1) & 1, 0U) << text;
-}
-
-TEST_F(ExecutorTest, ThisMachineDoesNotTouchWhatMayBeOnInACluster) {
-  sweep::LocalExecutor local;
-  EXPECT_TRUE(local.left_behind({ChildMark{.pid = 1}}).empty());
-  try {
-    (void)local.left_behind({ChildMark::of_cluster()});
-    FAIL();
-  } catch (const StateError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("executor: slurm"));
-  }
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::FurcateTable;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 
 using Table = std::vector<std::vector<std::string>>;
@@ -117,9 +117,8 @@ class FurcateSweepTest : public ShellSweepTest {
 
 TEST_F(FurcateSweepTest, ARecipesSweepHasFurcatesColumns) {
   const auto sweep = config(R"("a": [3, 4])");
-  const auto surroundings =
-      around(sweep, "test $a = 4 && echo no >&2 && exit 1; pause=0; train 0.5 0.25");
-  EXPECT_EQ(sweep::run_sweep(sweep, surroundings).failed, 1);
+  const auto host = host_of(sweep, "test $a = 4 && echo no >&2 && exit 1; pause=0; train 0.5 0.25");
+  EXPECT_EQ(sweep::run_sweep(sweep, host).failed, 1);
   const auto all = parsed(file("run_data.csv"));
   ASSERT_EQ(all.size(), 2U) << "one that has failed has no row";
   std::vector<std::string> header = all[0];

@@ -10,6 +10,7 @@
 #include "tare/runtime/threads.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/resources.h"
+#include "tare/sweep/run_name.h"
 
 namespace tare::testing {
 namespace {
@@ -38,7 +39,7 @@ class FurcateTest : public ::testing::Test {
   }
   [[nodiscard]] static std::vector<std::string> names(const sweep::SweepOptions& sweep) {
     std::vector<std::string> all;
-    for (const auto& cell : sweep::grid(sweep))
+    for (const auto& cell : search::grid(sweep))
       all.push_back(sweep::run_name(sweep, static_cast<int64_t>(all.size()), cell));
     return all;
   }
@@ -92,13 +93,13 @@ TEST_F(FurcateTest, ExcludesWhatMatchesAllPairs) {
       "optimizer_name": ["RMSProp", "SGD", "Adadelta"], "meta": {"exclude_configs": [
       {"optimizer_name": "Adadelta", "batch_size": 32},
       {"optimizer_name": "SGD", "learning_rate": 0.001}]})");
-  EXPECT_EQ(sweep::grid(sweep).size(), 18U - 3 - 2);
+  EXPECT_EQ(search::grid(sweep).size(), 18U - 3 - 2);
 }
 
 TEST_F(FurcateTest, ItsKeysAreThoseOfARecipe) {
   const auto sweep = read(
       R"(, "batch_size": [32], "learning_rate": 0.01, "optimizer_name": ["SGD"], "model.width": 8)");
-  EXPECT_THAT(sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n"),
+  EXPECT_THAT(sweep::settings_of(sweep, search::grid(sweep).at(0), "n"),
               IsSupersetOf({"batch=32", "phases.0.epochs=50", "phases.0.lr=0.01",
                             R"(optimizer.kind="sgd")", "model.width=8", R"(name="n")", "seed=42"}));
 }
@@ -106,7 +107,7 @@ TEST_F(FurcateTest, ItsKeysAreThoseOfARecipe) {
 TEST_F(FurcateTest, WhatARecipeDoesNotHaveIsRefusedAndLoaderThreadsAreItsWorkers) {
   const auto settings = [&](const std::string& more) {
     const auto sweep = read(R"(, "batch_size": [32])" + more);
-    return sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n");
+    return sweep::settings_of(sweep, search::grid(sweep).at(0), "n");
   };
   EXPECT_THAT(settings(""), Not(Contains(HasSubstr("workers="))));
   EXPECT_THAT(settings(R"(, "prefetch": 3)"), Contains("workers=3"));
@@ -155,7 +156,7 @@ TEST_F(FurcateTest, AMistakeIsSaidWithItsOwnKeyAndLine) {
 TEST_F(FurcateTest, ItsFolderOfDataIsThatOfAFolderOfImages) {
   const auto settings = [&] {
     const auto sweep = read(R"(, "batch_size": [32])");
-    return sweep::settings_of(sweep, sweep::grid(sweep).at(0), "n");
+    return sweep::settings_of(sweep, search::grid(sweep).at(0), "n");
   };
   EXPECT_THAT(settings(), Not(Contains(R"(data.folder="foo/")")));
   io::write_atomically(folder_ / "r.yaml", "data: {name: png_folder}\n");
@@ -171,7 +172,7 @@ TEST_F(FurcateTest, AProgramNeedsNoRecipeAndVariesInKeysOfItsOwn) {
   EXPECT_EQ(sweep.metric.name, "val_loss");
   EXPECT_EQ(sweep.resources.jobs, 1);
   EXPECT_THAT(names(sweep), ElementsAre("example0_foo_v1_bs32_na", "example1_foo_v2_bs32_na"));
-  EXPECT_THAT(sweep::settings_of(sweep, sweep::grid(sweep).at(1), "n"),
+  EXPECT_THAT(sweep::settings_of(sweep, search::grid(sweep).at(1), "n"),
               IsSupersetOf({"batch_size=32", R"(name="a")", "verbose=2", "mine={k: [1]}", "width=3",
                             "learning_rate=0.001"}));
   EXPECT_THROW((void)program(R"("batch_size": [])"), ConfigError);
@@ -185,7 +186,7 @@ TEST_F(FurcateTest, ARunOfAProgramIsToldByItsConfiguration) {
   const auto identities = [&](const std::string& keys) {
     const auto sweep = program(keys);
     std::vector<std::string> all;
-    for (const auto& cell : sweep::grid(sweep)) all.push_back(sweep::Identity(sweep).of(cell));
+    for (const auto& cell : search::grid(sweep)) all.push_back(sweep::Identity(sweep).of(cell));
     return all;
   };
   const auto one = identities(R"("batch_size": 32)").at(0);

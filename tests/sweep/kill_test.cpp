@@ -21,9 +21,9 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 
 using KilledSweepTest = ShellSweepTest;
@@ -45,7 +45,7 @@ TEST_F(KilledSweepTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
   const std::string text = "parameters: {a: {min: 1, max: " + std::to_string(cells) +
                            "}}\nresources: {jobs: 3}\non_failure: {max_retries: 100}\n";
   const auto sweep = read(text);
-  const auto surroundings = around(sweep, "sleep 0.03; echo $a >> $folder/../ended; finish 1 1");
+  const auto host = host_of(sweep, "sleep 0.03; echo $a >> $folder/../ended; finish 1 1");
   const auto store = this->store();
   std::mt19937_64 random(test_seed());
   const auto up_to = [&](int most) { return std::uniform_int_distribution(0, most)(random); };
@@ -54,7 +54,7 @@ TEST_F(KilledSweepTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
     const pid_t coordinator = fork();
     if (coordinator == 0) {
       try {
-        (void)sweep::run_sweep(sweep, surroundings);
+        (void)sweep::run_sweep(sweep, host);
       } catch (const Error& error) {
         std::fprintf(stderr, "%s\n", error.what());
         _exit(1);
@@ -66,7 +66,7 @@ TEST_F(KilledSweepTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
       if (!std::filesystem::exists(store)) continue;
       try {
         for (const Trial& trial : sweep::read_store(store, "s").trials)
-          if (trial.state == TrialState::running && sweep::is_alive(trial.child) && up_to(2) == 0)
+          if (trial.state == TrialState::running && launch::is_alive(trial.child) && up_to(2) == 0)
             killed += kill(static_cast<pid_t>(trial.child.pid), SIGKILL) == 0;
       } catch (const Error&) {  // the first coordinator is making the tables
       }
@@ -79,7 +79,7 @@ TEST_F(KilledSweepTest, NothingIsLostOrCompleteTwiceWhateverIsKilled) {
     EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
     expect_whole_table(files_.log_dir() / "run_data.csv");
   }
-  const SweepReport report = sweep::run_sweep(sweep, surroundings);
+  const SweepReport report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, cells);
   EXPECT_EQ(report.failed, 0);
   const std::string ended = file("ended");

@@ -17,10 +17,10 @@ namespace tare::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using search::TrialState;
 using sweep::RebuildReport;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -221,7 +221,7 @@ TEST_F(LostTest, RowsThatFurcateItselfHasWrittenAreComplete) {
   const auto sweep = sweep::read_any_sweep(files_.log_dir().parent_path() / "config.json", {});
   EXPECT_TRUE(sweep::is_program(sweep));
   const RebuildReport rebuilt =
-      sweep::rebuild_store(sweep, [](const fs::path&, const sweep::ChildEnd&) {
+      sweep::rebuild_store(sweep, [](const fs::path&, const launch::ChildEnd&) {
         return sweep::Outcome{.reason = "nothing there"};
       });
   EXPECT_EQ(rebuilt.complete, 1) << "one without a loss has not ended well";
@@ -229,7 +229,7 @@ TEST_F(LostTest, RowsThatFurcateItselfHasWrittenAreComplete) {
   ASSERT_EQ(trials.size(), 1U);
   EXPECT_EQ(trials[0].value, 0.25);
   EXPECT_EQ(trials[0].seconds, 12.5);
-  EXPECT_EQ(trials[0].identity, sweep::Identity(sweep).of(sweep::grid(sweep).at(0)));
+  EXPECT_EQ(trials[0].identity, sweep::Identity(sweep).of(search::grid(sweep).at(0)));
 }
 
 }  // namespace

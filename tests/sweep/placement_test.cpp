@@ -8,8 +8,10 @@
 namespace tare::sweep {
 namespace {
 
+using launch::DeviceSlot;
+
 TEST(Placement, TakesTheFirstThatFitsWhereItFitsBest) {
-  const std::vector<DeviceRoom> devices{{"a", 100, 4}, {"b", 50, 4}};
+  const std::vector<DeviceSlot> devices{{"a", 100, 4}, {"b", 50, 4}};
   const auto choice = next_start(devices, {}, {{40, 0}});
   ASSERT_TRUE(choice);
   EXPECT_EQ(choice->device, 1U);
@@ -21,7 +23,7 @@ TEST(Placement, TakesTheFirstThatFitsWhereItFitsBest) {
 }
 
 TEST(Placement, RunsThatAskForTooMuchHaveADeviceAlone) {
-  const std::vector<DeviceRoom> devices{{"a", 100, 4}};
+  const std::vector<DeviceSlot> devices{{"a", 100, 4}};
   EXPECT_FALSE(next_start(devices, {{0, 1}}, {{500, 0}}));
   const auto alone = next_start(devices, {}, {{500, 0}});
   ASSERT_TRUE(alone);
@@ -29,13 +31,13 @@ TEST(Placement, RunsThatAskForTooMuchHaveADeviceAlone) {
 }
 
 TEST(Placement, NobodyOvertakesARunOutOfPatience) {
-  const std::vector<DeviceRoom> devices{{"a", 100, 4}};
+  const std::vector<DeviceSlot> devices{{"a", 100, 4}};
   EXPECT_TRUE(next_start(devices, {{0, 50}}, {{80, kPatience - 1}, {10, 0}}));
   EXPECT_FALSE(next_start(devices, {{0, 50}}, {{80, kPatience}, {10, 0}}));
 }
 
 TEST(Placement, KeepsToTheNumberOfJobs) {
-  const std::vector<DeviceRoom> devices{{"a", 100, 1}};
+  const std::vector<DeviceSlot> devices{{"a", 100, 1}};
   EXPECT_FALSE(next_start(devices, {{0, 1}}, {{1, 0}}));
 }
 
@@ -44,7 +46,7 @@ struct Job {
 };
 
 /// Plays a queue against devices of these sizes; returns its makespan.
-int64_t play(const std::vector<DeviceRoom>& devices, const std::vector<Job>& jobs) {
+int64_t play(const std::vector<DeviceSlot>& devices, const std::vector<Job>& jobs) {
   struct Run {
     Placed placed;
     int64_t ends = 0;
@@ -84,7 +86,7 @@ int64_t play(const std::vector<DeviceRoom>& devices, const std::vector<Job>& job
 }
 
 /// No schedule is shorter: the work over all the room, and the longest job.
-int64_t bound(const std::vector<DeviceRoom>& devices, const std::vector<Job>& jobs) {
+int64_t bound(const std::vector<DeviceSlot>& devices, const std::vector<Job>& jobs) {
   int64_t room = 0, work = 0, longest = 0;
   for (const auto& device : devices) room += device.total_bytes;
   for (const auto& job : jobs) {
@@ -99,7 +101,7 @@ TEST(Placement, FillsDevicesToWithinAThirdOfTheBest) {
   const auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(generator);
   };
-  const std::vector<DeviceRoom> devices{{"a", 24, 64}, {"b", 24, 64}, {"c", 80, 64}};
+  const std::vector<DeviceSlot> devices{{"a", 24, 64}, {"b", 24, 64}, {"c", 80, 64}};
   for (int round = 0; round < 200; ++round) {
     std::vector<Job> jobs;
     for (int i = 0; i < 100; ++i) jobs.push_back({draw(1, 20), draw(1, 50)});

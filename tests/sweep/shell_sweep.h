@@ -19,22 +19,22 @@ class ShellSweepTest : public ::testing::Test {
     return files_.read("metric: {name: acc, goal: maximize}\n" + text);
   }
   /// Each run executes `script`. `sweep` must outlive it.
-  [[nodiscard]] sweep::Surroundings around(const sweep::SweepOptions& sweep,
-                                           const std::string& script) {
-    sweep::Surroundings around;
-    around.command = [&sweep, script](const std::vector<std::string>& settings,
-                                      const sweep::DeviceRoom&, int64_t budget) {
+  [[nodiscard]] sweep::SweepHost host_of(const sweep::SweepOptions& sweep,
+                                         const std::string& script) {
+    sweep::SweepHost host;
+    host.command = [&sweep, script](const std::vector<std::string>& settings,
+                                    const launch::DeviceSlot&, int64_t budget) {
       return shell_run(sweep, settings, budget, script);
     };
-    around.out = &out_;
-    return around;
+    host.out = &out_;
+    return host;
   }
   sweep::SweepReport run(const std::string& text, const std::string& script,
                          const std::function<bool()>& interrupted = {}) {
     const auto sweep = read(text);
-    auto surroundings = around(sweep, script);
-    surroundings.interrupted = interrupted;
-    return sweep::run_sweep(sweep, surroundings);
+    auto host = host_of(sweep, script);
+    host.interrupted = interrupted;
+    return sweep::run_sweep(sweep, host);
   }
   [[nodiscard]] std::filesystem::path store() const { return files_.log_dir() / "s.sqlite"; }
   [[nodiscard]] std::string file(const std::string& name) const {

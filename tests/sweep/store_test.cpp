@@ -11,15 +11,15 @@
 #include "sweep/query.h"
 #include "sweep/support.h"
 #include "tare/base/error.h"
-#include "tare/sweep/child.h"
+#include "tare/launch/process.h"
 
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::Outcome;
 using sweep::Store;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 
 class StoreTest : public ::testing::Test {
@@ -32,7 +32,7 @@ class StoreTest : public ::testing::Test {
   [[nodiscard]] std::filesystem::path path() const { return files_.log_dir() / "s.sqlite"; }
   /// With one trial for each cell, whose identity is its text.
   static void fill(Store& store, const sweep::SweepOptions& sweep) {
-    const auto cells = sweep::grid(sweep);
+    const auto cells = search::grid(sweep);
     store.wait_for(cells, texts(cells));
   }
   [[nodiscard]] std::vector<std::string> query(const std::string& sql) const {
@@ -234,8 +234,8 @@ TEST_F(StoreTest, AWaitingRunIsSaidAsTheFileSaysItNow) {
   const auto sweep = read("parameters: {a: [1]}\n");
   Store store(path(), sweep);
   fill(store, sweep);
-  const auto cells = sweep::grid(read("parameters: {a: [1], x: [sgd]}\n"));
-  store.wait_for(cells, texts(sweep::grid(sweep)));
+  const auto cells = search::grid(read("parameters: {a: [1], x: [sgd]}\n"));
+  store.wait_for(cells, texts(search::grid(sweep)));
   ASSERT_EQ(store.trials().size(), 1U);
   EXPECT_TRUE(store.trials()[0].cell.find("x"));
 }

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "search/support.h"
 #include "support/temp_dir.h"
 #include "tare/base/io.h"
-#include "tare/sweep/grid.h"
+#include "tare/search/grid.h"
+#include "tare/sweep/sweep_options.h"
 
 namespace tare::testing {
 
@@ -27,13 +29,6 @@ class SweepFiles {
  private:
   TempDir folder_;
 };
-
-/// "a=1 b=x" for each cell.
-inline std::vector<std::string> texts(const std::vector<sweep::Cell>& cells) {
-  std::vector<std::string> all;
-  for (const auto& cell : cells) all.push_back(sweep::python_text(cell));
-  return all;
-}
 
 /// A run that is a shell script: $folder, $budget and the settings `a` and `c` are variables, and
 /// `finish VALUE PEAK` writes what a run does, with the metric `acc`; `train VALUE...` does an

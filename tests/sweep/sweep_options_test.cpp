@@ -6,7 +6,7 @@
 #include "sweep/support.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/sweep/sampler.h"
+#include "tare/search/sampler.h"
 
 namespace tare::testing {
 namespace {
@@ -36,9 +36,9 @@ TEST(SweepOptions, ReadsEveryKey) {
   EXPECT_EQ(sweep.trials, 6);
   ASSERT_EQ(sweep.parameters.parameters.size(), 4U);
   const auto& lr = *sweep.parameters.find("lr")->range;
-  EXPECT_EQ(lr, (sweep::Range{.low = 1e-5, .high = 1e-1, .log = true}));
+  EXPECT_EQ(lr, (search::Range{.low = 1e-5, .high = 1e-1, .log = true}));
   const auto& layers = *sweep.parameters.find("layers")->range;
-  EXPECT_EQ(layers, (sweep::Range{.low = 1, .high = 9, .step = 2, .integer = true}));
+  EXPECT_EQ(layers, (search::Range{.low = 1, .high = 9, .step = 2, .integer = true}));
   EXPECT_EQ(sweep.resources.total.bytes, 2_GiB);
   EXPECT_EQ(sweep.resources.memory.bytes, 100_MiB);
   EXPECT_EQ(sweep.on_failure.max_failed, 10);
@@ -50,8 +50,8 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
   const auto read = [&](const std::string& text) {
     return files.read("parameters: {a: [1]}\n" + text).executor;
   };
-  EXPECT_FALSE(read("").is_slurm());
-  EXPECT_TRUE(read("executor: slurm\n").is_slurm());
+  EXPECT_EQ(read("").type, "local");
+  EXPECT_EQ(read("executor: slurm\n").type, "slurm");
   const auto executor = read(
       "executor: {type: slurm, options: ['--gres=gpu:1'], setup: [module load cuda], "
       "save_before_s: 30}\n");
@@ -85,8 +85,8 @@ TEST(SweepOptions, OfTheTreeAllRead) {
     if (entry.path().extension() != ".yaml") continue;
     if (!config::parse_file(entry.path()).find("recipe")) continue;
     const auto sweep = sweep::read_sweep(entry.path(), {});
-    const bool has_cells = sweep.method == "grid" ? !sweep::grid(sweep).empty()
-                                                  : sweep::sample(sweep, {}, 0, 1).has_value();
+    const bool has_cells = sweep.method == "grid" ? !search::grid(sweep).empty()
+                                                  : search::sample(sweep, {}, 0, 1).has_value();
     EXPECT_TRUE(has_cells) << entry.path();
     EXPECT_TRUE(std::filesystem::exists(sweep.recipe)) << entry.path();
     ++count;

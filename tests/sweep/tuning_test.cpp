@@ -15,9 +15,9 @@
 namespace tare::testing {
 namespace {
 
+using search::TrialState;
 using sweep::SweepReport;
 using sweep::Trial;
-using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -42,7 +42,7 @@ TEST_F(TuningTest, DrawsAsManyRunsAsAreAskedFor) {
   const SweepReport first = run(std::string(kDrawn) + "method: tpe\n", "finish 0.$c 1");
   EXPECT_EQ(first.complete, 6);
   std::set<std::string> drawn;
-  for (const Trial& trial : trials()) drawn.insert(sweep::python_text(trial.cell));
+  for (const Trial& trial : trials()) drawn.insert(search::python_text(trial.cell));
   EXPECT_EQ(drawn.size(), 6U);
   EXPECT_EQ(run(std::string(kDrawn) + "method: tpe\n", "exit 1").started, 0);
   const auto more =
@@ -64,7 +64,7 @@ TEST_F(TuningTest, TheSameSeedDrawsTheSameAlsoAfterAStop) {
     }
     EXPECT_EQ(run(text, script).complete, 14);
     std::vector<std::string> cells;
-    for (const Trial& trial : trials()) cells.push_back(sweep::python_text(trial.cell));
+    for (const Trial& trial : trials()) cells.push_back(search::python_text(trial.cell));
     return cells;
   };
   EXPECT_EQ(draws(false), draws(true));
@@ -85,7 +85,7 @@ TEST_F(TuningTest, ADiscreteSpaceEndsWhenAllHasBeenSeen) {
           "finish 1 1");
   EXPECT_EQ(report.complete, 5);
   std::set<std::string> drawn;
-  for (const Trial& trial : trials()) drawn.insert(sweep::python_text(trial.cell));
+  for (const Trial& trial : trials()) drawn.insert(search::python_text(trial.cell));
   EXPECT_EQ(drawn.size(), 5U);
 }
 

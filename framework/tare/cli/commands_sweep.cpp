@@ -1,3 +1,4 @@
+// tare sweep: runs, plans and reports sweeps.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -22,30 +23,31 @@
 #include "tare/cli/sweep_table.h"
 #include "tare/config/scalar.h"
 #include "tare/furcate/fork_runner.h"
+#include "tare/launch/fork_server.h"
+#include "tare/launch/local_executor.h"
 #include "tare/learner/interrupt.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
 #include "tare/runtime/init.h"
+#include "tare/search/sampler.h"
+#include "tare/search/tpe.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/coordinator.h"
-#include "tare/sweep/fork_server.h"
 #include "tare/sweep/furcate.h"
-#include "tare/sweep/gpu_rooms.h"
+#include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/rebuild.h"
-#include "tare/sweep/sampler.h"
-#include "tare/sweep/slurm.h"
-#include "tare/sweep/slurm_agent.h"
+#include "tare/sweep/run_name.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
-#include "tare/sweep/tpe.h"
 
 namespace tare::cli {
 namespace {
 
+using search::TrialState;
 using sweep::SweepOptions;
-using sweep::TrialState;
 
 /// What runs will need, each plan made once.
 class Plans {
@@ -87,17 +89,18 @@ class Plans {
   std::map<std::string, std::optional<int64_t>> known_;  // by recipe
 };
 
-std::vector<std::string> run_of(const SweepOptions& sweep, const std::vector<std::string>& settings,
-                                const sweep::DeviceRoom& room, int64_t budget_bytes) {
+std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executor& executor,
+                                const std::vector<std::string>& settings,
+                                const launch::DeviceSlot& slot, int64_t budget_bytes) {
   // This very program, also if its file has been replaced meanwhile.
   std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
   command.insert(command.end(), {"--resume=auto", "--overwrite"});  // the folder is the run's own
-  if (!sweep.executor.is_slurm())                                   // whose jobs have their memory
-    command.insert(command.end(), {room.is_gpu() ? "--device-budget" : "--host-budget",
+  if (!executor.has_own_memory_limits())
+    command.insert(command.end(), {slot.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
   if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
-    command.push_back("--mem-trace=" + sweep::flow_text(config::to_node(trace)));
+    command.push_back("--mem-trace=" + search::flow_text(config::to_node(trace)));
   return command;
 }
 
@@ -109,25 +112,26 @@ SweepOptions read_checked_sweep(const std::filesystem::path& file,
   return sweep;
 }
 
-/// Jobs of Slurm's, where they are asked for; the GPUs, unless there is none or the recipe is for
-/// the CPU; else the host.
-std::vector<sweep::DeviceRoom> rooms_of(const SweepOptions& sweep,
-                                        const sweep::Resources& resources) {
-  if (sweep.executor.is_slurm()) return {sweep::slurm_room(resources)};
+/// The slots of the executor where it has slots of its own; else the GPUs, unless there is none or
+/// the recipe is for the CPU; else the host.
+std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
+                                         const launch::Executor& executor,
+                                         const sweep::Resources& resources) {
+  auto slots = executor.slots(resources.jobs);
+  if (!slots.empty()) return slots;
   const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-  auto rooms = recipe.device == "cpu"
-                   ? std::vector<sweep::DeviceRoom>()
-                   : sweep::gpu_rooms(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
-  if (rooms.empty()) rooms.push_back(sweep::host_room(resources));
-  return rooms;
+  if (recipe.device != "cpu")
+    slots = sweep::gpu_slots(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (slots.empty()) slots.push_back(sweep::host_slot(resources));
+  return slots;
 }
 
 /// What an operator takes depends on its threads: plans have those of the runs.
-void prepare(const SweepOptions& sweep, const std::vector<sweep::DeviceRoom>& rooms) {
-  const int64_t threads = sweep::threads_of_run(jobs_in(rooms, sweep.resources.jobs));
+void prepare(const SweepOptions& sweep, const std::vector<launch::DeviceSlot>& slots) {
+  const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
   init({.threads = static_cast<int>(threads)});
   plan::measurements().keep_in(io::cache_home() / "plan");
-  if (sweep.needs_gpu && !rooms.front().is_gpu())
+  if (sweep.needs_gpu && !slots.front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "
                       "runs are on the CPU");
@@ -146,18 +150,15 @@ int main_of_run(const std::vector<std::string>& command) {
   }
 }
 
-/// Where runs are. On the host they are forked; a GPU's driver does not survive that.
-std::unique_ptr<sweep::Executor> executor_of(const SweepOptions& sweep,
-                                             const std::vector<sweep::DeviceRoom>& rooms,
-                                             std::optional<sweep::ForkServer>& server) {
-  if (sweep.executor.is_slurm()) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe");
-    return std::make_unique<sweep::SlurmExecutor>(
-        sweep, std::vector<std::string>{program.string(), "sweep", "agent"});
-  }
-  if (rooms.front().is_gpu()) return std::make_unique<sweep::LocalExecutor>();
-  return std::make_unique<sweep::LocalExecutor>(
-      [&server](const sweep::ChildStart& start) { return server->start(start); });
+/// The executor of a sweep. `start` makes processes of this machine; empty: they are executed.
+std::unique_ptr<launch::Executor> executor_of(const SweepOptions& sweep,
+                                              launch::StartProcess start = {}) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  return launch::executor_type(sweep.executor.type)
+      .make({.options = sweep.executor,
+             .folder = sweep.log_dir,
+             .agent = {program.string(), "sweep", "agent"},
+             .start = std::move(start)});
 }
 
 int run(sweep::SweepFile& file, bool retry_failed) {
@@ -165,20 +166,25 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const SweepOptions sweep = file.options();
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   // Before anything begins a thread, also in this process's children.
-  std::optional<sweep::ForkServer> server;
-  if (!sweep.executor.is_slurm())
+  std::optional<launch::ForkServer> server;
+  if (!launch::executor_type(sweep.executor.type).is_remote)
     server.emplace([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
-  const auto rooms = rooms_of(sweep, sweep.resources);
-  prepare(sweep, rooms);
+  bool forks = false;  // on the host; a GPU's driver does not survive a fork
+  const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
+    return forks ? server->start(start) : launch::Child(start);
+  });
+  const auto slots = slots_of(sweep, *executor, sweep.resources);
+  forks = !slots.front().is_gpu();
+  prepare(sweep, slots);
   const InterruptScope interrupts;
   Plans plans(sweep.recipe, /*download=*/true);
-  const auto executor = executor_of(sweep, rooms, server);
+  executor->require_available();
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
-  sweep::Surroundings around{
-      .command = [&](const auto& settings, const auto& room,
-                     int64_t bytes) { return run_of(sweep, settings, room, bytes); },
-      .rooms = [&](const auto& resources) { return rooms_of(sweep, resources); },
+  sweep::SweepHost host{
+      .command = [&](const auto& settings, const auto& slot,
+                     int64_t bytes) { return run_of(sweep, *executor, settings, slot, bytes); },
+      .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .signature = [&](const auto& settings) { return plans.signature(settings); },
       .executor = executor.get(),
@@ -186,14 +192,14 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .interrupted = [] { return interrupt_requested(); },
       .retry_failed = retry_failed,
       .out = live ? &live->lines() : &std::cout};
-  if (live) around.progress = [&](const auto& progress) { live->draw(progress); };
-  // Where there is always room, only the settings are looked at.
-  if (sweep.executor.is_slurm())
-    around.predict = [&](const auto& settings) -> std::optional<int64_t> {
+  if (live) host.progress = [&](const auto& progress) { live->draw(progress); };
+  // Where nothing is reserved, only the settings are looked at.
+  if (executor->has_own_memory_limits())
+    host.predict = [&](const auto& settings) -> std::optional<int64_t> {
       (void)read_recipe(sweep.recipe, settings);
       return 0;
     };
-  const auto report = sweep::run_sweep(sweep, around);
+  const auto report = sweep::run_sweep(sweep, host);
   live.reset();
   std::cout << sweep.name << ": " << report.complete << " complete, ";
   if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
@@ -204,15 +210,15 @@ int run(sweep::SweepFile& file, bool retry_failed) {
 }
 
 /// All of a grid; of what is drawn the first, which do not depend on how runs go.
-std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
-  auto cells = sweep.method == "grid" ? sweep::grid(sweep) : std::vector<sweep::Cell>();
+std::vector<search::Cell> first_cells(const SweepOptions& sweep) {
+  auto cells = sweep.method == "grid" ? search::grid(sweep) : std::vector<search::Cell>();
   const auto most = static_cast<size_t>(sweep.trials);
   if (sweep.trials > 0 && cells.size() > most) cells.resize(most);
   if (sweep.method == "grid") return cells;
-  std::vector<sweep::SeenTrial> seen;
-  while (seen.size() < sweep::kStartTrials && (most == 0 || seen.size() < most)) {
+  std::vector<search::SeenTrial> seen;
+  while (seen.size() < search::kStartTrials && (most == 0 || seen.size() < most)) {
     const auto number = static_cast<int64_t>(seen.size());
-    const auto cell = sweep::sample(sweep, seen, number, sweep.seed);
+    const auto cell = search::sample(sweep, seen, number, sweep.seed);
     if (!cell) break;
     seen.push_back({.number = number, .params = point_of(sweep.parameters, *cell)});
     cells.push_back(*cell);
@@ -221,18 +227,19 @@ std::vector<sweep::Cell> first_cells(const SweepOptions& sweep) {
 }
 
 int plan(const SweepOptions& sweep) {
-  const auto rooms = rooms_of(sweep, sweep.resources);
-  prepare(sweep, rooms);
+  const auto executor = executor_of(sweep);
+  const auto slots = slots_of(sweep, *executor, sweep.resources);
+  prepare(sweep, slots);
   Plans plans(sweep.recipe, /*download=*/false);
   const auto cells = first_cells(sweep);
-  const int64_t jobs = jobs_in(rooms, sweep.resources.jobs);
+  const int64_t jobs = sweep::jobs_in(slots, sweep.resources.jobs);
   std::string head = sweep.name + ": " + std::to_string(cells.size()) +
                      (sweep.method == "grid" ? " runs, " : " runs drawn first, ") +
                      std::to_string(jobs) + " at a time, in";
-  for (const auto& room : rooms)
-    head += sweep.executor.is_slurm()
-                ? " jobs of Slurm's"
-                : ' ' + (room.is_gpu() ? room.name + ' ' : "") + format_bytes(room.total_bytes);
+  for (const auto& slot : slots)
+    head += ' ' + (slot.is_remote()
+                       ? slot.name
+                       : (slot.is_gpu() ? slot.name + ' ' : "") + format_bytes(slot.total_bytes));
   std::cout << fitted(head, std::cout) << '\n';
   constexpr size_t kLongest = 4096;  // values, on the line of their run
   std::vector<sweep::Placed> round;
@@ -241,20 +248,20 @@ int plan(const SweepOptions& sweep) {
     const auto name = sweep::run_name(sweep, number++, cell);
     const auto planned = plans.bytes(sweep::settings_of(sweep, cell, name));
     const int64_t asked = sweep::reservation(sweep, planned);
-    const sweep::Waiting waiting{.bytes = asked > 0 ? asked + rooms.front().context_bytes
-                                                    : rooms.front().total_bytes};
-    auto place = next_start(rooms, round, {waiting});
+    const sweep::Waiting waiting{.bytes = asked > 0 ? asked + slots.front().context_bytes
+                                                    : slots.front().total_bytes};
+    auto place = sweep::next_start(slots, round, {waiting});
     if (!place || static_cast<int64_t>(round.size()) == jobs) {
       round.clear();
       ++rounds;
-      place = next_start(rooms, round, {waiting});
+      place = sweep::next_start(slots, round, {waiting});
     }
     round.push_back({place->device, place->bytes});
     std::string line = name + "  round " + std::to_string(rounds) + "  planned " +
                        (planned ? format_bytes(*planned) : "cannot tell");
-    if (!sweep.executor.is_slurm()) line += ", reserves " + format_bytes(place->bytes);
-    if (rooms.size() > 1) line += " of " + rooms[place->device].name;
-    line += "  " + printable(sweep::python_text(cell), kLongest);
+    if (!executor->has_own_memory_limits()) line += ", reserves " + format_bytes(place->bytes);
+    if (slots.size() > 1) line += " of " + slots[place->device].name;
+    line += "  " + printable(search::python_text(cell), kLongest);
     std::cout << fitted(line, std::cout) << '\n';
   }
   return kSuccess;
@@ -281,7 +288,7 @@ int rebuild(const SweepOptions& sweep) {
 /// As Ctrl-C where it runs.
 int stop(const SweepOptions& sweep) {
   const auto mark = contents_of(sweep).coordinator;
-  if (!sweep::is_alive(mark)) {
+  if (!launch::is_alive(mark)) {
     std::cout << sweep.name << ": does not run on this machine\n";
     return kSuccess;
   }
@@ -335,7 +342,7 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
 int status(const SweepOptions& sweep) {
   auto contents = contents_of(sweep);
   std::cout << sweep.name
-            << (sweep::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n");
+            << (launch::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n");
   std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });
   const size_t width = width_for(std::cout);
   if (width == kAnyWidth)
@@ -357,7 +364,7 @@ int sweep_command(const Arguments& arguments) {
                                         config::joined(verbs) + did_you_mean(verb, verbs));
   if (verb == "agent") {
     continue_without_output();
-    return sweep::run_slurm_agent(words[1], sweep::slurm_task());
+    return launch::serve_agent(words[1]);
   }
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {

@@ -10,15 +10,15 @@
 #include "tare/config/scalar.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
-#include "tare/sweep/grid.h"
+#include "tare/search/grid.h"
 #include "tare/sweep/identity.h"
 
 namespace tare {
 namespace {
 
 using config::Node;
-using sweep::Cell;
-using sweep::Settings;
+using search::Cell;
+using search::Settings;
 using sweep::SweepOptions;
 
 /// The recipe's name of a setting.
@@ -53,7 +53,7 @@ SweepOptions with_ends(SweepOptions sweep) {
   for (auto& parameter : sweep.parameters.parameters) {
     if (!parameter.range) continue;
     for (const double end : {parameter.range->low, parameter.range->high}) {
-      parameter.values.push_back(sweep::number_node(*parameter.range, end));
+      parameter.values.push_back(search::number_node(*parameter.range, end));
       // A range is in the file as a whole.
       if (const Node* all = sweep.root.find("parameters"))
         if (const Node* range = all->find(parameter.name))
@@ -69,11 +69,11 @@ SweepOptions with_ends(SweepOptions sweep) {
 /// has.
 std::vector<Cell> with_every_value(const SweepOptions& sweep) {
   double count = 1;
-  for (const auto& parameter : sweep.parameters.parameters) count *= sweep::count_of(parameter);
+  for (const auto& parameter : sweep.parameters.parameters) count *= search::count_of(parameter);
   std::vector<Cell> cells;
-  if (count <= static_cast<double>(sweep::kMaxCells)) {
+  if (count <= static_cast<double>(search::kMaxCells)) {
     std::set<std::string> seen;
-    for (Cell& cell : sweep::grid(sweep)) {
+    for (Cell& cell : search::grid(sweep)) {
       bool is_new = false;
       for (const auto& [key, value] : cell.values)
         is_new = seen.insert(sweep::override_text(key, value)).second || is_new;
@@ -88,7 +88,7 @@ std::vector<Cell> with_every_value(const SweepOptions& sweep) {
     for (const Node& value : sweep.parameters.parameters[i].values) {
       Cell cell = first;
       cell.values[i].second = value;
-      cells.push_back(sweep::reduced(std::move(cell), sweep));
+      cells.push_back(search::reduced(std::move(cell), sweep));
     }
   return cells;
 }
@@ -104,7 +104,7 @@ void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
 /// grid() would say it without the place.
 void check_countable(const SweepOptions& sweep) {
   for (const auto& parameter : sweep.parameters.parameters)
-    if (sweep.method == "grid" && std::isinf(sweep::count_of(parameter)))
+    if (sweep.method == "grid" && std::isinf(search::count_of(parameter)))
       throw at_its_place(sweep,
                          {"sweep", "parameters." + parameter.name, "cannot be counted for a grid",
                           "a list, a step, or whole numbers", "a range"});

@@ -19,7 +19,7 @@
 #include "tare/runtime/threads.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/furcate.h"
-#include "tare/sweep/gpu_rooms.h"
+#include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/run_record.h"
 #include "tare/sweep/sweep_file.h"
 
@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using config::Node;
+using launch::DeviceSlot;
 using nlohmann::json;
-using sweep::DeviceRoom;
 
 constexpr const char* kRunData = "run_data.json";
 
@@ -75,24 +75,24 @@ void read_results(const fs::path& folder, sweep::Outcome& outcome) {
     return;
   }
   outcome.values = values_of(folder, validated ? "val_loss" : "loss", *value);
-  outcome.state = sweep::TrialState::complete;
+  outcome.state = search::TrialState::complete;
 }
 
 /// What is free on each of these cards; one of which that is not known, or that is full, is left
 /// out.
-std::map<int64_t, DeviceRoom> rooms_of(const std::vector<int64_t>& indices) {
-  std::map<int64_t, DeviceRoom> rooms;
-  if (indices.empty()) return rooms;
+std::map<int64_t, DeviceSlot> slots_of(const std::vector<int64_t>& indices) {
+  std::map<int64_t, DeviceSlot> slots;
+  if (indices.empty()) return slots;
   const auto gpus = sweep::visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
   for (const int64_t index : indices) {
     const auto at = static_cast<size_t>(index);
-    if (at < gpus.size() && sweep::has_room(gpus[at]))
-      rooms.emplace(index, gpus[at]);
+    if (at < gpus.size() && sweep::has_capacity(gpus[at]))
+      slots.emplace(index, gpus[at]);
     else
       log::warning("[fork.run] GPU " + std::to_string(index) +
                    " is left out: it is not known to have memory left");
   }
-  return rooms;
+  return slots;
 }
 
 /// Wrong values are an error before the first run, at their place in the file.
@@ -115,7 +115,7 @@ class Runner {
       : file_(config, {}, read_checked),
         name_(file_.options().name),
         log_dir_(file_.options().log_dir),
-        gpus_(rooms_of(gpus())) {
+        gpus_(slots_of(gpus())) {
     if (file_.options().needs_gpu && gpus_.empty())
       throw ConfigError("fork.run",
                         "there is no GPU with memory left, and meta.allow_cpu is false; with true "
@@ -127,15 +127,14 @@ class Runner {
     std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
     bound_spinning_of_children();
     const InterruptScope interrupts;
-    const sweep::Surroundings around{
-        .command = [this](const auto& settings, const auto& room,
-                          int64_t) { return command(settings, room); },
-        .rooms = [this](const auto& resources) { return rooms(resources); },
-        .outcome = outcome_of_fork,
-        .edited = [this] { return file_.changed(); },
-        .interrupted = [] { return interrupt_requested(); },
-        .out = &std::cout};
-    const auto report = sweep::run_sweep(file_.options(), around);
+    const sweep::SweepHost host{.command = [this](const auto& settings, const auto& slot,
+                                                  int64_t) { return command(settings, slot); },
+                                .slots = [this](const auto& resources) { return slots(resources); },
+                                .outcome = outcome_of_fork,
+                                .edited = [this] { return file_.changed(); },
+                                .interrupted = [] { return interrupt_requested(); },
+                                .out = &std::cout};
+    const auto report = sweep::run_sweep(file_.options(), host);
     std::cout << name_ << ": " << report.complete << " complete, " << report.failed << " failed, "
               << report.waiting << " waiting; " << report.started << " started; "
               << (log_dir_ / "run_data.csv").string() << std::endl;
@@ -145,8 +144,8 @@ class Runner {
 
  private:
   /// On each card one run, or as many as it takes for `jobs`.
-  [[nodiscard]] std::vector<DeviceRoom> rooms(const sweep::Resources& resources) const {
-    std::vector<DeviceRoom> all;
+  [[nodiscard]] std::vector<DeviceSlot> slots(const sweep::Resources& resources) const {
+    std::vector<DeviceSlot> all;
     const auto cards = static_cast<int64_t>(gpus_.size());
     for (const auto& gpu : gpus_) {
       all.push_back(gpu.second);
@@ -155,15 +154,15 @@ class Runner {
     return all;  // none: the host
   }
 
-  [[nodiscard]] int64_t gpu_id(const DeviceRoom& room) const {
+  [[nodiscard]] int64_t gpu_id(const DeviceSlot& slot) const {
     for (const auto& gpu : gpus_)
-      if (room.name == gpu.second.name) return gpu.first;
+      if (slot.name == gpu.second.name) return gpu.first;
     return -1;
   }
 
   /// Writes the run's configuration. A run that was killed starts again from its beginning.
   std::vector<std::string> command(const std::vector<std::string>& settings,
-                                   const DeviceRoom& room) {
+                                   const DeviceSlot& slot) {
     Node all = file_.options().furcate;
     const size_t own = settings.size() - 2;  // behind them: folder and name, see settings_of()
     for (size_t i = 0; i < own; ++i) {
@@ -175,7 +174,7 @@ class Runner {
     const std::string name = config::parse_text(last.substr(last.find('=') + 1), "name").text;
     const fs::path folder = log_dir_ / name;
     all.set("log_dir", Node::string(folder.string()));
-    all.set("gpu_id", Node::scalar(std::to_string(gpu_id(room))));
+    all.set("gpu_id", Node::scalar(std::to_string(gpu_id(slot))));
     io::remove_all(folder / kRunData);
     io::write_atomically(folder / "config.json", sweep::config_json(all));
     int64_t id = 0;
@@ -187,7 +186,7 @@ class Runner {
   sweep::SweepFile file_;
   std::string name_;
   fs::path log_dir_;
-  std::map<int64_t, DeviceRoom> gpus_;  // by index
+  std::map<int64_t, DeviceSlot> gpus_;  // by index
 };
 
 }  // namespace
@@ -212,7 +211,7 @@ ForkArguments fork_arguments(const std::vector<std::string>& words) {
   return given;
 }
 
-sweep::Outcome outcome_of_fork(const fs::path& folder, const sweep::ChildEnd& end) {
+sweep::Outcome outcome_of_fork(const fs::path& folder, const launch::ChildEnd& end) {
   sweep::Outcome outcome{.reason = sweep::how_it_ended(end), .exit_code = end.exit_code};
   if (!outcome.reason.empty()) return outcome;
   if (!fs::exists(folder / kRunData)) {

@@ -25,7 +25,7 @@ struct ForkArguments {
 /// How a run went whose process has ended so: it is complete where it has written run_data.json and
 /// its exit code is 0. The metric is val_loss, or train_loss for one without validation.
 [[nodiscard]] sweep::Outcome outcome_of_fork(const std::filesystem::path& folder,
-                                             const sweep::ChildEnd& end);
+                                             const launch::ChildEnd& end);
 
 /// Runs each cell of the configuration that has not run yet. Returns the exit code: 0, or 1 if a
 /// run has failed, or 128 and the signal that ended it. `gpus`: indices of the cards that may be

@@ -1,3 +1,4 @@
+// Starts, watches and ends the runs of a sweep.
 #include "tare/sweep/coordinator.h"
 
 #include <poll.h>
@@ -13,16 +14,17 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/sweep/finished_runs.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/furcate.h"
 #include "tare/sweep/furcate_log.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/needs.h"
 #include "tare/sweep/outcome.h"
+#include "tare/sweep/progress.h"
 #include "tare/sweep/queue.h"
-#include "tare/sweep/results.h"
+#include "tare/sweep/resources.h"
 #include "tare/sweep/run_mark.h"
-#include "tare/sweep/running.h"
+#include "tare/sweep/run_name.h"
 #include "tare/sweep/tuner.h"
 #include "tare/sweep/wanted_runs.h"
 
@@ -33,20 +35,20 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
-constexpr std::chrono::milliseconds kWatchEvery{50}, kWatchFarEvery{2000}, kShowEvery{200};
+constexpr std::chrono::milliseconds kShowEvery{200};
 
 class Coordinator {
  public:
-  Coordinator(const SweepOptions& sweep, const Surroundings& around)
+  Coordinator(const SweepOptions& sweep, const SweepHost& host)
       : sweep_(sweep),
-        around_(around),
+        host_(host),
         lock_(lock_folder(sweep_)),
         store_file_(checked_store_file(sweep_)),
-        executor_(around_.executor ? *around_.executor : local_),
+        executor_(host_.executor ? *host_.executor : local_),
         store_(store_file_, sweep_),
         tuner_(sweep_, store_),
-        rooms_(around_.rooms, sweep_.resources),
-        needs_(sweep_, rooms_, around_.predict, around_.signature) {
+        slots_(host_.slots, sweep_.resources),
+        estimator_(sweep_, slots_, host_.predict, host_.signature) {
     if (sweep_.furcate.kind == config::Kind::map)
       furcate_log_.emplace(sweep_.log_dir / "furcate.log", mem_trace_of(sweep_).enabled);
   }
@@ -67,7 +69,7 @@ class Coordinator {
   /// From the table a store that is gone can be made again.
   void write_table() {
     try {
-      results_.write();
+      finished_.write();
     } catch (const IoError& error) {  // another error ends the sweep
       log::warning(error.what());
     }
@@ -75,7 +77,7 @@ class Coordinator {
 
   SweepReport run_all() {
     take_over();
-    fill(wanted_runs(sweep_, store_.trials()), around_.retry_failed);
+    fill(wanted_runs(sweep_, store_.trials()), host_.retry_failed);
     load();
     while (true) {
       check_still_there();
@@ -88,9 +90,9 @@ class Coordinator {
       wait_for_ends();
     }
     if (!report_.interrupted && may_start_more()) end_paused();
-    while (results_.write_more()) {
+    while (finished_.write_more()) {
     }
-    results_.write();
+    finished_.write();
     check_still_there();
     static_cast<RunCounts&>(report_) = count_runs(store_.trials(), wanted_);
     return report_;
@@ -106,45 +108,45 @@ class Coordinator {
     store_.check_still_there();
   }
 
-  [[nodiscard]] Outcome outcome_of_run(const Trial& trial, const ChildEnd& end) const {
+  [[nodiscard]] Outcome outcome_of_run(const Trial& trial, const launch::ChildEnd& end) const {
     if (!is_folder_of(folder_of(trial), trial.identity)) {
       Outcome lost{.reason = how_it_ended(end), .exit_code = end.exit_code};
       if (lost.reason.empty()) lost.reason = "its folder is not marked as that of this run";
       return lost;
     }
-    return around_.outcome ? around_.outcome(folder_of(trial), end)
-                           : outcome_of(folder_of(trial), end, sweep_.metric.name);
+    return host_.outcome ? host_.outcome(folder_of(trial), end)
+                         : outcome_of(folder_of(trial), end, sweep_.metric.name);
   }
 
-  [[nodiscard]] const std::vector<double>& reports_of(Running& run) const {
-    return around_.outcome ? run.reports.values()
-                           : run.reports.read(folder_of(run.trial), sweep_.metric.name);
+  [[nodiscard]] const std::vector<double>& reports_of(ActiveRun& run) const {
+    return host_.outcome ? run.reports.values()
+                         : run.reports.read(folder_of(run.trial), sweep_.metric.name);
   }
 
   /// What a coordinator that was killed has left: its children end with it, others are followed.
   void take_over() {
     const auto trials = store_.trials();
-    std::vector<ChildMark> marks;
+    std::vector<launch::ProcessId> ids;
     for (const Trial& trial : trials)
-      if (trial.state == TrialState::running) marks.push_back(trial.child);
-    auto left = executor_.left_behind(marks);
+      if (trial.state == search::TrialState::running) ids.push_back(trial.child);
+    auto recovered = executor_.recover(ids);
     for (const Trial& trial : trials) {
-      const bool was_on = trial.state == TrialState::running;
-      const bool waits = trial.state == TrialState::waiting;
-      const auto found = left.find(trial.run_name);
-      const bool is_on = found != left.end() && !found->second->has_ended();
-      const bool may_be_done = was_on || (waits && found != left.end());
+      const bool was_on = trial.state == search::TrialState::running;
+      const bool waits = trial.state == search::TrialState::waiting;
+      const auto found = recovered.find(trial.run_name);
+      const bool is_on = found != recovered.end() && !found->second->has_ended();
+      const bool may_be_done = was_on || (waits && found != recovered.end());
       const Outcome outcome = may_be_done ? outcome_of_run(trial, {}) : Outcome{};
-      if (is_on || (was_on && found != left.end())) {
+      if (is_on || (was_on && found != recovered.end())) {
         follow(trial, std::move(found->second), 0, 0);
-        left.erase(found);
-      } else if (outcome.state == TrialState::complete) {
+        recovered.erase(found);
+      } else if (outcome.state == search::TrialState::complete) {
         store_.finish(trial, outcome);
       } else if (was_on) {
         store_.put_back(trial);
       }
     }
-    for (const auto& [name, process] : left)
+    for (const auto& [name, process] : recovered)
       if (!process->has_ended()) process->send(SIGTERM);
   }
 
@@ -158,28 +160,29 @@ class Coordinator {
     std::vector<Trial> waiting, ended;
     paused_.clear();
     for (Trial& trial : store_.trials()) {
-      if (trial.state != TrialState::running) needs_.see(trial);
-      const bool counts = wanted_.contains(trial.identity) || trial.state == TrialState::running;
+      if (trial.state != search::TrialState::running) estimator_.add(trial);
+      const bool counts =
+          wanted_.contains(trial.identity) || trial.state == search::TrialState::running;
       if (counts && trial.reason != kDropped)
-        tuner_.see(trial);
+        tuner_.add(trial);
       else
-        tuner_.forget(trial.number);
-      if (trial.reason == kDropped || trial.state == TrialState::running) continue;
-      if (trial.state != TrialState::waiting)
+        tuner_.remove(trial.number);
+      if (trial.reason == kDropped || trial.state == search::TrialState::running) continue;
+      if (trial.state != search::TrialState::waiting)
         ended.push_back(std::move(trial));
       else if (tuner_.is_paused(trial))
         paused_.emplace(trial.number, std::move(trial));
       else
         waiting.push_back(std::move(trial));
     }
-    queue_.become(std::move(waiting));
-    results_.become(std::move(ended));
+    queue_.replace(std::move(waiting));
+    finished_.replace(std::move(ended));
   }
 
   /// All of an edit or nothing.
   void follow_edits() {
-    if (!around_.edited) return;
-    auto edited = around_.edited();
+    if (!host_.edited) return;
+    auto edited = host_.edited();
     if (!edited) return;
     try {
       if (const char* key = fixed_key(sweep_, *edited))
@@ -193,7 +196,7 @@ class Coordinator {
         sweep_ = before;
         throw;
       }
-      rooms_.follow(sweep_.resources);
+      slots_.follow(sweep_.resources);
       load();
       log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
                 " runs wait");
@@ -202,7 +205,7 @@ class Coordinator {
     }
   }
 
-  [[nodiscard]] bool interrupted() const { return around_.interrupted && around_.interrupted(); }
+  [[nodiscard]] bool interrupted() const { return host_.interrupted && host_.interrupted(); }
 
   [[nodiscard]] bool may_start_more() const {
     const int64_t limit = sweep_.on_failure.max_failed;
@@ -216,10 +219,10 @@ class Coordinator {
       const bool may_start = !report_.interrupted && may_start_more();
       const int64_t startable =
           may_start ? std::ssize(queue_) + drawable() + promotable() : int64_t{0};
-      const bool has_room = executor_.has_room(std::min(on + startable, rooms_.jobs()));
+      const bool has_capacity = executor_.has_capacity(std::min(on + startable, slots_.jobs()));
       if (startable == 0) return false;
-      if (!has_room || interrupted()) return true;
-      if (on >= rooms_.jobs()) return false;
+      if (!has_capacity || interrupted()) return true;
+      if (on >= slots_.jobs()) return false;
       refill();
       auto next = next_run();
       if (!next || !recipe_is_as_asked()) return false;
@@ -231,7 +234,7 @@ class Coordinator {
   [[nodiscard]] int64_t drawable() const {
     if (!tuner_.draws()) return 0;
     return sweep_.trials > 0 ? std::max<int64_t>(0, sweep_.trials - std::ssize(wanted_))
-                             : rooms_.jobs();
+                             : slots_.jobs();
   }
 
   [[nodiscard]] int64_t promotable() const {
@@ -250,7 +253,7 @@ class Coordinator {
     const std::string identity = Identity(sweep_).of(*cell);
     if (!wanted_.insert(identity).second) return;
     Trial trial = store_.add(*cell, identity);
-    tuner_.see(trial);
+    tuner_.add(trial);
     queue_.add(std::move(trial));
   }
 
@@ -258,15 +261,15 @@ class Coordinator {
     std::vector<Placed> placed;
     for (const auto& run : running_) placed.push_back({run.device, run.bytes});
     return queue_.next(
-        rooms_.all(), placed, [this](const Trial& trial) { return needs_.measured(trial); },
-        [this](const Trial& trial) { return needs_.planned(trial); },
+        slots_.all(), placed, [this](const Trial& trial) { return estimator_.measured(trial); },
+        [this](const Trial& trial) { return estimator_.planned(trial); },
         [this](const Trial& trial, const std::string& why) { refuse(trial, why); });
   }
 
   void refuse(const Trial& trial, const std::string& why) {
     const Outcome outcome{.reason = why};
     store_.finish(trial, outcome);
-    tuner_.see(results_.add(trial, outcome));
+    tuner_.add(finished_.add(trial, outcome));
     ++failed_;
   }
 
@@ -280,7 +283,7 @@ class Coordinator {
 
   void start(Queue::Start next) {
     Trial& trial = next.trial;
-    const DeviceRoom& room = rooms_.all()[next.device];
+    const launch::DeviceSlot& slot = slots_.all()[next.device];
     const fs::path folder = folder_of(trial);
     try {
       claim_folder(folder, sweep_, trial);
@@ -288,152 +291,153 @@ class Coordinator {
       refuse(trial, error.what());
       return;
     }
-    ChildStart how{
+    launch::ChildStart how{
         .name = trial.run_name,
-        .command = around_.command(settings_of(sweep_, trial.cell, trial.run_name), room,
-                                   next.bytes - room.context_bytes),
+        .command = host_.command(settings_of(sweep_, trial.cell, trial.run_name), slot,
+                                 next.bytes - slot.context_bytes),
         .out = folder / (log_stem(sweep_, trial.run_name) + ".log"),
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
-        .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(rooms_.jobs()))}}};
-    if (room.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", room.name);
+        .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(slots_.jobs()))}}};
+    if (slot.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", slot.name);
     if (furcate_log_) furcate_log_->starts(trial.run_name, how.out);
     auto process = executor_.start(how);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
     ++report_.started;
   }
 
-  void follow(Trial trial, std::unique_ptr<Process> process, size_t device, int64_t bytes) {
-    trial.started = store_.start(trial, process->mark(), bytes);
-    trial.state = TrialState::running;
-    const DeviceRoom& room = rooms_.all()[device];
-    if (room.name != kSlurmRoom) trial.gpu_id = room.is_gpu() ? static_cast<int64_t>(device) : -1;
-    tuner_.see(trial);
+  void follow(Trial trial, std::unique_ptr<launch::Process> process, size_t device, int64_t bytes) {
+    trial.started = store_.start(trial, process->id(), bytes);
+    trial.state = search::TrialState::running;
+    const launch::DeviceSlot& slot = slots_.all()[device];
+    if (!slot.is_remote()) trial.gpu_id = slot.is_gpu() ? static_cast<int64_t>(device) : -1;
+    tuner_.add(trial);
     running_.push_back({std::move(trial), std::move(process), device, bytes});
   }
 
   void stop() {
     report_.interrupted = true;
     for (const auto& run : running_)  // others have been asked; a second signal would end them
-      if (run.verdict == Verdict::go_on) run.process->send(SIGTERM);
+      if (run.decision == search::PruneDecision::proceed) run.process->send(SIGTERM);
   }
 
   /// Asks runs to save and end that should not go on.
   void watch() {
-    const bool is_far = rooms_.all().front().name == kSlurmRoom;  // over a network's file system
-    if (Clock::now() - watched_ < (is_far ? kWatchFarEvery : kWatchEvery)) return;
+    if (Clock::now() - watched_ < executor_.poll_interval()) return;
     watched_ = Clock::now();
     if (furcate_log_) furcate_log_->look();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
-      if (run.verdict != Verdict::go_on) continue;  // it is saving
-      run.verdict = tuner_.report(run.trial, values);
-      if (run.verdict != Verdict::go_on) run.process->send(SIGTERM);
+      if (run.decision != search::PruneDecision::proceed) continue;  // it is saving
+      run.decision = tuner_.report(run.trial, values);
+      if (run.decision != search::PruneDecision::proceed) run.process->send(SIGTERM);
     }
   }
 
   void show() {
-    if (!around_.progress || Clock::now() - shown_ < kShowEvery) return;
+    if (!host_.progress || Clock::now() - shown_ < kShowEvery) return;
     shown_ = Clock::now();
-    SweepProgress now = results_.progress();
+    SweepProgress now = finished_.progress();
     now.waiting = std::ssize(queue_) + std::ssize(paused_);
     for (const auto& run : running_) now.running.push_back(run.now());
-    around_.progress(now);
+    host_.progress(now);
   }
 
   void wait_for_ends() {
     std::vector<pollfd> ends;
     for (const auto& run : running_) ends.push_back({run.process->descriptor(), POLLIN, 0});
-    if (poll(ends.data(), ends.size(), 0) == 0 && !results_.write_more())
+    if (poll(ends.data(), ends.size(), 0) == 0 && !finished_.write_more())
       poll(ends.data(), ends.size(), kPollMs);
     for (size_t i = ends.size(); i-- > 0;) {
       if (!running_[i].process->has_ended()) continue;
       check_still_there();
-      Running run = std::move(running_[i]);
+      ActiveRun run = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       end(run);
     }
   }
 
-  void end(Running& run) {
-    const ChildEnd how = run.process->wait();
+  void end(ActiveRun& run) {
+    const launch::ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
-    if (how.signal == SIGKILL)  // also what Slurm no longer knows: it may have been done
-      if (Outcome done = outcome_of_run(run.trial, {}); done.state == TrialState::complete)
+    if (how.signal == SIGKILL)  // also of a run that its executor has lost: it may have been done
+      if (Outcome done = outcome_of_run(run.trial, {}); done.state == search::TrialState::complete)
         outcome = std::move(done);
-    const bool complete = outcome.state == TrialState::complete;
+    const bool complete = outcome.state == search::TrialState::complete;
     if (furcate_log_)
       furcate_log_->ended(run.trial.run_name, complete ? "complete" : outcome.reason,
                           std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {
       (void)tuner_.report(run.trial, values);
-    } else if (how.saved && !report_.interrupted && run.verdict == Verdict::go_on) {
+    } else if (how.saved && !report_.interrupted &&
+               run.decision == search::PruneDecision::proceed) {
       put_back(run);
       queue_.add_first(std::move(run.trial));
       return;
-    } else if (report_.interrupted || run.has_ended_for(Verdict::pause, how)) {
+    } else if (report_.interrupted || run.ended_because_of(search::PruneDecision::pause, how)) {
       put_back(run);
       return;
-    } else if (run.has_ended_for(Verdict::prune, how)) {
-      outcome.state = TrialState::pruned;
+    } else if (run.ended_because_of(search::PruneDecision::prune, how)) {
+      outcome.state = search::TrialState::pruned;
       outcome.reason.clear();
       outcome.values = values;
     }
-    if (outcome.state == TrialState::failed)
-      require_room(sweep_.log_dir);  // else it continues later
+    if (outcome.state == search::TrialState::failed)
+      require_disk_space(sweep_.log_dir);  // else it continues later
     finish(run, outcome);
   }
 
-  void put_back(Running& run) {
+  void put_back(ActiveRun& run) {
     store_.put_back(run.trial);
-    run.trial.state = TrialState::waiting;
-    tuner_.see(run.trial);
-    if (run.verdict == Verdict::pause) paused_.emplace(run.trial.number, std::move(run.trial));
+    run.trial.state = search::TrialState::waiting;
+    tuner_.add(run.trial);
+    if (run.decision == search::PruneDecision::pause)
+      paused_.emplace(run.trial.number, std::move(run.trial));
   }
 
-  void finish(const Running& run, const Outcome& outcome) {
+  void finish(const ActiveRun& run, const Outcome& outcome) {
     if (const auto asked =
-            asked_again(sweep_.on_failure, run.trial, run.bytes, rooms_.largest_bytes(), outcome)) {
+            asked_again(sweep_.on_failure, run.trial, run.bytes, slots_.largest_bytes(), outcome)) {
       Trial trial = store_.finish_and_retry(run.trial, outcome, *asked);
-      tuner_.see(trial);
+      tuner_.add(trial);
       queue_.add(std::move(trial));
     } else {
       store_.finish(run.trial, outcome);
-      if (outcome.state == TrialState::failed) ++failed_;
+      if (outcome.state == search::TrialState::failed) ++failed_;
     }
-    const Trial& ended = results_.add(run.trial, outcome);
-    tuner_.see(ended);
-    needs_.see(ended);
+    const Trial& ended = finished_.add(run.trial, outcome);
+    tuner_.add(ended);
+    estimator_.add(ended);
   }
 
   /// Nothing can promote them any more.
   void end_paused() {
     for (const auto& [number, trial] : paused_) {
       Outcome outcome = outcome_of_run(trial, {});
-      outcome.state = TrialState::pruned;
+      outcome.state = search::TrialState::pruned;
       outcome.reason.clear();
       outcome.values = Reports().read(folder_of(trial), sweep_.metric.name);
       store_.finish(trial, outcome);
-      results_.add(trial, outcome);
+      finished_.add(trial, outcome);
     }
     paused_.clear();
   }
 
   SweepOptions sweep_;
-  const Surroundings& around_;
+  const SweepHost& host_;
   std::unique_ptr<io::FolderLock> lock_;
   fs::path store_file_;
-  LocalExecutor local_;
-  Executor& executor_;
+  launch::LocalExecutor local_;
+  launch::Executor& executor_;
   Store store_;
   Tuner tuner_;
-  Rooms rooms_;
-  Results results_{sweep_, around_.out, /*write_files=*/!around_.outcome};
+  Slots slots_;
+  FinishedRuns finished_{sweep_, host_.out, /*write_files=*/!host_.outcome};
   std::optional<FurcateLog> furcate_log_;  // of a configuration of furcate's
   Queue queue_;
-  Needs needs_;
+  MemoryEstimator estimator_;
   std::map<int64_t, Trial> paused_;  // by number
-  std::vector<Running> running_;
+  std::vector<ActiveRun> running_;
   std::unordered_set<std::string> wanted_;  // identities
   Clock::time_point watched_{}, shown_{};
   int64_t failed_ = 0;
@@ -444,8 +448,8 @@ class Coordinator {
 
 }  // namespace
 
-SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around) {
-  return Coordinator(sweep, around).run();
+SweepReport run_sweep(const SweepOptions& sweep, const SweepHost& host) {
+  return Coordinator(sweep, host).run();
 }
 
 }  // namespace tare::sweep

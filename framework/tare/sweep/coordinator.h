@@ -1,35 +1,36 @@
-// Runs a sweep: starts children where there is room, and keeps the store.
+// Runs a sweep: starts runs where there is a free slot, and keeps the store.
 #pragma once
 
 #include <functional>
 #include <iosfwd>
 
-#include "tare/sweep/executor.h"
+#include "tare/launch/local_executor.h"
 #include "tare/sweep/progress.h"
 #include "tare/sweep/resources.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
 
-/// What a sweep needs from outside its room.
-struct Surroundings {
+/// What a sweep needs from the program that runs it.
+struct SweepHost {
   /// The command of one run: `settings` are key=value for its recipe, its folder is folder/name.
   /// It writes report.json there, continues what it finds unfinished, and exits with 3 when it is
   /// out of memory.
   std::function<std::vector<std::string>(const std::vector<std::string>& settings,
-                                         const DeviceRoom& room, int64_t budget_bytes)>
+                                         const launch::DeviceSlot& slot, int64_t budget_bytes)>
       command{};
-  /// Where runs may be, asked at the start and after each edit: the GPUs, at least one, or the
-  /// host; empty: host_room(). A run on a GPU sees no other.
-  std::function<std::vector<DeviceRoom>(const Resources&)> rooms{};
+  /// Where runs may be, asked at the start and after each edit: the slots of the executor, the GPUs
+  /// or the host; empty: host_slot(). A run on a GPU sees no other.
+  std::function<std::vector<launch::DeviceSlot>(const Resources&)> slots{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
   /// Equal for runs that need the same memory, asked where `predict` cannot tell; empty: all do.
   std::function<std::string(const std::vector<std::string>& settings)> signature{};
   /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
   /// nothing of a run is known before its end, and it writes furcate's files itself.
-  std::function<Outcome(const std::filesystem::path& folder, const ChildEnd& end)> outcome{};
-  Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
+  std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>
+      outcome{};
+  launch::Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.
   std::function<std::optional<SweepOptions>()> edited{};
   /// True: nothing else starts, and the runs are asked to save and end.
@@ -55,6 +56,6 @@ struct SweepReport : RunCounts {
 /// meanwhile, no other run starts. Throws StateError if another process sweeps in the folder;
 /// ConfigError, also for a folder of another sweep, and for one with runs whose store is lost;
 /// IoError, also if the folder or the store is deleted meanwhile, and then kills the runs.
-SweepReport run_sweep(const SweepOptions& sweep, const Surroundings& around);
+SweepReport run_sweep(const SweepOptions& sweep, const SweepHost& host);
 
 }  // namespace tare::sweep

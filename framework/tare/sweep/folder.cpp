@@ -6,6 +6,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/run_name.h"
 
 namespace tare::sweep {
 namespace {
@@ -49,13 +50,13 @@ fs::path checked_store_file(const SweepOptions& sweep) {
   return file;
 }
 
-void require_room(const std::filesystem::path& folder) {
+void require_disk_space(const std::filesystem::path& folder) {
   constexpr int64_t kBytes = int64_t{1} << 20;  // what a small run writes
   const fs::path file = folder / "room.partial";
   int error = 0;
   try {
-    io::File room(file, io::Mode::create);
-    room.allocate(kBytes);
+    io::File space(file, io::Mode::create);
+    space.allocate(kBytes);
   } catch (const IoError& full) {
     error = full.error_number();
   }

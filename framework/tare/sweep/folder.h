@@ -18,6 +18,6 @@ namespace tare::sweep {
 
 /// Throws IoError if a folder's disk is full, so that whatever has just failed may have failed of
 /// that.
-void require_room(const std::filesystem::path& folder);
+void require_disk_space(const std::filesystem::path& folder);
 
 }  // namespace tare::sweep

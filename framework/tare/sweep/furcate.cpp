@@ -6,6 +6,7 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/runtime/threads.h"
+#include "tare/sweep/run_name.h"
 
 namespace tare::sweep {
 namespace {
@@ -93,11 +94,6 @@ SweepOptions without_settings(const Node& all) {
 }
 
 }  // namespace
-
-std::string last_part(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path.substr(path.rfind('/') + 1);
-}
 
 void visit_fields(config::Visitor& visit, FurcateMeta& o) {
   visit("allow_cpu", o.allow_cpu);

@@ -6,9 +6,6 @@
 
 namespace tare::sweep {
 
-/// "foo" of "foo/" and of "data/foo".
-[[nodiscard]] std::string last_part(std::string path);
-
 /// Whether a configuration is one of furcate's: it has data_name and data_dir.
 [[nodiscard]] bool is_furcate(const config::Node& root);
 
@@ -19,7 +16,7 @@ using report::MemTrace;
 struct FurcateMeta {
   bool allow_cpu = false;
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
-  std::vector<Settings> exclude_configs{};
+  std::vector<search::Settings> exclude_configs{};
   MemTrace mem_trace{};
 };
 void visit_fields(config::Visitor& visit, FurcateMeta& o);

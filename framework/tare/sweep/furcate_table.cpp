@@ -7,7 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/sweep/grid.h"
+#include "tare/search/value_text.h"
 
 namespace tare::sweep {
 namespace {
@@ -31,7 +31,7 @@ Node node_of(const ordered_json& json) {
 
 std::string field_of(const ordered_json& json) {
   if (json.is_null()) return "";
-  const std::string text = python_text(node_of(json));
+  const std::string text = search::python_text(node_of(json));
   return json.is_number() ? text : csv_text(text);
 }
 
@@ -60,7 +60,7 @@ std::string FurcateTable::text(const std::vector<Trial>& ended) {
   std::unordered_map<std::string, size_t> columns;
   std::vector<const Row*> rows;
   for (const Trial& trial : ended) {
-    if (trial.state == TrialState::failed) continue;
+    if (trial.state == search::TrialState::failed) continue;
     Row& row = rows_[trial.number];
     const auto file = log_dir_ / trial.run_name / "run_data.json";
     if (row.empty() && std::filesystem::exists(file))

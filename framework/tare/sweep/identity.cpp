@@ -10,6 +10,7 @@
 #include "tare/base/sha256.h"
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/furcate.h"
 
 namespace tare::sweep {
@@ -43,32 +44,12 @@ Node as_recipe_says(std::string_view key, Node value) {
 
 }  // namespace
 
-std::string flow_text(const Node& value) {
-  std::string text;
-  switch (value.kind) {
-    case Kind::null:
-      return "null";
-    case Kind::sequence:
-      for (const auto& item : value.items) text += (text.empty() ? "" : ", ") + flow_text(item);
-      return '[' + text + ']';
-    case Kind::map:
-      for (const auto& entry : value.entries)
-        text += (text.empty() ? "" : ", ") + flow_text(Node::string(entry.key)) + ": " +
-                flow_text(entry.value);
-      return '{' + text + '}';
-    case Kind::scalar:
-      break;
-  }
-  // One in a list is written so that it stands on one line, between commas and brackets.
-  text = config::to_yaml(Node::sequence({value}));
-  return text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1);
-}
-
 std::string override_text(const std::string& key, const Node& value) {
-  return key + '=' + flow_text(value);
+  return key + '=' + search::flow_text(value);
 }
 
-std::vector<std::string> override_texts(const SweepOptions& sweep, const Settings& settings) {
+std::vector<std::string> override_texts(const SweepOptions& sweep,
+                                        const search::Settings& settings) {
   std::vector<std::string> all;
   for (const auto& setting : settings.values) {
     const auto alias = std::ranges::find_if(
@@ -88,7 +69,7 @@ Identity::Identity(const SweepOptions& sweep) : sweep_(sweep) {
     config::apply_recipe_override(recipe_, setting);
 }
 
-Node Identity::program_of(const Cell& cell) const {
+Node Identity::program_of(const search::Cell& cell) const {
   Node program = sweep_.furcate;
   for (const char* key : kWithoutInPrograms) program.set(key, {});
   for (const auto& [key, value] : cell.values) program.set(key, value);
@@ -97,7 +78,7 @@ Node Identity::program_of(const Cell& cell) const {
   return program;
 }
 
-std::string Identity::of(const Cell& cell) const {
+std::string Identity::of(const search::Cell& cell) const {
   if (is_program(sweep_)) {
     Node program = program_of(cell);
     make_canonical(program);

@@ -1,7 +1,11 @@
 // What makes two runs the same run.
 #pragma once
 
-#include "tare/sweep/grid.h"
+#include <string>
+#include <vector>
+
+#include "tare/search/trial.h"
+#include "tare/sweep/sweep_options.h"
 
 namespace tare::sweep {
 
@@ -14,23 +18,20 @@ class Identity {
   /// `sweep` must outlive it. Throws IoError and ConfigError for the recipe's file.
   explicit Identity(const SweepOptions& sweep);
   /// Throws ConfigError for a setting that the recipe has no place for.
-  [[nodiscard]] std::string of(const Cell& cell) const;
+  [[nodiscard]] std::string of(const search::Cell& cell) const;
 
  private:
-  [[nodiscard]] config::Node program_of(const Cell& cell) const;
+  [[nodiscard]] config::Node program_of(const search::Cell& cell) const;
 
   const SweepOptions& sweep_;
   config::Node recipe_;  // with SweepOptions::set; null: there is none
 };
-
-/// The value on one line, as YAML and, where it has no plain text, as JSON.
-[[nodiscard]] std::string flow_text(const config::Node& value);
 
 /// "optimizer.weight_decay=0.1", as `tare run` takes it.
 [[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
 
 /// The same of all settings, in order, under the recipe's names (SweepOptions::aliases).
 [[nodiscard]] std::vector<std::string> override_texts(const SweepOptions& sweep,
-                                                      const Settings& settings);
+                                                      const search::Settings& settings);
 
 }  // namespace tare::sweep

@@ -59,13 +59,13 @@ uintmax_t table_bytes(const fs::path& folder) {
 
 }  // namespace
 
-std::string how_it_ended(const ChildEnd& end) {
+std::string how_it_ended(const launch::ChildEnd& end) {
   if (end.signal != 0) return "signal " + std::to_string(end.signal);
   if (end.exit_code == kOutOfMemory) return "out of memory";
   return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
 }
 
-Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::string& metric) {
+Outcome outcome_of(const fs::path& folder, const launch::ChildEnd& end, const std::string& metric) {
   Outcome outcome{.reason = how_it_ended(end), .exit_code = end.exit_code};
   if (!fs::exists(folder / "report.json")) {
     if (outcome.reason.empty()) outcome.reason = "no report";
@@ -85,7 +85,7 @@ Outcome outcome_of(const fs::path& folder, const ChildEnd& end, const std::strin
     } else if (std::isnan(outcome.value())) {
       outcome.reason = printable(metric) + " is NaN";
     } else {
-      outcome.state = TrialState::complete;
+      outcome.state = search::TrialState::complete;
     }
   } catch (const Error& error) {
     if (outcome.reason.empty()) outcome.reason = error.what();  // else killed while it wrote

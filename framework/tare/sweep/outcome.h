@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "tare/sweep/child.h"
+#include "tare/launch/process.h"
+#include "tare/sweep/store.h"
 
 namespace tare::sweep {
 
 /// "signal 9", "out of memory", "exit 2"; "" for exit code 0.
-[[nodiscard]] std::string how_it_ended(const ChildEnd& end);
+[[nodiscard]] std::string how_it_ended(const launch::ChildEnd& end);
 
 /// What a run's folder says after its process has ended so.
-[[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const ChildEnd& end,
+[[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const launch::ChildEnd& end,
                                  const std::string& metric);
 
 /// The metric of a run that is on, by epoch.

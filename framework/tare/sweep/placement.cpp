@@ -9,7 +9,7 @@ struct Free {
   int64_t bytes = 0, jobs = 0;
 };
 
-std::vector<Free> free_of(const std::vector<DeviceRoom>& devices,
+std::vector<Free> free_of(const std::vector<launch::DeviceSlot>& devices,
                           const std::vector<Placed>& running) {
   std::vector<Free> free;
   for (const auto& device : devices) free.push_back({device.total_bytes, device.jobs});
@@ -20,7 +20,7 @@ std::vector<Free> free_of(const std::vector<DeviceRoom>& devices,
   return free;
 }
 
-int64_t largest(const std::vector<DeviceRoom>& devices) {
+int64_t largest(const std::vector<launch::DeviceSlot>& devices) {
   int64_t bytes = 0;
   for (const auto& device : devices) bytes = std::max(bytes, device.total_bytes);
   return bytes;
@@ -28,7 +28,7 @@ int64_t largest(const std::vector<DeviceRoom>& devices) {
 
 }  // namespace
 
-std::optional<Choice> next_start(const std::vector<DeviceRoom>& devices,
+std::optional<Choice> next_start(const std::vector<launch::DeviceSlot>& devices,
                                  const std::vector<Placed>& running,
                                  const std::vector<Waiting>& queue) {
   const auto free = free_of(devices, running);

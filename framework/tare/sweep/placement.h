@@ -3,22 +3,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "tare/launch/device_slot.h"
+
 namespace tare::sweep {
-
-/// The name of the room of all jobs of a cluster.
-inline constexpr const char* kSlurmRoom = "slurm";
-
-struct DeviceRoom {
-  std::string name{};         ///< "host", a GPU's UUID, or kSlurmRoom
-  int64_t total_bytes = 0;    ///< for all runs
-  int64_t jobs = 1;           ///< runs at a time
-  int64_t context_bytes = 0;  ///< that a process takes beside its tensors, in what it reserves
-
-  [[nodiscard]] bool is_gpu() const { return name != "host" && name != kSlurmRoom; }
-};
 
 /// A run that is on a device now.
 struct Placed {
@@ -41,10 +30,10 @@ struct Choice {
 inline constexpr int64_t kPatience = 16;
 
 /// The next run to start, if any can: the first in the queue that fits somewhere, on the device
-/// where it leaves the least room; nothing else once one of the queue has run out of patience. A
+/// where it leaves the fewest bytes; nothing else once one of the queue has run out of patience. A
 /// run that asks for more than any device has takes the largest one alone. Never above a device's
 /// total.
-[[nodiscard]] std::optional<Choice> next_start(const std::vector<DeviceRoom>& devices,
+[[nodiscard]] std::optional<Choice> next_start(const std::vector<launch::DeviceSlot>& devices,
                                                const std::vector<Placed>& running,
                                                const std::vector<Waiting>& queue);
 

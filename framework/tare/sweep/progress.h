@@ -1,14 +1,21 @@
-// How a sweep stands, as values.
+// The runs of a sweep that are running, and how the sweep stands.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tare/launch/process.h"
+#include "tare/search/pruner.h"
+#include "tare/sweep/outcome.h"
+#include "tare/sweep/store.h"
+
 namespace tare::sweep {
 
-/// A run that is on now.
+/// How a run stands now.
 struct RunNow {
   std::string name{};
   int64_t epochs = 0;                                       ///< done
@@ -26,6 +33,23 @@ struct SweepProgress : RunCounts {
   std::vector<RunNow> running{};  ///< oldest first
   std::string best{};             ///< name of the best complete run; empty: none
   double best_value = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// A run that has been started and not yet waited for.
+struct ActiveRun {
+  Trial trial{};
+  std::unique_ptr<launch::Process> process{};
+  size_t device = 0;  ///< its slot
+  int64_t bytes = 0;  ///< reserved
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  Reports reports{};
+  /// Another decision: the run has been asked to save and end.
+  search::PruneDecision decision = search::PruneDecision::proceed;
+
+  [[nodiscard]] RunNow now() const;
+  /// Whether the process ended because of that decision.
+  [[nodiscard]] bool ended_because_of(search::PruneDecision asked,
+                                      const launch::ChildEnd& how) const;
 };
 
 }  // namespace tare::sweep

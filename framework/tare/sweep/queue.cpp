@@ -8,7 +8,7 @@
 
 namespace tare::sweep {
 
-void Queue::become(std::vector<Trial> waiting) {
+void Queue::replace(std::vector<Trial> waiting) {
   std::map<int64_t, Queued> old;
   for (auto& queued : waiting_) old.emplace(queued.trial.id, std::move(queued));
   waiting_.clear();
@@ -20,7 +20,7 @@ void Queue::become(std::vector<Trial> waiting) {
   }
 }
 
-std::optional<Queue::Start> Queue::next(const std::vector<DeviceRoom>& devices,
+std::optional<Queue::Start> Queue::next(const std::vector<launch::DeviceSlot>& devices,
                                         const std::vector<Placed>& running, const Ask& unknown,
                                         const Ask& ask, const Refuse& refuse) {
   size_t far = static_cast<size_t>(kPatience);

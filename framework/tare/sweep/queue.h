@@ -29,12 +29,12 @@ class Queue {
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   [[nodiscard]] size_t size() const { return waiting_.size(); }
   /// Holds exactly these runs, in their order; what was asked of those it had stays.
-  void become(std::vector<Trial> waiting);
+  void replace(std::vector<Trial> waiting);
 
   /// Takes out the next run that can start, by next_start(). `unknown` says what is reserved for a
   /// run of which nothing is known, each time anew. Asks for no more runs than it takes, each once;
   /// those that cannot be asked are taken out and given to `refuse`.
-  [[nodiscard]] std::optional<Start> next(const std::vector<DeviceRoom>& devices,
+  [[nodiscard]] std::optional<Start> next(const std::vector<launch::DeviceSlot>& devices,
                                           const std::vector<Placed>& running, const Ask& unknown,
                                           const Ask& ask, const Refuse& refuse);
 

@@ -13,11 +13,14 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/config/scalar.h"
+#include "tare/search/grid.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/furcate.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/run_name.h"
 #include "tare/sweep/tuner.h"
 
 namespace tare::sweep {
@@ -28,7 +31,7 @@ using config::Node;
 using std::chrono::system_clock;
 
 using Row = std::map<std::string, std::string>;  // fields by column
-using OutcomeOf = std::function<Outcome(const fs::path&, const ChildEnd&)>;
+using OutcomeOf = std::function<Outcome(const fs::path&, const launch::ChildEnd&)>;
 
 /// One that a run_data.csv has, or "".
 std::string field(const Row& row, const std::string& column) {
@@ -62,17 +65,17 @@ std::map<std::string, Row> rows_of(const fs::path& log_dir) {
 }
 
 /// The value that Python has written so.
-Node value_of(const Parameter* parameter, const std::string& text) {
+Node value_of(const search::Parameter* parameter, const std::string& text) {
   if (parameter)
     for (const Node& value : parameter->values)
-      if (csv_field(python_text(value)) == csv_field(text)) return value;
+      if (csv_field(search::python_text(value)) == csv_field(text)) return value;
   if (text.empty() || text == "None") return {};
   if (text == "True" || text == "False") return Node::scalar(text == "True" ? "true" : "false");
   return config::as_number(text) ? Node::scalar(text) : Node::string(text);
 }
 
-Cell cell_of(const SweepOptions& sweep, const Row& row) {
-  Cell cell;
+search::Cell cell_of(const SweepOptions& sweep, const Row& row) {
+  search::Cell cell;
   for (const auto& parameter : sweep.parameters.parameters) {
     const auto found = row.find(parameter.name);
     if (found == row.end()) continue;
@@ -104,7 +107,7 @@ std::optional<Outcome> outcome_of_row(const SweepOptions& sweep, const Row& row)
   const std::string loss = metric == "valid_loss" ? "val_loss" : metric;
   for (const std::string& column : {"run_" + loss, "run_val_" + metric})
     if (const auto value = config::as_number(field(row, column)); value && std::isfinite(*value))
-      return Outcome{.state = TrialState::complete,
+      return Outcome{.state = search::TrialState::complete,
                      .values = {*value},
                      .seconds = config::as_number(field(row, "run_total_time")).value_or(0)};
   return std::nullopt;
@@ -124,7 +127,7 @@ class Rebuild {
         identity_(sweep),
         rows_(rows_of(sweep.log_dir)) {
     if (!outcome_)
-      outcome_ = [this](const fs::path& folder, const ChildEnd& end) {
+      outcome_ = [this](const fs::path& folder, const launch::ChildEnd& end) {
         return sweep::outcome_of(folder, end, sweep_.metric.name);
       };
     for (const fs::path& folder : run_folders(sweep_.log_dir, sweep_.name)) take_folder(folder);
@@ -149,7 +152,7 @@ class Rebuild {
       trial.cell = cell_of(sweep_, row->second);
       trial.identity = identity_.of(trial.cell);
     }
-    if (trial.identity.empty() || trial.number >= static_cast<int64_t>(kMaxCells)) {
+    if (trial.identity.empty() || trial.number >= static_cast<int64_t>(search::kMaxCells)) {
       log::warning("[sweep.rebuild] nothing says what has run in " + folder.string());
       ++unknown_;
       return;
@@ -166,7 +169,7 @@ class Rebuild {
     const auto number = number_in(name, sweep_.name);
     if (!number || found_.contains(*number) || fs::exists(sweep_.log_dir / name)) return;
     auto outcome = outcome_of_row(sweep_, row);
-    if (!outcome || *number >= static_cast<int64_t>(kMaxCells)) return;
+    if (!outcome || *number >= static_cast<int64_t>(search::kMaxCells)) return;
     Trial trial{.number = *number, .run_name = name, .cell = cell_of(sweep_, row)};
     trial.identity = identity_.of(trial.cell);
     auto values = outcome->values;
@@ -176,14 +179,14 @@ class Rebuild {
   [[nodiscard]] std::optional<Outcome> how_it_ended(const fs::path& folder, const Row& row) const {
     Outcome outcome = outcome_(folder, {});
     const std::string state = field(row, "state");
-    if (outcome.state == TrialState::complete) return outcome;
-    if (state == to_string(TrialState::pruned)) {
-      outcome.state = TrialState::pruned;
+    if (outcome.state == search::TrialState::complete) return outcome;
+    if (state == to_string(search::TrialState::pruned)) {
+      outcome.state = search::TrialState::pruned;
       outcome.reason.clear();
       outcome.values = Reports().read(folder, sweep_.metric.name);
       return outcome;
     }
-    if (state == to_string(TrialState::failed)) return outcome;
+    if (state == to_string(search::TrialState::failed)) return outcome;
     return outcome_of_row(sweep_, row);
   }
 
@@ -199,29 +202,29 @@ class Rebuild {
 SweepOptions with_values_of(SweepOptions sweep, const std::map<int64_t, Found>& found) {
   for (const auto& [number, run] : found)
     for (const auto& [key, value] : run.trial.cell.values)
-      for (Parameter& parameter : sweep.parameters.parameters)
+      for (search::Parameter& parameter : sweep.parameters.parameters)
         if (parameter.name == key && !parameter.range) parameter.values.push_back(value);
   return sweep;
 }
 
 /// Adds a run with all that it has reported, so that samplers and pruners see it as they did.
 /// Returns its state.
-TrialState put_back(const Found& run, Store& store, Tuner& tuner) {
+search::TrialState put_back(const Found& run, Store& store, Tuner& tuner) {
   store.restore(run.trial, run.outcome);
   Trial trial = store.trials().back();  // in order of number
-  const TrialState state = std::exchange(trial.state, TrialState::running);
-  tuner.see(trial);
+  const search::TrialState state = std::exchange(trial.state, search::TrialState::running);
+  tuner.add(trial);
   (void)tuner.report(trial, run.values);
   trial.state = state;
-  tuner.see(trial);
+  tuner.add(trial);
   return state;
 }
 
-void count(TrialState state, RebuildReport& report) {
-  if (state == TrialState::complete) ++report.complete;
-  if (state == TrialState::pruned) ++report.pruned;
-  if (state == TrialState::failed) ++report.failed;
-  if (state == TrialState::waiting) ++report.waiting;
+void count(search::TrialState state, RebuildReport& report) {
+  if (state == search::TrialState::complete) ++report.complete;
+  if (state == search::TrialState::pruned) ++report.pruned;
+  if (state == search::TrialState::failed) ++report.failed;
+  if (state == search::TrialState::waiting) ++report.waiting;
 }
 
 }  // namespace

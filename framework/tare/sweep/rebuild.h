@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "tare/sweep/child.h"
+#include "tare/launch/process.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
@@ -20,11 +20,12 @@ struct RebuildReport {
 /// Writes a new store for the runs in log_dir. A run whose folder holds its whole report is
 /// complete; what run_data.csv says of the others, pruned or failed, holds; the rest waits, and
 /// continues from its checkpoint. Rows of a run_data.csv that furcate itself has written count as
-/// complete runs. `outcome` as Surroundings::outcome; empty: by report.json. Throws StateError if
+/// complete runs. `outcome` as SweepHost::outcome; empty: by report.json. Throws StateError if
 /// the store is there, or another process sweeps in the folder; ConfigError if nothing is to be
 /// rebuilt; IoError.
-RebuildReport rebuild_store(const SweepOptions& sweep,
-                            const std::function<Outcome(const std::filesystem::path& folder,
-                                                        const ChildEnd& end)>& outcome = {});
+RebuildReport rebuild_store(
+    const SweepOptions& sweep,
+    const std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>&
+        outcome = {});
 
 }  // namespace tare::sweep

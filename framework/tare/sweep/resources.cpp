@@ -1,9 +1,11 @@
+// Divides cores and memory among runs.
 #include "tare/sweep/resources.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "tare/base/error.h"
 #include "tare/memory/machine.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/threads.h"
@@ -17,7 +19,7 @@ int64_t cores() { return std::max(1, runtime::usable_processors()); }
 
 }  // namespace
 
-std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+std::vector<std::string> settings_of(const SweepOptions& sweep, const search::Cell& cell,
                                      const std::string& run_name) {
   std::vector<std::string> all = override_texts(sweep, sweep.set);
   std::ranges::copy(override_texts(sweep, cell), std::back_inserter(all));
@@ -26,35 +28,28 @@ std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell
   return all;
 }
 
-DeviceRoom host_room(const Resources& resources) {
+launch::DeviceSlot host_slot(const Resources& resources) {
   const int64_t free = memory::machine_memory().available_bytes;
   return {.name = "host",
           .total_bytes = resources.total.bytes.value_or(free),
           .jobs = resources.jobs > 0 ? resources.jobs : cores()};
 }
 
-DeviceRoom slurm_room(const Resources& resources) {
-  constexpr int64_t kAny = int64_t{1} << 60;
-  return {.name = kSlurmRoom,
-          .total_bytes = kAny,
-          .jobs = resources.jobs > 0 ? resources.jobs : kMaxSlurmAgents};
-}
-
-int64_t jobs_in(const std::vector<DeviceRoom>& rooms, int64_t jobs) {
+int64_t jobs_in(const std::vector<launch::DeviceSlot>& slots, int64_t jobs) {
   int64_t all = 0;
-  for (const auto& room : rooms) all += room.jobs;
+  for (const auto& slot : slots) all += slot.jobs;
   return jobs > 0 ? std::min(jobs, all) : all;
 }
 
-Rooms::Rooms(Find find, const Resources& resources)
+Slots::Slots(Find find, const Resources& resources)
     : find_(std::move(find)), all_(found(resources)), jobs_(jobs_in(all_, resources.jobs)) {}
 
-std::vector<DeviceRoom> Rooms::found(const Resources& resources) const {
-  auto rooms = find_ ? find_(resources) : std::vector<DeviceRoom>();
-  return rooms.empty() ? std::vector{host_room(resources)} : rooms;
+std::vector<launch::DeviceSlot> Slots::found(const Resources& resources) const {
+  auto slots = find_ ? find_(resources) : std::vector<launch::DeviceSlot>();
+  return slots.empty() ? std::vector{host_slot(resources)} : slots;
 }
 
-void Rooms::follow(const Resources& resources) {
+void Slots::follow(const Resources& resources) {
   const auto now = found(resources);
   for (size_t i = 0; i < std::min(all_.size(), now.size()); ++i) {
     all_[i].jobs = now[i].jobs;
@@ -63,11 +58,11 @@ void Rooms::follow(const Resources& resources) {
   jobs_ = jobs_in(all_, resources.jobs);
 }
 
-int64_t Rooms::largest_bytes() const {
-  return std::ranges::max_element(all_, {}, &DeviceRoom::total_bytes)->total_bytes;
+int64_t Slots::largest_bytes() const {
+  return std::ranges::max_element(all_, {}, &launch::DeviceSlot::total_bytes)->total_bytes;
 }
 
-int64_t Rooms::with_context(int64_t bytes) const {
+int64_t Slots::with_context(int64_t bytes) const {
   return bytes > 0 ? bytes + all_.front().context_bytes : 0;
 }
 
@@ -79,16 +74,56 @@ int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted)
   return predicted ? std::max(kLeast, *predicted + *predicted / 10) : 0;
 }
 
+int64_t MemoryEstimator::planned(const Trial& trial) const {
+  if (trial.asked_bytes > 0) return trial.asked_bytes;
+  const bool asks = !sweep_.resources.memory.bytes && predict_;
+  const auto bytes =
+      asks ? predict_(settings_of(sweep_, trial.cell, trial.run_name)) : std::nullopt;
+  return slots_.with_context(reservation(sweep_, bytes));
+}
+
+int64_t MemoryEstimator::measured(const Trial& trial) {
+  const int64_t peak = peak_of_kind(trial);
+  return peak > 0 ? slots_.with_context(reservation(sweep_, peak)) : slots_.largest_bytes();
+}
+
+void MemoryEstimator::add(const Trial& trial) {
+  if (trial.peak_bytes <= 0) return;
+  highest_ = std::max(highest_, trial.peak_bytes);
+  unread_.push_back(trial);
+}
+
+int64_t MemoryEstimator::peak_of_kind(const Trial& trial) {
+  if (highest_ == 0) return 0;
+  for (const Trial& ended : std::exchange(unread_, {})) {
+    int64_t& peak = peaks_[signature_of(ended)];
+    peak = std::max(peak, ended.peak_bytes);
+  }
+  const auto like = peaks_.find(signature_of(trial));
+  return like == peaks_.end() ? highest_ : like->second;
+}
+
+const std::string& MemoryEstimator::signature_of(const Trial& trial) {
+  const auto known = signatures_.find(trial.number);
+  if (known != signatures_.end()) return known->second;
+  std::string signature;
+  try {
+    if (signature_) signature = signature_(settings_of(sweep_, trial.cell, trial.run_name));
+  } catch (const Error&) {  // the recipe no longer takes the settings of a run that has ended
+  }
+  return signatures_.emplace(trial.number, std::move(signature)).first->second;
+}
+
 std::optional<int64_t> asked_again(const OnFailure& limits, const Trial& trial,
-                                   int64_t reserved_bytes, int64_t room_bytes,
+                                   int64_t reserved_bytes, int64_t slot_bytes,
                                    const Outcome& outcome) {
   const bool oom = outcome.exit_code == kOutOfMemory;
   const bool killed = outcome.reason.starts_with("signal");
   if (trial.attempt >= limits.max_retries || !(oom || killed)) return std::nullopt;
   if (killed) return trial.asked_bytes;
-  if (reserved_bytes >= room_bytes) return std::nullopt;
+  if (reserved_bytes >= slot_bytes) return std::nullopt;
   const int64_t more = std::max(reserved_bytes + reserved_bytes / 2, outcome.peak_bytes * 6 / 5);
-  return std::min(more, room_bytes);
+  return std::min(more, slot_bytes);
 }
 
 }  // namespace tare::sweep

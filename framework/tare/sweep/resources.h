@@ -3,51 +3,50 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tare/sweep/grid.h"
+#include "tare/search/grid.h"
 #include "tare/sweep/placement.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
 
 /// The settings of one cell for `tare run`: SweepOptions::set, the cell, folder and name.
-[[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep, const Cell& cell,
+[[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep,
+                                                   const search::Cell& cell,
                                                    const std::string& run_name);
 
 /// What the runs of a sweep share: cores and memory of this machine.
-[[nodiscard]] DeviceRoom host_room(const Resources& resources);
+[[nodiscard]] launch::DeviceSlot host_slot(const Resources& resources);
 
-/// What runs share whose memory and cores are those of jobs of Slurm's.
-[[nodiscard]] DeviceRoom slurm_room(const Resources& resources);
+/// Runs at a time: `jobs` at most, 0: as many as the slots take.
+[[nodiscard]] int64_t jobs_in(const std::vector<launch::DeviceSlot>& slots, int64_t jobs);
 
-/// Runs at a time: `jobs` at most, 0: as many as the rooms take.
-[[nodiscard]] int64_t jobs_in(const std::vector<DeviceRoom>& rooms, int64_t jobs);
-
-/// The rooms of a sweep that is on.
-class Rooms {
+/// The slots of a sweep that runs.
+class Slots {
  public:
-  using Find = std::function<std::vector<DeviceRoom>(const Resources&)>;
+  using Find = std::function<std::vector<launch::DeviceSlot>(const Resources&)>;
 
-  /// `find` as Surroundings::rooms.
-  Rooms(Find find, const Resources& resources);
+  /// `find` as SweepHost::slots.
+  Slots(Find find, const Resources& resources);
   /// The options have been edited. What is free now lacks what the runs hold, which is counted
-  /// already: the rooms stay as large as they were, unless the options say how large.
+  /// already: the slots stay as large as they were, unless the options say how large.
   void follow(const Resources& resources);
 
-  [[nodiscard]] const std::vector<DeviceRoom>& all() const { return all_; }
+  [[nodiscard]] const std::vector<launch::DeviceSlot>& all() const { return all_; }
   [[nodiscard]] int64_t jobs() const { return jobs_; }
   [[nodiscard]] int64_t largest_bytes() const;
   /// What a run takes with its process's context; 0 stays unknown.
   [[nodiscard]] int64_t with_context(int64_t bytes) const;
 
  private:
-  [[nodiscard]] std::vector<DeviceRoom> found(const Resources& resources) const;
+  [[nodiscard]] std::vector<launch::DeviceSlot> found(const Resources& resources) const;
 
   Find find_;
-  std::vector<DeviceRoom> all_;
+  std::vector<launch::DeviceSlot> all_;
   int64_t jobs_;
 };
 
@@ -58,11 +57,46 @@ class Rooms {
 /// either.
 [[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
 
+/// Says what waiting runs will take, from plans and from what other runs have taken.
+class MemoryEstimator {
+ public:
+  using Settings = std::vector<std::string>;
+  using Predict = std::function<std::optional<int64_t>(const Settings&)>;
+  using Signature = std::function<std::string(const Settings&)>;
+
+  /// `predict` and `signature` as SweepHost says. All must outlive the estimator.
+  MemoryEstimator(const SweepOptions& sweep, const Slots& slots, const Predict& predict,
+                  const Signature& signature)
+      : sweep_(sweep), slots_(slots), predict_(predict), signature_(signature) {}
+
+  /// Bytes to reserve; 0: no plan knows them. Throws Error for settings that the recipe does not
+  /// take.
+  [[nodiscard]] int64_t planned(const Trial& trial) const;
+  /// Bytes to reserve where no plan knows them: by the highest peak of runs with the same
+  /// signature, else of any run; all of the largest slot if none has ended.
+  [[nodiscard]] int64_t measured(const Trial& trial);
+  /// Adds a trial that has ended.
+  void add(const Trial& trial);
+
+ private:
+  [[nodiscard]] int64_t peak_of_kind(const Trial& trial);
+  [[nodiscard]] const std::string& signature_of(const Trial& trial);
+
+  const SweepOptions& sweep_;
+  const Slots& slots_;
+  const Predict& predict_;
+  const Signature& signature_;
+  std::vector<Trial> unread_;  // signatures are asked only if somebody wants to know
+  std::map<int64_t, std::string> signatures_;  // by number
+  std::map<std::string, int64_t> peaks_;       // by signature
+  int64_t highest_ = 0;
+};
+
 /// What a run that has failed asks for when it is tried again: one that was out of memory half as
-/// much more, at last all of the room; one that was killed the same. Unset: it would fail again, or
+/// much more, at last all of the slot; one that was killed the same. Unset: it would fail again, or
 /// has been tried often enough.
 [[nodiscard]] std::optional<int64_t> asked_again(const OnFailure& limits, const Trial& trial,
-                                                 int64_t reserved_bytes, int64_t room_bytes,
+                                                 int64_t reserved_bytes, int64_t slot_bytes,
                                                  const Outcome& outcome);
 
 }  // namespace tare::sweep

@@ -6,8 +6,10 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/optuna_json.h"
+#include "tare/sweep/run_name.h"
+#include "tare/sweep/store_json.h"
 
 namespace tare::sweep {
 namespace {
@@ -35,8 +37,8 @@ RunMark mark_of(const ordered_json& json) {
 
 }  // namespace
 
-Cell RunMark::cell() const {
-  Cell cell;
+search::Cell RunMark::cell() const {
+  search::Cell cell;
   from_node(config::parse_text(settings, kFile), cell);
   return cell;
 }
@@ -63,28 +65,13 @@ void claim_folder(const fs::path& folder, const SweepOptions& sweep, const Trial
                           {"number", trial.number},
                           {"attempt", trial.attempt},
                           {"identity", trial.identity},
-                          {"settings", flow_text(to_node(trial.cell))}};
+                          {"settings", search::flow_text(to_node(trial.cell))}};
   io::write_atomically(folder / kFile, text_of(json) + '\n', io::Flush::no);
 }
 
 bool is_folder_of(const fs::path& folder, const std::string& identity) {
   const auto mark = read_mark(folder);
   return mark && mark->identity == identity;
-}
-
-std::optional<int64_t> number_in(const std::string& run_name, const std::string& sweep_name) {
-  if (!run_name.starts_with(sweep_name)) return std::nullopt;
-  int64_t number = -1;
-  const char* const last = run_name.data() + run_name.size();
-  const auto [end, error] = std::from_chars(run_name.data() + sweep_name.size(), last, number);
-  if (error != std::errc() || number < 0 || (end != last && *end != '_')) return std::nullopt;
-  return number;
-}
-
-std::string log_stem(const SweepOptions& sweep, const std::string& run_name) {
-  const auto number = number_in(run_name, sweep.name);
-  const bool furcate = sweep.furcate.kind == config::Kind::map;
-  return furcate && number ? sweep.name + std::to_string(*number) : run_name;
 }
 
 std::vector<fs::path> run_folders(const fs::path& log_dir, const std::string& sweep_name) {

@@ -18,7 +18,7 @@ struct RunMark {
   std::string settings{};  ///< its cell, as text
 
   /// Throws ConfigError for text that is no cell.
-  [[nodiscard]] Cell cell() const;
+  [[nodiscard]] search::Cell cell() const;
 };
 
 /// Unset where there is no such file, or one that no sweep has written.
@@ -32,14 +32,6 @@ void claim_folder(const std::filesystem::path& folder, const SweepOptions& sweep
 
 /// Whether the folder is marked with that identity: a report in it is the report of that run.
 [[nodiscard]] bool is_folder_of(const std::filesystem::path& folder, const std::string& identity);
-
-/// The number in the name of a run of the sweep, "s7_lr0-1"; unset for another name.
-[[nodiscard]] std::optional<int64_t> number_in(const std::string& run_name,
-                                               const std::string& sweep_name);
-
-/// The name, without its ending, of the files that hold what a run has printed: that of its folder,
-/// and for furcate's configurations, as furcate has it, "example0".
-[[nodiscard]] std::string log_stem(const SweepOptions& sweep, const std::string& run_name);
 
 /// The runs' folders in log_dir, by the sweep's name and a number, in order of number.
 [[nodiscard]] std::vector<std::filesystem::path> run_folders(const std::filesystem::path& log_dir,

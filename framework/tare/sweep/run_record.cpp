@@ -8,7 +8,7 @@
 #include "tare/base/error.h"
 #include "tare/base/time_text.h"
 #include "tare/report/plot.h"
-#include "tare/sweep/optuna_json.h"
+#include "tare/sweep/store_json.h"
 
 namespace tare::sweep {
 namespace {

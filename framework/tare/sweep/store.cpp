@@ -10,12 +10,13 @@
 #include <unordered_set>
 
 #include "tare/base/error.h"
-#include "tare/sweep/child.h"
-#include "tare/sweep/choices.h"
+#include "tare/launch/process.h"
+#include "tare/search/pruner.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/optuna_json.h"
-#include "tare/sweep/pruner.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/run_name.h"
+#include "tare/sweep/store_json.h"
 #include "tare/sweep/store_read.h"
 #include "tare/sweep/store_schema.h"
 
@@ -119,7 +120,7 @@ struct Store::Parts {
 
   /// As the one who writes from now on.
   void sign() {
-    const ChildMark self = mark_of(getpid());
+    const launch::ProcessId self = launch::process_id_of(getpid());
     database.prepare("INSERT OR REPLACE INTO sweep_coordinators VALUES (?, ?, ?, ?)")
         .bind(1, study)
         .bind(2, self.boot_id)
@@ -149,7 +150,7 @@ struct Store::Parts {
 
   /// A waiting trial; returns its id. The statements are those of many.
   int64_t add(int64_t number, const std::string& identity, const std::string& run_name,
-              const Cell& cell, int64_t attempt, int64_t asked_bytes) {
+              const search::Cell& cell, int64_t attempt, int64_t asked_bytes) {
     if (!add_trial_) {
       add_trial_ =
           database.prepare("INSERT INTO trials (number, study_id, state) VALUES (?, ?, 'WAITING')");
@@ -166,7 +167,7 @@ struct Store::Parts {
     add_run_->bind(1, id)
         .bind(2, identity)
         .bind(3, run_name)
-        .bind(4, flow_text(to_node(cell)))
+        .bind(4, search::flow_text(to_node(cell)))
         .bind(5, attempt)
         .bind(6, asked_bytes)
         .run();
@@ -174,9 +175,9 @@ struct Store::Parts {
   }
 
   /// The same run may be said with other settings.
-  void set_cell(int64_t trial, const Cell& cell) {
+  void set_cell(int64_t trial, const search::Cell& cell) {
     database.prepare("UPDATE sweep_runs SET settings = ? WHERE trial_id = ?")
-        .bind(1, flow_text(to_node(cell)))
+        .bind(1, search::flow_text(to_node(cell)))
         .bind(2, trial)
         .run();
     set_attribute(trial, "trial_system_attributes", "fixed_params", fixed_params(cell));
@@ -185,7 +186,7 @@ struct Store::Parts {
   /// The parameters of a trial, as Optuna reads them.
   void set_params(const Trial& trial) {
     for (const auto& [key, value] : trial.cell.values) {
-      const Parameter* parameter = sweep.parameters.find(key);
+      const search::Parameter* parameter = sweep.parameters.find(key);
       if (!parameter) continue;
       database
           .prepare(
@@ -202,7 +203,7 @@ struct Store::Parts {
   Database database;
   const SweepOptions& sweep;
   int64_t study = 0;
-  Choices choices;
+  CategoricalChoices choices;
 
  private:
   std::optional<Statement> add_trial_, add_fixed_, add_run_;
@@ -222,8 +223,8 @@ Store::Store(const std::filesystem::path& path, const SweepOptions& sweep)
 
 Store::~Store() = default;
 
-void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities,
-                     bool failed_too) {
+void Store::wait_for(const std::vector<search::Cell>& cells,
+                     const std::vector<std::string>& identities, bool failed_too) {
   std::unordered_map<std::string, size_t> wanted;
   for (size_t i = 0; i < cells.size(); ++i) wanted.try_emplace(identities[i], i);
   parts_->database.transaction([&] {
@@ -231,19 +232,21 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
     std::unordered_map<std::string, Trial> latest;
     for (Trial& trial : trials()) {
       const auto cell = wanted.find(trial.identity);
-      if (trial.state == TrialState::waiting && cell == wanted.end()) {
+      if (trial.state == search::TrialState::waiting && cell == wanted.end()) {
         finish_in_transaction(trial, {.reason = kDropped});
         continue;
       }
-      if (trial.state == TrialState::waiting) parts_->set_cell(trial.id, cells[cell->second]);
+      if (trial.state == search::TrialState::waiting)
+        parts_->set_cell(trial.id, cells[cell->second]);
       if (trial.reason != kDropped) latest[trial.identity] = std::move(trial);
     }
     for (const auto& identity : identities) {
       const auto index = wanted.find(identity);
       if (index == wanted.end()) continue;  // the same run a second time
       const auto known = latest.find(identity);
-      const bool failed = known != latest.end() && known->second.state == TrialState::failed;
-      const Cell& cell = cells[index->second];
+      const bool failed =
+          known != latest.end() && known->second.state == search::TrialState::failed;
+      const search::Cell& cell = cells[index->second];
       wanted.erase(index);
       if (known != latest.end() && !(failed && failed_too)) continue;
       const int64_t number = parts_->take_number();
@@ -253,7 +256,7 @@ void Store::wait_for(const std::vector<Cell>& cells, const std::vector<std::stri
   });
 }
 
-Trial Store::add(const Cell& cell, const std::string& identity) {
+Trial Store::add(const search::Cell& cell, const std::string& identity) {
   Trial trial{.identity = identity, .cell = cell};
   parts_->database.transaction([&] {
     trial.number = parts_->take_number();
@@ -269,7 +272,7 @@ int64_t Store::next_number() const {
   return row.integer(0);
 }
 
-std::vector<SeenTrial> Store::history() const {
+std::vector<search::SeenTrial> Store::history() const {
   return history_of(parts_->database, parts_->study, parts_->sweep.parameters);
 }
 
@@ -288,7 +291,7 @@ void Store::set_rungs(const Trial& trial, const std::vector<double>& values) {
                           ("completed_rung_" + std::to_string(rung)).c_str(), values[rung]);
 }
 
-void Store::keep(const ResolvedSteps& steps) {
+void Store::keep(const search::ResolvedSteps& steps) {
   ordered_json json;
   if (steps.min_resource) json["min_resource"] = *steps.min_resource;
   if (steps.max_resource) json["max_resource"] = *steps.max_resource;
@@ -302,13 +305,14 @@ void Store::keep(const ResolvedSteps& steps) {
       .run();
 }
 
-ResolvedSteps Store::resolved_steps() const {
+search::ResolvedSteps Store::resolved_steps() const {
   return resolved_steps_of(parts_->database, parts_->study);
 }
 
 std::vector<Trial> Store::trials() const { return trials_of(parts_->database, parts_->study); }
 
-std::chrono::system_clock::time_point Store::start(const Trial& trial, const ChildMark& child,
+std::chrono::system_clock::time_point Store::start(const Trial& trial,
+                                                   const launch::ProcessId& child,
                                                    int64_t reserved_bytes) {
   const auto now = std::chrono::system_clock::now();
   parts_->database.transaction([&] {
@@ -322,7 +326,7 @@ std::chrono::system_clock::time_point Store::start(const Trial& trial, const Chi
         .prepare(
             "UPDATE sweep_runs SET host = ?, boot_id = ?, pid = ?, pid_start = ?, "
             "reserved_bytes = ? WHERE trial_id = ?")
-        .bind(1, host_name())
+        .bind(1, launch::host_name())
         .bind(2, child.boot_id)
         .bind(3, child.pid)
         .bind(4, child.started_ticks)
@@ -372,7 +376,7 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
       .run();
   for (size_t step = 0; step < outcome.values.size(); ++step)
     report(trial, static_cast<int64_t>(step + 1), outcome.values[step]);
-  const bool ended = outcome.state != TrialState::failed && !outcome.values.empty();
+  const bool ended = outcome.state != search::TrialState::failed && !outcome.values.empty();
   if (ended && !std::isnan(outcome.value())) {
     auto statement = database.prepare(
         "INSERT OR REPLACE INTO trial_values (trial_id, objective, value, value_type) "
@@ -381,7 +385,7 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
     const char* type = bind_value(statement, 2, outcome.value());
     statement.bind(3, type).run();
   }
-  if (outcome.state == TrialState::failed)
+  if (outcome.state == search::TrialState::failed)
     parts_->set_attribute(trial.id, "trial_user_attributes", "reason", outcome.reason);
   if (outcome.peak_bytes > 0)
     parts_->set_attribute(trial.id, "trial_user_attributes", "peak_bytes", outcome.peak_bytes);

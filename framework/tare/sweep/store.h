@@ -13,37 +13,25 @@
 #include <string>
 #include <vector>
 
-#include "tare/sweep/grid.h"
+#include "tare/launch/process.h"
+#include "tare/search/pruner.h"
+#include "tare/search/trial.h"
+#include "tare/sweep/sweep_options.h"
 
 namespace tare::sweep {
-
-/// Optuna's states.
-enum class TrialState { waiting, running, complete, pruned, failed };
-[[nodiscard]] const char* to_string(TrialState state);  ///< "WAITING", ..., "FAIL"
-
-/// A child that a run has, as the next coordinator recognises it.
-struct ChildMark {
-  int64_t pid = 0;
-  std::string boot_id{};      ///< of the machine's current boot
-  int64_t started_ticks = 0;  ///< of the process, since boot
-
-  /// Of a run in a job of Slurm's: no process of this machine.
-  [[nodiscard]] static ChildMark of_cluster() { return {.boot_id = "slurm"}; }
-  [[nodiscard]] bool is_of_cluster() const { return boot_id == "slurm"; }
-};
 
 /// One row: a run and how it went.
 struct Trial {
   int64_t id = 0;
   int64_t number = 0;  ///< from 0, never used again; in the run's name
-  TrialState state = TrialState::waiting;
+  search::TrialState state = search::TrialState::waiting;
   std::string identity{};  ///< see Identity
   std::string run_name{};  ///< of the folder
-  Cell cell{};
-  int64_t attempt = 0;      ///< earlier trials of the same run
-  int64_t asked_bytes = 0;  ///< to reserve, after an out-of-memory; 0: by the plan
-  std::string reason{};     ///< of a failure: "out of memory", "signal 9", "exit 2", ...
-  ChildMark child{};
+  search::Cell cell{};
+  int64_t attempt = 0;        ///< earlier trials of the same run
+  int64_t asked_bytes = 0;    ///< to reserve, after an out-of-memory; 0: by the plan
+  std::string reason{};       ///< of a failure: "out of memory", "signal 9", "exit 2", ...
+  launch::ProcessId child{};  ///< its process, as the next coordinator recognises it
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   int64_t peak_bytes = 0;                                   ///< measured; 0: not known
   double seconds = 0;
@@ -54,7 +42,7 @@ struct Trial {
 
 /// What a run that has ended leaves.
 struct Outcome {
-  TrialState state = TrialState::failed;
+  search::TrialState state = search::TrialState::failed;
   std::string reason{};
   std::vector<double> values{};  ///< of the metric, by epoch
   /// The epoch, from 1, whose weights the run ended with, where it restored those of an earlier
@@ -84,15 +72,12 @@ using Reported = std::map<int64_t, std::map<int64_t, double>>;
 struct StoreContents {
   std::vector<Trial> trials{};  ///< in order of number
   Reported reports{};
-  ChildMark coordinator{};  ///< the latest process that has written it
+  launch::ProcessId coordinator{};  ///< the latest process that has written it
 };
 
 /// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study or
 /// is of another schema version.
 [[nodiscard]] StoreContents read_store(const std::filesystem::path& path, const std::string& study);
-
-struct SeenTrial;      // history.h
-struct ResolvedSteps;  // pruner.h
 
 /// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
 /// Every change is a transaction. Throws IoError, also for a file of another kind; FormatError for
@@ -108,24 +93,24 @@ class Store {
   /// Adds a waiting trial for each cell whose identity has no trial yet, or (`failed_too`) has
   /// failed, and drops waiting ones that are not among the cells. A dropped trial has failed with
   /// the reason kDropped, as Optuna counts rows to number them.
-  void wait_for(const std::vector<Cell>& cells, const std::vector<std::string>& identities,
+  void wait_for(const std::vector<search::Cell>& cells, const std::vector<std::string>& identities,
                 bool failed_too = false);
   /// A waiting trial more.
-  Trial add(const Cell& cell, const std::string& identity);
+  Trial add(const search::Cell& cell, const std::string& identity);
   /// The number that the next trial will have.
   [[nodiscard]] int64_t next_number() const;
   /// In order of number.
   [[nodiscard]] std::vector<Trial> trials() const;
   /// The same for samplers and pruners, without what was dropped.
-  [[nodiscard]] std::vector<SeenTrial> history() const;
+  [[nodiscard]] std::vector<search::SeenTrial> history() const;
   /// Returns the time that it has written.
-  std::chrono::system_clock::time_point start(const Trial& trial, const ChildMark& child,
+  std::chrono::system_clock::time_point start(const Trial& trial, const launch::ProcessId& child,
                                               int64_t reserved_bytes);
   /// The metric of a running trial after so many epochs; see PrunerOptions.
   void report(const Trial& trial, int64_t step, double value);
   void set_rungs(const Trial& trial, const std::vector<double>& values);
-  void keep(const ResolvedSteps& steps);
-  [[nodiscard]] ResolvedSteps resolved_steps() const;
+  void keep(const search::ResolvedSteps& steps);
+  [[nodiscard]] search::ResolvedSteps resolved_steps() const;
   void finish(const Trial& trial, const Outcome& outcome);
   /// The same, and in one transaction a waiting trial of the same run, with the same settings and
   /// folder, that asks for so many bytes.

@@ -1,7 +1,6 @@
 #include "tare/sweep/store_read.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <ctime>
@@ -17,11 +16,8 @@
 namespace tare::sweep {
 namespace {
 
-constexpr std::array kStates{"WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAIL"};
-
-TrialState state_of(const std::string& text) {
-  for (size_t i = 0; i < kStates.size(); ++i)
-    if (text == kStates[i]) return static_cast<TrialState>(i);
+search::TrialState state_of(const std::string& text) {
+  if (const auto state = search::trial_state(text)) return *state;
   throw FormatError("sweep.store", "", "trials.state", "is '" + printable(text) + "'");
 }
 
@@ -72,8 +68,6 @@ void check_schema(const Database& database) {
   }
 }
 
-const char* to_string(TrialState state) { return kStates[static_cast<size_t>(state)]; }
-
 std::vector<Trial> trials_of(const Database& database, int64_t study) {
   auto row = database.prepare(
       "SELECT t.trial_id, t.number, t.state, r.identity, r.run_name, r.settings, r.attempt, "
@@ -116,16 +110,17 @@ Reported reports_of(const Database& database, int64_t study) {
   return reports;
 }
 
-std::vector<SeenTrial> history_of(const Database& database, int64_t study, const Space& space) {
+std::vector<search::SeenTrial> history_of(const Database& database, int64_t study,
+                                          const search::Space& space) {
   Reported reports = reports_of(database, study);
-  std::map<int64_t, SeenTrial> seen;  // by id
+  std::map<int64_t, search::SeenTrial> seen;  // by id
   for (const Trial& trial : trials_of(database, study)) {
     if (trial.reason == kDropped) continue;
     seen[trial.id] = {.number = trial.number,
                       .state = trial.state,
                       .value = trial.value,
                       .reports = std::move(reports[trial.number]),
-                      .params = point_of(space, trial.cell)};
+                      .params = search::point_of(space, trial.cell)};
   }
   auto rung = database.prepare(
       "SELECT trial_id, value_json FROM trial_system_attributes JOIN trials USING (trial_id) "
@@ -135,16 +130,16 @@ std::vector<SeenTrial> history_of(const Database& database, int64_t study, const
   while (rung.step())
     if (const auto trial = seen.find(rung.integer(0)); trial != seen.end())
       if (const auto value = config::as_number(rung.text(1))) trial->second.rungs.push_back(*value);
-  std::vector<SeenTrial> all;
+  std::vector<search::SeenTrial> all;
   for (auto& [id, trial] : seen) all.push_back(std::move(trial));
-  std::ranges::sort(all, {}, &SeenTrial::number);
+  std::ranges::sort(all, {}, &search::SeenTrial::number);
   return all;
 }
 
-ResolvedSteps resolved_steps_of(const Database& database, int64_t study) {
+search::ResolvedSteps resolved_steps_of(const Database& database, int64_t study) {
   auto row = database.prepare(
       "SELECT value_json FROM study_system_attributes WHERE study_id = ? AND \"key\" = ?");
-  ResolvedSteps steps;
+  search::ResolvedSteps steps;
   if (!row.bind(1, study).bind(2, kResolvedSteps).step()) return steps;
   const auto json = nlohmann::json::parse(row.text(0), nullptr, false);
   const auto read = [&](const char* key, std::optional<int64_t>& value) {

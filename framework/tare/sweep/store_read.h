@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tare/search/pruner.h"
+#include "tare/search/trial.h"
 #include "tare/sweep/database.h"
-#include "tare/sweep/history.h"
-#include "tare/sweep/pruner.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
@@ -20,11 +20,11 @@ void check_schema(const Database& database);
 [[nodiscard]] std::vector<Trial> trials_of(const Database& database, int64_t study);
 
 /// The same for samplers and pruners, without what was dropped.
-[[nodiscard]] std::vector<SeenTrial> history_of(const Database& database, int64_t study,
-                                                const Space& space);
+[[nodiscard]] std::vector<search::SeenTrial> history_of(const Database& database, int64_t study,
+                                                        const search::Space& space);
 
 /// The study's attribute that Store::keep() writes.
 inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
-[[nodiscard]] ResolvedSteps resolved_steps_of(const Database& database, int64_t study);
+[[nodiscard]] search::ResolvedSteps resolved_steps_of(const Database& database, int64_t study);
 
 }  // namespace tare::sweep

@@ -8,8 +8,8 @@
 #include "tare/base/io.h"
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/search/grid.h"
 #include "tare/sweep/furcate.h"
-#include "tare/sweep/grid.h"
 
 namespace tare::sweep {
 namespace {
@@ -17,61 +17,11 @@ namespace {
 using config::Kind;
 using config::Node;
 
-struct RangeFields {
-  std::optional<double> min{}, max{}, step{};
-  bool log = false;
-};
-void visit_fields(config::Visitor& visit, RangeFields& o) {
-  visit("min", o.min)("max", o.max)("step", o.step, config::above(0))("log", o.log);
-}
-
 constexpr size_t kMaxName = 64;  // numbers and values follow it
 
-bool is_whole(const Node* node) {
-  return !node || (node->kind == Kind::scalar && config::as_integer(node->text).has_value());
-}
-
-Range read_range(const Node& node) {
-  const auto fields = config::read<RangeFields>(node);
-  const auto refuse = [&](const char* problem, const char* allowed) {
-    throw ConfigError(node.source, "", problem, allowed, config::describe(node));
-  };
-  if (!fields.min || !fields.max) refuse("has no min or no max", "{min: A, max: B}, or a list");
-  if (!std::isfinite(*fields.min) || !std::isfinite(*fields.max) || *fields.min > *fields.max)
-    refuse("has a min above its max", "finite numbers, min <= max");
-  if (fields.log && (*fields.min <= 0 || fields.step))
-    refuse("cannot be logarithmic", "min above 0, and no step");
-  const bool whole =
-      is_whole(node.find("min")) && is_whole(node.find("max")) && is_whole(node.find("step"));
-  return {.low = *fields.min,
-          .high = *fields.max,
-          .step = fields.step,
-          .log = fields.log,
-          .integer = whole};
-}
-
-Parameter read_parameter(const config::Entry& entry) {
-  Parameter parameter{.name = entry.key};
-  const Node& node = entry.value;
-  const Node* values = node.kind == Kind::sequence ? &node : node.find("values");
-  if (values && (values->kind != Kind::sequence || (values != &node && node.entries.size() > 1)))
-    throw ConfigError(node.source, "", "must be {values: [...]} alone", "", config::describe(node));
-  if (values) {
-    if (values->items.empty())
-      throw ConfigError(values->source, "", "has no values", "at least one", "[]");
-    parameter.values = values->items;
-  } else if (node.kind == Kind::map) {
-    parameter.range = read_range(node);
-  } else {
-    throw ConfigError(node.source, "", "must be a list of values or {min: A, max: B}",
-                      "a value that is the same in all runs goes under set",
-                      config::describe(node));
-  }
-  return parameter;
-}
-
 /// What conditions and exclusions speak of.
-void check_known(const SweepOptions& sweep, const Settings& settings, const std::string& path) {
+void check_known(const SweepOptions& sweep, const search::Settings& settings,
+                 const std::string& path) {
   for (const auto& [name, value] : settings.values) {
     if (sweep.parameters.find(name) || sweep.set.find(name)) continue;
     std::vector<std::string> names;
@@ -110,11 +60,12 @@ void check(const SweepOptions& sweep) {
                         "keys of the recipe; each run has a name and a folder of its own", {});
   }
   const bool endless = std::ranges::any_of(sweep.parameters.parameters, [](const auto& parameter) {
-    return std::isinf(count_of(parameter));
+    return std::isinf(search::count_of(parameter));
   });
   if (sweep.method != "grid" && sweep.trials == 0 && endless)
     throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
-  if (sweep.method != "grid" && sweep.executor.is_slurm() && sweep.resources.jobs == 0)
+  if (sweep.method != "grid" && launch::executor_type(sweep.executor.type).is_remote &&
+      sweep.resources.jobs == 0)
     throw ConfigError("sweep", "resources.jobs", "is missing",
                       "how many runs are on at a time, while others wait for what they teach", {});
   for (size_t i = 0; i < sweep.exclude.size(); ++i)
@@ -176,67 +127,6 @@ ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error) {
   return {source, key, error.problem(), error.allowed(), error.got()};
 }
 
-const Parameter* Space::find(std::string_view name) const {
-  const auto found = std::ranges::find(parameters, name, &Parameter::name);
-  return found == parameters.end() ? nullptr : &*found;
-}
-
-void from_node(const Node& node, Space& value) {
-  if (node.kind != Kind::map)
-    throw ConfigError(node.source, "", "must be a mapping of the recipe's keys", "",
-                      config::describe(node));
-  value.parameters.clear();
-  for (const auto& entry : node.entries) {
-    try {
-      value.parameters.push_back(read_parameter(entry));
-    } catch (const ConfigError& error) {
-      throw error.within(entry.key, entry.key_source);
-    }
-  }
-}
-
-Node to_node(const Space& value) {
-  Node all = Node::map();
-  for (const auto& parameter : value.parameters) {
-    if (!parameter.range) {
-      all.set(parameter.name, Node::sequence(parameter.values));
-      continue;
-    }
-    const Range& range = *parameter.range;
-    Node& node = all.set(parameter.name, Node::map());
-    node.set("min", Node::scalar(config::number_text(range.low)));
-    node.set("max", Node::scalar(config::number_text(range.high)));
-    if (range.step) node.set("step", Node::scalar(config::number_text(*range.step)));
-    if (range.log) node.set("log", Node::scalar("true"));
-  }
-  return all;
-}
-
-const Node* Settings::find(std::string_view name) const {
-  const auto found = std::ranges::find_if(values, [&](const auto& v) { return v.first == name; });
-  return found == values.end() ? nullptr : &found->second;
-}
-
-void from_node(const Node& node, Settings& value) {
-  if (node.kind != Kind::map)
-    throw ConfigError(node.source, "", "must be a mapping of keys to values", "",
-                      config::describe(node));
-  value.values.clear();
-  for (const auto& entry : node.entries) value.values.emplace_back(entry.key, entry.value);
-}
-
-Node to_node(const Settings& value) {
-  Node all = Node::map();
-  for (const auto& [key, setting] : value.values) all.set(key, setting);
-  return all;
-}
-
-void visit_fields(config::Visitor& visit, When& o) { visit("param", o.param)("if", o.condition); }
-
-void visit_fields(config::Visitor& visit, MetricGoal& o) {
-  visit("name", o.name)("goal", o.goal, config::one_of({"minimize", "maximize"}));
-}
-
 void from_node(const Node& node, ByteLimit& value) {
   value.bytes.reset();
   if (node.kind == Kind::scalar && node.text == "auto") return;
@@ -264,15 +154,10 @@ void visit_fields(config::Visitor& visit, OnFailure& o) {
 void visit_fields(config::Visitor& visit, SweepOptions& o) {
   visit("name", o.name);
   visit("recipe", o.recipe);
-  visit("set", o.set);
   visit("log_dir", o.log_dir);
-  visit("method", o.method, config::one_of({"grid", "random", "tpe"}));
-  visit("metric", o.metric);
+  visit_fields(visit, static_cast<search::SearchOptions&>(o));
   visit("trials", o.trials, config::at_least(0));
   visit("seed", o.seed);
-  visit("parameters", o.parameters);
-  visit("exclude", o.exclude);
-  visit("when", o.when);
   visit("pruner", o.pruner);
   visit("resources", o.resources);
   visit("on_failure", o.on_failure);
@@ -310,7 +195,7 @@ SweepOptions read_sweep(const std::filesystem::path& file,
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (!sweep.aliases.empty()) set_data_folder(sweep);
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
-  if (sweep.executor.is_slurm()) {  // jobs may be elsewhere
+  if (launch::executor_type(sweep.executor.type).is_remote) {
     sweep.recipe = std::filesystem::absolute(sweep.recipe);
     sweep.log_dir = std::filesystem::absolute(sweep.log_dir);
   }

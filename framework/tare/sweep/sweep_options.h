@@ -11,57 +11,11 @@
 #include "tare/base/error.h"
 #include "tare/config/field.h"
 #include "tare/config/node.h"
-#include "tare/sweep/executor_options.h"
-#include "tare/sweep/pruner_options.h"
+#include "tare/launch/executor_type.h"
+#include "tare/search/pruner_options.h"
+#include "tare/search/space.h"
 
 namespace tare::sweep {
-
-/// Numbers from low to high, both included.
-struct Range {
-  double low = 0, high = 0;
-  std::optional<double> step{};  ///< unset: any number between; above 0
-  bool log = false;              ///< drawn evenly over the logarithm; low above 0, without a step
-  bool integer = false;          ///< low, high and step are whole numbers
-  bool operator==(const Range&) const = default;
-};
-
-/// One key of the recipe that varies. In YAML: a list, {values: [...]} or
-/// {min: A, max: B, step: C, log: true}.
-struct Parameter {
-  std::string name{};                  ///< dotted, "optimizer.weight_decay"
-  std::vector<config::Node> values{};  ///< empty: a range
-  std::optional<Range> range{};
-};
-
-/// The parameters in the order of the file.
-struct Space {
-  std::vector<Parameter> parameters{};
-  [[nodiscard]] const Parameter* find(std::string_view name) const;
-};
-void from_node(const config::Node& node, Space& value);
-[[nodiscard]] config::Node to_node(const Space& value);
-
-/// Keys of the recipe and their values, in order.
-struct Settings {
-  std::vector<std::pair<std::string, config::Node>> values{};
-  [[nodiscard]] const config::Node* find(std::string_view name) const;
-};
-void from_node(const config::Node& node, Settings& value);
-[[nodiscard]] config::Node to_node(const Settings& value);
-
-/// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
-struct When {
-  std::string param{};
-  Settings condition{};
-};
-void visit_fields(config::Visitor& visit, When& o);
-
-/// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
-struct MetricGoal {
-  std::string name = "valid_loss";
-  std::string goal = "minimize";  ///< minimize | maximize
-};
-void visit_fields(config::Visitor& visit, MetricGoal& o);
 
 /// A number of bytes, or `auto`.
 struct ByteLimit {
@@ -84,24 +38,17 @@ struct OnFailure {
 };
 void visit_fields(config::Visitor& visit, OnFailure& o);
 
-/// A whole sweep; docs/sweeps.md explains every key.
-struct SweepOptions {
+/// A whole sweep: what it searches, and how its runs are done; docs/sweeps.md explains every key.
+struct SweepOptions : search::SearchOptions {
   std::string name{};               ///< of the study and of the runs' folders; a path component
   std::filesystem::path recipe{};   ///< beside the sweep's file, if not absolute
-  Settings set{};                   ///< keys of the recipe that are the same in all runs
   std::filesystem::path log_dir{};  ///< holds the store and the runs' folders; empty: runs/NAME
-  /// grid: every combination, the first parameter slowest; random, tpe: drawn, see sampler.h
-  std::string method = "grid";
-  MetricGoal metric{};
-  int64_t trials = 0;  ///< runs at most; 0: all combinations
-  uint64_t seed = 42;  ///< of what is drawn
-  Space parameters{};
-  std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
-  std::vector<When> when{};
-  PrunerOptions pruner{};
+  int64_t trials = 0;               ///< runs at most; 0: all combinations
+  uint64_t seed = 42;               ///< of what is drawn
+  search::PrunerOptions pruner{};
   Resources resources{};
   OnFailure on_failure{};
-  ExecutorOptions executor{};
+  launch::ExecutorOptions executor{};
 
   config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
 

@@ -2,16 +2,17 @@
 
 #include <cmath>
 
-#include "tare/sweep/history.h"
+#include "tare/search/trial.h"
+#include "tare/search/value_text.h"
 
 namespace tare::sweep {
 namespace {
 
-report::SweepParameter parameter_of(const Parameter& parameter) {
+report::SweepParameter parameter_of(const search::Parameter& parameter) {
   report::SweepParameter all{.name = parameter.name};
-  for (const auto& value : parameter.values) all.choices.push_back(python_text(value));
+  for (const auto& value : parameter.values) all.choices.push_back(search::python_text(value));
   if (!parameter.range) return all;
-  const Range& range = *parameter.range;
+  const search::Range& range = *parameter.range;
   all.low = range.low;
   all.high = range.high;
   all.step = range.step.value_or(range.integer ? 1 : 0);
@@ -29,7 +30,7 @@ report::SweepRun run_of(const SweepOptions& sweep, const Trial& trial,
                        .value = trial.value,
                        .peak_bytes = trial.peak_bytes,
                        .seconds = trial.seconds};
-  const Point point = point_of(sweep.parameters, trial.cell);
+  const search::Point point = search::point_of(sweep.parameters, trial.cell);
   for (const auto& parameter : sweep.parameters.parameters) {
     const auto value = point.find(parameter.name);
     run.values.push_back(value == point.end() ? std::nan("") : value->second);

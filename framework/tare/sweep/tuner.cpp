@@ -2,74 +2,77 @@
 
 #include <algorithm>
 
-#include "tare/sweep/sampler.h"
+#include "tare/search/sampler.h"
 
 namespace tare::sweep {
 
 Tuner::Tuner(const SweepOptions& sweep, Store& store)
     : sweep_(sweep), store_(store), history_(store.history()), resolved_(store.resolved_steps()) {}
 
-SeenTrial* Tuner::find(int64_t number) {
-  const auto found = std::ranges::lower_bound(history_, number, {}, &SeenTrial::number);
+search::SeenTrial* Tuner::find(int64_t number) {
+  const auto found = std::ranges::lower_bound(history_, number, {}, &search::SeenTrial::number);
   return found != history_.end() && found->number == number ? &*found : nullptr;
 }
 
-void Tuner::see(const Trial& trial) {
-  SeenTrial* seen = find(trial.number);
+void Tuner::add(const Trial& trial) {
+  search::SeenTrial* seen = find(trial.number);
   if (!seen) {
-    const auto place = std::ranges::lower_bound(history_, trial.number, {}, &SeenTrial::number);
+    const auto place =
+        std::ranges::lower_bound(history_, trial.number, {}, &search::SeenTrial::number);
     seen = &*history_.insert(place, {.number = trial.number});
   }
   seen->state = trial.state;
   seen->value = trial.value;
-  seen->params = point_of(sweep_.parameters, trial.cell);
+  seen->params = search::point_of(sweep_.parameters, trial.cell);
 }
 
-void Tuner::forget(int64_t number) {
-  std::erase_if(history_, [&](const SeenTrial& trial) { return trial.number == number; });
+void Tuner::remove(int64_t number) {
+  std::erase_if(history_, [&](const search::SeenTrial& trial) { return trial.number == number; });
 }
 
-Study Tuner::study() const {
+search::Study Tuner::study() const {
   return {.name = sweep_.name, .maximize = sweep_.metric.goal == "maximize", .resolved = resolved_};
 }
 
-std::optional<Cell> Tuner::draw(int64_t number) const {
-  const auto rivals = competitors(sweep_.pruner, study(), history_, number);
-  auto cell = sample(sweep_, rivals, number, sweep_.seed);
+std::optional<search::Cell> Tuner::draw(int64_t number) const {
+  const auto rivals = search::competitors(sweep_.pruner, study(), history_, number);
+  auto cell = search::sample(sweep_, rivals, number, sweep_.seed);
   const auto is_drawn = [&] {
-    const Point point = point_of(sweep_.parameters, *cell);
-    return std::ranges::find(history_, point, &SeenTrial::params) != history_.end();
+    const search::Point point = search::point_of(sweep_.parameters, *cell);
+    return std::ranges::find(history_, point, &search::SeenTrial::params) != history_.end();
   };
   // Those of other brackets are not to be repeated either.
   if (!cell || (rivals.size() < history_.size() && is_drawn()))
-    cell = sample(sweep_, history_, number, sweep_.seed);
+    cell = search::sample(sweep_, history_, number, sweep_.seed);
   return cell;
 }
 
-Verdict Tuner::report(const Trial& trial, const std::vector<double>& values) {
-  SeenTrial* const seen = find(trial.number);
+search::PruneDecision Tuner::report(const Trial& trial, const std::vector<double>& values) {
+  search::SeenTrial* const seen = find(trial.number);
   for (size_t step = seen->reports.size() + 1; step <= values.size(); ++step) {
     const double value = values[step - 1];
     seen->reports[static_cast<int64_t>(step)] = value;
     store_.report(trial, static_cast<int64_t>(step), value);
-    const Decision decision = decide(sweep_.pruner, study(), history_, trial.number);
-    if (decision.rungs.size() > seen->rungs.size()) store_.set_rungs(trial, decision.rungs);
-    seen->rungs = decision.rungs;
-    if (!(decision.resolved == resolved_)) store_.keep(resolved_ = decision.resolved);
-    if (decision.verdict != Verdict::go_on) return decision.verdict;
+    const search::PruneResult result =
+        search::decide(sweep_.pruner, study(), history_, trial.number);
+    if (result.rungs.size() > seen->rungs.size()) store_.set_rungs(trial, result.rungs);
+    seen->rungs = result.rungs;
+    if (!(result.resolved == resolved_)) store_.keep(resolved_ = result.resolved);
+    if (result.decision != search::PruneDecision::proceed) return result.decision;
   }
-  return Verdict::go_on;
+  return search::PruneDecision::proceed;
 }
 
 std::optional<int64_t> Tuner::promotion() const {
   if (sweep_.pruner.type != "asha_promotion") return std::nullopt;
-  const auto next = next_promotion(sweep_.pruner, study().maximize, history_);
+  const auto next = search::next_promotion(sweep_.pruner, study().maximize, history_);
   return next ? std::optional(next->number) : std::nullopt;
 }
 
 bool Tuner::is_paused(const Trial& trial) const {
-  const auto seen = std::ranges::lower_bound(history_, trial.number, {}, &SeenTrial::number);
-  return sweep_.pruner.type == "asha_promotion" && trial.state == TrialState::waiting &&
+  const auto seen =
+      std::ranges::lower_bound(history_, trial.number, {}, &search::SeenTrial::number);
+  return sweep_.pruner.type == "asha_promotion" && trial.state == search::TrialState::waiting &&
          seen != history_.end() && seen->number == trial.number && !seen->rungs.empty();
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tare/sweep/pruner.h"
+#include "tare/search/pruner.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
@@ -17,28 +17,28 @@ class Tuner {
   /// Whether cells are drawn one by one, and not counted.
   [[nodiscard]] bool draws() const { return sweep_.method != "grid"; }
   /// Sees the trial from now on, or in its new state.
-  void see(const Trial& trial);
+  void add(const Trial& trial);
   /// No longer: its recipe is another one now.
-  void forget(int64_t number);
+  void remove(int64_t number);
 
   /// The cell of trial `number`; nullopt: there is none left. Throws ConfigError as sample() does.
-  [[nodiscard]] std::optional<Cell> draw(int64_t number) const;
+  [[nodiscard]] std::optional<search::Cell> draw(int64_t number) const;
 
   /// The metric of a run, by epoch, so far: keeps what is new, and decides.
-  Verdict report(const Trial& trial, const std::vector<double>& values);
+  search::PruneDecision report(const Trial& trial, const std::vector<double>& values);
   /// The paused trial that continues next, if one may.
   [[nodiscard]] std::optional<int64_t> promotion() const;
   /// Whether a waiting trial has been paused, and waits for its promotion.
   [[nodiscard]] bool is_paused(const Trial& trial) const;
 
  private:
-  [[nodiscard]] Study study() const;
-  [[nodiscard]] SeenTrial* find(int64_t number);
+  [[nodiscard]] search::Study study() const;
+  [[nodiscard]] search::SeenTrial* find(int64_t number);
 
   const SweepOptions& sweep_;
   Store& store_;
-  std::vector<SeenTrial> history_;  // by number
-  ResolvedSteps resolved_;
+  std::vector<search::SeenTrial> history_;  // by number
+  search::ResolvedSteps resolved_;
 };
 
 }  // namespace tare::sweep

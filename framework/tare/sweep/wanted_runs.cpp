@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "tare/search/grid.h"
 #include "tare/sweep/identity.h"
 
 namespace tare::sweep {
@@ -17,24 +18,24 @@ WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& know
     }
     return all;
   }
-  all.cells = grid(sweep);
+  all.cells = search::grid(sweep);
   if (sweep.trials > 0 && all.cells.size() > static_cast<size_t>(sweep.trials))
     all.cells.resize(static_cast<size_t>(sweep.trials));
-  for (const Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
+  for (const search::Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
   return all;
 }
 
 RunCounts count_runs(const std::vector<Trial>& trials,
                      const std::unordered_set<std::string>& identities) {
-  std::map<std::string, TrialState> latest;
+  std::map<std::string, search::TrialState> latest;
   for (const Trial& trial : trials)
     if (identities.contains(trial.identity)) latest[trial.identity] = trial.state;
   RunCounts counts;
   for (const auto& [identity, state] : latest) {
-    if (state == TrialState::complete) ++counts.complete;
-    if (state == TrialState::pruned) ++counts.pruned;
-    if (state == TrialState::failed) ++counts.failed;
-    if (state == TrialState::waiting) ++counts.waiting;
+    if (state == search::TrialState::complete) ++counts.complete;
+    if (state == search::TrialState::pruned) ++counts.pruned;
+    if (state == search::TrialState::failed) ++counts.failed;
+    if (state == search::TrialState::waiting) ++counts.waiting;
   }
   return counts;
 }

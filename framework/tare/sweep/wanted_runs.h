@@ -11,7 +11,7 @@
 namespace tare::sweep {
 
 struct WantedRuns {
-  std::vector<Cell> cells{};
+  std::vector<search::Cell> cells{};
   std::vector<std::string> identities{};  ///< of each cell; see Identity
   std::string recipe{};                   ///< identity of the recipe with SweepOptions::set alone
 };

@@ -1,0 +1,27 @@
+// DeviceSlot: a place where runs can be, with its memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tare::launch {
+
+enum class SlotKind {
+  host,   ///< this machine's processors
+  gpu,    ///< one of this machine's cards
+  remote  ///< other machines, whose memory is not counted here
+};
+
+/// A value.
+struct DeviceSlot {
+  std::string name{};         ///< "host", or a GPU's UUID; of a remote one what a person reads
+  int64_t total_bytes = 0;    ///< for all runs
+  int64_t jobs = 1;           ///< runs at a time
+  int64_t context_bytes = 0;  ///< that a process takes beside its tensors, in what it reserves
+  SlotKind kind = SlotKind::host;
+
+  [[nodiscard]] bool is_gpu() const { return kind == SlotKind::gpu; }
+  [[nodiscard]] bool is_remote() const { return kind == SlotKind::remote; }
+};
+
+}  // namespace tare::launch

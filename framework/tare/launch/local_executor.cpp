@@ -1,0 +1,50 @@
+// Runs as children of this process.
+#include "tare/launch/local_executor.h"
+
+#include <utility>
+
+#include "tare/base/error.h"
+
+namespace tare::launch {
+namespace {
+
+void check_local(const ExecutorOptions& options) {
+  if (options.options.empty() && options.setup.empty()) return;
+  std::vector<std::string> others;
+  for (const auto& type : executor_types())
+    if (type.takes_options) others.push_back(type.name);
+  throw ConfigError("sweep", "executor.type", "takes no options and no setup",
+                    config::joined(others), printable(options.type));
+}
+
+}  // namespace
+
+LocalExecutor::LocalExecutor(StartProcess start) : start_(std::move(start)) {
+  if (!start_) start_ = [](const ChildStart& how) { return Child(how); };
+}
+
+std::map<std::string, std::unique_ptr<Process>> LocalExecutor::recover(
+    const std::vector<ProcessId>& ids) {
+  for (const auto& id : ids)
+    if (const std::string type = id.executor(); !type.empty())
+      throw StateError(
+          "sweep", "runs of this sweep may still be on in " + executor_type(type).place,
+          "run it with executor: " + type + " once more, which follows them or stops them");
+  end_processes(ids);
+  return {};
+}
+
+std::unique_ptr<Process> LocalExecutor::start(const ChildStart& how) {
+  return std::make_unique<Child>(start_(how));
+}
+
+ExecutorType local_executor_type() {
+  return {.name = "local",
+          .place = "processes of this machine",
+          .check = check_local,
+          .make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
+            return std::make_unique<LocalExecutor>(context.start);
+          }};
+}
+
+}  // namespace tare::launch

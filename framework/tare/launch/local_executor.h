@@ -1,0 +1,27 @@
+// LocalExecutor: runs are children of this process.
+#pragma once
+
+#include <functional>
+
+#include "tare/launch/executor_type.h"
+
+namespace tare::launch {
+
+class LocalExecutor : public Executor {
+ public:
+  /// `start` makes the process; empty: the command is executed.
+  explicit LocalExecutor(StartProcess start = {});
+
+  /// Returns none: children end with the process that started them.
+  std::map<std::string, std::unique_ptr<Process>> recover(
+      const std::vector<ProcessId>& ids) override;
+  bool has_capacity(int64_t) override { return true; }
+  std::unique_ptr<Process> start(const ChildStart& how) override;
+
+ private:
+  StartProcess start_;
+};
+
+[[nodiscard]] ExecutorType local_executor_type();
+
+}  // namespace tare::launch

@@ -1,0 +1,62 @@
+// Slurm's programs, called for the agents of one sweep. Internal.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/launch/executor_type.h"
+#include "tare/launch/process.h"
+
+namespace tare::launch {
+
+/// Throws StateError if sbatch cannot be executed.
+void require_slurm();
+
+class SlurmTools {
+ public:
+  /// `folder`: log_dir/slurm, absolute; it is made, with the script of the jobs, which executes the
+  /// words `agent` and the folder. Throws IoError.
+  SlurmTools(std::filesystem::path folder, const ExecutorOptions& options,
+             const std::vector<std::string>& agent);
+
+  /// Submits an array of so many agents and returns its tasks, "12_0". Throws StateError with what
+  /// sbatch says when it refuses.
+  std::vector<std::string> submit(int64_t count);
+  /// Tasks that have begun at some time, of this coordinator and earlier ones.
+  [[nodiscard]] std::vector<std::string> begun() const;
+
+  using Tasks = std::map<std::string, std::string>;  ///< squeue's states by task
+  /// Starts to ask which tasks of this sweep Slurm knows.
+  void ask();
+  [[nodiscard]] bool asks() const { return squeue_.has_value(); }
+  /// Unset: there is none yet, or squeue has failed, which is said once.
+  [[nodiscard]] std::optional<Tasks> answer();
+  /// Throws StateError if squeue fails.
+  [[nodiscard]] Tasks wait_for_answer();
+
+  void cancel(const std::vector<std::string>& tasks);
+  /// The last lines that a task printed.
+  [[nodiscard]] std::string log_of(const std::string& task) const;
+
+ private:
+  struct Said {
+    int exit_code = 0;
+    std::string out{}, err{};
+  };
+  [[nodiscard]] Child begin(const std::vector<std::string>& command) const;
+  [[nodiscard]] Said finish(Child& tool, const std::string& name) const;
+  [[nodiscard]] Said call(const std::vector<std::string>& command) const;
+  [[nodiscard]] static Tasks parsed(const std::string& text);
+
+  std::filesystem::path folder_;
+  ExecutorOptions options_;
+  std::string name_;  // of the jobs
+  std::optional<Child> squeue_;
+  bool said_ = false;
+};
+
+}  // namespace tare::launch

@@ -1,0 +1,81 @@
+// What a search varies: parameters with their values or ranges, conditions and exclusions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tare/config/field.h"
+#include "tare/config/node.h"
+
+namespace tare::search {
+
+/// Numbers from low to high, both included.
+struct Range {
+  double low = 0, high = 0;
+  std::optional<double> step{};  ///< unset: any number between; above 0
+  bool log = false;              ///< drawn evenly over the logarithm; low above 0, without a step
+  bool integer = false;          ///< low, high and step are whole numbers
+  bool operator==(const Range&) const = default;
+};
+
+/// One key of the recipe that varies. In YAML: a list, {values: [...]} or
+/// {min: A, max: B, step: C, log: true}.
+struct Parameter {
+  std::string name{};                  ///< dotted, "optimizer.weight_decay"
+  std::vector<config::Node> values{};  ///< empty: a range
+  std::optional<Range> range{};
+};
+
+/// The parameters in the order of the file.
+struct Space {
+  std::vector<Parameter> parameters{};
+  [[nodiscard]] const Parameter* find(std::string_view name) const;
+};
+void from_node(const config::Node& node, Space& value);
+[[nodiscard]] config::Node to_node(const Space& value);
+
+/// Keys of the recipe and their values, in order.
+struct Settings {
+  std::vector<std::pair<std::string, config::Node>> values{};
+  [[nodiscard]] const config::Node* find(std::string_view name) const;
+};
+void from_node(const config::Node& node, Settings& value);
+[[nodiscard]] config::Node to_node(const Settings& value);
+
+/// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
+struct When {
+  std::string param{};
+  Settings condition{};
+};
+void visit_fields(config::Visitor& visit, When& o);
+
+/// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
+struct MetricGoal {
+  std::string name = "valid_loss";
+  std::string goal = "minimize";  ///< minimize | maximize
+};
+void visit_fields(config::Visitor& visit, MetricGoal& o);
+
+/// What a search tries, and how it chooses.
+struct SearchOptions {
+  Settings set{};  ///< keys of the recipe that are the same in all runs; conditions may name them
+  /// grid: every combination, the first parameter slowest; random, tpe: drawn, see sampler.h
+  std::string method = "grid";
+  MetricGoal metric{};
+  Space parameters{};
+  std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
+  std::vector<When> when{};
+};
+void visit_fields(config::Visitor& visit, SearchOptions& o);
+
+/// The number of values of the parameter; infinity for a range without steps.
+[[nodiscard]] double count_of(const Parameter& parameter);
+
+/// A number of the range as its text: without a point where it is whole.
+[[nodiscard]] config::Node number_node(const Range& range, double value);
+
+}  // namespace tare::search

@@ -1,0 +1,138 @@
+// Divides parameters and trials for TPE.
+#include "tare/search/tpe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+namespace tare::search {
+namespace {
+
+constexpr size_t kMostGood = 25;
+
+using Trials = std::vector<const SeenTrial*>;
+
+bool is_finished(const SeenTrial& trial) {
+  return trial.state == TrialState::complete || trial.state == TrialState::pruned;
+}
+
+/// Smaller is better; not a number is the worst.
+double cost(double value, bool maximize) {
+  if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+  return maximize ? -value : value;
+}
+
+/// By which finished trials are sorted, the best first.
+struct Rank {
+  bool pruned = false;
+  int64_t left = 0;  // falls with the last step
+  double cost = 0;
+  bool operator<(const Rank& o) const {
+    return std::tie(pruned, left, cost) < std::tie(o.pruned, o.left, o.cost);
+  }
+};
+
+Rank rank_of(const SeenTrial& trial, bool maximize) {
+  if (trial.state == TrialState::complete) return {.cost = cost(trial.value, maximize)};
+  if (trial.reports.empty()) return {.pruned = true, .left = 1};  // after all others
+  const double last = trial.reports.rbegin()->second;
+  return {.pruned = true, .left = -trial.last_step(), .cost = cost(last, maximize)};
+}
+
+struct Split {
+  Trials good{}, rest{};  // in order of number
+};
+
+Split split(const std::vector<SeenTrial>& history, bool maximize) {
+  Trials sorted;
+  Split parts;
+  for (const auto& trial : history) {
+    if (is_finished(trial)) sorted.push_back(&trial);
+    if (trial.state == TrialState::running) parts.rest.push_back(&trial);
+  }
+  std::ranges::sort(sorted, {}, &SeenTrial::number);
+  std::ranges::stable_sort(sorted, [&](const SeenTrial* a, const SeenTrial* b) {
+    return rank_of(*a, maximize) < rank_of(*b, maximize);
+  });
+  const size_t good = std::min((sorted.size() + 9) / 10, kMostGood);
+  for (size_t i = 0; i < sorted.size(); ++i)
+    (i < good ? parts.good : parts.rest).push_back(sorted[i]);
+  // A kernel's weight depends on its age.
+  std::ranges::sort(parts.good, {}, &SeenTrial::number);
+  std::ranges::sort(parts.rest, {}, &SeenTrial::number);
+  return parts;
+}
+
+std::optional<double> value_of(const SeenTrial& trial, const Parameter& parameter) {
+  const auto found = trial.params.find(parameter.name);
+  if (found == trial.params.end() || !domain_of(parameter).contains(found->second))
+    return std::nullopt;
+  return found->second;
+}
+
+/// Of the trials that have all of the parameters.
+std::vector<Coordinates> observations(const Trials& trials,
+                                      const std::vector<const Parameter*>& parameters) {
+  std::vector<Coordinates> all;
+  for (const SeenTrial* trial : trials) {
+    Coordinates point;
+    for (const Parameter* parameter : parameters)
+      if (const auto value = value_of(*trial, *parameter)) point.push_back(*value);
+    if (point.size() == parameters.size()) all.push_back(std::move(point));
+  }
+  return all;
+}
+
+TpePart part_of(std::vector<const Parameter*> parameters, const Split& trials) {
+  std::vector<Domain> domains;
+  domains.reserve(parameters.size());
+  for (const Parameter* parameter : parameters) domains.push_back(domain_of(*parameter));
+  Parzen good(domains, observations(trials.good, parameters));
+  Parzen rest(std::move(domains), observations(trials.rest, parameters));
+  return {std::move(parameters), std::move(good), std::move(rest)};
+}
+
+}  // namespace
+
+double TpePart::acquisition(const Coordinates& point) const {
+  return good.log_density(point) - rest.log_density(point);
+}
+
+Coordinates TpePart::draw(CounterRng& rng) const {
+  Coordinates best;
+  double highest = 0;
+  for (int i = 0; i < kCandidates; ++i) {
+    Coordinates point = good.draw(rng);
+    const double value = acquisition(point);
+    if (i > 0 && value <= highest) continue;
+    best = std::move(point);
+    highest = value;
+  }
+  return best;
+}
+
+size_t finished(const std::vector<SeenTrial>& history) {
+  return static_cast<size_t>(std::ranges::count_if(history, is_finished));
+}
+
+std::vector<TpePart> tpe_parts(const Space& space, const std::vector<SeenTrial>& history,
+                               bool maximize) {
+  std::vector<const Parameter*> together, alone;
+  const bool any = finished(history) > 0;
+  for (const auto& parameter : space.parameters) {
+    if (domain_of(parameter).fixed()) continue;
+    const bool common = any && std::ranges::all_of(history, [&](const SeenTrial& trial) {
+                          return !is_finished(trial) || value_of(trial, parameter).has_value();
+                        });
+    (common ? together : alone).push_back(&parameter);
+  }
+  const Split trials = split(history, maximize);
+  std::vector<TpePart> parts;
+  if (!together.empty()) parts.push_back(part_of(std::move(together), trials));
+  for (const Parameter* parameter : alone) parts.push_back(part_of({parameter}, trials));
+  return parts;
+}
+
+}  // namespace tare::search

@@ -1,0 +1,36 @@
+// The tree-structured Parzen estimator: where to look next, from what was seen. Bergstra et al.
+// 2011, Algorithms for Hyper-Parameter Optimization; several parameters at once as in Falkner et
+// al. 2018, BOHB; defaults and details are those of Optuna 5.0.0.
+#pragma once
+
+#include "tare/search/parzen.h"
+#include "tare/search/trial.h"
+
+namespace tare::search {
+
+inline constexpr size_t kStartTrials = 10;  ///< finished ones, before which draws are random
+inline constexpr int kCandidates = 24;      ///< drawn for each choice
+
+/// Parameters that are drawn together, and the two densities that decide.
+struct TpePart {
+  std::vector<const Parameter*> parameters{};
+  Parzen good, rest;
+  /// log good - log rest: the larger, the better.
+  [[nodiscard]] double acquisition(const Coordinates& point) const;
+  /// The best of kCandidates points of `good`.
+  [[nodiscard]] Coordinates draw(CounterRng& rng) const;
+};
+
+/// Complete and pruned trials.
+[[nodiscard]] size_t finished(const std::vector<SeenTrial>& history);
+
+/// The parameters of `space` in parts: first together those that all finished trials have, then
+/// each other one alone; those with a single value are in none. Good are the best tenth of the
+/// finished trials, rounded up and at most 25: complete ones by value, then pruned ones by how far
+/// they came; the rest has the running ones as well, so that they are not drawn again ("constant
+/// liar"). A complete trial without a value is the worst. A value that its parameter no longer
+/// allows is as good as none. `space` must outlive the result.
+[[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,
+                                             const std::vector<SeenTrial>& history, bool maximize);
+
+}  // namespace tare::search

@@ -1,0 +1,21 @@
+// Values of parameters as text: on one line of YAML, and as Python writes them.
+#pragma once
+
+#include <string>
+
+#include "tare/config/node.h"
+#include "tare/search/trial.h"
+
+namespace tare::search {
+
+/// The value on one line, as YAML and, where it has no plain text, as JSON.
+[[nodiscard]] std::string flow_text(const config::Node& value);
+
+/// The value as Python's str() writes it: 1.0, 1e-05, 0.0001, True, None. Folders of runs have such
+/// values in their names.
+[[nodiscard]] std::string python_text(const config::Node& value);
+
+/// "lr=0.01 batch=32".
+[[nodiscard]] std::string python_text(const Cell& cell);
+
+}  // namespace tare::search

@@ -1,0 +1,25 @@
+// The GPUs of this machine as slots for the runs of a sweep.
+#pragma once
+
+#include <vector>
+
+#include "tare/sweep/placement.h"
+#include "tare/sweep/sweep_options.h"
+
+namespace tare::sweep {
+
+/// The cards that `visible` names, in its order, which is that of CUDA's indices; each with the
+/// memory that is free on it now, from NVIDIA's management library: this process gets no context
+/// on any. `visible` is CUDA_VISIBLE_DEVICES, null or empty: every card; numbers count by PCI bus,
+/// as init() has CUDA count.
+[[nodiscard]] std::vector<launch::DeviceSlot> visible_gpus(const char* visible);
+
+/// Whether runs can be placed there: the card has a name, and more is free than a context takes.
+[[nodiscard]] bool has_capacity(const launch::DeviceSlot& gpu);
+
+/// Those of visible_gpus() that have memory left, each for Resources::max_per_gpu runs. Empty
+/// without a card.
+[[nodiscard]] std::vector<launch::DeviceSlot> gpu_slots(const Resources& resources,
+                                                        const char* visible);
+
+}  // namespace tare::sweep

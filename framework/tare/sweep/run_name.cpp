@@ -1,0 +1,69 @@
+// Makes the names of a sweep's runs, and reads them.
+#include "tare/sweep/run_name.h"
+
+#include <cctype>
+#include <charconv>
+#include <string_view>
+
+#include "tare/search/value_text.h"
+
+namespace tare::sweep {
+namespace {
+
+using config::Kind;
+using config::Node;
+
+constexpr size_t kMaxName = 128;  // as io::checked_name
+
+/// "optimizer.weight_decay": "owd".
+std::string initials(std::string_view key) {
+  std::string letters;
+  bool begins = true;
+  for (const char c : key) {
+    const bool separates = c == '_' || c == '.';
+    if (begins && !separates) letters += c;
+    begins = separates;
+  }
+  return letters;
+}
+
+}  // namespace
+
+std::string last_part(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& cell) {
+  std::string text = sweep.name + std::to_string(id);
+  const bool furcate = sweep.furcate.kind == Kind::map;
+  const Node* folder = furcate ? cell.find("data_dir") : nullptr;
+  const std::string word = folder ? last_part(folder->text) : sweep.run_word;
+  if (!word.empty()) text += '_' + word;
+  for (const auto& [key, value] : cell.values)
+    if (!furcate || key != "data_dir") text += '_' + initials(key) + search::python_text(value);
+  const auto keeps = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+  };
+  for (size_t i = sweep.name.size(); i < text.size(); ++i)
+    if (!keeps(text[i])) text[i] = '-';
+  if (text.size() > kMaxName) text.resize(kMaxName);
+  return text;
+}
+
+std::optional<int64_t> number_in(const std::string& run_name, const std::string& sweep_name) {
+  if (!run_name.starts_with(sweep_name)) return std::nullopt;
+  int64_t number = -1;
+  const char* const last = run_name.data() + run_name.size();
+  const auto [end, error] = std::from_chars(run_name.data() + sweep_name.size(), last, number);
+  if (error != std::errc() || number < 0 || (end != last && *end != '_')) return std::nullopt;
+  return number;
+}
+
+std::string log_stem(const SweepOptions& sweep, const std::string& run_name) {
+  const auto number = number_in(run_name, sweep.name);
+  const bool furcate = sweep.furcate.kind == Kind::map;
+  return furcate && number ? sweep.name + std::to_string(*number) : run_name;
+}
+
+}  // namespace tare::sweep

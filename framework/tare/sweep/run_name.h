@@ -1,0 +1,29 @@
+// The names of a sweep's runs: of their folders and of what they print. Internal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tare/search/trial.h"
+#include "tare/sweep/sweep_options.h"
+
+namespace tare::sweep {
+
+/// "foo" of "foo/" and of "data/foo".
+[[nodiscard]] std::string last_part(std::string path);
+
+/// "NAME7_lr0-01_bs32", or with SweepOptions::run_word "NAME7_foo_lr0-01": for each setting the
+/// first letters of the key's words and the value with '-' for '.' and for what a folder's name may
+/// not have. At most 128 bytes.
+[[nodiscard]] std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& cell);
+
+/// The number in the name of a run of the sweep, "s7_lr0-1"; unset for another name.
+[[nodiscard]] std::optional<int64_t> number_in(const std::string& run_name,
+                                               const std::string& sweep_name);
+
+/// The name, without its ending, of the files that hold what a run has printed: that of its folder,
+/// and for furcate's configurations, as furcate has it, "example0".
+[[nodiscard]] std::string log_stem(const SweepOptions& sweep, const std::string& run_name);
+
+}  // namespace tare::sweep
