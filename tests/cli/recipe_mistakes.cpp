@@ -123,7 +123,7 @@ std::vector<Mistake> mistakes_in_names() {
              {"bad.yaml:9:7: loss does not take the targets of the data with a model of 10 "
               "outputs: "}),
       recipe("MetricOfValuesOnLabels", kRecipe + std::string("metrics: [accuracy, mae]\n"),
-             {"bad.yaml:9:21: metrics.1 does not fit the data"}),
+             {"bad.yaml:9:21: metrics.1 does not take the targets of the data"}),
       recipe("WidthThatOverflows", changed("hidden: [8]", "hidden: [9223372036854775807]"),
              {"bad.yaml:5:29: model.hidden.0 must be "}),
       recipe("ASweep", "recipe: tiny.yaml\nparameters: {batch: [1, 2]}\n",

@@ -19,7 +19,7 @@ void from_node(const Node& node, Choice& value) {
   const Entry& only = node.entries.front();
   const bool empty = only.value.kind == Kind::null;
   value = {.name = only.key, .options = empty ? Node::map() : only.value};
-  value.options.source = only.value.source;
+  value.options.source = only.key_source;  // for what is missing or unknown
 }
 
 Node to_node(const Choice& value) {

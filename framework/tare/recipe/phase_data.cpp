@@ -72,8 +72,9 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
                "' has none here",
            "data with labels, such as pictures in one folder for each class", recipe.loss);
   std::vector<int64_t> shape{1, classes};
-  shape.insert(shape.end(), target.sizes().begin() + std::min<int64_t>(1, target.dim()),
-               target.sizes().end());
+  // Values have the shape of the outputs; class labels lack their second dimension.
+  const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
+  shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
   const at::Tensor output = at::zeros(shape);
   const auto attempt = [&](const std::string& path, const std::string& name, const auto& call) {
     try {
