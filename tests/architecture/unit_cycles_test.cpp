@@ -31,9 +31,6 @@ const Cycles& known_cycles() {
       {"learner/fit_probe", "learner/fit_trace", "learner/learner", "learner/parts", "learner/plan",
        "learner/plan_fit", "learner/recompute"},
       {"model/devices", "model/model"},
-      {"sweep/child", "sweep/history", "sweep/pruner", "sweep/run_mark", "sweep/store",
-       "sweep/store_read"},
-      {"sweep/furcate", "sweep/grid", "sweep/identity", "sweep/sweep_options"},
   };
   return table;
 }

@@ -11,6 +11,7 @@
 #include "tare/launch/fork_server.h"
 #include "tare/runtime/init.h"
 #include "tare/sweep/coordinator.h"
+#include "tare/sweep/store_read.h"
 
 namespace {
 

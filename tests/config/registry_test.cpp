@@ -59,7 +59,7 @@ TEST_F(Areas, AChoiceIsCompletedWithDefaultsAndWrittenAsItIsRead) {
 
 TEST_F(Areas, WhatIsNoChoiceIsRefusedAtItsPlace) {
   EXPECT_THAT(refusal("rectangel"),
-              AllOf(HasSubstr("a.yaml:1:1: is no shape, did you mean \"rectangle\""),
+              AllOf(HasSubstr("a.yaml:1:1: is no shape (did you mean \"rectangle\"?)"),
                     HasSubstr("got rectangel; allowed: point, rectangle")));
   EXPECT_THAT(refusal("{rectangle: {wide: 5}}"),
               AllOf(HasSubstr("a.yaml:1:14: rectangle.wide is not a known key"),

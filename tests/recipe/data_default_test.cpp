@@ -97,8 +97,8 @@ TEST(Classes, AreCountedInTheLabels) {
   EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 3U);
   EXPECT_EQ(*report.phases[0].planned_peak_bytes, report.phases[0].peak_bytes);
   recipe.metrics = {"top_5_accuracy"};
-  EXPECT_THAT(refusal(recipe),
-              AllOf(HasSubstr("metrics.0 does not fit the data"), HasSubstr("3 classes")));
+  EXPECT_THAT(refusal(recipe), AllOf(HasSubstr("metrics.0 does not take the targets of the data"),
+                                     HasSubstr("3 outputs")));
   recipe.metrics = {"accuracy"};
   recipe.model.options.classes = 2;
   EXPECT_THAT(refusal(recipe), HasSubstr("model.classes is less than the 3 classes of the data"));
@@ -200,8 +200,8 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
     EXPECT_TRUE(fs::is_empty(folder.path())) << piece;
   };
   expect("phases.2.freeze_to is no layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
-  expect("loss does not fit the data", [](auto& r) { r.loss = "mse"; });
-  expect("metrics.0 does not fit the data", [](auto& r) { r.metrics = {"mae"}; });
+  expect("loss does not take the targets of the data", [](auto& r) { r.loss = "mse"; });
+  expect("metrics.0 does not take the targets of the data", [](auto& r) { r.metrics = {"mae"}; });
   expect("phases.2.data.folder is not there",
          [](auto& r) { r.phases[2].data = DataOptions{.name = "png_folder", .folder = "absent"}; });
   expect("model.classes is less than the 10 classes", [](auto& r) { r.model.options.classes = 9; });

@@ -112,8 +112,10 @@ class EveryKey : public ::testing::Test {
       }
       for (const auto& evaluation : {report.test, report.valid})
         if (evaluation) add(text, evaluation->loss, evaluation->metrics);
+      std::set<std::string> files;
       for (const auto& entry : fs::recursive_directory_iterator(report.folder))
-        if (entry.is_directory()) text << entry.path() << '\n';
+        files.insert(entry.path().string());
+      for (const auto& file : files) text << file << '\n';
     } catch (const Error& error) {
       text << "refused: " << error.what() << '\n';
     }
@@ -208,11 +210,10 @@ std::map<std::string, Row> EveryKey::rows() const {
       {"optimizer.kind", {"optimizer.kind=adagrad"}},
       {"optimizer.lr", {"optimizer.lr=0.1"}},
       {"optimizer.weight_decay", {"optimizer.weight_decay=0.5"}},
-      {"optimizer.momentum", {"optimizer.momentum=0.9", {sgd}}},
+      {"optimizer.momentum", {"optimizer.momentum=0.5", {sgd}}},
       {"optimizer.beta2", {"optimizer.beta2=0.5"}},
       {"optimizer.eps", {"optimizer.eps=0.1"}},
-      {"optimizer.nesterov",
-       {"optimizer.nesterov=true", {"optimizer={kind: sgd, lr: 0.01, momentum: 0.9}"}}},
+      {"optimizer.nesterov", {"optimizer.nesterov=true", {"optimizer={kind: sgd, lr: 0.01}"}}},
       {"optimizer.decay_norm_and_bias",
        {"optimizer.decay_norm_and_bias=true", {"optimizer.weight_decay=0.5"}}},
       {"clip.norm", {"clip.norm=0.01"}},

@@ -110,7 +110,7 @@ class OpenSets : public ::testing::Test {
            "optimizer: "
         << optimizer
         << "\ncallbacks: [count_epochs, {early_stopping: {monitor: epoch_number, patience: 9}}]\n"
-           "phases: [{name: only, epochs: 6, lr: 2.0e-2, schedule: root}]\nexport: own.tare\n";
+           "phases: [{name: only, epochs: 12, lr: 1.0e-1, schedule: root}]\nexport: own.tare\n";
     return read_recipe(folder_ / "own.yaml");
   }
   TempDir folder_;

@@ -13,6 +13,7 @@
 #include "sweep/shell_sweep.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/sweep/store_read.h"
 
 namespace tare::testing {
 namespace {

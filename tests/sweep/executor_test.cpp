@@ -7,6 +7,7 @@
 #include "tare/base/io.h"
 #include "tare/launch/local_executor.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/store_read.h"
 
 namespace tare::testing {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "sweep/shell_sweep.h"
 #include "tare/report/sweep_report.h"
+#include "tare/sweep/store_read.h"
 #include "tare/sweep/sweep_page.h"
 
 namespace tare::testing {

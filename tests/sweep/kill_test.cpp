@@ -17,6 +17,7 @@
 #include "sweep/query.h"
 #include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
+#include "tare/sweep/store_read.h"
 
 namespace tare::testing {
 namespace {

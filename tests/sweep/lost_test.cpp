@@ -8,10 +8,9 @@
 #include "sweep/query.h"
 #include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
-#include "tare/sweep/furcate.h"
-#include "tare/sweep/identity.h"
 #include "tare/sweep/rebuild.h"
 #include "tare/sweep/run_mark.h"
+#include "tare/sweep/store_read.h"
 
 namespace tare::testing {
 namespace {
@@ -205,31 +204,6 @@ TEST_F(LostTest, WhatWasPrunedOrUnfinishedIsSoInTheNewStore) {
   const SweepReport after = run(kThree, "pause=0; train 0.4 0.3 0.2");
   EXPECT_EQ(after.started, 1) << "it continues in its folder";
   EXPECT_THAT(file("s2_a3/all.csv"), HasSubstr("2,1,2,0.3,0.1\n3,1,2,0.2,0.1\n"));
-}
-
-TEST_F(LostTest, RowsThatFurcateItselfHasWrittenAreComplete) {
-  io::make_directories(files_.log_dir());
-  io::write_atomically(
-      files_.log_dir() / "run_data.csv",
-      "log_dir,learning_rate,batch_size,optimizer_name,meta,run_total_time,run_val_loss\n"
-      "logs/e0_foo_bs32_onSGD,0.001,32,SGD,{},12.5,0.25\n"
-      "logs/e1_foo_bs64_onSGD,0.001,64,SGD,{},13.5,\n");
-  io::write_atomically(files_.log_dir().parent_path() / "config.json",
-                       R"({"data_name": "e", "data_dir": "foo", "epochs": 2, "batch_size": [32, 64],
-                           "optimizer_name": ["SGD"], "log_dir": ")" +
-                           files_.log_dir().string() + "\"}");
-  const auto sweep = sweep::read_any_sweep(files_.log_dir().parent_path() / "config.json", {});
-  EXPECT_TRUE(sweep::is_program(sweep));
-  const RebuildReport rebuilt =
-      sweep::rebuild_store(sweep, [](const fs::path&, const launch::ChildEnd&) {
-        return sweep::Outcome{.reason = "nothing there"};
-      });
-  EXPECT_EQ(rebuilt.complete, 1) << "one without a loss has not ended well";
-  const auto trials = sweep::read_store(files_.log_dir() / "e.sqlite", "e").trials;
-  ASSERT_EQ(trials.size(), 1U);
-  EXPECT_EQ(trials[0].value, 0.25);
-  EXPECT_EQ(trials[0].seconds, 12.5);
-  EXPECT_EQ(trials[0].identity, sweep::Identity(sweep).of(search::grid(sweep).at(0)));
 }
 
 }  // namespace

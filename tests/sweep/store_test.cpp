@@ -12,6 +12,7 @@
 #include "sweep/support.h"
 #include "tare/base/error.h"
 #include "tare/launch/process.h"
+#include "tare/sweep/store_read.h"
 
 namespace tare::testing {
 namespace {

@@ -11,6 +11,7 @@
 #include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/store_read.h"
 
 namespace tare::testing {
 namespace {

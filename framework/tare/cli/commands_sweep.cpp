@@ -22,7 +22,10 @@
 #include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/config/scalar.h"
+#include "tare/furcate/configuration.h"
 #include "tare/furcate/fork_runner.h"
+#include "tare/furcate/recorder.h"
+#include "tare/launch/executors.h"
 #include "tare/launch/fork_server.h"
 #include "tare/launch/local_executor.h"
 #include "tare/learner/interrupt.h"
@@ -35,11 +38,11 @@
 #include "tare/search/tpe.h"
 #include "tare/search/value_text.h"
 #include "tare/sweep/coordinator.h"
-#include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/rebuild.h"
 #include "tare/sweep/run_name.h"
+#include "tare/sweep/store_read.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
 
@@ -99,7 +102,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
   if (!executor.has_own_memory_limits())
     command.insert(command.end(), {slot.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
-  if (const auto trace = sweep::mem_trace_of(sweep); trace.enabled)
+  if (const auto trace = furcate::mem_trace_of(sweep); trace.enabled)
     command.push_back("--mem-trace=" + search::flow_text(config::to_node(trace)));
   return command;
 }
@@ -107,7 +110,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
 /// Better before the first run than after the last.
 SweepOptions read_checked_sweep(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides) {
-  SweepOptions sweep = sweep::read_sweep(file, overrides);
+  SweepOptions sweep = furcate::read_sweep(file, overrides);
   check_sweep(sweep);
   return sweep;
 }
@@ -131,7 +134,7 @@ void prepare(const SweepOptions& sweep, const std::vector<launch::DeviceSlot>& s
   const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
   init({.threads = static_cast<int>(threads)});
   plan::measurements().keep_in(io::cache_home() / "plan");
-  if (sweep.needs_gpu && !slots.front().is_gpu())
+  if (sweep.origin.needs_gpu && !slots.front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "
                       "runs are on the CPU");
@@ -179,6 +182,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const InterruptScope interrupts;
   Plans plans(sweep.recipe, /*download=*/true);
   executor->require_available();
+  const auto recorder = furcate::recorder_of(sweep);
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
   sweep::SweepHost host{
@@ -187,6 +191,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .signature = [&](const auto& settings) { return plans.signature(settings); },
+      .recorder = recorder.get(),
       .executor = executor.get(),
       .edited = [&] { return file.changed(); },
       .interrupted = [] { return interrupt_requested(); },
@@ -278,7 +283,7 @@ sweep::StoreContents contents_of(const SweepOptions& sweep) {
 /// Makes the store again that was lost.
 int rebuild(const SweepOptions& sweep) {
   const auto report =
-      sweep::rebuild_store(sweep, sweep::is_program(sweep) ? outcome_of_fork : nullptr);
+      sweep::rebuild_store(sweep, sweep.origin.is_program ? outcome_of_fork : nullptr);
   std::cout << sweep.name << ": the store has " << report.complete << " complete, " << report.pruned
             << " pruned, " << report.failed << " failed, " << report.waiting << " waiting; "
             << report.unknown << " folders are not known\n";
@@ -368,7 +373,7 @@ int sweep_command(const Arguments& arguments) {
   }
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {
-    const SweepOptions sweep = sweep::read_any_sweep(words[1], overrides);
+    const SweepOptions sweep = furcate::read_any_sweep(words[1], overrides);
     if (verb == "status") return status(sweep);
     if (verb == "report") return write_page(sweep);
     return verb == "stop" ? stop(sweep) : rebuild(sweep);

@@ -23,9 +23,8 @@ using sweep::SweepOptions;
 
 /// The recipe's name of a setting.
 std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
-  const auto alias =
-      std::ranges::find_if(sweep.aliases, [&](const auto& known) { return known.first == key; });
-  return alias == sweep.aliases.end() ? key : alias->second;
+  const auto alias = std::ranges::find(sweep.origin.aliases, key, &sweep::Alias::name);
+  return alias == sweep.origin.aliases.end() ? key : alias->key;
 }
 
 /// Where a value stands in the sweep's file: a parameter's under its name.

@@ -305,6 +305,9 @@ Named make(const DataOptions& options, Network network) {
   if (!found.data)
     throw StateError("data.make", "without data",
                      "the data set " + options.name + " must return some");
+  if (found.valid && options.valid != DataOptions{}.valid)
+    throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
+                      "leave it out, or valid_files", std::to_string(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   SplitSizes sizes{options.train, options.valid, options.test};

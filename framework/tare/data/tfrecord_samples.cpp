@@ -41,6 +41,10 @@ bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n"); }
 at::Tensor picture(const std::string& bytes, const TfSampleOptions& options,
                    std::atomic<bool>& resized) {
   at::Tensor image = decode_png(std::as_bytes(std::span(bytes)), options.input, options.channels);
+  if (!options.shape.empty() && image.sizes() != at::IntArrayRef(options.shape))
+    refuse(options.input, "is a picture of the shape " + text_of(image.sizes()) +
+                              ", and `shape` says " + text_of(options.shape) +
+                              "; leave `shape` out, and give `size` to resize");
   if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
     return image;
   resized = true;

@@ -136,14 +136,14 @@ int Fork::run() {
 
 int Fork::run_all(const fs::path& file) {
   init({.threads = 1});
-  const auto sweep = sweep::read_program_sweep(file);
+  const auto sweep = furcate::read_program_sweep(file);
   data_name = sweep.name;
-  meta = config::read<sweep::FurcateMeta>(*sweep.furcate.find("meta"));
+  meta = config::read<furcate::Meta>(*sweep.origin.configuration.find("meta"));
   return run_cells(file, [this] { return get_available_gpu_indices(); });
 }
 
 int Fork::run_one(const fs::path& file) {
-  config_ = sweep::furcate_config(config::parse_file(file));
+  config_ = furcate::whole_configuration(config::parse_file(file));
   static_cast<ForkConfig&>(*this) = read_fork_config(config_);
   log_dir = file.parent_path();
   set_visible_gpus();

@@ -39,10 +39,10 @@ using ForkOptimizer = std::variant<OptimizerOptions, OptimizerFactory>;
 using ForkHistory = std::vector<sweep::MetricHistory>;
 
 /// A program whose main() calls run(). Started by the user it is the *runner*: it reads the
-/// configuration (see sweep/furcate.h), and starts the program again for each cell that has not run
-/// yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of these is a *run*, which
-/// calls the virtual methods in the order in which they stand here. docs/sweeps.md tells of folders
-/// and files.
+/// configuration (see furcate/configuration.h), and starts the program again for each cell that has
+/// not run yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of these is a *run*,
+/// which calls the virtual methods in the order in which they stand here. docs/sweeps.md tells of
+/// folders and files.
 ///
 /// A run is an Experiment: whatever the methods allocate is measured, and what they leave behind is
 /// in its report. The members of ForkConfig have their values in a run; in the runner only

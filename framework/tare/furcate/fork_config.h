@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tare/config/field.h"
-#include "tare/sweep/furcate.h"
+#include "tare/furcate/configuration.h"
 
 namespace tare {
 
@@ -27,12 +27,12 @@ struct ForkConfig {
   std::optional<int64_t> shuffle_buffer_size{};  ///< 0 or 1: the training split is not shuffled
   int64_t gpu_id = -1;                           ///< -1: on the CPU
   std::string train_prefix{}, valid_prefix{}, test_prefix{};  ///< of file names in data_dir
-  sweep::FurcateMeta meta{};
+  furcate::Meta meta{};
 };
 void visit_fields(config::Visitor& visit, ForkConfig& o);
 
-/// `all`: what sweep::furcate_config() gives, with one value for each key. Throws ConfigError for a
-/// value of another kind or out of range.
+/// `all`: what furcate::whole_configuration() gives, with one value for each key. Throws
+/// ConfigError for a value of another kind or out of range.
 [[nodiscard]] ForkConfig read_fork_config(const config::Node& all);
 
 }  // namespace tare

@@ -13,12 +13,13 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/furcate/configuration.h"
 #include "tare/furcate/fork_config.h"
+#include "tare/furcate/recorder.h"
 #include "tare/learner/interrupt.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/threads.h"
 #include "tare/sweep/coordinator.h"
-#include "tare/sweep/furcate.h"
 #include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/run_record.h"
 #include "tare/sweep/sweep_file.h"
@@ -97,7 +98,7 @@ std::map<int64_t, DeviceSlot> slots_of(const std::vector<int64_t>& indices) {
 
 /// Wrong values are an error before the first run, at their place in the file.
 sweep::SweepOptions read_checked(const fs::path& file, const std::vector<std::string>& overrides) {
-  auto sweep = sweep::read_program_sweep(file, overrides);
+  auto sweep = furcate::read_program_sweep(file, overrides);
   const auto check = [](const std::string& key, const Node& value) {
     Node one = Node::map();
     one.set(key, value);
@@ -116,7 +117,7 @@ class Runner {
         name_(file_.options().name),
         log_dir_(file_.options().log_dir),
         gpus_(slots_of(gpus())) {
-    if (file_.options().needs_gpu && gpus_.empty())
+    if (file_.options().origin.needs_gpu && gpus_.empty())
       throw ConfigError("fork.run",
                         "there is no GPU with memory left, and meta.allow_cpu is false; with true "
                         "the runs are on "
@@ -127,10 +128,12 @@ class Runner {
     std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
     bound_spinning_of_children();
     const InterruptScope interrupts;
+    const auto recorder = furcate::recorder_of(file_.options());
     const sweep::SweepHost host{.command = [this](const auto& settings, const auto& slot,
                                                   int64_t) { return command(settings, slot); },
                                 .slots = [this](const auto& resources) { return slots(resources); },
                                 .outcome = outcome_of_fork,
+                                .recorder = recorder.get(),
                                 .edited = [this] { return file_.changed(); },
                                 .interrupted = [] { return interrupt_requested(); },
                                 .out = &std::cout};
@@ -163,7 +166,7 @@ class Runner {
   /// Writes the run's configuration. A run that was killed starts again from its beginning.
   std::vector<std::string> command(const std::vector<std::string>& settings,
                                    const DeviceSlot& slot) {
-    Node all = file_.options().furcate;
+    Node all = file_.options().origin.configuration;
     const size_t own = settings.size() - 2;  // behind them: folder and name, see settings_of()
     for (size_t i = 0; i < own; ++i) {
       const size_t equals = settings[i].find('=');

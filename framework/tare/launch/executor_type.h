@@ -1,4 +1,4 @@
-// The types of executors by the names that a sweep's file has for them.
+// ExecutorType: what is known of an executor before it is made, and what it is made from.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tare/config/field.h"
 #include "tare/launch/executor.h"
 
 namespace tare::launch {
@@ -23,7 +22,6 @@ struct ExecutorOptions {
 
   bool operator==(const ExecutorOptions&) const = default;
 };
-void visit_fields(config::Visitor& visit, ExecutorOptions& o);
 
 /// What an executor is made from.
 struct ExecutorContext {
@@ -36,10 +34,8 @@ struct ExecutorContext {
 /// One type of executors. A value.
 struct ExecutorType {
   std::string name{};
-  std::string place{};     ///< where its runs are, in words
   bool is_remote = false;  ///< runs may be on other machines, as many at a time as are asked for
-  bool takes_options = false;  ///< ExecutorOptions::options and setup have a meaning
-  /// Throws ConfigError for options that contradict each other.
+  /// Throws ConfigError for wrong options; null: the type takes none.
   void (*check)(const ExecutorOptions&) = nullptr;
   /// Touches nothing before the executor's methods are called.
   std::unique_ptr<Executor> (*make)(const ExecutorContext&) = nullptr;
@@ -47,16 +43,5 @@ struct ExecutorType {
   /// code. Throws StateError where no executor of the type has started the program; IoError.
   int (*serve)(const std::filesystem::path& folder) = nullptr;
 };
-
-/// Every type; a new one is an entry here.
-[[nodiscard]] const std::vector<ExecutorType>& executor_types();
-/// Throws ConfigError for a name that is not known.
-[[nodiscard]] const ExecutorType& executor_type(const std::string& name);
-
-/// Throws ConfigError for options that the type does not take, or that the executor sets itself.
-void check(const ExecutorOptions& options);
-
-/// Serves as an agent of the executor that has started this program with the folder.
-int serve_agent(const std::filesystem::path& folder);
 
 }  // namespace tare::launch

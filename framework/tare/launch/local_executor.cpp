@@ -6,18 +6,6 @@
 #include "tare/base/error.h"
 
 namespace tare::launch {
-namespace {
-
-void check_local(const ExecutorOptions& options) {
-  if (options.options.empty() && options.setup.empty()) return;
-  std::vector<std::string> others;
-  for (const auto& type : executor_types())
-    if (type.takes_options) others.push_back(type.name);
-  throw ConfigError("sweep", "executor.type", "takes no options and no setup",
-                    config::joined(others), printable(options.type));
-}
-
-}  // namespace
 
 LocalExecutor::LocalExecutor(StartProcess start) : start_(std::move(start)) {
   if (!start_) start_ = [](const ChildStart& how) { return Child(how); };
@@ -28,7 +16,7 @@ std::map<std::string, std::unique_ptr<Process>> LocalExecutor::recover(
   for (const auto& id : ids)
     if (const std::string type = id.executor(); !type.empty())
       throw StateError(
-          "sweep", "runs of this sweep may still be on in " + executor_type(type).place,
+          "sweep", "runs of this sweep may still be on elsewhere",
           "run it with executor: " + type + " once more, which follows them or stops them");
   end_processes(ids);
   return {};
@@ -39,10 +27,7 @@ std::unique_ptr<Process> LocalExecutor::start(const ChildStart& how) {
 }
 
 ExecutorType local_executor_type() {
-  return {.name = "local",
-          .place = "processes of this machine",
-          .check = check_local,
-          .make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
+  return {.name = "local", .make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
             return std::make_unique<LocalExecutor>(context.start);
           }};
 }

@@ -10,6 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/config/field.h"
 #include "tare/launch/slurm_agent.h"
 #include "tare/launch/slurm_files.h"
 #include "tare/launch/slurm_tools.h"
@@ -364,9 +365,7 @@ std::unique_ptr<Process> SlurmExecutor::start(const ChildStart& how) {
 
 ExecutorType slurm_executor_type() {
   return {.name = kType,
-          .place = "jobs of Slurm",
           .is_remote = true,
-          .takes_options = true,
           .check = check_options,
           .make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
             return std::make_unique<SlurmExecutor>(context);

@@ -144,6 +144,8 @@ FitResult Learner::run_fit(Run& run, const char* call) {
   c.epochs = run.plan.epochs;
   c.batches = run.loader->batches();
   c.steps = c.batches * c.epochs;
+  c.epoch = run.plan.epoch;  // a resumed fit begins where it stopped
+  c.step = run.plan.step;
   const auto started = Clock::now();
   const int64_t first_step = run.plan.step;
   try {

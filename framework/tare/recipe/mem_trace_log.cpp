@@ -102,7 +102,7 @@ std::string mib(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 
-/// As furcate writes it, "-" for what the driver does not tell.
+/// The line of a card, with "-" for what the driver does not report.
 std::string gpu_line(const cuda::NvmlDevice& card, size_t id) {
   const auto memory = card.memory();
   const auto load = card.utilisation();

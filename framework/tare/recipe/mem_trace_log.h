@@ -1,4 +1,4 @@
-// MemTraceLog: what holds the memory of a run, in lines as furcate's mem_trace prints them.
+// MemTraceLog: what holds the memory of a run, in lines of mem_trace.
 #pragma once
 
 #include <iosfwd>

@@ -37,6 +37,7 @@ class Checker {
            "cross_entropy", recipe_.loss);
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
+    check_momentum();
     check_data(recipe_.data, {"data"});
     if (!export_name(recipe_).empty()) check_export();
     at({"clip"}, "clip", [&] { check_clip(recipe_.clip); });
@@ -67,6 +68,18 @@ class Checker {
       if (!seen.insert(name).second)
         fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
     }
+  }
+
+  // A one-cycle schedule sets the momentum of every step, unless the optimizer has none.
+  void check_momentum() const {
+    const auto& momentum = recipe_.optimizer.momentum;
+    const bool given = momentum && *momentum > 0 && !recipe_.phases.empty();
+    if (given && std::ranges::all_of(recipe_.phases, [](const PhaseOptions& phase) {
+          return phase.schedule.kind == "one_cycle";
+        }))
+      fail({"optimizer", "momentum"}, "is set by the one-cycle schedule of every phase",
+           "0, another schedule, or schedule.one_cycle.momentum_start and momentum_lowest",
+           config::number_text(*momentum));
   }
 
   void check_export() const {
@@ -184,13 +197,13 @@ class Checker {
   const RecipeOptions& recipe_;
 };
 
-// Throws ConfigError for a sweep and for a configuration of furcate's, with the command to type.
+// Throws ConfigError for a sweep and for another configuration of one, with the command to type.
 void refuse_other_files(const config::Node& root, const std::filesystem::path& file) {
   const config::Node* other = root.find("recipe");
   const char* what = "a sweep of a recipe";
   if (!other) {
     other = root.find("meta");
-    what = "a configuration of furcate's";
+    what = "the configuration of a sweep";
   }
   if (!other || root.find("phases")) return;
   throw ConfigError(other->source, "",

@@ -22,6 +22,7 @@
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
+#include "tare/metric/loss.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/mem_trace_log.h"
@@ -342,7 +343,8 @@ class Runner {
   Evaluation evaluate(Learner& learner, Split split) {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
-    if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
+    const bool sorts = static_cast<bool>(tare::resolve(Loss(recipe_.loss)).per_sample);
+    if (!sorts || labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
     EvaluatedPredictions both = learner.evaluate(split, {.losses = true});
     report_.classification = classification_of(both.predictions, labels);
     if (report_.classification) add_pictures(*report_.classification, *data);

@@ -16,7 +16,7 @@ struct MetricPlot {
   std::vector<double> train{}, valid{};
 };
 
-/// "Training and Validation Loss": furcate's title. A name that has no capital gets one.
+/// The title "Training and Validation Loss". A name that has no capital gets one.
 [[nodiscard]] std::string plot_title(std::string_view metric);
 
 /// An SVG file of 720 by 432 pixels on white, with the title and the last values as its text

@@ -91,9 +91,9 @@ std::string python_text(const Node& value) {
   return value.text;
 }
 
-std::string python_text(const Cell& cell) {
+std::string python_text(const Settings& settings) {
   std::string text;
-  for (const auto& [key, value] : cell.values)
+  for (const auto& [key, value] : settings.values)
     text += (text.empty() ? "" : " ") + key + '=' + python_text(value);
   return text;
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tare/config/node.h"
-#include "tare/search/trial.h"
+#include "tare/search/space.h"
 
 namespace tare::search {
 
@@ -16,6 +16,6 @@ namespace tare::search {
 [[nodiscard]] std::string python_text(const config::Node& value);
 
 /// "lr=0.01 batch=32".
-[[nodiscard]] std::string python_text(const Cell& cell);
+[[nodiscard]] std::string python_text(const Settings& settings);
 
 }  // namespace tare::search

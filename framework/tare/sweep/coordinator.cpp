@@ -16,8 +16,6 @@
 #include "tare/base/log.h"
 #include "tare/sweep/finished_runs.h"
 #include "tare/sweep/folder.h"
-#include "tare/sweep/furcate.h"
-#include "tare/sweep/furcate_log.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/progress.h"
@@ -48,10 +46,7 @@ class Coordinator {
         store_(store_file_, sweep_),
         tuner_(sweep_, store_),
         slots_(host_.slots, sweep_.resources),
-        estimator_(sweep_, slots_, host_.predict, host_.signature) {
-    if (sweep_.furcate.kind == config::Kind::map)
-      furcate_log_.emplace(sweep_.log_dir / "furcate.log", mem_trace_of(sweep_).enabled);
-  }
+        estimator_(sweep_, slots_, host_.predict, host_.signature) {}
 
   /// What fails because the folder or the store is gone says so.
   SweepReport run() {
@@ -299,7 +294,7 @@ class Coordinator {
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(slots_.jobs()))}}};
     if (slot.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", slot.name);
-    if (furcate_log_) furcate_log_->starts(trial.run_name, how.out);
+    if (host_.recorder) host_.recorder->starts(trial.run_name, how.out);
     auto process = executor_.start(how);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
     ++report_.started;
@@ -324,7 +319,7 @@ class Coordinator {
   void watch() {
     if (Clock::now() - watched_ < executor_.poll_interval()) return;
     watched_ = Clock::now();
-    if (furcate_log_) furcate_log_->look();
+    if (host_.recorder) host_.recorder->look();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
       if (run.decision != search::PruneDecision::proceed) continue;  // it is saving
@@ -363,9 +358,9 @@ class Coordinator {
       if (Outcome done = outcome_of_run(run.trial, {}); done.state == search::TrialState::complete)
         outcome = std::move(done);
     const bool complete = outcome.state == search::TrialState::complete;
-    if (furcate_log_)
-      furcate_log_->ended(run.trial.run_name, complete ? "complete" : outcome.reason,
-                          std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
+    if (host_.recorder)
+      host_.recorder->ended(run.trial.run_name, complete ? "complete" : outcome.reason,
+                            std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {
       (void)tuner_.report(run.trial, values);
@@ -432,8 +427,7 @@ class Coordinator {
   Store store_;
   Tuner tuner_;
   Slots slots_;
-  FinishedRuns finished_{sweep_, host_.out, /*write_files=*/!host_.outcome};
-  std::optional<FurcateLog> furcate_log_;  // of a configuration of furcate's
+  FinishedRuns finished_{sweep_, host_.out, host_.recorder, /*write_files=*/!host_.outcome};
   Queue queue_;
   MemoryEstimator estimator_;
   std::map<int64_t, Trial> paused_;  // by number

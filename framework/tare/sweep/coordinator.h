@@ -7,6 +7,7 @@
 #include "tare/launch/local_executor.h"
 #include "tare/sweep/progress.h"
 #include "tare/sweep/resources.h"
+#include "tare/sweep/run_recorder.h"
 #include "tare/sweep/store.h"
 
 namespace tare::sweep {
@@ -27,9 +28,10 @@ struct SweepHost {
   /// Equal for runs that need the same memory, asked where `predict` cannot tell; empty: all do.
   std::function<std::string(const std::vector<std::string>& settings)> signature{};
   /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
-  /// nothing of a run is known before its end, and it writes furcate's files itself.
+  /// nothing of a run is known before its end, and the run writes all of its files itself.
   std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>
       outcome{};
+  RunRecorder* recorder = nullptr;       ///< beside the store; null: none
   launch::Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.
   std::function<std::optional<SweepOptions>()> edited{};

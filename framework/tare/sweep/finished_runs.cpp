@@ -82,9 +82,8 @@ const Trial& FinishedRuns::add(const Trial& trial, const Outcome& outcome) {
 }
 
 void FinishedRuns::write() {
-  const std::string text = sweep_.furcate.kind == config::Kind::map
-                               ? furcate_.text(ended_)
-                               : run_data_text(sweep_.metric.name, ended_);
+  const std::string text =
+      recorder_ ? recorder_->table(ended_) : run_data_text(sweep_.metric.name, ended_);
   io::write_atomically(sweep_.log_dir / "run_data.csv", text, io::Flush::no);
   written_ = std::chrono::steady_clock::now();
   behind_ = false;
@@ -92,7 +91,7 @@ void FinishedRuns::write() {
 
 bool FinishedRuns::write_more() {
   const bool wrote = files_.write_one();
-  behind_ = behind_ || wrote;  // furcate's table is made from them
+  behind_ = behind_ || wrote;  // a recorder's table may be made from them
   if (!wrote && (!behind_ || std::chrono::steady_clock::now() - written_ < kWriteEvery))
     return false;
   if (!wrote) write();

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "tare/sweep/furcate_table.h"
 #include "tare/sweep/progress.h"
 #include "tare/sweep/run_file_queue.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/run_recorder.h"
+#include "tare/sweep/sweep_options.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 
@@ -21,17 +22,22 @@ namespace tare::sweep {
 
 class FinishedRuns {
  public:
-  /// `sweep` must outlive it; `out` as SweepHost::out. Without `write_files` the runs have
-  /// written their files themselves.
-  FinishedRuns(const SweepOptions& sweep, std::ostream* out, bool write_files)
-      : sweep_(sweep), out_(out), write_files_(write_files) {}
+  /// `out` and `recorder` as SweepHost has them; all must outlive it. Without `write_files` the
+  /// runs have written their files themselves.
+  FinishedRuns(const SweepOptions& sweep, std::ostream* out, RunRecorder* recorder,
+               bool write_files)
+      : sweep_(sweep),
+        out_(out),
+        recorder_(recorder),
+        write_files_(write_files),
+        files_(sweep, recorder) {}
 
   /// Holds exactly these. What their folders lack is written.
   void replace(std::vector<Trial> ended);
   /// Adds and prints a run that has ended, and writes run_data.csv, but not more than once a
   /// second. Returns the trial as it has ended.
   const Trial& add(const Trial& trial, const Outcome& outcome);
-  /// Writes run_data.csv, with furcate's columns for its configurations.
+  /// Writes run_data.csv, which is the recorder's table where there is one.
   void write();
   /// When there is time: the files of one run that has ended, or run_data.csv if it is behind.
   /// Returns whether there was anything.
@@ -44,10 +50,10 @@ class FinishedRuns {
 
   const SweepOptions& sweep_;
   std::ostream* out_;
+  RunRecorder* recorder_;
   bool write_files_;
   std::vector<Trial> ended_;  // by number, as the rows of run_data.csv
-  RunFileQueue files_{sweep_};
-  FurcateTable furcate_{sweep_.log_dir};
+  RunFileQueue files_;
   std::chrono::steady_clock::time_point written_{};
   bool behind_ = false;  // run_data.csv
 };

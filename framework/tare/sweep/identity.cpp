@@ -1,3 +1,4 @@
+// Identifies runs, and writes their settings.
 #include "tare/sweep/identity.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
 #include "tare/search/value_text.h"
-#include "tare/sweep/furcate.h"
 
 namespace tare::sweep {
 namespace {
@@ -33,11 +33,8 @@ void make_canonical(Node& node) {
 
 /// What changes where a run goes or how it is done, not what comes out.
 constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
-constexpr std::array kWithoutInPrograms{"meta", "log_dir", "gpu_id", "recipe", "verbose"};
 
-/// Furcate's users write "SGD" and "Adam".
-Node as_recipe_says(std::string_view key, Node value) {
-  if (key != "optimizer.kind") return value;
+Node lower_case(Node value) {
   for (char& c : value.text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return value;
 }
@@ -51,27 +48,26 @@ std::string override_text(const std::string& key, const Node& value) {
 std::vector<std::string> override_texts(const SweepOptions& sweep,
                                         const search::Settings& settings) {
   std::vector<std::string> all;
-  for (const auto& setting : settings.values) {
-    const auto alias = std::ranges::find_if(
-        sweep.aliases, [&](const auto& known) { return known.first == setting.first; });
-    if (alias == sweep.aliases.end())
-      all.push_back(override_text(setting.first, setting.second));
+  for (const auto& [name, value] : settings.values) {
+    const auto alias = std::ranges::find(sweep.origin.aliases, name, &Alias::name);
+    if (alias == sweep.origin.aliases.end())
+      all.push_back(override_text(name, value));
     else
-      all.push_back(override_text(alias->second, as_recipe_says(alias->second, setting.second)));
+      all.push_back(override_text(alias->key, alias->lower_case ? lower_case(value) : value));
   }
   return all;
 }
 
 Identity::Identity(const SweepOptions& sweep) : sweep_(sweep) {
-  if (is_program(sweep)) return;
+  if (sweep.origin.is_program) return;
   recipe_ = config::parse_file(sweep.recipe);
   for (const auto& setting : override_texts(sweep, sweep.set))
     config::apply_recipe_override(recipe_, setting);
 }
 
 Node Identity::program_of(const search::Cell& cell) const {
-  Node program = sweep_.furcate;
-  for (const char* key : kWithoutInPrograms) program.set(key, {});
+  Node program = sweep_.origin.configuration;
+  for (const auto& key : sweep_.origin.without) program.set(key, {});
   for (const auto& [key, value] : cell.values) program.set(key, value);
   std::erase_if(program.entries,
                 [](const config::Entry& entry) { return entry.value.kind == Kind::null; });
@@ -79,7 +75,7 @@ Node Identity::program_of(const search::Cell& cell) const {
 }
 
 std::string Identity::of(const search::Cell& cell) const {
-  if (is_program(sweep_)) {
+  if (sweep_.origin.is_program) {
     Node program = program_of(cell);
     make_canonical(program);
     return sha256_hex(config::to_yaml(program));

@@ -11,8 +11,8 @@ namespace tare::sweep {
 
 /// SHA-256, in hexadecimal, of the recipe with its settings as canonical YAML: keys sorted, values
 /// in one spelling; without name, folder, device, workers and save_every. Reads the recipe once,
-/// then names cells. Of a program's configuration (see furcate_program_sweep()) the same, without
-/// nulls and, unless they vary, meta, log_dir, gpu_id, recipe and verbose.
+/// then names cells. For a program (see SweepOrigin::is_program) the same of its configuration,
+/// without nulls and, unless they vary, the keys of SweepOrigin::without.
 class Identity {
  public:
   /// `sweep` must outlive it. Throws IoError and ConfigError for the recipe's file.
@@ -30,7 +30,7 @@ class Identity {
 /// "optimizer.weight_decay=0.1", as `tare run` takes it.
 [[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
 
-/// The same of all settings, in order, under the recipe's names (SweepOptions::aliases).
+/// The same of all settings, in order, under the recipe's names (SweepOrigin::aliases).
 [[nodiscard]] std::vector<std::string> override_texts(const SweepOptions& sweep,
                                                       const search::Settings& settings);
 

@@ -11,7 +11,7 @@
 #include "tare/launch/process.h"
 #include "tare/search/pruner.h"
 #include "tare/sweep/outcome.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 

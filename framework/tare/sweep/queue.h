@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tare/sweep/placement.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 

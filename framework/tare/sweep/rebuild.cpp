@@ -1,3 +1,4 @@
+// Makes a store again from what runs have left.
 #include "tare/sweep/rebuild.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include "tare/search/grid.h"
 #include "tare/search/value_text.h"
 #include "tare/sweep/folder.h"
-#include "tare/sweep/furcate.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/run_mark.h"
@@ -54,7 +54,7 @@ std::map<std::string, Row> rows_of(const fs::path& log_dir) {
       Row row;
       for (size_t i = 0; i < std::min(columns.size(), fields.size()); ++i)
         row[columns[i]] = fields[i];
-      const std::string folder = field(row, "log_dir");  // furcate's; ours has a name
+      const std::string folder = field(row, "log_dir");  // of a program; ours has a name
       const std::string name = folder.empty() ? field(row, "name") : last_part(folder);
       rows.insert_or_assign(name, std::move(row));
     });
@@ -101,7 +101,7 @@ void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
   time("end_time", outcome.ended);
 }
 
-/// What a row of furcate's says of a run that has no report of ours.
+/// What a row with the last values of a run says, where the run has left no report.
 std::optional<Outcome> outcome_of_row(const SweepOptions& sweep, const Row& row) {
   const std::string& metric = sweep.metric.name;
   const std::string loss = metric == "valid_loss" ? "val_loss" : metric;

@@ -19,7 +19,8 @@ struct RebuildReport {
 
 /// Writes a new store for the runs in log_dir. A run whose folder holds its whole report is
 /// complete; what run_data.csv says of the others, pruned or failed, holds; the rest waits, and
-/// continues from its checkpoint. Rows of a run_data.csv that furcate itself has written count as
+/// continues from its checkpoint. Rows of a run_data.csv
+/// with the folders and the last values of runs, which other programs have written, count as
 /// complete runs. `outcome` as SweepHost::outcome; empty: by report.json. Throws StateError if
 /// the store is there, or another process sweeps in the folder; ConfigError if nothing is to be
 /// rebuilt; IoError.

@@ -10,7 +10,8 @@
 
 #include "tare/search/grid.h"
 #include "tare/sweep/placement.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/sweep_options.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 

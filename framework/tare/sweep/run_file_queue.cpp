@@ -1,3 +1,4 @@
+// Writes the files of runs that have ended.
 #include "tare/sweep/run_file_queue.h"
 
 #include <utility>
@@ -9,19 +10,6 @@
 
 namespace tare::sweep {
 namespace {
-
-using config::Node;
-
-/// Furcate's own configuration with the values of the run, or the recipe as the run has read it.
-Node config_of(const SweepOptions& sweep, const Trial& trial, const std::filesystem::path& folder,
-               std::optional<int64_t> gpu_id) {
-  if (sweep.furcate.kind == config::Kind::null) return config::parse_file(folder / "recipe.yaml");
-  Node config = sweep.furcate;
-  for (const auto& [key, value] : trial.cell.values) config.set(key, value);
-  config.set("log_dir", Node::string(folder.string()));
-  config.set("gpu_id", gpu_id ? Node::scalar(std::to_string(*gpu_id)) : Node());
-  return config;
-}
 
 /// Whether a run that has left something lacks what write_run_files() writes.
 bool lacks_files(const std::filesystem::path& folder) {
@@ -57,8 +45,9 @@ void RunFileQueue::write(const Trial& trial) const {
   const auto folder = sweep_.log_dir / trial.run_name;
   const auto run = report::read_run(folder, folder);
   const bool on_host = run.figures && run.figures->device == "cpu";
-  const auto config =
-      config_of(sweep_, trial, folder, on_host ? std::optional<int64_t>(-1) : trial.gpu_id);
+  const auto gpu_id = on_host ? std::optional<int64_t>(-1) : trial.gpu_id;
+  const config::Node config = recorder_ ? recorder_->configuration(sweep_, trial, gpu_id)
+                                        : config::parse_file(folder / "recipe.yaml");
   write_run_files(folder, record_of(run, config, trial.started, trial.ended));
 }
 

@@ -1,21 +1,24 @@
-// The files that furcate's users find in each run's folder, written when there is time. Internal.
+// RunFileQueue: writes the files of runs that have ended when there is time. Internal.
 #pragma once
 
 #include <deque>
 
-#include "tare/sweep/store.h"
+#include "tare/sweep/run_recorder.h"
+#include "tare/sweep/sweep_options.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 
 class RunFileQueue {
  public:
-  /// `sweep` must outlive it.
-  explicit RunFileQueue(const SweepOptions& sweep) : sweep_(sweep) {}
+  /// `recorder` as SweepHost::recorder. Both must outlive it.
+  RunFileQueue(const SweepOptions& sweep, const RunRecorder* recorder)
+      : sweep_(sweep), recorder_(recorder) {}
 
-  /// A run that has ended.
+  /// Adds a run that has ended.
   void add(const Trial& trial) { waiting_.push_back({trial}); }
-  /// One that has ended earlier, and gets its files if it lacks one: a coordinator that was killed
-  /// has not come to it, or a power loss has left an empty one, as they are not flushed.
+  /// Adds a run that has ended earlier, which gets its files if it lacks one: a coordinator that
+  /// was killed has not come to it, or a power loss has left an empty one, as they are not flushed.
   void add_missing(const Trial& trial) { waiting_.push_back({trial, true}); }
   /// Looks after one run, and returns whether there was one. What cannot be written is a warning.
   bool write_one();
@@ -28,6 +31,7 @@ class RunFileQueue {
   void write(const Trial& trial) const;
 
   const SweepOptions& sweep_;
+  const RunRecorder* recorder_;
   std::deque<Ended> waiting_;
 };
 

@@ -1,3 +1,4 @@
+// Marks the folders of runs, and reads the marks.
 #include "tare/sweep/run_mark.h"
 
 #include <algorithm>
@@ -72,17 +73,6 @@ void claim_folder(const fs::path& folder, const SweepOptions& sweep, const Trial
 bool is_folder_of(const fs::path& folder, const std::string& identity) {
   const auto mark = read_mark(folder);
   return mark && mark->identity == identity;
-}
-
-std::vector<fs::path> run_folders(const fs::path& log_dir, const std::string& sweep_name) {
-  std::vector<fs::path> all;
-  for (const auto& entry : fs::directory_iterator(log_dir))
-    if (entry.is_directory() && number_in(entry.path().filename().string(), sweep_name))
-      all.push_back(entry.path());
-  std::ranges::sort(all, {}, [&](const fs::path& folder) {
-    return *number_in(folder.filename().string(), sweep_name);
-  });
-  return all;
 }
 
 }  // namespace tare::sweep

@@ -5,7 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "tare/sweep/store.h"
+#include "tare/sweep/sweep_options.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 
@@ -32,9 +33,5 @@ void claim_folder(const std::filesystem::path& folder, const SweepOptions& sweep
 
 /// Whether the folder is marked with that identity: a report in it is the report of that run.
 [[nodiscard]] bool is_folder_of(const std::filesystem::path& folder, const std::string& identity);
-
-/// The runs' folders in log_dir, by the sweep's name and a number, in order of number.
-[[nodiscard]] std::vector<std::filesystem::path> run_folders(const std::filesystem::path& log_dir,
-                                                             const std::string& sweep_name);
 
 }  // namespace tare::sweep

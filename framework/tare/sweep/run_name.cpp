@@ -1,6 +1,7 @@
 // Makes the names of a sweep's runs, and reads them.
 #include "tare/sweep/run_name.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <string_view>
@@ -10,7 +11,6 @@
 namespace tare::sweep {
 namespace {
 
-using config::Kind;
 using config::Node;
 
 constexpr size_t kMaxName = 128;  // as io::checked_name
@@ -36,12 +36,12 @@ std::string last_part(std::string path) {
 
 std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& cell) {
   std::string text = sweep.name + std::to_string(id);
-  const bool furcate = sweep.furcate.kind == Kind::map;
-  const Node* folder = furcate ? cell.find("data_dir") : nullptr;
-  const std::string word = folder ? last_part(folder->text) : sweep.run_word;
+  const std::string& chosen = sweep.origin.word_parameter;
+  const Node* given = chosen.empty() ? nullptr : cell.find(chosen);
+  const std::string word = given ? last_part(given->text) : sweep.origin.run_word;
   if (!word.empty()) text += '_' + word;
   for (const auto& [key, value] : cell.values)
-    if (!furcate || key != "data_dir") text += '_' + initials(key) + search::python_text(value);
+    if (&value != given) text += '_' + initials(key) + search::python_text(value);
   const auto keeps = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
   };
@@ -62,8 +62,19 @@ std::optional<int64_t> number_in(const std::string& run_name, const std::string&
 
 std::string log_stem(const SweepOptions& sweep, const std::string& run_name) {
   const auto number = number_in(run_name, sweep.name);
-  const bool furcate = sweep.furcate.kind == Kind::map;
-  return furcate && number ? sweep.name + std::to_string(*number) : run_name;
+  return sweep.origin.numbered_logs && number ? sweep.name + std::to_string(*number) : run_name;
+}
+
+std::vector<std::filesystem::path> run_folders(const std::filesystem::path& log_dir,
+                                               const std::string& sweep_name) {
+  std::vector<std::filesystem::path> all;
+  for (const auto& entry : std::filesystem::directory_iterator(log_dir))
+    if (entry.is_directory() && number_in(entry.path().filename().string(), sweep_name))
+      all.push_back(entry.path());
+  std::ranges::sort(all, {}, [&](const std::filesystem::path& folder) {
+    return *number_in(folder.filename().string(), sweep_name);
+  });
+  return all;
 }
 
 }  // namespace tare::sweep

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tare/search/trial.h"
 #include "tare/sweep/sweep_options.h"
@@ -13,7 +15,7 @@ namespace tare::sweep {
 /// "foo" of "foo/" and of "data/foo".
 [[nodiscard]] std::string last_part(std::string path);
 
-/// "NAME7_lr0-01_bs32", or with SweepOptions::run_word "NAME7_foo_lr0-01": for each setting the
+/// "NAME7_lr0-01_bs32", or with SweepOrigin::run_word "NAME7_foo_lr0-01": for each setting the
 /// first letters of the key's words and the value with '-' for '.' and for what a folder's name may
 /// not have. At most 128 bytes.
 [[nodiscard]] std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& cell);
@@ -23,7 +25,11 @@ namespace tare::sweep {
                                                const std::string& sweep_name);
 
 /// The name, without its ending, of the files that hold what a run has printed: that of its folder,
-/// and for furcate's configurations, as furcate has it, "example0".
+/// or "example0" with SweepOrigin::numbered_logs.
 [[nodiscard]] std::string log_stem(const SweepOptions& sweep, const std::string& run_name);
+
+/// The runs' folders in log_dir, by the sweep's name and a number, in order of number.
+[[nodiscard]] std::vector<std::filesystem::path> run_folders(const std::filesystem::path& log_dir,
+                                                             const std::string& sweep_name);
 
 }  // namespace tare::sweep

@@ -1,5 +1,4 @@
-// What furcate's users find in the folder of a run that has ended: history.json, run_data.json and
-// a plot of each metric.
+// The files of a run that has ended: history.json, run_data.json and a plot of each metric.
 #pragma once
 
 #include <chrono>
@@ -51,7 +50,7 @@ struct RunRecord {
 /// The configuration as JSON on one line; text as in history_json().
 [[nodiscard]] std::string config_json(const config::Node& config);
 
-/// Furcate's form, whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
+/// The duration in whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
 [[nodiscard]] std::string duration_text(std::chrono::microseconds duration);
 
 /// Writes plot_file_name(metric).svg and .png, each atomically; nothing for less than two epochs.
@@ -60,9 +59,9 @@ void write_plot(const std::filesystem::path& folder, const MetricHistory& metric
                 io::Flush flush = io::Flush::yes);
 
 /// Writes history.json, plot_file_name(m).svg and .png for each metric m of two epochs at least,
-/// and last run_data.json, with which a run has ended for furcate. Each atomically but not flushed,
-/// as all of it can be made again; `folder` must exist. Throws IoError, and what run_data_json()
-/// throws, before it writes.
+/// and last run_data.json, with which the files of a run are complete. Each atomically but not
+/// flushed, as all of it can be made again; `folder` must exist. Throws IoError, and what
+/// run_data_json() throws, before it writes.
 void write_run_files(const std::filesystem::path& folder, const RunRecord& record);
 
 }  // namespace tare::sweep

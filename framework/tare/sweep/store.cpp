@@ -1,54 +1,27 @@
+// Writes the store of a sweep.
 #include "tare/sweep/store.h"
 
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "tare/base/error.h"
-#include "tare/launch/process.h"
 #include "tare/search/pruner.h"
 #include "tare/search/value_text.h"
 #include "tare/sweep/identity.h"
-#include "tare/sweep/run_mark.h"
 #include "tare/sweep/run_name.h"
 #include "tare/sweep/store_json.h"
 #include "tare/sweep/store_read.h"
 #include "tare/sweep/store_schema.h"
+#include "tare/sweep/store_values.h"
 
 namespace tare::sweep {
-namespace {
 
 using nlohmann::ordered_json;
-
-/// UTC, with microseconds, as Optuna writes it.
-std::string text_of(std::chrono::system_clock::time_point time) {
-  using std::chrono::microseconds;
-  const auto now = std::chrono::floor<microseconds>(time.time_since_epoch()).count();
-  const std::time_t seconds = now / 1'000'000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[64];
-  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &utc);
-  return std::string(text, size) + '.' + std::to_string(1'000'000 + now % 1'000'000).substr(1);
-}
-
-/// FINITE, INF_POS, INF_NEG or NAN, and the value at a place, null unless finite.
-const char* bind_value(Statement& statement, int place, double value) {
-  if (std::isfinite(value)) {
-    statement.bind(place, value);
-    return "FINITE";
-  }
-  statement.bind_null(place);
-  if (std::isnan(value)) return "NAN";
-  return value > 0 ? "INF_POS" : "INF_NEG";
-}
-
-}  // namespace
 
 struct Store::Parts {
   Parts(const std::filesystem::path& path, const SweepOptions& options)

@@ -1,17 +1,16 @@
+// Reads trials, reports and rungs from a store.
 #include "tare/sweep/store_read.h"
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
-#include <ctime>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/sweep/database.h"
 #include "tare/sweep/store_schema.h"
+#include "tare/sweep/store_values.h"
 
 namespace tare::sweep {
 namespace {
@@ -19,26 +18,6 @@ namespace {
 search::TrialState state_of(const std::string& text) {
   if (const auto state = search::trial_state(text)) return *state;
   throw FormatError("sweep.store", "", "trials.state", "is '" + printable(text) + "'");
-}
-
-/// A number and, in the next column, of which kind it is.
-double value_of(const Statement& row, int column) {
-  const std::string kind = row.text(column + 1);
-  if (kind == "FINITE") return row.number(column);
-  if (kind == "NAN") return std::numeric_limits<double>::quiet_NaN();
-  const double infinity = std::numeric_limits<double>::infinity();
-  return kind == "INF_NEG" ? -infinity : infinity;
-}
-
-/// "2026-11-22 09:30:00.123456", UTC, as Optuna writes it; 1970 for anything else.
-std::chrono::system_clock::time_point time_of(const std::string& text) {
-  std::tm parts{};
-  const char* end = strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
-  if (!end) return {};
-  const std::string digits = (*end == '.' ? end + 1 : end) + std::string("000000");
-  int64_t micros = 0;
-  std::from_chars(digits.data(), digits.data() + 6, micros);
-  return std::chrono::system_clock::from_time_t(timegm(&parts)) + std::chrono::microseconds(micros);
 }
 
 }  // namespace

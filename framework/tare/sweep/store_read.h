@@ -1,16 +1,33 @@
-// Reading the store of a sweep. Internal.
+// Reads the store of a sweep.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "tare/search/pruner.h"
 #include "tare/search/trial.h"
-#include "tare/sweep/database.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
+
+class Database;  // database.h
+
+/// The metric by epochs done, by number of the trial.
+using Reported = std::map<int64_t, std::map<int64_t, double>>;
+
+/// What a store holds.
+struct StoreContents {
+  std::vector<Trial> trials{};  ///< in order of number
+  Reported reports{};
+  launch::ProcessId coordinator{};  ///< the latest process that has written it
+};
+
+/// Writes nothing. Throws IoError if the file is not there; FormatError if it has no such study or
+/// is of another schema version.
+[[nodiscard]] StoreContents read_store(const std::filesystem::path& path, const std::string& study);
 
 /// Throws FormatError if the tables are of another version than kSchema; a file without tables is
 /// of none.

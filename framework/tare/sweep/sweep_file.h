@@ -14,7 +14,7 @@ class SweepFile {
  public:
   using Read = SweepOptions (*)(const std::filesystem::path&, const std::vector<std::string>&);
 
-  /// Reads the file as read_sweep(), or read_program_sweep(), does, and throws as it does.
+  /// Reads the file by `read`, and throws as that does.
   SweepFile(std::filesystem::path path, std::vector<std::string> overrides, Read read = read_sweep);
 
   [[nodiscard]] const SweepOptions& options() const { return options_; }

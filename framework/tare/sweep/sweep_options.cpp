@@ -1,3 +1,4 @@
+// Reads and checks the options of a sweep.
 #include "tare/sweep/sweep_options.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
 #include "tare/search/grid.h"
-#include "tare/sweep/furcate.h"
 
 namespace tare::sweep {
 namespace {
@@ -32,11 +32,8 @@ void check_known(const SweepOptions& sweep, const search::Settings& settings,
 }
 
 void check_recipe_is_there(const SweepOptions& sweep) {
-  if (sweep.recipe.empty())
-    throw ConfigError("sweep", "recipe", "is missing",
-                      sweep.aliases.empty() ? "the path of a recipe"
-                                            : "recipe=FILE, or a program with tare::Fork",
-                      "nothing");
+  if (sweep.recipe.empty() && !sweep.origin.is_program)
+    throw ConfigError("sweep", "recipe", "is missing", "the path of a recipe", "nothing");
 }
 
 void check_name(const SweepOptions& sweep) {
@@ -47,14 +44,14 @@ void check_name(const SweepOptions& sweep) {
                       std::to_string(sweep.name.size()));
 }
 
-void check(const SweepOptions& sweep) {
+void check_search(const SweepOptions& sweep) {
   for (const auto& [key, value] : sweep.set.values) {
     if (sweep.parameters.find(key))
       throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
   }
   for (const auto& parameter : sweep.parameters.parameters) {
     const std::string& name = parameter.name;
-    const bool given = !is_program(sweep) && (name == "name" || name == "folder");
+    const bool given = !sweep.origin.is_program && (name == "name" || name == "folder");
     if (given || name.find('=') != std::string::npos)
       throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
                         "keys of the recipe; each run has a name and a folder of its own", {});
@@ -96,31 +93,11 @@ Source place_in(const Node& node, std::string_view path) {
   return place_in(node.items[*index], dot == path.npos ? std::string_view() : path.substr(dot + 1));
 }
 
-/// The key that a configuration of furcate's has for a field of SweepOptions.
-std::string furcate_key(const std::string& field) {
-  if (field == "name") return "data_name";
-  if (field == "resources.jobs") return "meta.max_threads";
-  if (field.starts_with("exclude.")) return "meta.exclude_configs" + field.substr(7);
-  for (const std::string prefix : {"parameters.", "set."})
-    if (field.starts_with(prefix)) return field.substr(prefix.size());
-  return field;
-}
-
-/// Calls `check`, whose ConfigErrors get their places.
-template <class Check>
-void placed(const SweepOptions& sweep, Check check) {
-  try {
-    check();
-  } catch (const ConfigError& error) {
-    throw at_its_place(sweep, error);
-  }
-}
-
 }  // namespace
 
 ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error) {
-  const bool furcate = sweep.furcate.kind == Kind::map;
-  const std::string key = furcate ? furcate_key(error.field()) : error.field();
+  const auto key_of = sweep.origin.key_of;
+  const std::string key = key_of ? key_of(error.field()) : error.field();
   Source source = error.source();
   if (source.file.empty()) source = place_in(sweep.root, key);
   if (source.file.empty() || key.empty()) return error;
@@ -175,6 +152,27 @@ const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
   return nullptr;
 }
 
+void check(const SweepOptions& sweep) {
+  try {
+    check_recipe_is_there(sweep);
+    check_search(sweep);
+    check(sweep.pruner);
+    check(sweep.executor);
+    check_name(sweep);
+  } catch (const ConfigError& error) {
+    throw at_its_place(sweep, error);
+  }
+}
+
+void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file) {
+  if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
+  if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
+  if (launch::executor_type(sweep.executor.type).is_remote) {
+    sweep.recipe = std::filesystem::absolute(sweep.recipe);
+    sweep.log_dir = std::filesystem::absolute(sweep.log_dir);
+  }
+}
+
 SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
@@ -183,44 +181,11 @@ SweepOptions read_sweep(const std::filesystem::path& file,
     Node type = std::exchange(*executor, Node::map());
     executor->set("type", std::move(type));
   }
-  auto sweep = is_furcate(root) ? furcate_sweep(root) : config::read<SweepOptions>(root);
+  auto sweep = config::read<SweepOptions>(root);
   sweep.root = std::move(root);
-  placed(sweep, [&] {
-    check_recipe_is_there(sweep);
-    check(sweep);
-    check(sweep.pruner);
-    check(sweep.executor);
-    check_name(sweep);
-  });
-  if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
-  if (!sweep.aliases.empty()) set_data_folder(sweep);
-  if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
-  if (launch::executor_type(sweep.executor.type).is_remote) {
-    sweep.recipe = std::filesystem::absolute(sweep.recipe);
-    sweep.log_dir = std::filesystem::absolute(sweep.log_dir);
-  }
+  check(sweep);
+  resolve_paths(sweep, file);
   return sweep;
-}
-
-SweepOptions read_program_sweep(const std::filesystem::path& file,
-                                const std::vector<std::string>& overrides) {
-  Node root = config::parse_file(file);
-  for (const auto& assignment : overrides) config::apply_override(root, assignment);
-  auto sweep = furcate_program_sweep(root);
-  sweep.root = std::move(root);
-  placed(sweep, [&] {
-    check(sweep);
-    check_name(sweep);
-  });
-  return sweep;
-}
-
-SweepOptions read_any_sweep(const std::filesystem::path& file,
-                            const std::vector<std::string>& overrides) {
-  Node root = config::parse_file(file);
-  for (const auto& assignment : overrides) config::apply_override(root, assignment);
-  const bool program = is_furcate(root) && !root.find("recipe");
-  return program ? read_program_sweep(file, overrides) : read_sweep(file, overrides);
 }
 
 }  // namespace tare::sweep

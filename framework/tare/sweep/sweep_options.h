@@ -11,7 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/config/field.h"
 #include "tare/config/node.h"
-#include "tare/launch/executor_type.h"
+#include "tare/launch/executors.h"
 #include "tare/search/pruner_options.h"
 #include "tare/search/space.h"
 
@@ -38,6 +38,30 @@ struct OnFailure {
 };
 void visit_fields(config::Visitor& visit, OnFailure& o);
 
+/// The name of a setting for a key of the recipe.
+struct Alias {
+  std::string name{}, key{};
+  bool lower_case = false;  ///< values are written in lower case in the recipe
+};
+
+/// What a sweep was made from, where that is not a sweep's own file but a configuration of another
+/// form. A value.
+struct SweepOrigin {
+  config::Node configuration{};  ///< the whole of it; null: the sweep has a file of its own
+  /// Runs are of a program that reads the configuration with their values, not of a recipe.
+  bool is_program = false;
+  /// Keys of a program's configuration that change how a run is done, not what comes out, unless
+  /// they vary.
+  std::vector<std::string> without{};
+  std::vector<Alias> aliases{};
+  std::string run_word{};        ///< after the number in the name of each run
+  std::string word_parameter{};  ///< the parameter whose value's last part is the word in its place
+  bool numbered_logs = false;    ///< what a run prints is in NAME0.log, without its settings
+  bool needs_gpu = false;        ///< runs may not be on the CPU
+  /// The key that the configuration has for a field of SweepOptions; null: the field itself.
+  std::string (*key_of)(const std::string& field) = nullptr;
+};
+
 /// A whole sweep: what it searches, and how its runs are done; docs/sweeps.md explains every key.
 struct SweepOptions : search::SearchOptions {
   std::string name{};               ///< of the study and of the runs' folders; a path component
@@ -52,12 +76,7 @@ struct SweepOptions : search::SearchOptions {
 
   config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
 
-  // Of furcate's configurations only, see furcate.h; no keys.
-  config::Node furcate{};  ///< the whole configuration; null: it is not one of furcate's
-  /// Keys of the recipe by the names of settings and parameters.
-  std::vector<std::pair<std::string, std::string>> aliases{};
-  std::string run_word{};  ///< after the number in the name of each run
-  bool needs_gpu = false;  ///< may not run on the CPU
+  SweepOrigin origin{};  ///< no key
 };
 void visit_fields(config::Visitor& visit, SweepOptions& o);
 
@@ -65,21 +84,19 @@ void visit_fields(config::Visitor& visit, SweepOptions& o);
 [[nodiscard]] const char* fixed_key(const SweepOptions& before, const SweepOptions& after);
 
 /// `error` about the options of a sweep, or about a value that its recipe refuses, with the key
-/// that the sweep's own file has for its field ("parameters.a" is "a" in a configuration of
-/// furcate's), and where it is in the file, if the error does not say that itself.
+/// that the sweep's own file has for its field (see SweepOrigin::key_of), and where it is in the
+/// file, if the error does not say that itself.
 [[nodiscard]] ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error);
 
-/// Reads and checks a sweep's file, or a configuration of furcate's, with `key=value` overrides.
-/// The recipe itself is not read. Throws ConfigError with file, line and column; IoError.
+/// Throws ConfigError, with its place in the file, for options that contradict each other.
+void check(const SweepOptions& sweep);
+
+/// Makes recipe and log_dir those of a sweep that was read from `file`.
+void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file);
+
+/// Reads and checks a sweep's file with `key=value` overrides. The recipe itself is not read.
+/// Throws ConfigError with file, line and column; IoError.
 [[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,
                                       const std::vector<std::string>& overrides);
-
-/// The same of a configuration of furcate's for a program, see furcate_program_sweep().
-[[nodiscard]] SweepOptions read_program_sweep(const std::filesystem::path& file,
-                                              const std::vector<std::string>& overrides = {});
-
-/// read_program_sweep() for a configuration of furcate's that names no recipe, else read_sweep().
-[[nodiscard]] SweepOptions read_any_sweep(const std::filesystem::path& file,
-                                          const std::vector<std::string>& overrides);
 
 }  // namespace tare::sweep

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "tare/report/sweep_summary.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/store_read.h"
+#include "tare/sweep/sweep_options.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "tare/sweep/progress.h"
-#include "tare/sweep/store.h"
+#include "tare/sweep/sweep_options.h"
+#include "tare/sweep/trial.h"
 
 namespace tare::sweep {
 

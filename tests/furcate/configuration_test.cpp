@@ -1,5 +1,5 @@
 // Furcate's configurations, with the values of its README.
-#include "tare/sweep/furcate.h"
+#include "tare/furcate/configuration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,13 +29,13 @@ class FurcateTest : public ::testing::Test {
     io::write_atomically(
         folder_ / "config.json",
         R"({"data_name": "example", "data_dir": "foo/", "epochs": 50)" + more + "}");
-    return sweep::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
+    return furcate::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
   }
   [[nodiscard]] sweep::SweepOptions program(const std::string& keys) const {
     io::write_atomically(
         folder_ / "config.json",
         R"({"data_name": "example", "data_dir": "foo/", "epochs": 50, )" + keys + "}");
-    return sweep::read_program_sweep(folder_ / "config.json");
+    return furcate::read_program_sweep(folder_ / "config.json");
   }
   [[nodiscard]] static std::vector<std::string> names(const sweep::SweepOptions& sweep) {
     std::vector<std::string> all;
@@ -51,7 +51,7 @@ TEST_F(FurcateTest, ItsFoldersAreNamedAsInTheReadme) {
   const auto sweep = read(R"(, "batch_size": [32, 64])");
   EXPECT_THAT(names(sweep), ElementsAre("example0_foo_bs32", "example1_foo_bs64"));
   EXPECT_EQ(sweep.log_dir, "logs");
-  EXPECT_TRUE(sweep.needs_gpu);
+  EXPECT_TRUE(sweep.origin.needs_gpu);
   EXPECT_THAT(
       names(read(R"(, "batch_size": 32, "learning_rate": [1e-05, 0.0001, 1.0, null, true])")),
       ElementsAre("example0_foo_lr1e-05", "example1_foo_lr0-0001", "example2_foo_lr1-0",
@@ -64,28 +64,28 @@ TEST_F(FurcateTest, AFolderThatVariesIsNamedByItsLastPart) {
   io::write_atomically(
       folder_ / "config.json",
       R"({"data_name": "e", "data_dir": ["a/x", "b/y/"], "batch_size": [1], "epochs": 2})");
-  const auto sweep = sweep::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
+  const auto sweep = furcate::read_sweep(folder_ / "config.json", {"recipe=r.yaml"});
   EXPECT_THAT(names(sweep), ElementsAre("e0_x_bs1", "e1_y_bs1"));
 }
 
 TEST_F(FurcateTest, KeepsTheDefaultsThatAFileDoesNotChange) {
   const auto sweep = program(R"("batch_size": 8, "mine": 3, "meta": {"allow_cpu": true,
       "mem_trace": {"enabled": true}}, "test_prefix": "t")");
-  EXPECT_FALSE(sweep.needs_gpu);
+  EXPECT_FALSE(sweep.origin.needs_gpu);
   EXPECT_EQ(sweep.resources.jobs, 1);
   std::vector<std::string> keys;
-  for (const auto& entry : sweep.furcate.entries) keys.push_back(entry.key);
+  for (const auto& entry : sweep.origin.configuration.entries) keys.push_back(entry.key);
   EXPECT_THAT(keys, ElementsAre("log_dir", "learning_rate", "verbose", "cache", "seed", "prefetch",
                                 "meta", "data_name", "data_dir", "epochs", "batch_size", "mine",
                                 "test_prefix", "train_prefix", "valid_prefix"));
-  const auto* trace = sweep.furcate.find("meta")->find("mem_trace");
+  const auto* trace = sweep.origin.configuration.find("meta")->find("mem_trace");
   EXPECT_EQ(trace->find("enabled")->text, "true");
   EXPECT_EQ(trace->find("delay")->text, "300");
-  EXPECT_TRUE(sweep::mem_trace_of(sweep).enabled);
-  EXPECT_FALSE(sweep::mem_trace_of(read(R"(, "batch_size": 8)")).enabled);
-  EXPECT_FALSE(sweep::mem_trace_of({}).enabled);
-  EXPECT_EQ(sweep.furcate.find("train_prefix")->text, "example.train");
-  EXPECT_EQ(sweep.furcate.find("test_prefix")->text, "t");
+  EXPECT_TRUE(furcate::mem_trace_of(sweep).enabled);
+  EXPECT_FALSE(furcate::mem_trace_of(read(R"(, "batch_size": 8)")).enabled);
+  EXPECT_FALSE(furcate::mem_trace_of({}).enabled);
+  EXPECT_EQ(sweep.origin.configuration.find("train_prefix")->text, "example.train");
+  EXPECT_EQ(sweep.origin.configuration.find("test_prefix")->text, "t");
 }
 
 TEST_F(FurcateTest, ExcludesWhatMatchesAllPairs) {
@@ -167,8 +167,8 @@ TEST_F(FurcateTest, AProgramNeedsNoRecipeAndVariesInKeysOfItsOwn) {
   const auto sweep = program(R"("batch_size": [32], "framework": "tare", "name": ["a", "b"],
       "verbose": [1, 2], "mine": {"k": [1]}, "width": 3,
       "meta": {"allow_cpu": true, "exclude_configs": [{"name": "b", "width": 3.0}]})");
-  EXPECT_TRUE(sweep::is_program(sweep));
-  EXPECT_FALSE(sweep::is_program(read(R"(, "batch_size": [32])")));
+  EXPECT_TRUE(sweep.origin.is_program);
+  EXPECT_FALSE(read(R"(, "batch_size": [32])").origin.is_program);
   EXPECT_EQ(sweep.metric.name, "val_loss");
   EXPECT_EQ(sweep.resources.jobs, 1);
   EXPECT_THAT(names(sweep), ElementsAre("example0_foo_v1_bs32_na", "example1_foo_v2_bs32_na"));
@@ -213,7 +213,7 @@ TEST_F(FurcateTest, RefusesWhatItCannotDo) {
                ConfigError);
   io::write_atomically(folder_ / "config.json",
                        R"({"data_name": "e", "data_dir": "x", "batch_size": [1], "epochs": 2})");
-  EXPECT_THROW((void)sweep::read_sweep(folder_ / "config.json", {}), ConfigError) << "no recipe";
+  EXPECT_THROW((void)furcate::read_sweep(folder_ / "config.json", {}), ConfigError) << "no recipe";
 }
 
 }  // namespace

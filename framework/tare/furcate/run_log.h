@@ -12,7 +12,7 @@
 
 #include "tare/base/io.h"
 
-namespace tare::sweep {
+namespace tare::furcate {
 
 /// What a file has got since the last look, as whole lines. A value that moves.
 class NewLines {
@@ -42,10 +42,10 @@ class NewLines {
 /// One line for each event, "2026-11-22 09:30:00.000123: furcate] ...". The lines of a run's
 /// mem_trace stand behind one that names the run. A line that cannot be written or read is a
 /// warning.
-class FurcateLog {
+class RunLog {
  public:
   /// `mem_trace`: whether the runs print such lines.
-  FurcateLog(std::filesystem::path file, bool mem_trace)
+  RunLog(std::filesystem::path file, bool mem_trace)
       : file_(std::move(file)), mem_trace_(mem_trace) {}
 
   /// Before the run is started: `printed` is where its output goes.
@@ -74,4 +74,4 @@ class FurcateLog {
   int64_t ended_ = 0;
 };
 
-}  // namespace tare::sweep
+}  // namespace tare::furcate

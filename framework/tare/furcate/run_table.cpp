@@ -1,4 +1,5 @@
-#include "tare/sweep/furcate_table.h"
+// Makes run_data.csv from the run_data.json of each run.
+#include "tare/furcate/run_table.h"
 
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -9,7 +10,7 @@
 #include "tare/base/log.h"
 #include "tare/search/value_text.h"
 
-namespace tare::sweep {
+namespace tare::furcate {
 namespace {
 
 using config::Node;
@@ -55,11 +56,11 @@ std::string line_of(const std::vector<std::string>& fields) {
 
 }  // namespace
 
-std::string FurcateTable::text(const std::vector<Trial>& ended) {
+std::string RunTable::text(const std::vector<sweep::Trial>& ended) {
   std::vector<std::string> header;
   std::unordered_map<std::string, size_t> columns;
   std::vector<const Row*> rows;
-  for (const Trial& trial : ended) {
+  for (const sweep::Trial& trial : ended) {
     if (trial.state == search::TrialState::failed) continue;
     Row& row = rows_[trial.number];
     const auto file = log_dir_ / trial.run_name / "run_data.json";
@@ -79,4 +80,4 @@ std::string FurcateTable::text(const std::vector<Trial>& ended) {
   return text;
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::furcate

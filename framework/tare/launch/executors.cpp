@@ -1,5 +1,5 @@
 // Lists the types of executors, and reads and checks their options.
-#include "tare/launch/executor_type.h"
+#include "tare/launch/executors.h"
 
 #include <algorithm>
 
@@ -37,7 +37,16 @@ void visit_fields(config::Visitor& visit, ExecutorOptions& o) {
   visit("save_before_s", o.save_before_s, config::between(1, 65535));
 }
 
-void check(const ExecutorOptions& options) { executor_type(options.type).check(options); }
+void check(const ExecutorOptions& options) {
+  const ExecutorType& type = executor_type(options.type);
+  if (type.check) return type.check(options);
+  if (options.options.empty() && options.setup.empty()) return;
+  std::vector<std::string> others;
+  for (const auto& other : executor_types())
+    if (other.check) others.push_back(other.name);
+  throw ConfigError("sweep", "executor.type", "takes no options and no setup",
+                    config::joined(others), printable(options.type));
+}
 
 int serve_agent(const std::filesystem::path& folder) {
   const auto found = std::ranges::find_if(

@@ -1,14 +1,16 @@
-#include "tare/sweep/furcate.h"
+// Reads furcate's configurations as sweeps.
+#include "tare/furcate/configuration.h"
 
 #include <algorithm>
 #include <array>
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
+#include "tare/config/override.h"
 #include "tare/runtime/threads.h"
 #include "tare/sweep/run_name.h"
 
-namespace tare::sweep {
+namespace tare::furcate {
 namespace {
 
 using config::Kind;
@@ -38,9 +40,9 @@ const Node& required(const Node& root, const char* key) {
   return *value;
 }
 
-FurcateMeta meta_of(const Node& root) {
+Meta meta_of(const Node& root) {
   try {
-    return config::read<FurcateMeta>(*root.find("meta"));
+    return config::read<Meta>(*root.find("meta"));
   } catch (const ConfigError& error) {
     throw error.within("meta", root.find("meta")->source);
   }
@@ -78,33 +80,67 @@ const char* varies_not(const Node& list, const char* otherwise) {
   return list.items.empty() ? "has no values" : otherwise;
 }
 
+/// The key that a configuration of furcate's has for a field of SweepOptions.
+std::string key_of(const std::string& field) {
+  if (field == "name") return "data_name";
+  if (field == "resources.jobs") return "meta.max_threads";
+  if (field.starts_with("exclude.")) return "meta.exclude_configs" + field.substr(7);
+  for (const std::string prefix : {"parameters.", "set."})
+    if (field.starts_with(prefix)) return field.substr(prefix.size());
+  return field;
+}
+
+sweep::SweepOrigin origin_of(const Node& all) {
+  return {.configuration = all,
+          .without = {"meta", "log_dir", "gpu_id", "recipe", "verbose"},
+          .word_parameter = "data_dir",
+          .numbered_logs = true,
+          .key_of = key_of};
+}
+
+/// Makes data_dir the folder of the recipe's images.
+void set_data_folder(sweep::SweepOptions& sweep) {
+  const Node recipe = config::parse_file(sweep.recipe);
+  const Node* data = recipe.find("data");
+  const Node* name = data ? data->find("name") : nullptr;
+  const Node& folder = *sweep.origin.configuration.find("data_dir");
+  if (name && name->text == "png_folder" && folder.kind == Kind::scalar)
+    sweep.set.values.emplace_back("data_dir", folder);
+}
+
+Node parsed(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  Node root = config::parse_file(file);
+  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  return root;
+}
+
 /// What the sweep of a recipe and that of a program have in common.
-SweepOptions without_settings(const Node& all) {
-  SweepOptions sweep;
+sweep::SweepOptions without_settings(const Node& all) {
+  sweep::SweepOptions sweep;
   sweep.name = all.find("data_name")->text;
   sweep.log_dir = all.find("log_dir")->text;
-  sweep.furcate = all;
+  sweep.origin = origin_of(all);
   const Node& folder = *all.find("data_dir");
-  if (folder.kind == Kind::scalar) sweep.run_word = last_part(folder.text);
-  const FurcateMeta meta = meta_of(all);
+  if (folder.kind == Kind::scalar) sweep.origin.run_word = sweep::last_part(folder.text);
+  const Meta meta = meta_of(all);
   sweep.exclude = meta.exclude_configs;
   sweep.resources.jobs = meta.max_threads < 0 ? (meta.allow_cpu ? 1 : 0) : meta.max_threads;
-  sweep.needs_gpu = !meta.allow_cpu;
+  sweep.origin.needs_gpu = !meta.allow_cpu;
   return sweep;
 }
 
 }  // namespace
 
-void visit_fields(config::Visitor& visit, FurcateMeta& o) {
+void visit_fields(config::Visitor& visit, Meta& o) {
   visit("allow_cpu", o.allow_cpu);
   visit("max_threads", o.max_threads, config::between(-1, 4096));
   visit("exclude_configs", o.exclude_configs);
   visit("mem_trace", o.mem_trace);
 }
 
-bool is_furcate(const Node& root) { return root.find("data_name") && root.find("data_dir"); }
+bool is_configuration(const Node& root) { return root.find("data_name") && root.find("data_dir"); }
 
-Node furcate_config(const Node& root) {
+Node whole_configuration(const Node& root) {
   for (const char* key : {"data_name", "data_dir", "batch_size", "epochs"})
     (void)required(root, key);
   const Node& name = required(root, "data_name");
@@ -121,27 +157,17 @@ Node furcate_config(const Node& root) {
   return all;
 }
 
-MemTrace mem_trace_of(const SweepOptions& sweep) {
-  return sweep.furcate.kind == Kind::map ? meta_of(sweep.furcate).mem_trace : MemTrace();
+MemTrace mem_trace_of(const sweep::SweepOptions& sweep) {
+  return is_configuration(sweep.origin.configuration)
+             ? meta_of(sweep.origin.configuration).mem_trace
+             : MemTrace();
 }
 
-void set_data_folder(SweepOptions& sweep) {
-  const Node recipe = config::parse_file(sweep.recipe);
-  const Node* data = recipe.find("data");
-  const Node* name = data ? data->find("name") : nullptr;
-  const Node& folder = *sweep.furcate.find("data_dir");
-  if (name && name->text == "png_folder" && folder.kind == Kind::scalar)
-    sweep.set.values.emplace_back("data_dir", folder);
-}
-
-bool is_program(const SweepOptions& sweep) {
-  return sweep.furcate.kind == Kind::map && sweep.recipe.empty() && sweep.aliases.empty();
-}
-
-SweepOptions furcate_program_sweep(const Node& root) {
-  const Node all = furcate_config(root);
-  SweepOptions sweep = without_settings(all);
+sweep::SweepOptions program_sweep(const Node& root) {
+  const Node all = whole_configuration(root);
+  sweep::SweepOptions sweep = without_settings(all);
   sweep.metric.name = "val_loss";
+  sweep.origin.is_program = true;
   for (const auto& entry : all.entries) {
     if (entry.key == "data_name" || entry.key == "meta") continue;
     if (entry.key.find('=') != std::string::npos)
@@ -159,16 +185,17 @@ SweepOptions furcate_program_sweep(const Node& root) {
   return sweep;
 }
 
-SweepOptions furcate_sweep(const Node& root) {
-  const Node all = furcate_config(root);
-  SweepOptions sweep = without_settings(all);
-  sweep.aliases = {{"batch_size", "batch"},
-                   {"epochs", "phases.0.epochs"},
-                   {"learning_rate", "phases.0.lr"},
-                   {"data_dir", "data.folder"},
-                   {"prefetch", "workers"},
-                   {"num_parallel_calls", "workers"},
-                   {"optimizer_name", "optimizer.kind"}};
+sweep::SweepOptions recipe_sweep(const Node& root) {
+  const Node all = whole_configuration(root);
+  sweep::SweepOptions sweep = without_settings(all);
+  sweep.origin.aliases = {{.name = "batch_size", .key = "batch"},
+                          {.name = "epochs", .key = "phases.0.epochs"},
+                          {.name = "learning_rate", .key = "phases.0.lr"},
+                          {.name = "data_dir", .key = "data.folder"},
+                          {.name = "prefetch", .key = "workers"},
+                          {.name = "num_parallel_calls", .key = "workers"},
+                          // Furcate's users write "SGD" and "Adam".
+                          {.name = "optimizer_name", .key = "optimizer.kind", .lower_case = true}};
   if (const Node* recipe = all.find("recipe")) sweep.recipe = recipe->text;
   for (const auto& entry : all.entries) {
     if (is_for_programs(root, entry)) continue;
@@ -189,4 +216,35 @@ SweepOptions furcate_sweep(const Node& root) {
   return sweep;
 }
 
-}  // namespace tare::sweep
+sweep::SweepOptions read_sweep(const std::filesystem::path& file,
+                               const std::vector<std::string>& overrides) {
+  Node root = parsed(file, overrides);
+  if (!is_configuration(root)) return sweep::read_sweep(file, overrides);
+  auto sweep = recipe_sweep(root);
+  sweep.root = std::move(root);
+  if (sweep.recipe.empty())
+    throw at_its_place(sweep, {"sweep", "recipe", "is missing",
+                               "recipe=FILE, or a program with tare::Fork", "nothing"});
+  check(sweep);
+  resolve_paths(sweep, file);
+  set_data_folder(sweep);
+  return sweep;
+}
+
+sweep::SweepOptions read_program_sweep(const std::filesystem::path& file,
+                                       const std::vector<std::string>& overrides) {
+  Node root = parsed(file, overrides);
+  auto sweep = program_sweep(root);
+  sweep.root = std::move(root);
+  check(sweep);
+  return sweep;
+}
+
+sweep::SweepOptions read_any_sweep(const std::filesystem::path& file,
+                                   const std::vector<std::string>& overrides) {
+  const Node root = parsed(file, overrides);
+  return is_configuration(root) && !root.find("recipe") ? read_program_sweep(file, overrides)
+                                                        : read_sweep(file, overrides);
+}
+
+}  // namespace tare::furcate

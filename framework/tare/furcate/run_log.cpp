@@ -1,4 +1,5 @@
-#include "tare/sweep/furcate_log.h"
+// Writes furcate.log.
+#include "tare/furcate/run_log.h"
 
 #include <algorithm>
 
@@ -7,7 +8,7 @@
 #include "tare/base/time_text.h"
 #include "tare/sweep/run_record.h"
 
-namespace tare::sweep {
+namespace tare::furcate {
 
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
@@ -47,7 +48,7 @@ void NewLines::read() {
     text_.append(piece.data(), size);
 }
 
-void FurcateLog::write(const std::string& lines) const {
+void RunLog::write(const std::string& lines) const {
   try {
     io::File file(file_, io::Mode::append);
     file.write(lines);
@@ -57,18 +58,18 @@ void FurcateLog::write(const std::string& lines) const {
   }
 }
 
-void FurcateLog::line(const std::string& text) const {
+void RunLog::line(const std::string& text) const {
   write(exact_time_text(std::chrono::system_clock::now()) + ": furcate] " + printable(text, 1000) +
         '\n');
 }
 
-void FurcateLog::starts(const std::string& name, const std::filesystem::path& printed) {
+void RunLog::starts(const std::string& name, const std::filesystem::path& printed) {
   started_.insert_or_assign(name, Followed{.started = Clock::now(),
                                            .printed = mem_trace_ ? NewLines(printed) : NewLines()});
   line(name + " starts");
 }
 
-void FurcateLog::look(const std::string& name, Followed& run) const {
+void RunLog::look(const std::string& name, Followed& run) const {
   std::string lines;
   try {
     run.printed.each([&lines](std::string_view line) {
@@ -83,13 +84,12 @@ void FurcateLog::look(const std::string& name, Followed& run) const {
   write(lines);
 }
 
-void FurcateLog::look() {
+void RunLog::look() {
   if (!mem_trace_) return;
   for (auto& [name, run] : started_) look(name, run);
 }
 
-void FurcateLog::ended(const std::string& name, std::string_view how, int64_t remaining,
-                       int64_t jobs) {
+void RunLog::ended(const std::string& name, std::string_view how, int64_t remaining, int64_t jobs) {
   const auto found = started_.find(name);
   if (found == started_.end()) return;
   look(name, found->second);
@@ -99,9 +99,9 @@ void FurcateLog::ended(const std::string& name, std::string_view how, int64_t re
   ++ended_;
   const auto left = all_ / ended_ / std::max<int64_t>(1, jobs) * remaining;
   line(name + " has ended, " + std::string(how) + ", after " +
-       duration_text(duration_cast<microseconds>(time)) + "; " + std::to_string(remaining) +
+       sweep::duration_text(duration_cast<microseconds>(time)) + "; " + std::to_string(remaining) +
        (remaining == 1 ? " run remains" : " runs remain") + ", estimated total time remaining " +
-       duration_text(duration_cast<microseconds>(left)));
+       sweep::duration_text(duration_cast<microseconds>(left)));
 }
 
-}  // namespace tare::sweep
+}  // namespace tare::furcate

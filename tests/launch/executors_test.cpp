@@ -1,5 +1,5 @@
 // What executors can do, asked by type.
-#include "tare/launch/executor_type.h"
+#include "tare/launch/executors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

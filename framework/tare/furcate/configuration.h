@@ -1,32 +1,36 @@
 // Furcate's configurations as sweeps: one JSON object, whose lists are what varies.
 #pragma once
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "tare/report/mem_trace.h"
 #include "tare/sweep/sweep_options.h"
 
-namespace tare::sweep {
+namespace tare::furcate {
 
 /// Whether a configuration is one of furcate's: it has data_name and data_dir.
-[[nodiscard]] bool is_furcate(const config::Node& root);
+[[nodiscard]] bool is_configuration(const config::Node& root);
 
 /// `meta.mem_trace`, for each run.
 using report::MemTrace;
 
 /// `meta`: how the runs are done.
-struct FurcateMeta {
+struct Meta {
   bool allow_cpu = false;
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
   std::vector<search::Settings> exclude_configs{};
   MemTrace mem_trace{};
 };
-void visit_fields(config::Visitor& visit, FurcateMeta& o);
+void visit_fields(config::Visitor& visit, Meta& o);
 
 /// The whole configuration of furcate's README, in its order: log_dir, learning_rate, verbose,
 /// cache, seed, prefetch, meta with their defaults, the file's own keys, then train_prefix,
 /// valid_prefix and test_prefix. `meta` keeps the defaults that the file does not change. Throws
 /// ConfigError without data_name, data_dir, batch_size or epochs, and for keys of meta that there
 /// are not.
-[[nodiscard]] config::Node furcate_config(const config::Node& root);
+[[nodiscard]] config::Node whole_configuration(const config::Node& root);
 
 /// The sweep of such a configuration over a recipe, which its key `recipe` names: each list is a
 /// parameter, `meta.exclude_configs` are excluded, `meta.max_threads` run at a time. batch_size is
@@ -34,21 +38,28 @@ void visit_fields(config::Visitor& visit, FurcateMeta& o);
 /// optimizer.kind, num_parallel_calls or else prefetch is workers; any other is a key of the
 /// recipe. Throws ConfigError for a list that cannot vary or is empty, and for what furcate has for
 /// its programs and a recipe does not (cache, verbose, the prefixes), unless it says the default.
-[[nodiscard]] SweepOptions furcate_sweep(const config::Node& root);
+[[nodiscard]] sweep::SweepOptions recipe_sweep(const config::Node& root);
 
 /// The sweep of such a configuration over a program of the user's, without a recipe: its settings
 /// are the configuration's own keys, but for data_name and meta. What is compared is val_loss.
 /// Throws ConfigError for a list in the place of log_dir, for an empty one, and for a key with '='.
-[[nodiscard]] SweepOptions furcate_program_sweep(const config::Node& root);
-
-/// Whether it is what furcate_program_sweep() has made.
-[[nodiscard]] bool is_program(const SweepOptions& sweep);
+[[nodiscard]] sweep::SweepOptions program_sweep(const config::Node& root);
 
 /// `meta.mem_trace`; not enabled for a sweep that is not one of furcate's.
-[[nodiscard]] MemTrace mem_trace_of(const SweepOptions& sweep);
+[[nodiscard]] MemTrace mem_trace_of(const sweep::SweepOptions& sweep);
 
-/// data_dir is data.folder where the recipe's data are a png_folder. Throws IoError and ConfigError
-/// for the recipe.
-void set_data_folder(SweepOptions& sweep);
+/// Reads and checks a configuration of furcate's as the sweep of a recipe, or a sweep's own file as
+/// sweep::read_sweep() does, with `key=value` overrides. data_dir is data.folder where the recipe's
+/// data are a png_folder. Throws ConfigError with file, line and column; IoError.
+[[nodiscard]] sweep::SweepOptions read_sweep(const std::filesystem::path& file,
+                                             const std::vector<std::string>& overrides);
 
-}  // namespace tare::sweep
+/// Reads and checks a configuration of furcate's for a program, see program_sweep().
+[[nodiscard]] sweep::SweepOptions read_program_sweep(
+    const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
+
+/// read_program_sweep() for a configuration of furcate's that names no recipe, else read_sweep().
+[[nodiscard]] sweep::SweepOptions read_any_sweep(const std::filesystem::path& file,
+                                                 const std::vector<std::string>& overrides);
+
+}  // namespace tare::furcate

@@ -1,5 +1,5 @@
 // run_data.csv with furcate's columns, read as RFC 4180 says.
-#include "tare/sweep/furcate_table.h"
+#include "tare/furcate/run_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "sweep/shell_sweep.h"
+#include "tare/furcate/configuration.h"
+#include "tare/furcate/recorder.h"
 
 namespace tare::testing {
 namespace {
 
+using furcate::RunTable;
 using search::TrialState;
-using sweep::FurcateTable;
 using sweep::Trial;
 using ::testing::ElementsAre;
 
@@ -41,7 +43,7 @@ Table parsed(const std::string& text) {
   return table;
 }
 
-class FurcateTableTest : public ::testing::Test {
+class RunTableTest : public ::testing::Test {
  protected:
   /// A run that has ended and left `run_data`; none if that is empty.
   Trial run(int64_t number, const std::string& run_data, TrialState state = TrialState::complete) {
@@ -55,10 +57,10 @@ class FurcateTableTest : public ::testing::Test {
   [[nodiscard]] Table table(const std::vector<Trial>& ended) { return parsed(table_.text(ended)); }
 
   TempDir folder_;
-  FurcateTable table_{folder_.path()};
+  RunTable table_{folder_.path()};
 };
 
-TEST_F(FurcateTableTest, HasEveryKeyThenTheDataAndMetaWithoutThem) {
+TEST_F(RunTableTest, HasEveryKeyThenTheDataAndMetaWithoutThem) {
   const auto all = table({run(0, R"({"log_dir": "logs/r0", "learning_rate": 1e-05, "cache": false,
       "meta": {"allow_cpu": true, "max_threads": -1, "data": {"start_time": 1607371234.123456,
         "results": {"loss": 0.5}, "val_loss": null, "epochs": 2}}, "framework": "tare",
@@ -71,7 +73,7 @@ TEST_F(FurcateTableTest, HasEveryKeyThenTheDataAndMetaWithoutThem) {
                                   "", "1607371234.123456", "{'loss': 0.5}", "", "2"));
 }
 
-TEST_F(FurcateTableTest, KeepsTheColumnsOfTheFirstRowAndAddsWhatOthersHave) {
+TEST_F(RunTableTest, KeepsTheColumnsOfTheFirstRowAndAddsWhatOthersHave) {
   const auto all = table({run(0, R"({"b": 1, "a": 2, "meta": {"data": {"x": 1}}})"),
                           run(1, R"({"new": 7, "a": 3, "meta": {"data": {"y": 4}}})")});
   EXPECT_THAT(all[0], ElementsAre("b", "a", "meta", "run_x", "new", "run_y"));
@@ -79,7 +81,7 @@ TEST_F(FurcateTableTest, KeepsTheColumnsOfTheFirstRowAndAddsWhatOthersHave) {
   EXPECT_THAT(all[2], ElementsAre("", "3", "{}", "", "7", "4"));
 }
 
-TEST_F(FurcateTableTest, KeepsWhatTextHolds) {
+TEST_F(RunTableTest, KeepsWhatTextHolds) {
   const std::string all_bytes(500, 'q');
   const auto all = table({run(0, R"({"comma,": "a,b", "quote": "say \"it\"", "lines": "one\ntwo\r",
       "text": "Größe 模型", "digits": "007", "formula": "=1+1", "minus": -2, "long": ")" +
@@ -90,7 +92,7 @@ TEST_F(FurcateTableTest, KeepsWhatTextHolds) {
                                   "-2", all_bytes, "{}"));
 }
 
-TEST_F(FurcateTableTest, HasNoRowWithoutRunData) {
+TEST_F(RunTableTest, HasNoRowWithoutRunData) {
   const auto failed = run(0, R"({"a": 1, "meta": {}})", TrialState::failed);
   const auto not_yet = run(1, ""), damaged = run(2, R"({"a": )"), other = run(3, "[]");
   EXPECT_THAT(table({failed, not_yet, damaged, other}), ElementsAre(ElementsAre("")));
@@ -111,13 +113,15 @@ class FurcateSweepTest : public ShellSweepTest {
         "meta": {"allow_cpu": true, "max_threads": 2}, "recipe": ")" +
                              (folder / "recipe.yaml").string() + R"(", "log_dir": ")" +
                              files_.log_dir().string() + "\", " + keys + "}");
-    return sweep::read_sweep(folder / "config.json", {});
+    return furcate::read_sweep(folder / "config.json", {});
   }
 };
 
 TEST_F(FurcateSweepTest, ARecipesSweepHasFurcatesColumns) {
   const auto sweep = config(R"("a": [3, 4])");
-  const auto host = host_of(sweep, "test $a = 4 && echo no >&2 && exit 1; pause=0; train 0.5 0.25");
+  auto host = host_of(sweep, "test $a = 4 && echo no >&2 && exit 1; pause=0; train 0.5 0.25");
+  const auto recorder = furcate::recorder_of(sweep);
+  host.recorder = recorder.get();
   EXPECT_EQ(sweep::run_sweep(sweep, host).failed, 1);
   const auto all = parsed(file("run_data.csv"));
   ASSERT_EQ(all.size(), 2U) << "one that has failed has no row";
