@@ -11,7 +11,7 @@ if [ "${1:-}" = --deep ]; then
   set -- --timeout 36000 "$@"
 fi
 bash framework/cmake/build.sh
-# Where there is a CUDA toolkit the CUDA room must have been built.
+# Where there is a CUDA toolkit the CUDA plug-in must have been built.
 if [ -e "${CUDA_HOME:-/usr/local/cuda}/include/cuda_runtime_api.h" ] && [ ! -e build/lib/libtare_cuda.so ]; then
   echo "a CUDA toolkit is here, but build/lib/libtare_cuda.so was not built" >&2
   exit 1

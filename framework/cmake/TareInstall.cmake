@@ -1,7 +1,7 @@
 # cmake --install: static libraries, headers, programs, and the package that find_package(tare) reads.
 include(CMakePackageConfigHelpers)
 
-# Programs find the CUDA room in ../lib (memory/init.cpp) and the recipes in ../share/tare (cli/commands_data.cpp): the
+# Programs find the CUDA plug-in in ../lib (runtime/plugin_loader.cpp) and the recipes in ../share/tare (cli/commands_data.cpp): the
 # folders below the prefix are fixed.
 set(TARE_INSTALL_LIBDIR lib)
 set(TARE_INSTALL_PACKAGEDIR ${TARE_INSTALL_LIBDIR}/cmake/tare)

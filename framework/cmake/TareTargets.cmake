@@ -1,4 +1,4 @@
-# How Tare's own targets are made: one static library a room, private warnings, optional sanitizers.
+# How Tare's own targets are made: static libraries, private warnings, optional sanitizers.
 
 function(tare_compile_options target)
   if(tare_IS_TOP_LEVEL)  # else its user's choice of optimisation brings warnings that are not for its user
@@ -18,8 +18,8 @@ function(tare_compile_options target)
   endif()
 endfunction()
 
-# tare_library(TARGET NAME): known as tare::NAME, here and where it is installed.
-function(tare_library target name)
+# tare_public_name(TARGET NAME): the target is known as tare::NAME, here and where it is installed.
+function(tare_public_name target name)
   add_library(tare::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY TARE_LIBRARIES ${target})
@@ -34,32 +34,32 @@ function(tare_precompiled name)
   tare_compile_options(${name})
 endfunction()
 
-# tare_room(NAME SOURCES a.cpp ... [DEPENDS room ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN])
-# Makes the library tare_NAME with the alias tare::NAME. A room without SOURCES is headers only. PLAIN: it sees no tensors.
-function(tare_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 room "PLAIN" "" "SOURCES;DEPENDS;PUBLIC;PRIVATE")
-  if(room_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "tare_room(${name}): unknown arguments ${room_UNPARSED_ARGUMENTS}")
+# tare_library(NAME SOURCES a.cpp ... [DEPENDS library ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN])
+# Makes the library tare_NAME with the alias tare::NAME. Without SOURCES it is headers only. PLAIN: it sees no tensors.
+function(tare_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 library "PLAIN" "" "SOURCES;DEPENDS;PUBLIC;PRIVATE")
+  if(library_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tare_library(${name}): unknown arguments ${library_UNPARSED_ARGUMENTS}")
   endif()
-  list(TRANSFORM room_DEPENDS PREPEND "tare::")
-  if(room_SOURCES)
-    add_library(tare_${name} STATIC ${room_SOURCES})
+  list(TRANSFORM library_DEPENDS PREPEND "tare::")
+  if(library_SOURCES)
+    add_library(tare_${name} STATIC ${library_SOURCES})
     set(scope PUBLIC)
-    target_link_libraries(tare_${name} PRIVATE ${room_PRIVATE})
+    target_link_libraries(tare_${name} PRIVATE ${library_PRIVATE})
     tare_compile_options(tare_${name})
-    if(NOT room_PLAIN)
+    if(NOT library_PLAIN)
       target_precompile_headers(tare_${name} REUSE_FROM tare_tensor_pch)
     endif()
   else()
     add_library(tare_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  tare_library(tare_${name} ${name})
+  tare_public_name(tare_${name} ${name})
   target_compile_features(tare_${name} ${scope} cxx_std_20)
   target_include_directories(tare_${name} ${scope}
     "$<BUILD_INTERFACE:${tare_SOURCE_DIR}/framework>" "$<BUILD_INTERFACE:${tare_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:include>")
-  target_link_libraries(tare_${name} ${scope} ${room_DEPENDS} ${room_PUBLIC})
+  target_link_libraries(tare_${name} ${scope} ${library_DEPENDS} ${library_PUBLIC})
 endfunction()
 
 # tare_program(NAME SOURCES a.cpp ... LINK lib ...)

@@ -14,7 +14,7 @@
 #include "tare/adapt/adapt.h"
 #include "tare/adapt/size_cache.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 
 namespace {
 

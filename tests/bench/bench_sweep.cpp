@@ -9,7 +9,7 @@
 #include "sweep/support.h"
 #include "tare/base/bytes.h"
 #include "tare/launch/fork_server.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/store_read.h"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace {
 

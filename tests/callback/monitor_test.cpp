@@ -48,6 +48,10 @@ TEST(SaveBest, SavesAtEachImprovementAndRestoresTheLast) {
   best.after_fit(c);
   EXPECT_EQ(learner.restored, std::vector<std::string>{"best"});
   EXPECT_DOUBLE_EQ(*best.best(), 0.7);
+  c.interrupted = true;
+  best.after_fit(c);
+  EXPECT_EQ(learner.restored.size(), 1U) << "a stopped fit continues with its last weights";
+  c.interrupted = false;
 
   SaveBest resumed({.monitor = {.figure = "accuracy"}});
   resumed.load_state(best.state());

@@ -124,7 +124,7 @@ TEST_F(Piped, ASampleThatFailsIsInTheJsonToo) {
   EXPECT_EQ(result.status, 2) << result.err;
   EXPECT_THAT(result.err, HasSubstr("absent.png: No such file or directory"));
   EXPECT_THAT(result.out, HasSubstr("\"path\": \"absent.png\""));
-  EXPECT_THAT(result.out, HasSubstr("\"error\": \"[image.decode] absent.png: No such file"));
+  EXPECT_THAT(result.out, HasSubstr("\"error\": \"[io.open] absent.png: No such file"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "cli/tiny_recipe.h"
@@ -55,6 +57,48 @@ TEST(SweepCommand, PlansRunsAndTells) {
   EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).out, HasSubstr("; 0 started"));
   EXPECT_THAT(sweep.tare({"status", "sweep.yaml"}).out,
               HasSubstr("tiny0_p0l0-001_mw4  COMPLETE  accuracy "));
+}
+
+TEST(SweepCommand, ComparesTheWeightsThatTheRunsEndWith) {
+  const Sweep sweep;
+  const auto run = sweep.tare(
+      {"run", "sweep.yaml", "metric={name: valid_loss, goal: minimize}",
+       "parameters={seed: [1, 2]}",
+       "set={phases.0.best: valid_loss, phases.0.epochs: 4, phases.0.schedule: constant, "
+       "phases.0.lr: 0.05}"});
+  ASSERT_EQ(run.status, 0) << run.err << run.out;
+  std::istringstream lines(sweep.data());
+  int runs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t name = line.find("tiny");
+    if (name == std::string::npos) continue;
+    const std::string folder = line.substr(name, line.find(',', name) - name);
+    const std::string report = content_of(sweep.folder / "runs/tiny" / folder / "report.json");
+    const size_t valid = report.find("\"valid\": {\n    \"loss\": ");
+    ASSERT_NE(valid, std::string::npos) << report;
+    const double loss = std::stod(report.substr(report.find("loss", valid) + 7));
+    std::istringstream cells(line);
+    bool found = false;
+    for (std::string cell; std::getline(cells, cell, ',');)
+      found = found || (cell.size() > 4 && cell.find('.') != std::string::npos &&
+                        std::abs(std::atof(cell.c_str()) - loss) < 1e-9);
+    EXPECT_TRUE(found) << line << " has no " << loss;
+    ++runs;
+  }
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(SweepCommand, TakesShortFormsOfTheRecipe) {
+  const Sweep sweep;
+  std::string text = content_of(sweep.folder / "recipe.yaml");
+  const std::string model = "model: {name: resnet9, width: 4}";
+  ASSERT_NE(text.find(model), std::string::npos);
+  text.replace(text.find(model), model.size(), "model: resnet9\noptimizer: adam");
+  std::ofstream(sweep.folder / "recipe.yaml") << text;
+  const auto run = sweep.tare(
+      {"run", "sweep.yaml", "parameters={model.width: [4]}", "set={optimizer.weight_decay: 0.1}"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 complete, 0 failed"));
 }
 
 TEST(SweepCommand, RefusesWhatIsNotThere) {

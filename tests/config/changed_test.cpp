@@ -21,7 +21,7 @@ struct Outer {
   int64_t width = 8;
   std::string name = "plain";
   std::vector<int64_t> hidden{1, 2};
-  Inner inner;
+  Inner inner{};
 };
 void visit_fields(auto& visit, Outer& o) {
   visit("width", o.width)("name", o.name)("hidden", o.hidden)("inner", o.inner);

@@ -6,7 +6,7 @@
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
 #   consumer.sh subdirectory COMPILER  configures project/ with Tare as a subfolder; builds and runs it where TARE_DEEP=1
 #   consumer.sh tutorial COMPILER      configures the tutorial's project against it; builds and runs it where TARE_DEEP=1
-#   consumer.sh headers COMPILER       compiles public headers alone: two rooms and tare.h, where TARE_DEEP=1 all
+#   consumer.sh headers COMPILER       compiles public headers alone: two libraries and tare.h, where TARE_DEEP=1 all
 # Environment: TARE_BUILD_DIR, TARE_SOURCE_DIR, TARE_LIBTORCH, CONSUMER_DIR (the work folder). Exit code 77: skipped.
 set -euo pipefail
 prefix=$CONSUMER_DIR/prefix
@@ -77,6 +77,8 @@ build_and_run() { # build folder
   # 4 B * ((64 + 1) * 16 + (16 + 1) * 10 weights) + 96 images * (64 B + a label of 8 B)
   grep -qx "trained: 11752 B tracked" out || die "not the bytes of weights and data"
   grep -qx "destroyed: 0 B tracked" out || die "bytes remain"
+  grep -qx "passed 2" out || die "the callback of the program was not called"
+  grep -qx "recipe: 0 B left" out || die "bytes of the recipe remain"
   ./classify | grep -x "classified: 1 in 10 classes"
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tare/base/error.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 
 namespace tare::memory {
 

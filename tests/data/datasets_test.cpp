@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ScopedFolder;
 using testing::ScopedVariable;
 using testing::TempDir;
@@ -194,6 +195,24 @@ TEST_F(Datasets, SizeAndTransformsAreApplied) {
   EXPECT_EQ(drawn->sample_shape(), (std::vector<int64_t>{1, 40, 40}));
 }
 
+TEST_F(Datasets, CountTakesOfEachClassItsShare) {
+  (void)datasets::make_png_files("generated_digits", folder_ / "pictures",
+                                 {.count = 200, .size = 12});
+  DataOptions options{.name = "png_folder",
+                      .count = 40,
+                      .folder = (folder_ / "pictures").string(),
+                      .train = 1,
+                      .valid = 0};
+  const datasets::Named some = datasets::make(options);
+  EXPECT_EQ(at::bincount(some.splits.train->targets()).min().item<int64_t>(), 4);
+  EXPECT_THAT(some.description, HasSubstr("40 of 200 images of"));
+  options.stratify = false;
+  EXPECT_EQ(at::bincount(datasets::make(options).splits.train->targets()).max().item<int64_t>(),
+            20);
+  options.count = 200;
+  EXPECT_THAT(datasets::make(options).description, Not(HasSubstr("200 of")));
+}
+
 TEST_F(Datasets, CountTakesTheFirstSamples) {
   place(folder_ / "home/data/mnist10k", 60);
   const datasets::Named named =
@@ -280,8 +299,7 @@ TEST(DataOptions, AreReadFromYaml) {
 TEST(DatasetNames, AreSortedAndDescribed) {
   const std::vector<std::string> names = datasets::names();
   EXPECT_TRUE(std::ranges::is_sorted(names));
-  EXPECT_EQ(names.size(), datasets::list().size());
-  for (const datasets::Info& info : datasets::list())
+  for (const config::EntryInfo& info : datasets::registry().infos())
     EXPECT_FALSE(info.summary.empty()) << info.name;
 }
 

@@ -1,4 +1,5 @@
-// What the pages name is there: files, programs, commands, options, keys of a recipe.
+// What the pages name is there: files, programs, commands, options, keys of a recipe. And they can
+// be read: no long lines or sentences, and no words of a private dialect.
 #include "docs/pages.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAreArray;
 
@@ -166,6 +169,65 @@ TEST(Pages, TheSweepPageHasEveryKeyAndNoOther) {
 
 TEST(Pages, TheModelPageHasEveryFamily) {
   EXPECT_THAT(read_page("docs/models.md").keys, UnorderedElementsAreArray(models::names()));
+}
+
+constexpr int64_t kLineLimit = 120;     // characters
+constexpr int64_t kSentenceLimit = 35;  // words
+
+TEST(Pages, HaveShortLines) {
+  for (const Page& page : pages())
+    EXPECT_THAT(long_lines(io::read_text(source_folder() / page.name), kLineLimit), IsEmpty())
+        << page.name;
+}
+
+TEST(Pages, HaveShortSentences) {
+  for (const Page& page : pages())
+    EXPECT_THAT(long_sentences(io::read_text(source_folder() / page.name), kSentenceLimit),
+                IsEmpty())
+        << page.name;
+}
+
+TEST(Pages, UseNoRetiredWords) {
+  for (const Page& page : pages())
+    EXPECT_THAT(retired_words_in(io::read_text(source_folder() / page.name)), IsEmpty())
+        << page.name;
+}
+
+std::string words(int count) {
+  std::string text = "one";
+  for (int i = 1; i < count; ++i) text += i % 10 == 0 ? "\ntwo" : " two";
+  return text;
+}
+
+TEST(FormOfAPage, LongLinesAreFoundEverywhere) {
+  const std::string limit(120, 'a'), above(121, 'a');
+  EXPECT_THAT(long_lines(limit + "\n| " + limit.substr(2) + '\n', 120), IsEmpty());
+  EXPECT_THAT(long_lines("short\n```\n" + above + "\n```\n", 120), ElementsAre(above));
+  EXPECT_THAT(long_lines("| " + above + " |\n", 120), ElementsAre("| " + above + " |"));
+  const std::string two_bytes = std::string(119, 'a') + "\u00fc";
+  EXPECT_THAT(long_lines(two_bytes, 120), IsEmpty());
+}
+
+TEST(FormOfAPage, LongSentencesAreFoundInParagraphsAndLists) {
+  EXPECT_THAT(long_sentences(words(35) + ".\n", 35), IsEmpty());
+  EXPECT_THAT(long_sentences(words(36) + ".\n", 35), ::testing::SizeIs(1));
+  EXPECT_THAT(long_sentences("Short. " + words(36) + ". Short.\n", 35), ::testing::SizeIs(1));
+  EXPECT_THAT(long_sentences("- " + words(20) + "\n- " + words(20) + "\n", 35), IsEmpty());
+  EXPECT_THAT(long_sentences("1. " + words(36) + "\n", 35), ::testing::SizeIs(1));
+  EXPECT_THAT(long_sentences(words(20) + ".** " + words(20) + ")\n", 35), IsEmpty());
+  EXPECT_THAT(long_sentences(words(20) + "\n\n" + words(20) + '\n', 35), IsEmpty());
+  EXPECT_THAT(long_sentences("```\n" + words(50) + "\n```\n", 35), IsEmpty());
+  EXPECT_THAT(long_sentences("| a | " + std::string(200, 'b') + " |\n## c\n", 35), IsEmpty());
+  EXPECT_THAT(long_sentences("`" + words(9) + "` " + words(34) + ".\n", 35), IsEmpty());
+}
+
+TEST(FormOfAPage, RetiredWordsAreFoundOutsideOfCode) {
+  for (const auto& word : retired_words())
+    EXPECT_THAT(retired_words_in("A text\nwith " + word + ", in it.\n"), Contains(word));
+  EXPECT_THAT(retired_words_in("| a | A run is\non |\n"), ElementsAre("is on"));
+  EXPECT_THAT(retired_words_in("## Room\n"), ElementsAre("room"));
+  EXPECT_THAT(retired_words_in("It sees `room.h`, [it](room.md) and mushrooms.\n"), IsEmpty());
+  EXPECT_THAT(retired_words_in("```\nroom\n```\nA room-like thing.\n"), IsEmpty());
 }
 
 TEST(Pages, TheIndexLeadsToEveryPage) {

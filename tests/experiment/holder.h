@@ -1,4 +1,4 @@
-// An Accountable with what purge frees and what it keeps, for the tests of this room.
+// An Accountable with what purge frees and what it keeps, for the tests of this library.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -7,7 +7,7 @@
 #include "sweep/support.h"
 #include "tare/base/error.h"
 #include "tare/config/node.h"
-#include "tare/memory/process.h"
+#include "tare/runtime/threads.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/resources.h"
 #include "tare/sweep/run_name.h"
@@ -114,7 +114,7 @@ TEST_F(FurcateTest, WhatARecipeDoesNotHaveIsRefusedAndLoaderThreadsAreItsWorkers
   EXPECT_THAT(settings(R"(, "prefetch": 3, "num_parallel_calls": 5)"),
               AllOf(Contains("workers=5"), Not(Contains("workers=3"))));
   EXPECT_THAT(settings(R"(, "num_parallel_calls": "auto")"),
-              Contains("workers=" + std::to_string(memory::usable_processors())));
+              Contains("workers=" + std::to_string(runtime::usable_processors())));
   EXPECT_THAT(settings(R"(, "cache": false, "verbose": 2, "framework": "tf")"),
               ElementsAreArray(settings("")))
       << "as furcate does without them";

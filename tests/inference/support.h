@@ -1,4 +1,4 @@
-// A small bundle for the tests of this room.
+// A small bundle for the tests of this library.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -94,6 +94,22 @@ TEST(LearnerPlan, SaysWhetherItFitsAnotherDevice) {
   EXPECT_THAT(card.str(), HasSubstr("; fits cuda:24GiB, which has "));
 }
 
+TEST(LearnerPlan, OfEveryOptimizerIsKnownForTheHostAndForACard) {
+  const TempDir folder;
+  for (const auto& kind : optimizer_kinds()) {
+    SCOPED_TRACE(kind);
+    LearnerOptions options = without_workers(folder);
+    options.optimizer = {.kind = kind};
+    Learner learner(mlp(), split_points(), options);
+    const MemoryPlan host = learner.plan({.device = "host:8GiB", .advice = false});
+    const MemoryPlan card = learner.plan({.device = "cuda:8GiB", .advice = false});
+    ASSERT_TRUE(host.known()) << host.reason;
+    ASSERT_TRUE(card.known()) << card.reason;
+    EXPECT_GE(card.categories[Category::optimizer], host.categories[Category::optimizer]);
+    EXPECT_GT(card.peak_bytes, host.peak_bytes) << "blocks of a card are of 512 bytes";
+  }
+}
+
 TEST(LearnerPlan, AdvisesOptimizersWithLessStateAsTheyPlan) {
   const TempDir folder;
   const auto plan_with = [&](const OptimizerOptions& optimizer) {

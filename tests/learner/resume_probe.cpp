@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "learner/fixture.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 
 namespace tare::testing {
 namespace {

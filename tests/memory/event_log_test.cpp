@@ -17,8 +17,8 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/memory/host_allocator.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/phase.h"
-#include "tare/memory/process.h"
 
 namespace tare::memory {
 namespace {

@@ -1,3 +1,4 @@
+// Tests the counts, the budget and the refusals of the host allocator.
 #include "tare/memory/host_allocator.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +11,7 @@
 
 #include <deque>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "tare/base/bytes.h"
@@ -28,6 +30,7 @@ class HostAllocator : public ::testing::Test {
     host_allocator::set_budget({});
     host_allocator::fail_at(0);
     host_allocator::fail_all(false);
+    host_allocator::set_refusal_hook(nullptr);
     EXPECT_EQ(host_allocator::counters().live_bytes, start_.live_bytes);
     EXPECT_EQ(host_allocator::counters().live_blocks, start_.live_blocks);
   }
@@ -105,6 +108,28 @@ TEST_F(HostAllocator, RefusesAboveTheBudgetAndChangesNothing) {
   EXPECT_EQ(host_allocator::counters().live_bytes, before.live_bytes);
   EXPECT_EQ(host_allocator::counters().births, before.births);
   EXPECT_NO_THROW(bytes_of(900));
+}
+
+TEST_F(HostAllocator, AsksTheRefusalHookForAdvice) {
+  static int64_t asked_bytes = 0;
+  host_allocator::set_refusal_hook([](int64_t bytes) {
+    asked_bytes = bytes;
+    return std::string("use fewer bytes");
+  });
+  const auto advice = [](int64_t bytes) -> std::string {
+    try {
+      bytes_of(bytes);
+    } catch (const OutOfMemory& error) {
+      return error.advice();
+    }
+    return "was not refused";
+  };
+  host_allocator::set_budget(host_allocator::counters().live_bytes + 10);
+  EXPECT_EQ(advice(11), "use fewer bytes");
+  EXPECT_EQ(asked_bytes, 11);
+  host_allocator::fail_all(true);
+  EXPECT_EQ(advice(12), "failed on demand by a test") << "the allocator knows better";
+  EXPECT_EQ(asked_bytes, 12) << "the hook sees every refusal";
 }
 
 TEST_F(HostAllocator, AcceptsABudgetBelowWhatIsLive) {

@@ -11,7 +11,7 @@
 #include "tare/memory/call_site.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/init.h"
 
 namespace user {
 

@@ -20,8 +20,8 @@
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device_table.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/oom.h"
-#include "tare/memory/process.h"
 #include "tare/memory/process_peak.h"
 
 namespace tare::memory {

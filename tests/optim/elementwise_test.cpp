@@ -1,6 +1,5 @@
 // NAdam, RMSprop, Adadelta and Adagrad: against torch::optim where it has them, else against the
 // formulas of PyTorch's documentation, computed in double precision for one weight.
-#include "tare/optim/elementwise.h"
 
 #include <gmock/gmock.h>
 
@@ -82,7 +81,7 @@ std::vector<double> weights(const OptimizerOptions& options, at::ScalarType type
                .lr = options.lr,
                .momentum = momentum_of(options),
                .weight_decay = options.weight_decay};
-  const auto optimizer = make_elementwise_optimizer(options, groups, with_tensors);
+  const auto optimizer = make_optimizer(options, groups, with_tensors);
   std::vector<double> all;
   for (const double gradient : gradients()) {
     weight.mutable_grad() = torch::full({1}, gradient, type);

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "plan/support.h"
+#include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"

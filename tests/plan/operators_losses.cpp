@@ -108,6 +108,9 @@ void add_losses(Cases& each) {
     auto n = torch::_foreach_norm(a);
     torch::_foreach_mul_(a, 0.5);
     auto s = torch::_foreach_add(a, a);
+    torch::_foreach_mul_(a, torch::linalg_vector_norm(torch::stack(n)).clamp_max(1.0));
+    torch::_foreach_clamp_min_(a, -0.5);
+    torch::_foreach_clamp_max_(a, 0.5);
   });
 }
 

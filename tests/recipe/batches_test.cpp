@@ -8,6 +8,7 @@
 #include "recipe/tiny.h"
 #include "support/outcome.h"
 #include "tare/recipe/plan.h"
+#include "tare/recipe/read_recipe.h"
 
 namespace tare::testing {
 namespace {

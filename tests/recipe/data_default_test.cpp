@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/interrupt.h"
+#include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/run_json.h"
@@ -96,8 +97,8 @@ TEST(Classes, AreCountedInTheLabels) {
   EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 3U);
   EXPECT_EQ(*report.phases[0].planned_peak_bytes, report.phases[0].peak_bytes);
   recipe.metrics = {"top_5_accuracy"};
-  EXPECT_THAT(refusal(recipe),
-              AllOf(HasSubstr("metrics.0 does not fit the data"), HasSubstr("3 classes")));
+  EXPECT_THAT(refusal(recipe), AllOf(HasSubstr("metrics.0 does not take the targets of the data"),
+                                     HasSubstr("3 outputs")));
   recipe.metrics = {"accuracy"};
   recipe.model.options.classes = 2;
   EXPECT_THAT(refusal(recipe), HasSubstr("model.classes is less than the 3 classes of the data"));
@@ -133,6 +134,8 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
   recipe.phases[0].epochs = 3;
   recipe.phases[0].schedule.kind = "constant";
   recipe.phases[0].best = "valid_loss";
+  recipe.phases[0].save = "kept";
+  recipe.export_to = "m.tare";
   bool another = false;                                // an epoch before the last was the best
   for (const double rate : {0.02, 0.03, 0.05, 0.1}) {  // the loss goes up and down
     recipe.phases[0].lr = rate;
@@ -142,7 +145,14 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
     for (const auto& row : report.phases[0].epochs) best = std::min(best, row.valid_loss);
     ASSERT_TRUE(report.valid);
     EXPECT_DOUBLE_EQ(report.valid->loss, best);
-    another = another || best < report.phases[0].epochs.back().valid_loss;
+    const EpochRow& last = report.phases[0].epochs.back();
+    const int64_t restored = report.phases[0].restored_epoch;
+    EXPECT_EQ(report.phases[0].epochs.at(static_cast<size_t>(restored) - 1).valid_loss, best);
+    EXPECT_EQ(open_bundle(report.export_path).manifest().metrics.at(0).value, best);
+    (void)export_bundle(report.folder / "kept", folder / "again.tare");
+    EXPECT_EQ(open_bundle(folder / "again.tare").manifest().metrics.at(0).value, best);
+    fs::remove(folder / "again.tare");
+    another = another || best < last.valid_loss;
     EXPECT_NE(out.str().find("of the epoch with the best valid_loss"), std::string::npos);
     EXPECT_FALSE(fs::exists(report.folder / "best-0"));
   }
@@ -190,8 +200,8 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
     EXPECT_TRUE(fs::is_empty(folder.path())) << piece;
   };
   expect("phases.2.freeze_to is no layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
-  expect("loss does not fit the data", [](auto& r) { r.loss = "mse"; });
-  expect("metrics.0 does not fit the data", [](auto& r) { r.metrics = {"mae"}; });
+  expect("loss does not take the targets of the data", [](auto& r) { r.loss = "mse"; });
+  expect("metrics.0 does not take the targets of the data", [](auto& r) { r.metrics = {"mae"}; });
   expect("phases.2.data.folder is not there",
          [](auto& r) { r.phases[2].data = DataOptions{.name = "png_folder", .folder = "absent"}; });
   expect("model.classes is less than the 10 classes", [](auto& r) { r.model.options.classes = 9; });

@@ -20,8 +20,8 @@
 #include "tare/inference/predictor.h"
 #include "tare/learner/learner.h"
 #include "tare/learner/train_state.h"
-#include "tare/memory/init.h"
 #include "tare/model/registry.h"
+#include "tare/runtime/init.h"
 
 namespace tare::testing {
 namespace {

@@ -113,6 +113,28 @@ TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
                 HasSubstr("loss needs labels, and the data set 'png_folder' has none"));
 }
 
+TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {
+  const TempDir folder;
+  std::vector<std::string> examples;
+  for (int i = 0; i < 60; ++i) {
+    const float x = static_cast<float>(i % 10) / 10, y = static_cast<float>(i % 7) / 7;
+    examples.push_back(example_of({{"x", floats_feature({x, y})}, {"y", floats_feature({x - y})}}));
+  }
+  write_tf_records(folder / "rows", examples);
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases = {{.name = "only", .epochs = 20, .lr = 1e-2}};
+  recipe.data = {
+      .name = "tfrecord", .files = {(folder / "rows").string()}, .input = "x", .label = "y"};
+  recipe.model = {.name = "mlp", .options = {.classes = 1, .hidden = {16}}};
+  recipe.loss = "mse";
+  recipe.metrics = {"mae"};
+  const RunReport report = run_recipe(recipe);
+  EXPECT_LT(report.valid->metrics.at(0).value, 0.2);
+  recipe.model.options.classes = 2;
+  EXPECT_THAT(refusal(recipe, {}),
+              HasSubstr("loss does not take the targets of the data with a model of 2 outputs"));
+}
+
 TEST(RunRecipe, OfAModelThatDoesNotTakeTheDataIsRefusedBeforeItMakesAFolder) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

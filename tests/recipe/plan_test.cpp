@@ -8,9 +8,9 @@
 
 #include "recipe/tiny.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/does_not_fit.h"
-#include "tare/memory/init.h"
 #include "tare/recipe/plan.h"
+#include "tare/runtime/does_not_fit.h"
+#include "tare/runtime/init.h"
 
 namespace tare::testing {
 namespace {
@@ -252,12 +252,14 @@ TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
   EXPECT_THAT(whole, HasSubstr("phase 'first' with batch 32 does not fit"));
   EXPECT_THAT(whole, HasSubstr("the largest batch that fits is"));
   EXPECT_THAT(whole, HasSubstr("; micro_batch: auto would take parts of "));
-  EXPECT_THAT(whole, HasSubstr("; lower it or the model"));
+  EXPECT_THAT(whole, HasSubstr("; set a lower micro_batch or a smaller model"));
   EXPECT_THAT(whole, HasSubstr("--no-plan"));
   recipe.micro_batch = {};
   const std::string parts = refusal(recipe, int64_t{256} << 10);  // less than the optimizer wants
   EXPECT_THAT(parts, HasSubstr("phase 'first' with batch 32 does not fit"));
   EXPECT_THAT(parts, ::testing::Not(HasSubstr("parts of")));
+  EXPECT_THAT(parts, HasSubstr("; no batch fits; set a smaller model or a higher budget"));
+  EXPECT_THAT(parts, ::testing::Not(HasSubstr("stands at"))) << "there is no file";
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -1,4 +1,4 @@
-#include "tare/recipe/recipe.h"
+#include "tare/recipe/read_recipe.h"
 
 #include <gtest/gtest.h>
 

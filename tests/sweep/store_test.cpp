@@ -43,6 +43,13 @@ class StoreTest : public ::testing::Test {
   SweepFiles files_;
 };
 
+TEST(Outcome, HasTheValueOfTheWeightsThatTheRunEndedWith) {
+  EXPECT_EQ((Outcome{.values = {3, 1, 2}}.value()), 2);
+  EXPECT_EQ((Outcome{.values = {3, 1, 2}, .restored_epoch = 2}.value()), 1);
+  EXPECT_EQ((Outcome{.values = {3}, .restored_epoch = 2}.value()), 3) << "a table that was cut";
+  EXPECT_TRUE(std::isnan(Outcome{}.value()));
+}
+
 // optuna_schema.txt was written by Optuna itself.
 TEST_F(StoreTest, HasOptunasTables) {
   const auto sweep = read();

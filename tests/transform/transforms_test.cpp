@@ -3,7 +3,14 @@
 
 #include <limits>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
 #include "tare/base/error.h"
+#include "tare/transform/random.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
@@ -41,11 +48,11 @@ TEST(Transforms, ANameStandsForItsDefaults) {
 }
 
 TEST(Transforms, EveryKindHasItsName) {
-  EXPECT_STREQ(name_of(Resize{}), "resize");
-  EXPECT_STREQ(name_of(Normalise{}), "normalise");
-  EXPECT_STREQ(name_of(Flip{}), "flip");
-  EXPECT_STREQ(name_of(Shift{}), "shift");
-  EXPECT_STREQ(name_of(Affine{}), "affine");
+  EXPECT_EQ(name_of(Resize{}), "resize");
+  EXPECT_EQ(name_of(Normalise{}), "normalise");
+  EXPECT_EQ(name_of(Flip{}), "flip");
+  EXPECT_EQ(name_of(Shift{}), "shift");
+  EXPECT_EQ(name_of(Affine{}), "affine");
 }
 
 TEST(Transforms, DeterministicDropsWhatIsRandom) {
@@ -87,6 +94,83 @@ TEST(Transforms, WrongConfigNamesThePlaceAndWhatIsAllowed) {
   EXPECT_THAT(error_of("[flip, flipp]"),
               AllOf(HasSubstr("test.yaml:1:8: 1"), HasSubstr("did you mean \"flip\"")));
   EXPECT_THAT(error_of("[flip, {flip: {probability: 2}}]"), HasSubstr("1.flip"));
+}
+
+/// Adds a number to every pixel: its own, or with a limit one that each image draws.
+struct BrightenOptions {
+  double by = 0.5;
+  bool random = false;
+};
+void visit_fields(auto& visit, BrightenOptions& o) {
+  visit("by", o.by, config::between(0, 1))("random", o.random);
+}
+class Brighten final : public ImageTransform {
+ public:
+  explicit Brighten(const BrightenOptions& options) : options_(options) {}
+  [[nodiscard]] bool random() const override { return options_.random; }
+  [[nodiscard]] at::Tensor apply(at::Tensor images,
+                                 std::span<const uint64_t> seeds) const override {
+    const auto by = static_cast<float>(options_.by);
+    if (!options_.random) return images.add_(by);
+    for (int64_t i = 0; i < images.size(0); ++i)
+      images[i].add_(RandomBits(seeds[static_cast<size_t>(i)]).uniform(0, by));
+    return images;
+  }
+
+ private:
+  BrightenOptions options_;
+};
+
+class AddedTransform : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    transforms::registry().add<BrightenOptions>(
+        "brighten", "add to every pixel",
+        [](const BrightenOptions& o) { return Added{std::make_shared<Brighten>(o)}; });
+  }
+  static Transforms read(const char* yaml) {
+    Transforms transforms;
+    from_node(config::parse_text(yaml, "t"), transforms);
+    return transforms;
+  }
+};
+
+TEST_F(AddedTransform, ActsInItsPlaceAndIsWrittenAsItIsRead) {
+  const at::Tensor bytes = at::full({2, 1, 3, 3}, 51, at::kByte);
+  const auto value = [&](const char* yaml) {
+    return read(yaml).apply(bytes, {}, false)[1][0][2][2].item<float>();
+  };
+  EXPECT_FLOAT_EQ(value("[brighten]"), 0.2F + 0.5F);
+  EXPECT_FLOAT_EQ(value("[{normalise: {mean: [0.1], std: [0.5]}}, {brighten: {by: 0.25}}]"), 0.45F);
+  EXPECT_FLOAT_EQ(value("[{brighten: {by: 0.25}}, {normalise: {mean: [0.1], std: [0.5]}}]"), 0.7F);
+  EXPECT_FLOAT_EQ(value("[brighten, brighten]"), 1.2F);
+  EXPECT_FLOAT_EQ(value("[{resize: {height: 5, width: 5, round: true}}, brighten]"), 0.7F);
+  const Transforms two = read("[brighten, {resize: {height: 5, width: 5}}]");
+  EXPECT_EQ(config::to_yaml(to_node(two)),
+            config::to_yaml(to_node(read(config::to_yaml(to_node(two)).c_str()))));
+  EXPECT_EQ(two.deterministic(), two);
+  EXPECT_EQ(two.output_shape({1, 3, 3}), (std::vector<int64_t>{1, 5, 5}));
+  EXPECT_EQ(bytes[0][0][0][0].item<int64_t>(), 51) << "the batch is not changed";
+}
+
+TEST_F(AddedTransform, DrawsByTheSampleInTrainingOnly) {
+  const Transforms random = read("[{brighten: {random: true}}]");
+  EXPECT_TRUE(random.random());
+  EXPECT_TRUE(random.deterministic().steps().empty());
+  const at::Tensor images = at::zeros({2, 1, 2, 2});
+  const std::vector<uint64_t> seeds{3, 4}, second{4};
+  const at::Tensor both = random.apply(images, seeds, true);
+  EXPECT_TRUE(at::equal(both[1], random.apply(images.slice(0, 1), second, true)[0]));
+  EXPECT_FALSE(at::equal(both[0], both[1]));
+  EXPECT_TRUE(at::equal(random.apply(images, {}, false), images));
+  const at::Tensor masks = at::ones({2, 2, 2}, at::kLong);
+  EXPECT_TRUE(random.apply_to_targets(masks, seeds, true).is_same(masks));
+}
+
+TEST_F(AddedTransform, IsCheckedAsTheOthers) {
+  EXPECT_THAT(error_of("[{brighten: {by: 2}}]"), HasSubstr("0.brighten.by must be from 0 to 1"));
+  EXPECT_THAT(error_of("[brigten]"), HasSubstr("did you mean \"brighten\""));
+  EXPECT_THROW((Transforms{Added{}}), ConfigError);
 }
 
 TEST(Transforms, WrongValuesInCodeAreRefused) {

@@ -1,3 +1,4 @@
+// Search repeats work in smaller pieces while memory is out, and remembers the sizes that fit.
 #include "tare/adapt/search.h"
 
 #include <dlfcn.h>
@@ -13,7 +14,6 @@
 #include <ranges>
 #include <unordered_map>
 
-#include "tare/adapt/adapt.h"
 #include "tare/adapt/size_cache.h"
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
@@ -284,20 +284,4 @@ void Search::report(int64_t from, std::string reason) const {
   if (options_.on_change) options_.on_change({from, step_.get(), std::move(reason)});
 }
 
-namespace detail {
-
-void check_range(int64_t start, int64_t end) {
-  if (end >= start) return;
-  throw ConfigError("adapt.range", "end must be >= start " + std::to_string(start) + ", got " +
-                                       std::to_string(end));
-}
-
-int64_t checked_dim(const at::Tensor& tensor, int64_t dim) {
-  const int64_t rank = tensor.defined() ? tensor.dim() : 0;
-  if (dim >= -rank && dim < rank) return dim < 0 ? dim + rank : dim;
-  throw ShapeError("adapt.chunked", "a tensor with dimension " + std::to_string(dim),
-                   tensor.defined() ? std::to_string(rank) + " dimensions" : "no tensor");
-}
-
-}  // namespace detail
 }  // namespace tare::adapt

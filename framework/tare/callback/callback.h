@@ -86,9 +86,17 @@ struct FitContext {
   double lr = 0, momentum = 0;                           ///< of the last parameter group
   EpochRow row{};                                        ///< of this epoch, complete in after_epoch
   std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
+  bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
 
   /// The loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
+};
+
+/// What a callback needs and what it adds, so that a recipe is checked before any work.
+struct CallbackFacts {
+  std::vector<std::string> watched{};  ///< columns of the epochs table that it reads
+  std::vector<std::string> columns{};  ///< columns that it adds to the epochs table
+  std::vector<std::string> files{};    ///< files and checkpoints that it writes, by name
 };
 
 /// Base of all callbacks: every event does nothing and proceeds. Callbacks run in the order of
@@ -135,6 +143,8 @@ class Callback {
   /// Called with the error before fit() rethrows it; its answer is ignored.
   virtual Action on_exception(FitContext&) { return Action::proceed; }
 
+  /// Says what it needs and adds; asked before the fit.
+  [[nodiscard]] virtual CallbackFacts facts() const { return {}; }
   /// Frees every tensor it keeps; called by Learner::purge.
   virtual void purge() {}
   /// Adds the tensors it keeps to a ledger; called when memory is accounted for.

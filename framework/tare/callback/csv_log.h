@@ -19,6 +19,7 @@ class CsvLog final : public Callback {
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "csv_log:" + file_.string(); }
+  [[nodiscard]] CallbackFacts facts() const override { return {.files = {file_.string()}}; }
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
@@ -39,6 +40,7 @@ class StepsLog final : public Callback {
   explicit StepsLog(std::filesystem::path file = "steps.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "steps_log:" + file_.string(); }
+  [[nodiscard]] CallbackFacts facts() const override { return {.files = {file_.string()}}; }
   Action after_step(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;

@@ -20,6 +20,9 @@ class MemoryLog final : public Callback {
   Action before_epoch(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
+  [[nodiscard]] CallbackFacts facts() const override {
+    return {.columns = {"used_mib", "peak_mib", "unexplained_mib"}};
+  }
 
  private:
   std::unique_ptr<memory::PeakScope> scope_;

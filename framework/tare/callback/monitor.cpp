@@ -84,9 +84,13 @@ Action SaveBest::after_epoch(FitContext& context) {
 }
 
 Action SaveBest::after_fit(FitContext& context) {
-  if (options_.restore && best_ && !context.error)
+  if (options_.restore && best_ && !context.error && !context.interrupted)
     context.learner.restore_weights(options_.checkpoint);
   return Action::proceed;
+}
+
+CallbackFacts SaveBest::facts() const {
+  return {.watched = {options_.monitor.figure}, .files = {options_.checkpoint}};
 }
 
 std::string SaveBest::state() const { return nlohmann::json{{"best", to_json(best_)}}.dump(); }

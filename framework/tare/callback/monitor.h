@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tare/callback/callback.h"
+#include "tare/config/field.h"
 
 namespace tare {
 
@@ -23,15 +24,27 @@ struct Monitor {
   [[nodiscard]] bool improves(double value, std::optional<double> best) const;
 };
 
+/// The fields of a Monitor among those of a callback that has one.
+void visit_monitor(auto& visit, Monitor& o) {
+  visit("monitor", o.figure);
+  visit("lower_is_better", o.lower_is_better);
+  visit("min_delta", o.min_delta, config::at_least(0));
+}
+
 struct SaveBestOptions {
   Monitor monitor{};
   std::string checkpoint = "best";  ///< name given to save()
-  bool restore = true;              ///< copy the best weights back at the end of the fit
+  bool restore = true;  ///< copy the best weights back at the end of a fit that is whole
 };
+void visit_fields(auto& visit, SaveBestOptions& o) {
+  visit_monitor(visit, o.monitor);
+  visit("checkpoint", o.checkpoint);
+  visit("restore", o.restore);
+}
 
 /// Saves a checkpoint after each epoch that is better than all before it in the same fit. A save
 /// that fails is logged as a warning and training continues; the best so far is then the one whose
-/// checkpoint was written.
+/// checkpoint was written. A fit that an error or an interrupt ends keeps its last weights.
 class SaveBest final : public Callback {
  public:
   explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}
@@ -39,6 +52,7 @@ class SaveBest final : public Callback {
   Action before_fit(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
+  [[nodiscard]] CallbackFacts facts() const override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
   [[nodiscard]] std::optional<double> best() const { return best_; }
@@ -52,6 +66,10 @@ struct EarlyStoppingOptions {
   Monitor monitor{};
   int64_t patience = 0;  ///< epochs without improvement that are tolerated, >= 0
 };
+void visit_fields(auto& visit, EarlyStoppingOptions& o) {
+  visit_monitor(visit, o.monitor);
+  visit("patience", o.patience, config::at_least(0));
+}
 
 /// Stops the fit when the column has not improved for more than `patience` epochs in a row.
 class EarlyStopping final : public Callback {
@@ -60,6 +78,9 @@ class EarlyStopping final : public Callback {
   [[nodiscard]] std::string name() const override { return "early_stopping"; }
   Action before_fit(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
+  [[nodiscard]] CallbackFacts facts() const override {
+    return {.watched = {options_.monitor.figure}};
+  }
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tare/checkpoint/safetensors.h"
+#include "tare/checkpoint/digest.h"
 
 namespace tare::checkpoint {
 

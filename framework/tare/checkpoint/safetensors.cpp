@@ -1,3 +1,4 @@
+// Opens safetensors files, maps their tensors, and hashes and verifies their content.
 #include "tare/checkpoint/safetensors.h"
 
 #include <ATen/ops/empty.h>
@@ -44,48 +45,6 @@ bool is_bool_data(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
-
-const std::vector<Dtype>& dtypes() {
-  using c10::ScalarType;
-  static const std::vector<Dtype> all = {{"I64", ScalarType::Long, "int64"},
-                                         {"F64", ScalarType::Double, "float64"},
-                                         {"F32", ScalarType::Float, "float32"},
-                                         {"I32", ScalarType::Int, "int32"},
-                                         {"BF16", ScalarType::BFloat16, "bfloat16"},
-                                         {"F16", ScalarType::Half, "float16"},
-                                         {"I16", ScalarType::Short, "int16"},
-                                         {"F8_E4M3", ScalarType::Float8_e4m3fn, "float8_e4m3fn"},
-                                         {"F8_E5M2", ScalarType::Float8_e5m2, "float8_e5m2"},
-                                         {"I8", ScalarType::Char, "int8"},
-                                         {"U8", ScalarType::Byte, "uint8"},
-                                         {"BOOL", ScalarType::Bool, "bool"}};
-  return all;
-}
-
-const Dtype* find_dtype(std::string_view name) {
-  const auto found =
-      std::ranges::find(dtypes(), name, [](const Dtype& d) { return std::string_view(d.name); });
-  return found == dtypes().end() ? nullptr : &*found;
-}
-
-const Dtype* find_dtype(c10::ScalarType type) {
-  const auto found = std::ranges::find(dtypes(), type, &Dtype::type);
-  return found == dtypes().end() ? nullptr : &*found;
-}
-
-std::string dtype_names() {
-  std::string names;
-  for (const auto& d : dtypes()) names += (names.empty() ? "" : ", ") + std::string(d.name);
-  return names;
-}
-
-std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape) {
-  const Dtype* known = find_dtype(dtype);
-  std::string text = known ? known->torch_name : c10::toString(dtype);
-  text += " [";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 
 SafeTensors SafeTensors::open(const std::filesystem::path& path) {
   SafeTensors file;
@@ -151,23 +110,6 @@ std::vector<NamedTensor> SafeTensors::all() const {
   for (const auto& [name, target] : *ties_)
     result.push_back({name, result[index_->at(target)].tensor});
   return result;
-}
-
-std::string layout_hash(const std::vector<TensorInfo>& tensors,
-                        const std::map<std::string, std::string>& metadata) {
-  std::string text;
-  const auto add = [&text](std::string_view part) { (text += part) += '\0'; };
-  for (const auto& t : tensors) {
-    add(t.name);
-    add(describe(t.dtype, t.shape));
-    add(std::to_string(t.offset));
-  }
-  for (const auto& [key, value] : metadata) {
-    if (key == kManifestKey) continue;
-    add(key);
-    add(value);
-  }
-  return hash(text);
 }
 
 Digest digest(const SafeTensors& file) {

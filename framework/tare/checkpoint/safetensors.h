@@ -20,38 +20,12 @@
 #include <vector>
 
 #include "tare/base/io.h"
+#include "tare/checkpoint/digest.h"
 #include "tare/checkpoint/named_tensor.h"
+#include "tare/checkpoint/safetensors_header.h"
+#include "tare/checkpoint/tensor_info.h"
 
 namespace tare::checkpoint {
-
-inline constexpr int64_t kMaxHeaderBytes = 100'000'000;  ///< as in safetensors' own reader
-inline constexpr int64_t kMaxTensors = 1'000'000;
-inline constexpr int64_t kMaxNameBytes = 4096;
-inline constexpr int64_t kMaxRank = 64;
-
-/// What the header says of one tensor.
-struct TensorInfo {
-  std::string name;  ///< UTF-8, 1 to kMaxNameBytes, no control characters
-  c10::ScalarType dtype = c10::ScalarType::Float;
-  std::vector<int64_t> shape;
-  int64_t offset = 0;  ///< of the first byte, from the start of the data
-  int64_t bytes = 0;
-
-  bool operator==(const TensorInfo&) const = default;
-};
-
-/// A header that has passed every check that does not need the data.
-struct Header {
-  std::vector<TensorInfo> tensors;              ///< in the order of their data
-  std::map<std::string, std::string> metadata;  ///< "__metadata__"
-  int64_t data_start = 0;                       ///< offset of the data in the file
-};
-
-/// Parses the header of a safetensors file; `file` is its whole content, `path` is for messages.
-/// Lengths are checked before anything is allocated for them. Throws FormatError, naming the tensor
-/// or field that breaks a rule.
-[[nodiscard]] Header parse_header(std::span<const std::byte> file,
-                                  const std::filesystem::path& path);
 
 /// An open file: a value, cheap to copy. The mapping lives as long as a copy or a tensor of it.
 /// Thread-safe. The file must not be changed in place meanwhile; replacing it by rename, as the
@@ -95,15 +69,6 @@ class SafeTensors {
   std::shared_ptr<const std::unordered_map<std::string, size_t>> index_;
 };
 
-/// Hashes of a file's content, by which any accidental change is detected.
-struct Digest {
-  std::string layout;  ///< of names, dtypes, shapes, offsets and metadata (but for key "tare")
-  /// XXH3-64 of each tensor's bytes, as 16 hexadecimal digits.
-  std::map<std::string, std::string> tensors;
-
-  bool operator==(const Digest&) const = default;
-};
-
 /// Hashes every tensor of a file; reads all of it.
 [[nodiscard]] Digest digest(const SafeTensors& file);
 /// The digest that write() would return, without writing.
@@ -128,8 +93,5 @@ Digest write(io::File& file, const std::vector<NamedTensor>& tensors,
 /// The same to a path, atomically and flushed.
 Digest write(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
              const std::map<std::string, std::string>& metadata = {});
-
-/// "float32 [10, 512]".
-[[nodiscard]] std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape);
 
 }  // namespace tare::checkpoint

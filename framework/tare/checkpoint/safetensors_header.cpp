@@ -1,36 +1,20 @@
-#include <algorithm>
+// Parses the header of a safetensors file and refuses whatever breaks a rule of the format.
+#include "tare/checkpoint/safetensors_header.h"
+
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <tuple>
+#include <string_view>
 #include <unordered_set>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/checkpoint/manifest.h"
-#include "tare/checkpoint/safetensors.h"
+#include "tare/checkpoint/dtypes.h"
 #include "tare/checkpoint/safetensors_format.h"
 
 namespace tare::checkpoint {
 namespace {
 
 constexpr const char* kOperation = "safetensors.open";
-
-// Length of the UTF-8 sequence at the front of `text`, 0 where there is none (overlong forms and
-// surrogates included).
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool outside = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-  return overlong || outside ? 0 : length;
-}
 
 // Reads the header's JSON event by event: nothing nests deeper than {"name": {"shape": [n]}}, so
 // there is no tree to build and no depth to limit beyond the state.
@@ -228,41 +212,6 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
 }
 
 }  // namespace
-
-std::optional<std::string> name_problem(std::string_view name) {
-  if (name.empty()) return "is an empty name";
-  if (name == kMetadataKey) return "is a reserved name";
-  if (static_cast<int64_t>(name.size()) > kMaxNameBytes) {
-    return "is a name longer than " + format_count(kMaxNameBytes) + " bytes";
-  }
-  for (size_t i = 0; i < name.size();) {
-    const auto byte = static_cast<unsigned char>(name[i]);
-    const size_t length = utf8_length(name.substr(i));
-    if (length == 0) return "is a name that is not UTF-8";
-    if (byte < 0x20 || byte == 0x7f) return "is a name with a control character";
-    i += length;
-  }
-  return std::nullopt;
-}
-
-std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape, c10::ScalarType dtype) {
-  auto bytes = static_cast<int64_t>(c10::elementSize(dtype));
-  bool empty = false;
-  for (const int64_t size : shape) {
-    if (size == 0) {
-      empty = true;
-    } else if (__builtin_mul_overflow(bytes, size, &bytes)) {
-      return std::nullopt;
-    }
-  }
-  return empty ? 0 : bytes;
-}
-
-void sort_by_place(std::vector<TensorInfo>& tensors) {
-  std::ranges::sort(tensors, [](const TensorInfo& a, const TensorInfo& b) {
-    return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
-  });
-}
 
 Header parse_header(std::span<const std::byte> file, const std::filesystem::path& path) {
   const std::string_view text = header_text(file, path.string());

@@ -1,3 +1,4 @@
+// Writes safetensors files byte for byte as the reference implementation does.
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
+#include "tare/checkpoint/dtypes.h"
 #include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/checkpoint/safetensors_format.h"

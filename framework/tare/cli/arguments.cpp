@@ -39,8 +39,9 @@ std::string help(const Command& command, size_t width) {
   };
   std::vector<ListEntry> options;
   for (const auto& option : all_options(command)) options.push_back({usage(option), option.help});
-  std::string text = fit("Usage: " + usage(command)) + "\n\n" + fit(command.summary + '.') +
-                     "\n\n" + text_list(options, 2, width);
+  std::string text = fit("Usage: " + usage(command)) + "\n\n" + fit(command.summary + '.') + "\n\n";
+  if (!command.actions.empty()) text += text_list(command.actions, 2, width) + '\n';
+  text += text_list(options, 2, width);
   text += "\nExample:\n";
   for (const auto& example : command.examples) text += "  " + example + '\n';
   return text;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/table.h"
 #include "tare/base/terminal.h"
 
 namespace tare::cli {
@@ -47,6 +48,7 @@ struct Command {
   std::vector<OptionSpec> options{};
   std::vector<std::string> examples{};
   int (*run)(const Arguments& arguments) = nullptr;  ///< null: a program of its own
+  std::vector<ListEntry> actions{};  ///< what its first argument may be, if that is an action
 };
 
 /// The options as every command has them: its own, then --help.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tare/cli/arguments.h"
-#include "tare/memory/exit_code.h"
+#include "tare/runtime/exit_code.h"
 
 namespace tare::cli {
 

@@ -2,14 +2,21 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <map>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/table.h"
+#include "tare/callback/registry.h"
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
+#include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
 #include "tare/model/registry.h"
+#include "tare/optim/optimizer.h"
+#include "tare/optim/schedule.h"
 
 namespace tare::cli {
 namespace {
@@ -42,6 +49,42 @@ std::vector<ListEntry> recipes() {
   return found;
 }
 
+// The options of a registry's entry with their defaults, behind its summary.
+std::string options_of(const config::EntryInfo& info) {
+  std::string text;
+  for (const auto& option : info.defaults.entries)
+    text += (text.empty() ? "; options: " : ", ") + option.key +
+            (option.value.kind == config::Kind::scalar ? '=' + option.value.text : "");
+  return text;
+}
+
+std::vector<ListEntry> rows_of(const std::vector<config::EntryInfo>& infos) {
+  std::vector<ListEntry> rows;
+  for (const auto& info : infos) rows.push_back({info.name, info.summary + options_of(info)});
+  return rows;
+}
+
+std::vector<ListEntry> model_rows() {
+  std::vector<ListEntry> rows;
+  for (const auto& name : models::names()) rows.push_back({name, models::family(name).summary});
+  return rows;
+}
+
+// What `tare ls` can list.
+const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
+  static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
+      {"callbacks", [] { return rows_of(callbacks::registry().infos()); }},
+      {"datasets", [] { return rows_of(datasets::registry().infos()); }},
+      {"losses", [] { return rows_of(losses::registry().infos()); }},
+      {"metrics", [] { return rows_of(metrics::registry().infos()); }},
+      {"models", model_rows},
+      {"optimizers", [] { return rows_of(optimizers::registry().infos()); }},
+      {"recipes", recipes},
+      {"schedules", [] { return rows_of(schedules::registry().infos()); }},
+      {"transforms", [] { return rows_of(transforms::registry().infos()); }}};
+  return table;
+}
+
 int64_t count_of(const std::string& text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -55,19 +98,14 @@ int64_t count_of(const std::string& text) {
 
 int list_command(const Arguments& arguments) {
   const std::string& what = arguments.positional().front();
-  std::vector<ListEntry> rows;
-  if (what == "models") {
-    for (const auto& name : models::names()) rows.push_back({name, models::family(name).summary});
-  } else if (what == "datasets") {
-    for (const auto& info : datasets::list()) rows.push_back({info.name, info.summary});
-  } else if (what == "recipes") {
-    rows = recipes();
-  } else {
-    throw ConfigError("tare ls", "there are models, recipes and datasets to list, got '" +
-                                     printable(what) + "'" +
-                                     did_you_mean(what, {"models", "recipes", "datasets"}));
+  const auto list = lists().find(what);
+  if (list == lists().end()) {
+    std::vector<std::string> known;
+    for (const auto& [name, rows] : lists()) known.push_back(name);
+    throw ConfigError("tare ls", "there are " + config::joined(known) + " to list, got '" +
+                                     printable(what) + "'" + did_you_mean(what, known));
   }
-  std::cout << text_list(rows, 0, width_for(std::cout));
+  std::cout << text_list(list->second(), 0, width_for(std::cout));
   return kSuccess;
 }
 

@@ -6,8 +6,8 @@
 #include "tare/base/error.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
-#include "tare/memory/init.h"
 #include "tare/recipe/export.h"
+#include "tare/runtime/init.h"
 
 namespace tare::cli {
 

@@ -8,14 +8,14 @@
 #include "tare/cli/output.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/device.h"
-#include "tare/memory/init.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/process_limit.h"
 #include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
+#include "tare/runtime/device_name.h"
+#include "tare/runtime/init.h"
 
 namespace tare::cli {
 namespace {
@@ -92,7 +92,7 @@ void check_memory_trace(const Arguments& arguments) {
 
 /// Limits what tensors may take.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
-  const c10::Device device = memory::parse_device(recipe.device);
+  const c10::Device device = runtime::parse_device(recipe.device);
   if (device.is_cpu() && arguments.has("device-budget")) {
     throw ConfigError("tare run",
                       "--device-budget is for a GPU, and this run is on the host; give "
@@ -118,7 +118,10 @@ void explain_out_of_memory(const RecipeOptions& recipe) {
   std::cerr << report->str();
   const std::string& key = report->workload.setting;
   if (report->fitting_batch && !key.empty())
-    std::cerr << "change " << key << " at " << printable(recipe.file.place(key).str()) << '\n';
+    std::cerr << (recipe.file.has(key)
+                      ? "change " + key + " at " + printable(recipe.file.place(key).str())
+                      : "set " + key + ", which the recipe leaves to the size of the data")
+              << '\n';
   try {
     advise_by_plan(recipe);
   } catch (const std::exception& error) {
@@ -136,6 +139,7 @@ int run_command(const Arguments& arguments) {
   check_json(arguments);
   check_memory_trace(arguments);
   start();
+  std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   set_budgets(arguments, recipe);
   const InterruptScope interrupts;
   const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,

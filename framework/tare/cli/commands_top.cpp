@@ -11,7 +11,7 @@
 #include "tare/cli/command.h"
 #include "tare/cli/top.h"
 #include "tare/learner/interrupt.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace tare::cli {
 namespace {

@@ -13,8 +13,9 @@
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/init.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
+#include "tare/runtime/init.h"
+#include "tare/runtime/threads.h"
 
 namespace tare::cli {
 namespace {
@@ -96,7 +97,7 @@ int doctor_command(const Arguments&) {
   init();
   devices();
   line("threads",
-       std::to_string(memory::usable_processors()) + " usable (affinity and cgroup quota)");
+       std::to_string(runtime::usable_processors()) + " usable (affinity and cgroup quota)");
   line("process", format_bytes(memory::resident_bytes()) + " resident with LibTorch loaded");
   disk();
   const DigitsSource digits = find_digits({.download = false, .warn = false});

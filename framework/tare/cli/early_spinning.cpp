@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tare/memory/init.h"
+#include "tare/runtime/threads.h"
 
 namespace tare::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "tare/base/signals.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/threads.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tare/memory/exit_code.h"
+#include "tare/runtime/exit_code.h"
 
 namespace tare::cli {
 namespace {
@@ -52,8 +52,10 @@ std::string man_overview(const std::vector<Command>& commands, const std::string
 }
 
 std::string man_page(const Command& command, const std::string& version) {
-  std::string text =
-      head("tare-" + command.name, command.summary, usage(command), version) + ".SH OPTIONS\n";
+  std::string text = head("tare-" + command.name, command.summary, usage(command), version);
+  if (!command.actions.empty()) text += ".SH ACTIONS\n";
+  for (const auto& [name, meaning] : command.actions) text += man_item(name, meaning + ".");
+  text += ".SH OPTIONS\n";
   for (const auto& option : all_options(command)) {
     const std::string bare = option.implicit.empty() ? "" : "; without a value: " + option.implicit;
     text += man_item(usage(option), option.help + bare + ".");

@@ -11,11 +11,12 @@ std::string sentence(const std::string& head, const std::string& value) {
 }
 
 std::string item_of(const RecipeKey& key) {
-  return man_item(key.path,
-                  sentence("", key.meaning) + sentence("Type: ", key.type) +
-                      sentence("Default: ", key.default_value) +
-                      sentence("Allowed: ", key.words.empty() ? key.range : config::joined(key.words)) +
-                      (key.example.empty() ? "" : "Example: " + key.example));
+  return man_item(
+      key.path,
+      sentence("", key.meaning) + sentence("Type: ", key.type) +
+          sentence("Default: ", key.default_value) +
+          sentence("Allowed: ", key.words.empty() ? key.range : config::joined(key.words)) +
+          (key.example.empty() ? "" : "Example: " + key.example));
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 #include "tare/cli/predict_inputs.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
-#include "tare/memory/device.h"
-#include "tare/memory/exit_code.h"
-#include "tare/memory/init.h"
+#include "tare/runtime/device_name.h"
+#include "tare/runtime/exit_code.h"
+#include "tare/runtime/init.h"
 
 namespace {
 
@@ -43,7 +43,7 @@ int64_t parse_top(const std::string& text) {
 }
 
 CudaMode cuda_for(const std::string& device) {
-  memory::check_device_name(device);
+  runtime::check_device_name(device);
   if (device == "cpu") return CudaMode::off;
   return device == "auto" ? CudaMode::automatic : CudaMode::on;
 }

@@ -9,7 +9,7 @@
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
 #include "tare/recipe/phase_data.h"
-#include "tare/recipe/recipe.h"
+#include "tare/recipe/read_recipe.h"
 #include "tare/search/grid.h"
 #include "tare/sweep/identity.h"
 

@@ -9,7 +9,8 @@
 #include "tare/base/table.h"
 #include "tare/cuda/nvml.h"
 #include "tare/memory/cgroup.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
+#include "tare/runtime/process.h"
 
 namespace tare::cli {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr size_t kNameBytes = 40, kUserBytes = 16, kCommandBytes = 60;
 
 TopProcess described(int64_t id, std::optional<int64_t> bytes) {
-  auto owner = memory::owner_of(id);
+  auto owner = runtime::owner_of(id);
   return {id, bytes, std::move(owner.user), std::move(owner.command)};
 }
 
@@ -33,7 +34,7 @@ TopDevice host(size_t processes) {
   if (const auto group = memory::cgroup_memory("/");
       group && group->limit_bytes <= memory.total_bytes)
     device.limit_bytes = group->limit_bytes;
-  for (const auto& process : memory::largest_processes(processes))
+  for (const auto& process : runtime::largest_processes(processes))
     device.processes.push_back(described(process.id, process.resident_bytes));
   return device;
 }

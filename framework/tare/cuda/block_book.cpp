@@ -73,7 +73,7 @@ memory::EventHistory BlockBook::history(c10::DeviceIndex device,
   return history;
 }
 
-double note_cost_ns(const memory::HostServices& services) {
+double note_cost_ns(const runtime::HostServices& services) {
   constexpr size_t kBlocks = 10'000;
   BlockBook book(services);
   const int64_t start = memory::now_ns();

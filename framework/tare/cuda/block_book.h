@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tare/memory/event_ring.h"
-#include "tare/memory/room.h"
+#include "tare/runtime/plugin.h"
 
 namespace tare::cuda {
 
@@ -19,7 +19,7 @@ namespace tare::cuda {
 /// calls nothing of LibTorch. Blocks from before the first event are unknown. Thread-safe.
 class BlockBook {
  public:
-  explicit BlockBook(const memory::HostServices& services) : services_(services) {}
+  explicit BlockBook(const runtime::HostServices& services) : services_(services) {}
 
   void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
   [[nodiscard]] uint64_t sequence() const;
@@ -41,7 +41,7 @@ class BlockBook {
                                                     uint64_t born_after) const;
   void record(memory::EventKind kind, const Block& block);
 
-  const memory::HostServices& services_;
+  const runtime::HostServices& services_;
   mutable std::mutex mutex_;
   // Addresses are unique over all devices (unified addressing).
   std::unordered_map<uintptr_t, Block> blocks_;
@@ -50,6 +50,6 @@ class BlockBook {
 };
 
 /// Nanoseconds that noting a block's allocation and free takes now, in a book of its own.
-[[nodiscard]] double note_cost_ns(const memory::HostServices& services);
+[[nodiscard]] double note_cost_ns(const runtime::HostServices& services);
 
 }  // namespace tare::cuda

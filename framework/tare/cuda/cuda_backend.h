@@ -6,14 +6,14 @@
 #include <memory>
 
 #include "tare/cuda/block_book.h"
-#include "tare/memory/room.h"
+#include "tare/runtime/plugin.h"
 
 namespace tare::cuda {
 
 /// What the backends of all devices share; lives until the process ends.
 struct Shared {
-  explicit Shared(memory::HostServices& host) : services(host), book(host) {}
-  memory::HostServices& services;
+  explicit Shared(runtime::HostServices& host) : services(host), book(host) {}
+  runtime::HostServices& services;
   BlockBook book;
 };
 

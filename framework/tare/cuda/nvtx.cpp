@@ -7,7 +7,7 @@
 namespace tare::cuda {
 namespace {
 
-memory::HostServices* host = nullptr;
+runtime::HostServices* host = nullptr;
 nvtxDomainHandle_t domain = nullptr;
 
 void push(const char* name) {
@@ -31,7 +31,7 @@ void end() noexcept { nvtxDomainRangePop(domain); }
 
 }  // namespace
 
-void mark_phases(memory::HostServices& services) {
+void mark_phases(runtime::HostServices& services) {
   static constexpr memory::PhaseObserver kObserver{begin, end};
   host = &services;
   domain = nvtxDomainCreateA("tare");

@@ -1,13 +1,13 @@
 // The phases as ranges in a profiler, through NVTX: Nsight Systems shows them above the kernels.
 #pragma once
 
-#include "tare/memory/room.h"
+#include "tare/runtime/plugin.h"
 
 namespace tare::cuda {
 
 /// Where a tool that reads NVTX is attached to the process, every phase is a range of the domain
 /// "tare" on its thread, under the phase's name. Else nothing is done, now or later. `services`
 /// must live until the process ends.
-void mark_phases(memory::HostServices& services);
+void mark_phases(runtime::HostServices& services);
 
 }  // namespace tare::cuda

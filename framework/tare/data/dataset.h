@@ -65,6 +65,9 @@ class Dataset {
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
+/// The whole data set in one batch, without random transforms.
+[[nodiscard]] Batch get_all(const Dataset& data);
+
 /// A data set of tensors in memory, shared with the caller, who must not change them afterwards.
 /// `input`: [N, ...] of any dtype, on the host, made contiguous; `target`: [N, ...] or undefined.
 /// Throws ConfigError for an empty set, or a class index of `target` without a name in `labels` if

@@ -1,3 +1,4 @@
+// The data sets that have a name.
 #include "tare/data/datasets.h"
 
 #include <ATen/core/Tensor.h>
@@ -13,29 +14,15 @@
 #include "tare/base/io.h"
 #include "tare/base/sha256.h"
 #include "tare/config/changed.h"
-#include "tare/data/gather.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/data/tfrecord_samples.h"
 #include "tare/transform/image.h"
 #include "tare/transform/random.h"
 
 namespace tare::datasets {
 namespace {
-
-// A maker returns it. `valid` and `test` are parts that are not cut from `data`.
-struct Found {
-  std::string description{};
-  DatasetPtr data{}, valid{}, test{};
-  std::vector<std::filesystem::path> files{};  // of single samples, relative to their folder
-  bool generated = false;
-};
-
-struct Maker {
-  Info info;
-  std::vector<std::string> fields;  // of DataOptions, beyond those that all take
-  std::function<Found(const DataOptions&, bool network)> make;
-};
 
 GeneratedDigits generator(const DataOptions& o) {
   return {.count = o.count > 0 ? o.count : GeneratedDigits{}.count,
@@ -134,37 +121,32 @@ Found tfrecord(const DataOptions& o, bool) {
   return found;
 }
 
-const std::vector<Maker>& makers() {
-  static const std::vector<Maker> all{
-      {{"digits", "handwritten digits: MNIST's test set, found or downloaded, else generated ones"},
-       {"download"},
-       digits},
-      {{"generated_digits", "digits drawn from strokes, in a printed or a written style, any size"},
-       {"style"},
-       drawn},
-      {{"idx", "images and labels from two IDX files, plain or gzip"}, {"images", "labels"}, idx},
-      {{"mnist", "MNIST: 60,000 images for train and valid, its 10,000 test images for test"},
-       {"download"},
-       mnist},
-      {{"mnist10k", "MNIST's 10,000 test images as a small data set of their own"},
-       {"download"},
-       mnist10k},
-      {{"png_folder",
-        "a folder of PNG images, one subfolder a class; without subfolders: no labels"},
-       {"folder", "channels"},
-       folder},
-      {{"tfrecord",
-        "TFRecord files of tf.train.Example, plain or gzip: pictures or numbers with labels"},
-       {"files", "valid_files", "test_files", "input", "label", "shape", "channels",
-        "num_parallel_reads"},
-       tfrecord},
+void add_ours(Registry& all) {
+  const auto add = [&](const char* name, const char* summary, std::vector<std::string> fields,
+                       Found (*make)(const DataOptions&, bool)) {
+    all.add(name, summary, [kind = Kind{std::move(fields), make}] { return kind; });
   };
-  return all;
+  add("digits", "handwritten digits: MNIST's test set, found or downloaded, else generated ones",
+      {"download"}, digits);
+  // It takes `download`, without a use for it, so that a phase may replace digits by it.
+  add("generated_digits", "digits drawn from strokes, in a printed or a written style, any size",
+      {"style", "download"}, drawn);
+  add("idx", "images and labels from two IDX files, plain or gzip", {"images", "labels"}, idx);
+  add("mnist", "MNIST: 60,000 images for train and valid, its 10,000 test images for test",
+      {"download"}, mnist);
+  add("mnist10k", "MNIST's 10,000 test images as a small data set of their own", {"download"},
+      mnist10k);
+  add("png_folder", "a folder of PNG images, one subfolder a class; without subfolders: no labels",
+      {"folder", "channels"}, folder);
+  add("tfrecord",
+      "TFRecord files of tf.train.Example, plain or gzip: pictures or numbers with labels",
+      {"files", "valid_files", "test_files", "input", "label", "shape", "channels",
+       "num_parallel_reads"},
+      tfrecord);
 }
 
-const Maker& maker(const std::string& name) {
-  const auto found = std::ranges::find(makers(), name, [](const Maker& m) { return m.info.name; });
-  if (found != makers().end()) return *found;
+Kind kind_of(const std::string& name) {
+  if (registry().contains(name)) return registry().make(name);
   const std::string near = nearest(name, names());
   throw ConfigError("data.make", "name",
                     "is no data set" + (near.empty() ? "" : ", did you mean " + near + "?"),
@@ -172,26 +154,27 @@ const Maker& maker(const std::string& name) {
 }
 
 // A field that belongs to another data set would be ignored without a word.
-void check_fields(const Maker& maker, const DataOptions& given) {
+void check_fields(const Kind& kind, const DataOptions& given) {
   static const std::vector<std::string> of_all{"name",  "size", "count",    "seed",      "train",
                                                "valid", "test", "stratify", "transforms"};
   const auto takes = [&](const std::string& field) {
-    const auto has = [&](const auto& list) { return std::ranges::find(list, field) != list.end(); };
-    return has(of_all) || has(maker.fields) ||
-           (field == "download" && maker.info.name == "generated_digits");
+    return std::ranges::find(of_all, field) != of_all.end() ||
+           std::ranges::find(kind.fields, field) != kind.fields.end();
   };
   for (const auto& field : config::changed_fields(given))
     if (!takes(field))
-      throw ConfigError("data.make", field, "is not taken by the data set " + maker.info.name,
+      throw ConfigError("data.make", field, "is not taken by the data set " + given.name,
                         "leave it out", "a value");
 }
 
-DatasetPtr first(const DatasetPtr& data, int64_t count) {
+// Stratified, so that a folder of pictures, class behind class, keeps its classes.
+DatasetPtr first(const DatasetPtr& data, int64_t count, bool stratify) {
   if (count > data->size())
     throw ConfigError("data.make", "count", "is more than the data set has",
                       "0 for all, or at most " + std::to_string(data->size()) + " samples",
                       std::to_string(count));
   if (count == 0 || count == data->size()) return data;
+  if (stratify && has_class_labels(data)) return subset(data, first_of_each_class(data, count));
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), int64_t{0});
   return subset(data, std::move(indices));
@@ -289,24 +272,18 @@ void require(const char* field, const std::filesystem::path& given, bool folder)
 
 }  // namespace
 
-const std::vector<Info>& list() {
-  static const std::vector<Info> infos = [] {
-    std::vector<Info> result;
-    for (const Maker& m : makers()) result.push_back(m.info);
-    return result;
-  }();
-  return infos;
+Registry& registry() {
+  static Registry all("data set");
+  static const bool filled = (add_ours(all), true);
+  static_cast<void>(filled);
+  return all;
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> result;
-  for (const Maker& m : makers()) result.push_back(m.info.name);
-  return result;
-}
+std::vector<std::string> names() { return registry().names(); }
 
 void check(const DataOptions& options) {
   config::validate(options, "data.make");
-  check_fields(maker(options.name), options);
+  check_fields(kind_of(options.name), options);
 }
 
 void check_files(const DataOptions& options) {
@@ -324,16 +301,24 @@ void check_files(const DataOptions& options) {
 
 Named make(const DataOptions& options, Network network) {
   check(options);
-  Found found = maker(options.name).make(options, network == Network::allowed);
+  Found found = kind_of(options.name).make(options, network == Network::allowed);
+  if (!found.data)
+    throw StateError("data.make", "without data",
+                     "the data set " + options.name + " must return some");
+  if (found.valid && options.valid != DataOptions{}.valid)
+    throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
+                      "leave it out, or valid_files", std::to_string(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
-  const DatasetPtr data = first(finished(found.data, options), options.count);
+  const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   SplitSizes sizes{options.train, options.valid, options.test};
   if (found.valid) sizes = {options.train + options.valid, 0, options.test};
   named.splits = split(data, sizes, static_cast<uint64_t>(options.seed),
                        {.stratify = options.stratify && has_class_labels(data)});
   if (found.valid) named.splits.valid = whole(finished(found.valid, options));
   if (found.test && !named.splits.test) named.splits.test = whole(finished(found.test, options));
-  named.description = found.description + "; " + part("train", named.splits.train) + ", " +
+  const bool some = options.count > 0 && options.count < found.data->size();
+  named.description = (some ? format_count(options.count) + " of " : "") + found.description +
+                      "; " + part("train", named.splits.train) + ", " +
                       part("valid", named.splits.valid) + ", " + part("test", named.splits.test);
   return named;
 }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/config/registry.h"
 #include "tare/data/dataset.h"
 #include "tare/data/digits.h"
 #include "tare/data/splits.h"
@@ -83,13 +85,29 @@ struct FindDigitsOptions {
 
 namespace datasets {
 
-struct Info {
-  std::string name{};
-  std::string summary{};  ///< one line for `tare ls datasets`
+/// A data set as it was read, before `size`, `count`, `transforms` and the split of its options.
+struct Found {
+  std::string description{};  ///< one line: what, how many, from where
+  DatasetPtr data{};
+  DatasetPtr valid{}, test{};  ///< splits of their own, not cut from `data`; or null
+  std::vector<std::filesystem::path> files{};  ///< of single samples, relative to their folder
+  bool generated = false;                      ///< drawn by a program
 };
-/// Every named data set, sorted.
-[[nodiscard]] const std::vector<Info>& list();
-[[nodiscard]] std::vector<std::string> names();
+
+/// A kind of data set.
+struct Kind {
+  /// The names of the DataOptions that it takes, besides name, size, count, seed, train, valid,
+  /// test, stratify and transforms. Others are refused.
+  std::vector<std::string> fields{};
+  /// Reads or generates it; `network`: it may download. Throws ConfigError, IoError, FormatError.
+  std::function<Found(const DataOptions& options, bool network)> make{};
+};
+
+/// The data sets by name. A program adds its own:
+///   datasets::registry().add("sine", "a noisy sine", [] { return datasets::Kind{{}, sine}; });
+using Registry = config::Registry<Kind()>;
+[[nodiscard]] Registry& registry();
+[[nodiscard]] std::vector<std::string> names();  ///< sorted
 
 /// Which samples a data set holds, wherever its files are: two runs have the same data if these are
 /// equal.

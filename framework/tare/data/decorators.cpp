@@ -1,8 +1,10 @@
+// Builds one data set from another: transforms, subsets, maps and a cache.
 #include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/transform/random.h"
 
 namespace tare {

@@ -1,3 +1,4 @@
+// Reads folders of PNG images as data sets.
 #include "tare/data/png_folder.h"
 
 #include <ATen/ops/empty.h>
@@ -10,7 +11,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/transform/image.h"
 
 namespace tare {

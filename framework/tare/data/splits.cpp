@@ -115,6 +115,14 @@ std::vector<int64_t> dealt(const DatasetPtr& data, const std::vector<int64_t>& o
 
 }  // namespace
 
+std::vector<int64_t> first_of_each_class(const DatasetPtr& data, int64_t count) {
+  std::vector<int64_t> order(static_cast<size_t>(data->size()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  order = stratified(data, order, count, 0, 0);
+  order.resize(static_cast<size_t>(count));
+  return order;
+}
+
 bool has_class_labels(const DatasetPtr& data) { return are_class_labels(data->targets()); }
 
 Splits split(const DatasetPtr& data, const SplitSizes& sizes, uint64_t seed,
@@ -128,9 +136,13 @@ Splits split(const DatasetPtr& data, const SplitSizes& sizes, uint64_t seed,
   const bool fractions = sizes.train <= 1 && sizes.valid <= 1 && sizes.test <= 1;
   const double sum = sizes.train + sizes.valid + sizes.test;
   if (surplus > 0 && !(fractions && sum <= 1 + 1e-9))
-    throw ConfigError("data.split", "the parts need " + std::to_string(train + valid + test) +
-                                        " samples, the data set has " + std::to_string(total) +
-                                        ": make them smaller");
+    throw ConfigError("data.split", test > 0 ? "test" : "valid",
+                      "leaves too few: train, valid and test need " +
+                          std::to_string(train + valid + test) + " samples together",
+                      "parts of at most " + std::to_string(total) +
+                          " samples, such as train: 0.7, "
+                          "valid: 0.2, test: 0.1",
+                      std::to_string(test > 0 ? sizes.test : sizes.valid));
   // Fractions that fill the set may round up together; the last part gives way.
   const int64_t valid_end = std::min(total, train + valid);
   test = std::min(test, total - valid_end);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tare/data/dataset.h"
 
@@ -42,6 +43,11 @@ struct SplitOptions {
 /// labels.
 [[nodiscard]] Splits fold(const DatasetPtr& data, int64_t count, int64_t index, uint64_t seed = 0,
                           const SplitOptions& options = {});
+
+/// The indices, ascending, of `count` samples, from 1 to the size of `data`, in which every class
+/// has its share to within one sample: the first samples of each class. The targets must be class
+/// labels.
+[[nodiscard]] std::vector<int64_t> first_of_each_class(const DatasetPtr& data, int64_t count);
 
 /// Whether the targets of `data` are class labels, as a stratified split needs them.
 [[nodiscard]] bool has_class_labels(const DatasetPtr& data);

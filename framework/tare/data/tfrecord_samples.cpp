@@ -1,3 +1,4 @@
+// Reads the samples of TFRecord files.
 #include "tare/data/tfrecord_samples.h"
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/data/gather.h"
+#include "tare/data/tensor_dataset.h"
 #include "tare/data/tfrecord.h"
 #include "tare/transform/image.h"
 
@@ -40,6 +41,10 @@ bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n"); }
 at::Tensor picture(const std::string& bytes, const TfSampleOptions& options,
                    std::atomic<bool>& resized) {
   at::Tensor image = decode_png(std::as_bytes(std::span(bytes)), options.input, options.channels);
+  if (!options.shape.empty() && image.sizes() != at::IntArrayRef(options.shape))
+    refuse(options.input, "is a picture of the shape " + text_of(image.sizes()) +
+                              ", and `shape` says " + text_of(options.shape) +
+                              "; leave `shape` out, and give `size` to resize");
   if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
     return image;
   resized = true;
@@ -86,7 +91,9 @@ at::Tensor input_of(const TfExample& example, const TfSampleOptions& options,
 
 at::Tensor label_of(const TfExample& example, const std::string& name) {
   const TfFeature& feature = example.feature(name);
-  if (feature.floats.size() == 1) return at::scalar_tensor(feature.floats.front(), at::kFloat);
+  // Of the shape of an output for one value, so that the losses take it.
+  if (feature.floats.size() == 1)
+    return at::scalar_tensor(feature.floats.front(), at::kFloat).view({1});
   if (!feature.bytes.empty())
     refuse(name, "is a text; a label is an integer, the number of its class, or a float");
   const int64_t label = example.integer(name);

@@ -7,7 +7,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace tare {
 namespace {

@@ -7,7 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/config/override.h"
-#include "tare/memory/process.h"
+#include "tare/runtime/threads.h"
 #include "tare/sweep/run_name.h"
 
 namespace tare::furcate {
@@ -71,7 +71,7 @@ Node loader_threads(const Node& value) {
   const bool automatic = value.text == "auto" || value.text == "-1";
   if (!automatic) return value;
   constexpr int kMost = 256;  // as a recipe's workers
-  Node threads = Node::scalar(std::to_string(std::min(kMost, memory::usable_processors())));
+  Node threads = Node::scalar(std::to_string(std::min(kMost, runtime::usable_processors())));
   threads.source = value.source;
   return threads;
 }

@@ -12,10 +12,10 @@
 #include "tare/base/error.h"
 #include "tare/checkpoint/match.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/device.h"
 #include "tare/model/held_weights.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
+#include "tare/runtime/device_name.h"
 #include "tare/transform/image.h"
 
 namespace tare {
@@ -83,7 +83,7 @@ std::vector<int64_t> most_probable(const std::vector<float>& scores, int64_t top
 Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options)
     : bundle_(std::move(bundle)),
       model_(std::move(model)),
-      device_(memory::parse_device(options.device)),
+      device_(runtime::parse_device(options.device)),
       dtype_(bundle_dtype(manifest().input)),
       forward_(options.forward),
       vocabulary_(vocabulary_of(manifest().model)) {

@@ -15,8 +15,8 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/launch/slurm_files.h"
-#include "tare/memory/exit_code.h"
-#include "tare/memory/process.h"
+#include "tare/runtime/exit_code.h"
+#include "tare/runtime/threads.h"
 
 namespace tare::launch {
 namespace {
@@ -163,7 +163,7 @@ class Agent {
 
   [[nodiscard]] static int64_t threads() {
     const int64_t given = number_of(std::getenv("SLURM_CPUS_PER_TASK"));
-    return given > 0 ? given : std::max(1, memory::usable_processors());
+    return given > 0 ? given : std::max(1, runtime::usable_processors());
   }
 
   void say(const std::string& text) const {

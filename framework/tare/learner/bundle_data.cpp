@@ -18,12 +18,12 @@ Transforms steps_of(const Dataset& set) {
 std::string text_of(const Transforms& transforms) {
   std::string text;
   for (const Transform& step : transforms.steps()) {
-    const auto to_node = [](const auto& fields) { return config::to_node(fields); };
+    const config::Choice choice = choice_of(step);
     std::string fields;
-    for (const char c : config::to_yaml(std::visit(to_node, step)))
+    for (const char c : config::to_yaml(choice.options))
       fields += c == '\n' ? ", " : std::string(1, c);
     if (fields.ends_with(", ")) fields.resize(fields.size() - 2);
-    text += (text.empty() ? "" : "; ") + std::string(name_of(step)) + " {" + fields + "}";
+    text += (text.empty() ? "" : "; ") + choice.name + " {" + fields + "}";
   }
   return text.empty() ? "none" : text;
 }

@@ -144,6 +144,8 @@ FitResult Learner::run_fit(Run& run, const char* call) {
   c.epochs = run.plan.epochs;
   c.batches = run.loader->batches();
   c.steps = c.batches * c.epochs;
+  c.epoch = run.plan.epoch;  // a resumed fit begins where it stopped
+  c.step = run.plan.step;
   const auto started = Clock::now();
   const int64_t first_step = run.plan.step;
   try {
@@ -162,6 +164,7 @@ FitResult Learner::run_fit(Run& run, const char* call) {
   }
   run.result.epochs = run.plan.rows;
   run.result.steps = run.plan.step - first_step;
+  run.result.restored_epoch = p.restored_epoch;
   run.result.seconds = seconds_since(started);
   run.result.reason = run.interrupted       ? StopReason::interrupted
                       : run.plan.finished() ? StopReason::finished
@@ -177,6 +180,7 @@ void Learner::run_epochs(Run& run) {
     validate_epoch(run);
     close_epoch(run);
   }
+  run.context.interrupted = run.interrupted;
   notify(run.callbacks, &Callback::after_fit, run.context);
 }
 
@@ -369,7 +373,10 @@ bool Learner::finite_gradients(Run& run) {
 void Learner::step(Run& run) {
   const Phase phase(PhaseKind::step);
   if (!run.stepper)
-    parts_->explained(ComputeError::Stage::step, nullptr, [&] { parts_->optimizer->step(); });
+    parts_->explained(ComputeError::Stage::step, nullptr, [&] {
+      clip_gradients(parts_->optimizer->groups(), parts_->options.clip);
+      parts_->optimizer->step();
+    });
   run.count_batch();
   run.context.step = ++run.plan.step;
 }
@@ -404,6 +411,7 @@ void Learner::close_epoch(Run& run) {
   run.plan.batch = 0;
   run.plan.rows.push_back(run.context.row);
   p.history.push_back(run.context.row);
+  p.restored_epoch = 0;
   run.closing = true;
   run.allows(&Callback::after_epoch, Action::stop_fit);
   run.closing = false;

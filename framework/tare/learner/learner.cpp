@@ -5,7 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/progress.h"
 #include "tare/learner/parts.h"
-#include "tare/memory/device.h"
+#include "tare/runtime/device_name.h"
 
 namespace tare {
 
@@ -19,6 +19,9 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
     throw ConfigError(where,
                       "step_in_backward leaves nothing to unscale: fp16 needs all gradients "
                       "before the step; use bf16");
+  if (options.clip)
+    throw ConfigError(where,
+                      "step_in_backward never has all gradients, which clip needs: leave one out");
 }
 
 namespace {
@@ -31,6 +34,7 @@ void check(const Model& model, const LearnerOptions& options) {
   }
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
   check_callbacks(options.callbacks, "learner");
+  check_clip(options.clip);
   check_step_in_backward(options, "learner");
   if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")
     throw ConfigError("learner", "frozen_weights must be as_is or fp8, got '" +
@@ -41,7 +45,7 @@ void check(const Model& model, const LearnerOptions& options) {
 
 Learner::Learner(Model model, Splits data, LearnerOptions options) {
   check(model, options);
-  const c10::Device device = memory::parse_device(options.device);
+  const c10::Device device = runtime::parse_device(options.device);
   auto parts = std::make_unique<Parts>(std::move(model), std::move(data), std::move(options));
   parts->set_up(device);
   if (parts->options.progress) parts->progress = std::make_shared<Progress>(std::cout);

@@ -75,6 +75,9 @@ struct LearnerOptions {
   /// model with blocks; what lies outside of them stays as it is.
   std::string frozen_weights = "as_is";
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
+  /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
+  /// unscaled. Not with step_in_backward, which never has all gradients.
+  ClipOptions clip{};
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
   uint64_t seed = 42;   ///< of sample order and augmentation, not of the model's weights
@@ -125,7 +128,10 @@ enum class StopReason {
 struct FitResult {
   std::vector<EpochRow> epochs{};  ///< whole epochs; after resume() also those before it
   StopReason reason = StopReason::finished;
-  int64_t steps = 0;                           ///< optimizer steps taken by this call
+  int64_t steps = 0;  ///< optimizer steps taken by this call
+  /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
+  /// weights are those after the last epoch.
+  int64_t restored_epoch = 0;
   int64_t overflows = 0;                       ///< steps left out for gradients not finite (fp16)
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs

@@ -91,7 +91,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const Phase phase(PhaseKind::load);
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
-  TrainState state = train_state_from(loaded.state, loaded.extra, path);
+  const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   check_fits(loaded, state, p.model, options, path.string());
   Learner::Parts::Gradients gradients;
   if (options.with_opt) {
@@ -157,7 +157,10 @@ void Learner::restore_weights(const std::string& name) {
   Parts& p = *parts_;
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
+  TrainState state = train_state_from(loaded.state, loaded.extra, path);
   load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
+  if (const EpochRow* row = row_of_weights(state.history, state.restored_epoch))
+    p.restored_epoch = row->epoch;
 }
 
 void Learner::Parts::note_trained() {
@@ -181,9 +184,9 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
   const auto named = loss_names();
   manifest.activation = loss.activation_name;
   manifest.loss = std::ranges::find(named, loss.name) != named.end() ? loss.name : "";
-  if (!history.empty()) {
-    manifest.metrics = {{"valid_loss", history.back().valid_loss}};
-    for (const auto& m : history.back().metrics) manifest.metrics.push_back({m.name, m.value});
+  if (const EpochRow* row = row_of_weights(history, restored_epoch)) {
+    manifest.metrics = {{"valid_loss", row->valid_loss}};
+    for (const auto& m : row->metrics) manifest.metrics.push_back({m.name, m.value});
     std::erase_if(manifest.metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
   }
   return manifest;

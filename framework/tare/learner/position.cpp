@@ -16,7 +16,10 @@ const std::string kGradient = "gradients/";
 }  // namespace
 
 TrainState Learner::Parts::train_state() const {
-  TrainState state{.epochs_done = epochs_done, .saves = saves + 1, .history = history};
+  TrainState state{.epochs_done = epochs_done,
+                   .saves = saves + 1,
+                   .history = history,
+                   .restored_epoch = restored_epoch};
   state.micro_batches = sizes.found();
   state.scaler = scaler;
   if (run) {  // save() from a callback
@@ -36,6 +39,7 @@ void Learner::Parts::set_progress(TrainState state) {
   epochs_done = state.epochs_done;
   saves = state.saves;
   history = std::move(state.history);
+  restored_epoch = state.restored_epoch;
   sizes.clear();
   sizes.add(state.micro_batches);
   if (scaler) scaler = state.scaler.value_or(GradScaler{});

@@ -254,10 +254,17 @@ void check_same_order(const SampleOrder& saved, const SampleOrder& now, const st
   if (saved.seed != now.seed) refuse("seed " + number(saved.seed), "seed " + number(now.seed));
 }
 
+const EpochRow* row_of_weights(const std::vector<EpochRow>& history, int64_t restored_epoch) {
+  if (history.empty()) return nullptr;
+  const auto restored = std::ranges::find(history, restored_epoch, &EpochRow::epoch);
+  return restored != history.end() ? &*restored : &history.back();
+}
+
 StoredState stored(const TrainState& state) {
   StoredState result;
   json value{{"epochs_done", state.epochs_done},
              {"saves", state.saves},
+             {"restored_epoch", state.restored_epoch},
              {"history", store_rows(state.history, kHistory, result.tensors)},
              {"micro_batches", json::array()},
              {"callbacks", json::array()}};
@@ -302,6 +309,8 @@ TrainState train_state_from(const std::string& text, const std::vector<NamedTens
   state.epochs_done = reader.count("epochs_done");
   state.saves = reader.count("saves");
   state.history = rows_from({reader, tensors}, "history", kHistory);
+  if (reader.has("restored_epoch"))  // not in older checkpoints
+    state.restored_epoch = reader.count("restored_epoch");
   if (reader.has("micro_batches"))  // not in older checkpoints
     for (const auto& item : reader.list("micro_batches")) {
       state.micro_batches.push_back({item.text("key"), item.count("size")});

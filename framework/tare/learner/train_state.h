@@ -68,11 +68,19 @@ struct TrainState {
   int64_t epochs_done = 0;          ///< over the Learner's life; seeds sample order
   int64_t saves = 0;                ///< checkpoints written so far, including this one
   std::vector<EpochRow> history{};  ///< of all whole epochs
+  /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
+  /// weights are those after the last one.
+  int64_t restored_epoch = 0;
   std::vector<adapt::FoundSize> micro_batches{};  ///< that memory allowed
   std::optional<GradScaler> scaler{};             ///< of fp16
   std::optional<FitPlan> plan{};                  ///< of an unfinished fit
   std::vector<CallbackState> callbacks{};         ///< of that fit; without one, the Learner's
 };
+
+/// The row of `history` that belongs to the weights; nullptr: there is no whole epoch yet.
+/// `restored_epoch`: see TrainState.
+[[nodiscard]] const EpochRow* row_of_weights(const std::vector<EpochRow>& history,
+                                             int64_t restored_epoch);
 
 /// What newest_checkpoint() reads of a checkpoint.
 struct CheckpointInfo {

@@ -1,7 +1,9 @@
+// Infers what the blocks of an event history were for.
 #include "tare/memory/block_categories.h"
 
 #include <optional>
 
+#include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 
 namespace tare::memory {

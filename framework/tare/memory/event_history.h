@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/live_block.h"
 
 namespace tare {
 enum class Category;  // accountable.h

@@ -1,8 +1,10 @@
+// Records the allocations and frees of a device while a log is open.
 #include "tare/memory/event_log.h"
 
 #include <string>
 
 #include "tare/base/error.h"
+#include "tare/memory/backend.h"
 
 namespace tare::memory {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "tare/memory/device_backend.h"
 #include "tare/memory/event_history.h"
 #include "tare/memory/event_ring.h"
 

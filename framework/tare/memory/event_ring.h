@@ -1,5 +1,5 @@
 // Where a device's allocator writes its events while an EventLog is open. For backends. Everything
-// is in the header, because rooms that are loaded at run time use it too.
+// is in the header, because plug-ins that are loaded at run time use it too.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Allocates all host tensors, and keeps their exact count.
 #include "tare/memory/host_allocator.h"
 
 #include <c10/core/Allocator.h>
@@ -10,16 +11,17 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/event_ring.h"
 #include "tare/memory/oom.h"
-#include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
-#include "tare/memory/process_limit.h"
+#include "tare/memory/resident_limit.h"
 
 namespace tare::memory {
 namespace {
@@ -114,14 +116,17 @@ struct Book {
 };
 constinit Book book;
 
+constinit std::atomic<host_allocator::RefusalHook> refusal_hook{nullptr};
+
 [[noreturn]] void refuse(int64_t bytes, std::string advice) {
   std::unique_lock lock(book.lock);
   const int64_t live = book.live_bytes;
   const int64_t budget = book.budget;
   lock.unlock();
   const auto limit = budget == kNoBudget ? std::nullopt : std::optional(budget);
-  const auto report = report_out_of_memory(c10::kCPU, bytes);
-  if (report && advice.empty()) advice = report->advice();
+  const auto hook = refusal_hook.load();
+  std::string reported = hook ? hook(bytes) : std::string();
+  if (advice.empty()) advice = std::move(reported);
   throw OutOfMemory(c10::kCPU, bytes, live, limit, std::move(advice));
 }
 
@@ -159,9 +164,9 @@ class HostAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kCPU};
     const auto asked = static_cast<int64_t>(std::min(bytes, static_cast<size_t>(kNoBudget)));
-    if (process_limit::in_force()) [[unlikely]] {
-      if (!process_limit::admits(asked, host_allocator::counters().live_bytes))
-        refuse(asked, process_limit::advice());
+    if (resident_limit::in_force()) [[unlikely]] {
+      if (!resident_limit::admits(asked, host_allocator::counters().live_bytes))
+        refuse(asked, resident_limit::advice());
     }
     Header* const block = make_block(bytes);
     if (!block) refuse(asked, "the system refused it; use a smaller batch or free memory");
@@ -210,6 +215,8 @@ std::optional<int64_t> budget() {
   const std::lock_guard lock(book.lock);
   return book.budget == kNoBudget ? std::nullopt : std::optional(book.budget);
 }
+
+void set_refusal_hook(RefusalHook hook) { refusal_hook = hook; }
 
 void fail_at(uint64_t k) {
   const std::lock_guard lock(book.lock);

@@ -8,11 +8,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/live_block.h"
+#include "tare/memory/peak_record.h"
 
 namespace tare::memory {
+
+class EventRing;      // event_ring.h
+struct EventHistory;  // event_history.h
 
 /// Counters, consistent with each other: read under one lock.
 struct HostCounters {
@@ -33,6 +38,12 @@ namespace host_allocator {
 /// May be below what is live now. Unset: no limit.
 void set_budget(std::optional<int64_t> bytes);
 [[nodiscard]] std::optional<int64_t> budget();
+
+/// Called on the thread whose allocation is refused, before OutOfMemory is thrown and without a
+/// lock held. Returns how to do with less, for a message that has no such advice yet; "": unknown.
+using RefusalHook = std::string (*)(int64_t asked_bytes);
+/// Makes every refusal from now on call the hook; null: none. For the units that report refusals.
+void set_refusal_hook(RefusalHook hook);
 
 /// The k-th allocation from now on (1 is the next) throws OutOfMemory, once; 0 disarms. For tests.
 void fail_at(uint64_t k);

@@ -1,3 +1,4 @@
+// Gives the memory of the host the interface of a device.
 #include "tare/memory/host_backend.h"
 
 #include <ATen/core/Tensor.h>
@@ -6,7 +7,7 @@
 
 #include "tare/memory/event_history.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/process_limit.h"
 
 namespace tare::memory {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/device_backend.h"
 
 namespace tare::memory {
 

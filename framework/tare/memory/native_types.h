@@ -12,7 +12,7 @@ namespace tare::memory {
 
 /// How many times as long as in float32 a product of two matrices of 256 x 256 takes in `type` on
 /// this processor: the fastest of three each, measured once per process in some milliseconds. It
-/// allocates no tensor memory. Thread-safe.
+/// keeps no tensor memory; a library may take some meanwhile. Thread-safe.
 [[nodiscard]] double product_time_ratio(c10::ScalarType type);
 
 }  // namespace tare::memory

@@ -1,3 +1,4 @@
+// Reports refused allocations, and estimates the batch that would have fitted.
 #include "tare/memory/oom_report.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/host_allocator.h"
 #include "tare/memory/phase.h"
 
 namespace tare::memory {
@@ -97,6 +99,11 @@ std::shared_ptr<const OutOfMemoryReport> make_report(c10::Device device, int64_t
   return report;
 }
 
+std::string advise_on_host(int64_t asked_bytes) {
+  const auto report = report_out_of_memory(c10::kCPU, asked_bytes);
+  return report ? report->advice() : std::string();
+}
+
 }  // namespace
 
 OutOfMemoryWatch::OutOfMemoryWatch(Workload workload) : workload_(std::move(workload)) {
@@ -106,6 +113,7 @@ OutOfMemoryWatch::OutOfMemoryWatch(Workload workload) : workload_(std::move(work
   if (outer_) return;
   watches().newest.reset();
   watches().thread = std::this_thread::get_id();
+  host_allocator::set_refusal_hook(&advise_on_host);
   watching = true;
 }
 

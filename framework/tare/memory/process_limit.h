@@ -1,10 +1,8 @@
 // A limit of everything that the process holds in the host's memory, tensors or not.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 namespace tare::memory {
 
@@ -28,15 +26,4 @@ void set_process_memory_limit(std::optional<int64_t> bytes,
                               const ProcessLimitOptions& options = {});
 [[nodiscard]] std::optional<int64_t> process_memory_limit();
 
-/// For the host allocator.
-namespace process_limit {
-
-inline constinit std::atomic<bool> is_set{false};
-[[nodiscard]] inline bool in_force() noexcept { return is_set.load(std::memory_order_relaxed); }
-/// Whether a block of so many bytes may be allocated with `live_bytes` of tensors alive.
-[[nodiscard]] bool admits(int64_t bytes, int64_t live_bytes);
-/// What a refusal ends with.
-[[nodiscard]] std::string advice();
-
-}  // namespace process_limit
 }  // namespace tare::memory

@@ -1,3 +1,4 @@
+// Measures the peak of the resident set, which the kernel keeps.
 #include "tare/memory/process_peak.h"
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 
 #include "tare/base/immortal.h"
 #include "tare/memory/cgroup.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace tare::memory {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tare/memory/backend.h"
+#include "tare/memory/peak_record.h"
 
 namespace tare::memory {
 

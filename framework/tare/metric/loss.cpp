@@ -1,3 +1,4 @@
+// The losses that have a name, and what is known of each.
 #include "tare/metric/loss.h"
 
 #include <ATen/core/Reduction.h>
@@ -26,29 +27,30 @@ using at::Tensor;
 
 struct Kind {
   const char* name;
+  const char* summary;
   const char* activation;
   Tensor (*loss)(const Tensor& output, const Tensor& target, int64_t reduction);
 };
 
 // Sorted by name.
 constexpr std::array<Kind, 7> kKinds{{
-    {"bce_with_logits", "sigmoid",
+    {"bce_with_logits", "binary cross-entropy of logits", "sigmoid",
      [](const Tensor& o, const Tensor& t, int64_t r) {
        return at::binary_cross_entropy_with_logits(o, t, {}, {}, r);
      }},
-    {"cross_entropy", "softmax",
+    {"cross_entropy", "cross-entropy of logits and class labels", "softmax",
      [](const Tensor& o, const Tensor& t, int64_t r) {
        return at::cross_entropy_loss(o, t, {}, r);
      }},
-    {"kl_div", "exp",
+    {"kl_div", "Kullback-Leibler divergence of log-probabilities", "exp",
      [](const Tensor& o, const Tensor& t, int64_t r) { return at::kl_div(o, t, r); }},
-    {"l1", "none",
+    {"l1", "mean absolute error", "none",
      [](const Tensor& o, const Tensor& t, int64_t r) { return at::l1_loss(o, t, r); }},
-    {"mse", "none",
+    {"mse", "mean squared error", "none",
      [](const Tensor& o, const Tensor& t, int64_t r) { return at::mse_loss(o, t, r); }},
-    {"nll", "exp",
+    {"nll", "negative log-likelihood of log-probabilities and class labels", "exp",
      [](const Tensor& o, const Tensor& t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }},
-    {"smooth_l1", "none",
+    {"smooth_l1", "squared below an error of 1, absolute above", "none",
      [](const Tensor& o, const Tensor& t, int64_t r) { return at::smooth_l1_loss(o, t, r); }},
 }};
 
@@ -59,16 +61,11 @@ Tensor activate(const std::string& name, const Tensor& output) {
   return output;
 }
 
-const Kind& find(const std::string& name) {
-  std::string all;
-  for (const Kind& kind : kKinds) {
-    if (name == kind.name) return kind;
-    all += (all.empty() ? "" : ", ") + std::string(kind.name);
-  }
+[[noreturn]] void refuse_name(const std::string& name) {
   const std::string near = nearest(name, loss_names());
   throw ConfigError("loss", "no loss is named '" + printable(name) + "'" +
                                 (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                " Known: " + all);
+                                " Known: " + config::joined(loss_names()));
 }
 
 bool takes_labels(const std::string& loss) { return loss == "cross_entropy" || loss == "nll"; }
@@ -79,8 +76,8 @@ Tensor mean_of_labels(const Tensor& each, const Tensor& target) {
   return each.flatten(1).sum(1).div(counts);
 }
 
-ResolvedLoss resolve_name(const std::string& name) {
-  const Kind& kind = find(name);
+ResolvedLoss resolve_kind(const Kind& kind) {
+  const std::string name = kind.name;
   const auto loss = kind.loss;
   const bool by_batch = name == "kl_div";  // its mean is the sum over the batch size
   const LossFunction mean = [loss](const Tensor& o, const Tensor& t) {
@@ -132,24 +129,44 @@ void for_each_label(const Tensor& target, F&& f) {
 
 }  // namespace
 
+namespace losses {
+
+Registry& registry() {
+  static Registry all("loss");
+  static const bool filled = [] {
+    for (const Kind& kind : kKinds)
+      all.add(kind.name, kind.summary, [name = std::string(kind.name)] { return Loss(name); });
+    return true;
+  }();
+  static_cast<void>(filled);
+  return all;
+}
+
+}  // namespace losses
+
 ResolvedLoss resolve(const Loss& loss) {
-  if (const auto* name = std::get_if<std::string>(&loss)) return resolve_name(*name);
+  if (const auto* name = std::get_if<std::string>(&loss)) {
+    if (!losses::registry().contains(*name)) refuse_name(*name);
+    const Loss named = losses::registry().make(*name);
+    if (const auto* own = std::get_if<std::string>(&named))
+      return resolve_kind(
+          *std::ranges::find_if(kKinds, [own](const Kind& kind) { return *own == kind.name; }));
+    ResolvedLoss resolved = resolve(named);
+    resolved.name = *name;
+    return resolved;
+  }
   const auto& function = std::get<LossFunction>(loss);
   if (!function) throw ConfigError("loss", "the loss function is empty; give a name or a function");
   const std::string activation = checked_activation(loss.activation);
   return {.name = "custom",
+          .custom = true,
           .mean = function,
           .activation = [activation](const Tensor& o) { return activate(activation, o); },
           .activation_name = activation,
           .counted = loss.counted};
 }
 
-std::vector<std::string> loss_names() {
-  std::vector<std::string> names;
-  names.reserve(std::size(kKinds));
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
-  return names;
-}
+std::vector<std::string> loss_names() { return losses::registry().names(); }
 
 std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& target) {
   if (!target.defined()) return std::nullopt;
@@ -159,7 +176,7 @@ std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& targe
   }
   if (loss.counted) return loss.counted(target);
   const int64_t samples = target.dim() == 0 ? 1 : target.size(0);
-  if (loss.name == "custom" || loss.name == "kl_div" || samples == 0) return samples;
+  if (loss.custom || loss.name == "kl_div" || samples == 0) return samples;
   const bool probabilities = takes_labels(loss.name) && target.is_floating_point();
   return probabilities && target.dim() > 1 ? target.numel() / target.size(1) : target.numel();
 }
@@ -189,7 +206,7 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
   const std::string where = "loss." + loss.name;
   const bool probabilities = loss.name == "cross_entropy" && output.defined() && target.defined() &&
                              target.is_floating_point() && target.sizes() == output.sizes();
-  if (loss.name == "custom") {
+  if (loss.custom) {
     check_batch_size(where, output, target);
   } else if (takes_labels(loss.name) && !probabilities) {
     check_classes(where, output, target);

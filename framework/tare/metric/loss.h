@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "tare/config/registry.h"
 #include "tare/memory/accountable.h"
 
 namespace tare {
@@ -54,7 +55,15 @@ struct Loss : std::variant<std::string, LossFunction> {
   CountFunction counted = {};   ///< of a function; empty: the samples
 };
 
-/// A loss ready for use.
+namespace losses {
+/// The losses that have a name. A program adds its own, each a function with its activation:
+///   losses::registry().add("focal", "cross-entropy that favours hard samples",
+///                          [] { return Loss(focal, "softmax"); });
+using Registry = config::Registry<Loss()>;
+[[nodiscard]] Registry& registry();
+}  // namespace losses
+
+/// A loss ready for use. The table lists Tare's own.
 ///
 /// | name               | output                | target                       | activation |
 /// |--------------------|-----------------------|------------------------------|------------|
@@ -68,7 +77,8 @@ struct Loss : std::variant<std::string, LossFunction> {
 /// torch::nn::functional does; cross_entropy and nll leave out labels of -100. smooth_l1 has beta
 /// 1. The activation works on dimension 1.
 struct ResolvedLoss {
-  std::string name{};   ///< "custom" for a function
+  std::string name{};   ///< "custom" for a function without a name
+  bool custom = false;  ///< a function: nothing is known of what it takes
   LossFunction mean{};  ///< -> scalar
   /// -> scalar: the sum, for a loss that leaves labels out; empty for the others.
   LossFunction sum{};
@@ -85,7 +95,7 @@ struct ResolvedLoss {
 /// activation, with the nearest one, and for an empty function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
-/// Names of the built-in losses, sorted.
+/// Names of losses::registry(), sorted.
 [[nodiscard]] std::vector<std::string> loss_names();
 
 /// Checks a batch for mistakes that a loss reports unclearly or not at all: different batch sizes,

@@ -1,8 +1,10 @@
+// The metrics that have a name, and their sums over batches.
 #include "tare/metric/metric.h"
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -27,6 +29,7 @@ Tensor count_in_top_5(const Tensor& output, const Tensor& target) {
 
 struct Kind {
   const char* name;
+  const char* summary;
   int64_t classes;  // at least; 0: output and target are values of the same shape
   Tensor (*sum)(const Tensor& output, const Tensor& target);
   double (*finish)(double mean);
@@ -41,43 +44,74 @@ Tensor squared(const Tensor& o, const Tensor& t) { return o.to(at::kDouble).sub(
 
 // Sorted by name.
 constexpr std::array<Kind, 6> kKinds{{
-    {"accuracy", 1, count_right, same},
-    {"error_rate", 1, count_right, rest},
-    {"mae", 0, absolute, same},
-    {"mse", 0, squared, same},
-    {"rmse", 0, squared, root},
-    {"top_5_accuracy", 5, count_in_top_5, same},
+    {"accuracy", "share of samples whose highest score is that of their class", 1, count_right,
+     same},
+    {"error_rate", "1 less the accuracy", 1, count_right, rest},
+    {"mae", "mean absolute error", 0, absolute, same},
+    {"mse", "mean squared error", 0, squared, same},
+    {"rmse", "root of the mean squared error", 0, squared, root},
+    {"top_5_accuracy", "share of samples whose class is among the five highest scores", 5,
+     count_in_top_5, same},
 }};
 
-const Kind& find(const std::string& name) {
-  std::string all;
-  for (const Kind& kind : kKinds) {
-    if (name == kind.name) return kind;
-    all += (all.empty() ? "" : ", ") + std::string(kind.name);
-  }
+[[noreturn]] void refuse_name(const std::string& name) {
   const std::string near = nearest(name, metric_names());
   throw ConfigError("metric", "no metric is named '" + printable(name) + "'" +
                                   (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                  " Known: " + all);
+                                  " Known: " + config::joined(metric_names()));
 }
 
 }  // namespace
 
+namespace metrics {
+
+Registry& registry() {
+  static Registry all("metric");
+  static const bool filled = [] {
+    for (const Kind& kind : kKinds)
+      all.add(kind.name, kind.summary, [name = std::string(kind.name)] { return Metric(name); });
+    return true;
+  }();
+  static_cast<void>(filled);
+  return all;
+}
+
+}  // namespace metrics
+
 MetricState::MetricState(const Metric& metric) {
-  if (const auto* function = std::get_if<MetricFunction>(&metric)) {
-    if (!*function)
-      throw ConfigError("metric", "the metric function is empty; give a name or a function");
-    name_ = metric.label.empty() ? "metric" : metric.label;
-    batch_sums_ = [f = *function, counted = metric.counted, where = "metric." + name_](
-                      const Tensor& o, const Tensor& t) -> Sums {
-      check_batch_size(where, o, t);
-      const int64_t count = counted ? counted(t) : o.size(0);
-      const Tensor mean = count > 0 ? f(o, t) : at::zeros({}, o.options());  // else it may be NaN
-      return {.sum = mean.to(at::kDouble).mul(count), .counted = {}, .count = count};
-    };
-    return;
+  const auto* name = std::get_if<std::string>(&metric);
+  if (name != nullptr) {
+    use_name(*name);
+  } else {
+    use_function(metric);
   }
-  const Kind& kind = find(std::get<std::string>(metric));
+}
+
+void MetricState::use_name(const std::string& name) {
+  if (!metrics::registry().contains(name)) refuse_name(name);
+  const Metric named = metrics::registry().make(name);
+  if (const auto* own = std::get_if<std::string>(&named)) return use_kind(*own);
+  use_function(named);
+  name_ = name;
+}
+
+void MetricState::use_function(const Metric& metric) {
+  const auto& function = std::get<MetricFunction>(metric);
+  if (!function)
+    throw ConfigError("metric", "the metric function is empty; give a name or a function");
+  name_ = metric.label.empty() ? "metric" : metric.label;
+  batch_sums_ = [f = function, counted = metric.counted, where = "metric." + name_](
+                    const Tensor& o, const Tensor& t) -> Sums {
+    check_batch_size(where, o, t);
+    const int64_t count = counted ? counted(t) : o.size(0);
+    const Tensor mean = count > 0 ? f(o, t) : at::zeros({}, o.options());  // else it may be NaN
+    return {.sum = mean.to(at::kDouble).mul(count), .counted = {}, .count = count};
+  };
+}
+
+void MetricState::use_kind(const std::string& name) {
+  const Kind& kind = *std::find_if(kKinds.begin(), kKinds.end(),
+                                   [&](const Kind& each) { return name == each.name; });
   name_ = kind.name;
   finish_ = kind.finish;
   batch_sums_ = [kind, where = "metric." + name_](const Tensor& o, const Tensor& t) -> Sums {
@@ -130,11 +164,6 @@ double MetricState::value() const {
   return finish_ ? finish_(mean) : mean;
 }
 
-std::vector<std::string> metric_names() {
-  std::vector<std::string> names;
-  names.reserve(std::size(kKinds));
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
-  return names;
-}
+std::vector<std::string> metric_names() { return metrics::registry().names(); }
 
 }  // namespace tare

@@ -56,6 +56,14 @@ struct Metric : std::variant<std::string, MetricFunction> {
   std::function<void(Ledger&)> account{};
 };
 
+namespace metrics {
+/// The metrics that have a name. A program adds its own:
+///   metrics::registry().add("bias", "mean of output less target",
+///                           [] { return Metric("bias", mean_difference); });
+using Registry = config::Registry<Metric()>;
+[[nodiscard]] Registry& registry();
+}  // namespace metrics
+
 /// A metric accumulated over batches. The sum is a double on the device of the outputs, so that
 /// counts are exact and other values depend on the batch size by less than 1e-12 (relative); a
 /// function's mean is weighted by what it counts. Not thread-safe.
@@ -90,6 +98,9 @@ class MetricState {
     int64_t count = 0;
   };
   void add(const Sums& other);
+  void use_name(const std::string& name);
+  void use_function(const Metric& metric);
+  void use_kind(const std::string& name);
 
   std::string name_;
   std::function<Sums(const at::Tensor& output, const at::Tensor& target)> batch_sums_;
@@ -97,7 +108,7 @@ class MetricState {
   Sums sums_;
 };
 
-/// Names of the built-in metrics, sorted.
+/// Names of metrics::registry(), sorted.
 [[nodiscard]] std::vector<std::string> metric_names();
 
 }  // namespace tare

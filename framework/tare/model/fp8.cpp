@@ -283,6 +283,7 @@ std::vector<NamedTensor> outlined(const std::vector<NamedTensor>& stored,
 
 std::vector<NamedTensor> as_fp8(const std::vector<NamedTensor>& stored,
                                 const std::vector<std::string>& parameters) {
+  const c10::AutoGradMode no_grad(false);
   const std::unordered_set<std::string> chosen(parameters.begin(), parameters.end());
   std::vector<NamedTensor> result;
   for (const auto& [name, tensor] : stored) {
@@ -292,7 +293,7 @@ std::vector<NamedTensor> as_fp8(const std::vector<NamedTensor>& stored,
       result.push_back({name, std::move(values)});
       result.push_back({scale_name(name), std::move(scale)});
     } else {
-      result.push_back({name, in_float32(tensor.detach())});
+      result.push_back({name, in_float32(tensor)});
     }
   }
   return result;

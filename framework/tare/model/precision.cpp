@@ -9,8 +9,8 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/native_types.h"
-#include "tare/memory/process.h"
 
 namespace tare {
 namespace {

@@ -1,6 +1,7 @@
 #include "tare/model/stored.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <map>
@@ -82,7 +83,8 @@ class Copies {
 };
 
 std::vector<NamedTensor> all_in_float32(std::vector<NamedTensor> tensors) {
-  for (auto& [name, tensor] : tensors) tensor = in_float32(tensor.detach());
+  const c10::AutoGradMode no_grad(false);
+  for (auto& [name, tensor] : tensors) tensor = in_float32(tensor);
   return tensors;
 }
 

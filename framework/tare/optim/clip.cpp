@@ -1,3 +1,4 @@
+// Clipping of gradients, by their joint norm and by value.
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
@@ -5,6 +6,8 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
+
+#include <cmath>
 
 #include "tare/base/error.h"
 #include "tare/optim/optimizer.h"
@@ -27,6 +30,24 @@ void require_positive(const char* where, double value) {
 }
 
 }  // namespace
+
+void check_clip(const ClipOptions& options) {
+  const auto check = [](const char* field, double bound) {
+    if (!(bound >= 0) || std::isinf(bound))
+      throw ConfigError("optimizer.clip", field, "must be finite and >= 0", "",
+                        std::to_string(bound));
+  };
+  check("norm", options.norm);
+  check("value", options.value);
+  if (options.norm > 0 && options.value > 0)
+    throw ConfigError("optimizer.clip", "value", "contradicts norm", "one of them",
+                      std::to_string(options.value));
+}
+
+void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions& options) {
+  if (options.norm > 0) clip_grad_norm(groups, options.norm);
+  if (options.value > 0) clip_grad_value(groups, options.value);
+}
 
 at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_norm) {
   require_positive("optimizer.clip_grad_norm", max_norm);

@@ -1,3 +1,9 @@
+// The optimizers for which ATen has no fused kernel: NAdam, RMSprop, Adadelta and Adagrad.
+//
+// Each is a function of one element and the numbers of its group. On the host it is called in one
+// pass over the memory of a parameter, which allocates nothing; elsewhere the formula is written
+// with tensors, which take memory meanwhile. Both compute as torch.optim of PyTorch 2 does without
+// foreach.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
@@ -6,7 +12,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tare/optim/elementwise.h"
+#include "tare/optim/fused.h"
+#include "tare/optim/kinds.h"
 
 namespace tare {
 namespace {
@@ -264,18 +271,24 @@ class Nadam final : public ElementwiseOptimizer {
   }
 };
 
+template <class Kind>
+OptimizerKind kind_with(OptimizerKind defaults) {
+  defaults.make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups,
+                     bool with_tensors) {
+    return std::make_unique<Kind>(options, std::move(groups), with_tensors);
+  };
+  return defaults;
+}
+
 }  // namespace
 
-std::unique_ptr<Optimizer> make_elementwise_optimizer(const OptimizerOptions& options,
-                                                      std::vector<ParameterGroup> groups,
-                                                      bool with_tensors) {
-  if (options.kind == "rmsprop")
-    return std::make_unique<RmsProp>(options, std::move(groups), with_tensors);
-  if (options.kind == "adadelta")
-    return std::make_unique<Adadelta>(options, std::move(groups), with_tensors);
-  if (options.kind == "adagrad")
-    return std::make_unique<Adagrad>(options, std::move(groups), with_tensors);
-  return std::make_unique<Nadam>(options, std::move(groups), with_tensors);
+OptimizerKind nadam_kind() {
+  return kind_with<Nadam>({.momentum = 0.9, .beta2 = 0.999, .eps = 1e-8});
 }
+OptimizerKind rmsprop_kind() {
+  return kind_with<RmsProp>({.momentum = 0, .beta2 = 0.99, .eps = 1e-8});
+}
+OptimizerKind adadelta_kind() { return kind_with<Adadelta>({.beta2 = 0.9, .eps = 1e-6}); }
+OptimizerKind adagrad_kind() { return kind_with<Adagrad>({.eps = 1e-10}); }
 
 }  // namespace tare

@@ -1,83 +1,40 @@
-#include "tare/optim/elementwise.h"
-
-#include <ATen/ops/_fused_adam.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/_fused_sgd.h>
+// The registry of optimizers, and the options that each kind takes.
+#include "tare/optim/kinds.h"
 
 #include "tare/base/error.h"
-#include "tare/optim/fused.h"
 
 namespace tare {
 namespace {
 
-class Sgd final : public FusedOptimizer {
- public:
-  Sgd(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {.buffers = {"momentum_buffer"}}),
-        nesterov_(options.nesterov) {}
-  [[nodiscard]] std::string kind() const override { return "sgd"; }
+void add_ours(optimizers::Registry& all) {
+  all.add("sgd", "stochastic gradient descent, with momentum and Nesterov's momentum", sgd_kind);
+  all.add("adam", "Adam", adam_kind);
+  all.add("adamw", "Adam with decoupled weight decay", adam_kind);
+  all.add("nadam", "Adam with Nesterov's momentum", nadam_kind);
+  all.add("rmsprop", "gradients over the root of their mean square", rmsprop_kind);
+  all.add("adadelta", "steps scaled by the root mean square of earlier steps", adadelta_kind);
+  all.add("adagrad", "gradients over the root of the sum of their squares", adagrad_kind);
+}
 
- protected:
-  [[nodiscard]] bool needs_state(const ParameterGroup& group) const override {
-    return group.momentum > 0;
-  }
-  // The buffer starts at zero and there is no dampening, so the first step needs no case of its
-  // own.
-  void launch(const ParameterGroup& g, FusedLists& lists) override {
-    at::_fused_sgd_(
-        lists.parameters, lists.gradients, lists.buffers[0], g.weight_decay, g.momentum, g.lr,
-        /*dampening=*/0, nesterov_ && g.momentum > 0, /*maximize=*/false, /*is_first_step=*/false);
-  }
-
- private:
-  bool nesterov_;
-};
-
-class Adam final : public FusedOptimizer {
- public:
-  Adam(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {.buffers = {"exp_avg", "exp_avg_sq"}, .counts = true}),
-        decoupled_(options.kind == "adamw"),
-        beta2_(beta2_of(options)),
-        eps_(eps_of(options)) {}
-  [[nodiscard]] std::string kind() const override { return decoupled_ ? "adamw" : "adam"; }
-
- protected:
-  void launch(const ParameterGroup& g, FusedLists& lists) override {
-    const auto call = [&](auto kernel) {
-      kernel(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
-             at::TensorList{}, lists.steps, g.lr, g.momentum, beta2_, g.weight_decay, eps_,
-             /*amsgrad=*/false, /*maximize=*/false);
-    };
-    if (decoupled_) {
-      call([](auto&&... a) { at::_fused_adamw_(a...); });
-    } else {
-      call([](auto&&... a) { at::_fused_adam_(a...); });
-    }
-  }
-
- private:
-  bool decoupled_;
-  double beta2_, eps_;
-};
-
-/// What a kind is without options. No value: it has no such thing.
-struct Defaults {
-  std::optional<double> momentum{}, beta2{}, eps{};
-};
-
-Defaults defaults_of(const std::string& kind) {
-  if (kind == "sgd") return {.momentum = 0.9};
-  if (kind == "rmsprop") return {.momentum = 0, .beta2 = 0.99, .eps = 1e-8};
-  if (kind == "adadelta") return {.beta2 = 0.9, .eps = 1e-6};
-  if (kind == "adagrad") return {.eps = 1e-10};
-  return {.momentum = 0.9, .beta2 = 0.999, .eps = 1e-8};
+/// An unknown kind has nothing; config::validate refuses it.
+OptimizerKind kind_of(const OptimizerOptions& options) {
+  const auto& all = optimizers::registry();
+  return all.contains(options.kind) ? all.make(options.kind) : OptimizerKind{};
 }
 
 }  // namespace
 
+optimizers::Registry& optimizers::registry() {
+  static Registry all("optimizer");
+  static const bool filled = (add_ours(all), true);
+  static_cast<void>(filled);
+  return all;
+}
+
+std::vector<std::string> optimizer_kinds() { return optimizers::registry().names(); }
+
 void check_optimizer(const OptimizerOptions& options) {
-  const Defaults has = defaults_of(options.kind);
+  const OptimizerKind has = kind_of(options);
   const auto check = [&](const char* name, const std::optional<double>& value,
                          const std::optional<double>& known) {
     if (value && !known)
@@ -91,31 +48,23 @@ void check_optimizer(const OptimizerOptions& options) {
     throw ConfigError("optimizer", "nesterov", "needs kind sgd and momentum > 0", "false", "true");
 }
 
-const std::vector<std::string>& optimizer_kinds() {
-  static const std::vector<std::string> all{"adadelta", "adagrad", "adam", "adamw",
-                                            "nadam",    "rmsprop", "sgd"};
-  return all;
-}
-
 double momentum_of(const OptimizerOptions& options) {
-  return options.momentum.value_or(defaults_of(options.kind).momentum.value_or(0));
+  return options.momentum.value_or(kind_of(options).momentum.value_or(0));
 }
 
 double beta2_of(const OptimizerOptions& options) {
-  return options.beta2.value_or(defaults_of(options.kind).beta2.value_or(0));
+  return options.beta2.value_or(kind_of(options).beta2.value_or(0));
 }
 
 double eps_of(const OptimizerOptions& options) {
-  return options.eps.value_or(defaults_of(options.kind).eps.value_or(0));
+  return options.eps.value_or(kind_of(options).eps.value_or(0));
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                           std::vector<ParameterGroup> groups, bool with_tensors) {
   config::validate(options, "optimizer");
   check_optimizer(options);
-  if (options.kind == "sgd") return std::make_unique<Sgd>(options, std::move(groups));
-  if (options.kind.starts_with("adam")) return std::make_unique<Adam>(options, std::move(groups));
-  return make_elementwise_optimizer(options, std::move(groups), with_tensors);
+  return kind_of(options).make(options, std::move(groups), with_tensors);
 }
 
 }  // namespace tare

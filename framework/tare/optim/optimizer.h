@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/config/registry.h"
 #include "tare/memory/accountable.h"
 #include "tare/model/model.h"
 
@@ -90,12 +91,32 @@ class Optimizer {
 /// Makes an optimizer for the groups of make_groups().
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<ParameterGroup>)>;
 
+struct OptimizerOptions;
+
+/// What is known of a kind of optimizer.
+struct OptimizerKind {
+  /// What the options are where they are unset; no value: the kind does not take the option.
+  std::optional<double> momentum{}, beta2{}, eps{};
+  /// `with_tensors`: see make_optimizer(); a kind that computes alike everywhere ignores it.
+  std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,
+                                           bool with_tensors)>
+      make{};
+};
+
+namespace optimizers {
+/// The kinds of optimizers. A program adds its own:
+///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
+using Registry = config::Registry<OptimizerKind()>;
+[[nodiscard]] Registry& registry();
+}  // namespace optimizers
+
 /// The names of the optimizers, in alphabetical order.
-[[nodiscard]] const std::vector<std::string>& optimizer_kinds();
+[[nodiscard]] std::vector<std::string> optimizer_kinds();
 
 struct OptimizerOptions {
-  std::string kind = "adamw";  ///< sgd | adam | adamw | nadam | rmsprop | adadelta | adagrad
-  double lr = 1e-3;            ///< unless a schedule sets another, > 0
+  /// adadelta | adagrad | adam | adamw | nadam | rmsprop | sgd, or what a program has added.
+  std::string kind = "adamw";
+  double lr = 1e-3;  ///< unless a schedule sets another, > 0
   /// adamw: decoupled, times lr; others: added to the gradient; >= 0.
   double weight_decay = 1e-2;
   /// sgd, rmsprop: momentum (0: without its state); adam, adamw, nadam: beta1; in [0, 1). Unset:
@@ -149,6 +170,22 @@ void check_optimizer(const OptimizerOptions& options);
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                                         std::vector<ParameterGroup> groups,
                                                         bool with_tensors = false);
+
+/// Bounds on the gradients of a step; at most one of the two is set.
+struct ClipOptions {
+  double norm = 0;   ///< of the joint 2-norm of all gradients; 0: none
+  double value = 0;  ///< of the magnitude of each element; 0: none
+  bool operator==(const ClipOptions&) const = default;
+  explicit operator bool() const { return norm > 0 || value > 0; }
+};
+void visit_fields(auto& visit, ClipOptions& o) {
+  visit("norm", o.norm, config::at_least(0));
+  visit("value", o.value, config::at_least(0));
+}
+/// Throws ConfigError for a bound that is negative or not finite, and for both bounds together.
+void check_clip(const ClipOptions& options);
+/// Applies the bound that is set, if there is one.
+void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions& options);
 
 /// Scales the gradients of all groups so that their joint 2-norm is at most `max_norm` > 0. Returns
 /// the norm before scaling, a scalar on the gradients' device; undefined without any gradient. Does

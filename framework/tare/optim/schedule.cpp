@@ -1,3 +1,4 @@
+// Learning rates as functions of the step.
 #include "tare/optim/schedule.h"
 
 #include <algorithm>
@@ -30,11 +31,20 @@ double two_phases(int64_t step, int64_t total, double share, double first, doubl
   return cosine(peak, last, part(step - rising, falling));
 }
 
-double decay(const std::string& kind, double end, double p) {
-  if (kind == "linear") return 1 + (end - 1) * p;
-  if (kind == "cosine") return cosine(1, end, p);
-  if (kind == "exponential") return std::pow(end, p);
-  return 1;
+void add_ours(schedules::Registry& all) {
+  const auto add = [&](const char* name, const char* summary, double (*curve)(double, double)) {
+    all.add(name, summary, [curve] { return ScheduleCurve(curve); });
+  };
+  add("constant", "the rate stays", [](double, double) { return 1.0; });
+  add("linear", "the rate falls to final_factor in a straight line",
+      [](double p, double end) { return 1 + (end - 1) * p; });
+  add("cosine", "the rate falls to final_factor along half a cosine",
+      [](double p, double end) { return cosine(1, end, p); });
+  add("exponential", "the rate falls to final_factor by the same ratio each step",
+      [](double p, double end) { return std::pow(end, p); });
+  // Schedule::factor() computes it from all of its shape.
+  add("one_cycle", "the rate rises and falls, the momentum falls and rises",
+      [](double, double) { return 1.0; });
 }
 
 void require_rate(double rate) {
@@ -44,6 +54,13 @@ void require_rate(double rate) {
 }
 
 }  // namespace
+
+schedules::Registry& schedules::registry() {
+  static Registry all("schedule");
+  static const bool filled = (add_ours(all), true);
+  static_cast<void>(filled);
+  return all;
+}
 
 std::vector<double> LearningRate::per_group(int64_t groups) const {
   if (groups < 1) throw ConfigError("lr", "there must be at least one layer group");
@@ -94,7 +111,8 @@ double Schedule::factor(int64_t step, int64_t total) const {
   const auto rising = static_cast<int64_t>(static_cast<double>(total) * warmup);
   if (step < rising) return static_cast<double>(step + 1) / static_cast<double>(rising + 1);
   const auto falling = static_cast<double>(std::max<int64_t>(1, total - rising));
-  return decay(kind, final_factor, static_cast<double>(step - rising) / falling);
+  const auto curve = schedules::registry().make(kind);
+  return curve(static_cast<double>(step - rising) / falling, final_factor);
 }
 
 std::optional<double> Schedule::momentum(int64_t step, int64_t total) const {

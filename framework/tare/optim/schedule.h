@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "tare/config/field.h"
 #include "tare/config/node.h"
+#include "tare/config/registry.h"
 
 namespace tare {
 
@@ -63,6 +65,17 @@ void visit_fields(auto& visit, OneCycle& o) {
 /// Momentum (beta1 of Adam): momentum_start -> momentum_lowest -> momentum_start.
 [[nodiscard]] double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape = {});
 
+/// The factor on the peak rate at a progress in [0, 1] after the warm-up; `final_factor` is the
+/// schedule's. A pure function. It must be finite and >= 0.
+using ScheduleCurve = std::function<double(double progress, double final_factor)>;
+
+namespace schedules {
+/// The kinds of schedules. A program adds its own curves:
+///   schedules::registry().add("root", "1 over the root of the progress", [] { return curve; });
+using Registry = config::Registry<ScheduleCurve()>;
+[[nodiscard]] Registry& registry();
+}  // namespace schedules
+
 /// How the learning rate, and with one_cycle the momentum, changes over a fit; depends on (step,
 /// total) only.
 ///
@@ -89,8 +102,7 @@ struct Schedule {
   void check() const;
 };
 void visit_fields(auto& visit, Schedule& s) {
-  visit("kind", s.kind,
-        config::one_of({"constant", "linear", "cosine", "exponential", "one_cycle"}));
+  visit("kind", s.kind, config::one_of(schedules::registry().names()));
   visit("warmup", s.warmup, config::between(0, 0.9999999));
   visit("final_factor", s.final_factor, config::between(0, 1));
   visit("one_cycle", s.one_cycle);

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "tare/plan/trace.h"
+#include "tare/plan/cannot_tell.h"
 
 namespace tare::plan {
 

@@ -1,3 +1,4 @@
+// Makes composite operators take the path of the host on the meta device.
 #include "tare/plan/composites.h"
 
 #include <ATen/core/grad_mode.h>
@@ -18,8 +19,8 @@
 
 #include "tare/base/immortal.h"
 #include "tare/plan/blocks.h"
-#include "tare/plan/dispatch.h"
-#include "tare/plan/trace.h"
+#include "tare/plan/cannot_tell.h"
+#include "tare/plan/dispatch_key.h"
 
 namespace tare::plan {
 namespace {
@@ -87,8 +88,6 @@ Tensor mish_backward(const Tensor& grad, const Tensor& self) {
 }
 
 }  // namespace
-
-bool planning() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 
 void register_composites() {
   static Immortal<torch::Library> library(

@@ -15,9 +15,6 @@ namespace tare::plan {
 /// oneDNN's kind of recurrent layer, as LibTorch numbers it.
 inline constexpr int64_t kLstm = 2;
 
-/// Whether this thread is in a MetaScope.
-[[nodiscard]] bool planning();
-
 /// Makes them take the path of the host in a MetaScope, or throw CannotTell there where that is not
 /// known by shapes. Outside of one they are LibTorch's own. Once, for the life of the process.
 void register_composites();

@@ -1,3 +1,4 @@
+// Runs a convolution on the host on few images, and extrapolates what it allocates.
 #include "tare/plan/convolution_profile.h"
 
 #include <ATen/NativeFunctions.h>
@@ -11,8 +12,8 @@
 #include <algorithm>
 
 #include "tare/memory/host_allocator.h"
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/measurements.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

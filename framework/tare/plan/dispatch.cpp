@@ -1,3 +1,4 @@
+// Sends operators on meta tensors to their shape-only kernels.
 #include "tare/plan/dispatch.h"
 
 #include <ATen/core/Tensor.h>
@@ -5,9 +6,10 @@
 #include <ATen/core/stack.h>
 
 #include "tare/base/immortal.h"
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/composites.h"
+#include "tare/plan/dispatch_key.h"
 #include "tare/plan/recording.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

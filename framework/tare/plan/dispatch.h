@@ -3,7 +3,6 @@
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/operator_name.h>
-#include <c10/core/DispatchKey.h>
 
 #include <memory>
 #include <string>
@@ -11,9 +10,6 @@
 #include <utility>
 
 namespace tare::plan {
-
-/// Below autograd, above every backend; no tensor carries it and nothing else in LibTorch uses it.
-inline constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 /// Kernels that replace LibTorch's on the meta device: for operators that have none there, and for
 /// those whose host kernel takes memory beyond its results.

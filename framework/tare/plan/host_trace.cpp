@@ -1,12 +1,15 @@
+// Records traces of real work on the host, and extends them to other numbers of samples.
 #include "tare/plan/host_trace.h"
 
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
+#include "tare/base/error.h"
 #include "tare/memory/block_categories.h"
 #include "tare/memory/event_log.h"
 #include "tare/memory/host_allocator.h"
+#include "tare/plan/cannot_tell.h"
 
 namespace tare::plan {
 namespace {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tare/plan/trace.h"
+#include "tare/memory/accountable.h"
+#include "tare/plan/trace_events.h"
 
 namespace tare::plan {
 

@@ -24,7 +24,6 @@
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/recording.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

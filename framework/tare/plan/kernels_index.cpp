@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "tare/plan/blocks.h"
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/gradient_sum.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "tare/plan/blocks.h"
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

@@ -14,11 +14,11 @@
 #include <optional>
 #include <tuple>
 
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/measurements.h"
 #include "tare/plan/recording.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

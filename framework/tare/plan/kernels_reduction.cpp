@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tare/plan/blocks.h"
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
-#include "tare/plan/trace.h"
 
 namespace tare::plan {
 namespace {

@@ -15,7 +15,7 @@
 #include "tare/base/immortal.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 
 namespace tare::plan {
 namespace {

@@ -12,13 +12,16 @@
 namespace tare::plan {
 namespace {
 
-constexpr std::array<std::string_view, 264> kProven{
+constexpr std::array<std::string_view, 268> kProven{
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",
     "aten::_adaptive_avg_pool3d",
     "aten::_adaptive_avg_pool3d_backward",
     "aten::_foreach_add.List",
+    "aten::_foreach_clamp_max_.Scalar",
+    "aten::_foreach_clamp_min_.Scalar",
     "aten::_foreach_mul_.Scalar",
+    "aten::_foreach_mul_.Tensor",
     "aten::_foreach_norm.Scalar",
     "aten::_fused_adam_",
     "aten::_fused_adamw_",
@@ -72,6 +75,7 @@ constexpr std::array<std::string_view, 264> kProven{
     "aten::cat",
     "aten::celu",
     "aten::clamp",
+    "aten::clamp_max",
     "aten::clamp_min",
     "aten::clamp_min_",
     "aten::clamp_min_.Tensor",

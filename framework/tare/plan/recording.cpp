@@ -1,3 +1,4 @@
+// Replaces the allocator of the meta device by one that records.
 #include "tare/plan/recording.h"
 
 #include <c10/core/Allocator.h>
@@ -11,9 +12,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/phase.h"
-#include "tare/plan/host_trace.h"
 
 namespace tare::plan {
 namespace {
@@ -126,22 +127,13 @@ Trace Recording::finish() {
   return std::exchange(b.trace, {});
 }
 
-size_t Trace::at(std::string_view mark) const {
-  const auto found = std::ranges::find(marks, mark, &Mark::name);
-  if (found == marks.end())
-    throw ConfigError("plan.trace", "has no mark named '" + printable(mark) + "'; mark() it");
-  return found->event;
-}
-
-void mark(std::string name) {
-  if (host_mark(name)) return;
+void meta_mark(std::string name) {
   Book& b = book();
   const std::lock_guard lock(b.mutex);
   if (b.open) b.trace.marks.push_back({std::move(name), b.trace.events.size()});
 }
 
-void note(const Ledger& ledger) {
-  if (host_note(ledger)) return;
+void meta_note(const Ledger& ledger) {
   Book& b = book();
   const std::lock_guard lock(b.mutex);
   if (!b.open) return;

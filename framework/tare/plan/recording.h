@@ -3,7 +3,10 @@
 
 #include <ATen/core/operator_name.h>
 
-#include "tare/plan/trace.h"
+#include <string>
+
+#include "tare/memory/accountable.h"
+#include "tare/plan/trace_events.h"
 
 namespace tare::plan {
 
@@ -19,6 +22,10 @@ class Recording {
   /// Ends the recording and returns it.
   [[nodiscard]] Trace finish();
 };
+
+/// Passes a mark, or a note, on to the recording in progress; without one does nothing.
+void meta_mark(std::string name);
+void meta_note(const Ledger& ledger);
 
 /// Whether the recording in progress is one of a card, which has none of the host's temporaries.
 [[nodiscard]] bool for_card();

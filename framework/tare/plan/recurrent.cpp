@@ -22,8 +22,9 @@
 #include <tuple>
 #include <vector>
 
+#include "tare/plan/cannot_tell.h"
 #include "tare/plan/composites.h"
-#include "tare/plan/trace.h"
+#include "tare/plan/dispatch_key.h"
 
 namespace tare::plan {
 namespace {

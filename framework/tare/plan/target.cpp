@@ -8,8 +8,8 @@
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
-#include "tare/memory/device.h"
 #include "tare/memory/native_types.h"
+#include "tare/runtime/device_name.h"
 
 namespace tare::plan {
 namespace {
@@ -70,7 +70,7 @@ bool card_computes_bfloat16(const std::string& name) {
 }
 
 Target existing(const std::string& text) {
-  const c10::Device device = memory::parse_device(text);
+  const c10::Device device = runtime::parse_device(text);
   const auto& backend = memory::backend(device);
   const int64_t held = backend.usage().reserved_bytes;
   int64_t room = held + backend.memory_info().available_bytes;

@@ -1,15 +1,23 @@
+// Traces work on the meta device.
 #include "tare/plan/trace.h"
 
+#include <utility>
+
 #include "tare/plan/dispatch.h"
+#include "tare/plan/dispatch_key.h"
 #include "tare/plan/gradient_sum.h"
+#include "tare/plan/host_trace.h"
 #include "tare/plan/recording.h"
 
 namespace tare::plan {
 
-CannotTell::CannotTell(std::string op, std::string_view reason, std::string_view advice)
-    : Error("[plan] cannot tell: " + printable(op) + " " + printable(reason) + "; " +
-            printable(advice)),
-      op_(std::move(op)) {}
+void mark(std::string name) {
+  if (!host_mark(name)) meta_mark(std::move(name));
+}
+
+void note(const Ledger& ledger) {
+  if (!host_note(ledger)) meta_note(ledger);
+}
 
 // The comma: the fallback must be there before the key is included.
 MetaScope::MetaScope() : include_((register_fallback(), kKey)), nodes_(watch_nodes()) {}

@@ -16,7 +16,7 @@
 #include "tare/model/stored.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
-#include "tare/recipe/recipe.h"
+#include "tare/recipe/read_recipe.h"
 #include "tare/recipe/recipe_data.h"
 
 namespace tare {
@@ -54,9 +54,10 @@ size_t phase_of(const RecipeOptions& recipe, const std::string& name, const Trai
 
 std::vector<BundleMetric> metrics_of(const TrainState& state) {
   std::vector<BundleMetric> metrics;
-  if (state.history.empty()) return metrics;
-  metrics.push_back({"valid_loss", state.history.back().valid_loss});
-  for (const auto& m : state.history.back().metrics) metrics.push_back({m.name, m.value});
+  const EpochRow* row = row_of_weights(state.history, state.restored_epoch);
+  if (row == nullptr) return metrics;
+  metrics.push_back({"valid_loss", row->valid_loss});
+  for (const auto& m : row->metrics) metrics.push_back({m.name, m.value});
   std::erase_if(metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
   return metrics;
 }

@@ -11,6 +11,7 @@ LearnerOptions learner_options(const RecipeOptions& recipe) {
   options.frozen_weights = recipe.frozen_weights;
   options.kernels = recipe.kernels;
   options.optimizer = recipe.optimizer;
+  options.clip = recipe.clip;
   options.seed = recipe.seed;
   options.drop_last = recipe.drop_last;
   options.workers = recipe.workers;

@@ -4,7 +4,7 @@
 #include <torch/headeronly/version.h>
 
 #include "tare/memory/backend.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
 #include "tare/recipe/commit.h"
 
 namespace tare {

@@ -22,8 +22,8 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/call_stack.h"
+#include "tare/memory/machine.h"
 #include "tare/memory/phase.h"
-#include "tare/memory/process.h"
 
 namespace tare {
 namespace {

@@ -12,6 +12,7 @@
 #include "tare/learner/recompute.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
+#include "tare/recipe/chosen_callbacks.h"
 
 namespace tare {
 namespace {
@@ -71,17 +72,18 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
                "' has none here",
            "data with labels, such as pictures in one folder for each class", recipe.loss);
   std::vector<int64_t> shape{1, classes};
-  shape.insert(shape.end(), target.sizes().begin() + std::min<int64_t>(1, target.dim()),
-               target.sizes().end());
+  // Values have the shape of the outputs; class labels lack their second dimension.
+  const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
+  shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
   const at::Tensor output = at::zeros(shape);
   const auto attempt = [&](const std::string& path, const std::string& name, const auto& call) {
     try {
       call();
     } catch (const Error& error) {
       refuse(recipe, path,
-             std::string("does not fit the data and its ") + std::to_string(classes) +
-                 " classes: " + error.what(),
-             "a loss or metric for such targets", name);
+             "does not take the targets of the data with a model of " + std::to_string(classes) +
+                 (classes == 1 ? " output: " : " outputs: ") + error.what(),
+             "a loss or metric for such targets, or another model.classes", name);
     }
   };
   attempt("loss", recipe.loss, [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });
@@ -172,6 +174,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   if (!facts.has_valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
+  if (!facts.has_valid) check_callbacks_without_validation(recipe, phase);
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
   if (by_class && classes < labels) {

@@ -1,8 +1,8 @@
 // plan_resolved(): plan_recipe() with data sets that may be open already. Internal.
 #pragma once
 
-#include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/recipe/recipe_plan.h"
 
 namespace tare {
 

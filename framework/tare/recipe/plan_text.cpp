@@ -6,7 +6,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/table.h"
 #include "tare/config/node.h"
-#include "tare/recipe/plan.h"
+#include "tare/recipe/recipe_plan.h"
 
 namespace tare {
 namespace {

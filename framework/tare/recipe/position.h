@@ -7,7 +7,7 @@
 
 #include "tare/callback/callback.h"
 #include "tare/data/datasets.h"
-#include "tare/recipe/run.h"
+#include "tare/recipe/run_report.h"
 
 namespace tare {
 

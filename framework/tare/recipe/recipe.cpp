@@ -1,20 +1,11 @@
+// The YAML forms of a recipe's own types, and the places of its values.
 #include "tare/recipe/recipe.h"
 
 #include <algorithm>
-#include <cmath>
-#include <set>
 #include <sstream>
 
 #include "tare/base/error.h"
-#include "tare/base/io.h"
-#include "tare/config/override.h"
-#include "tare/config/scalar.h"
-#include "tare/memory/device.h"
-#include "tare/metric/loss.h"
-#include "tare/metric/metric.h"
-#include "tare/recipe/phase_data.h"
-#include "tare/recipe/recipe_forms.h"
-#include "tare/recipe/run_folder.h"
+#include "tare/callback/registry.h"
 
 namespace tare {
 namespace {
@@ -25,182 +16,27 @@ const config::Node* child(const config::Node& node, const std::string& key) {
   return index < node.items.size() ? &node.items[index] : nullptr;
 }
 
-class Checker {
- public:
-  explicit Checker(const RecipeOptions& recipe) : recipe_(recipe) {}
-
-  void check() const {
-    plain_name(recipe_.name, {"name"});
-    at({"device"}, "", [&] { memory::check_device_name(recipe_.device); });
-    if (recipe_.phases.empty())
-      fail({"phases"}, "must have at least one phase", "a list of phases", "none");
-    known(recipe_.loss, loss_names(), {"loss"});
-    check_metrics();
-    known(recipe_.model.name, models::names(), {"model", "name"});
-    if (recipe_.loss == "nll" && !models::family(recipe_.model.name).log_probabilities)
-      fail({"loss"},
-           "wants logarithms of probabilities, and a " + recipe_.model.name + " gives logits",
-           "cross_entropy", recipe_.loss);
-    at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
-    at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
-    check_data(recipe_.data, {"data"});
-    if (!export_name(recipe_).empty()) check_export();
-    if (recipe_.step_in_backward && recipe_.precision == "fp16")
-      fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
-           "true");
-    check_phases();
-    check_run_files(recipe_);
-  }
-
- private:
-  // With a number of classes, which the data may give later.
-  static ModelOptions counted(const ModelChoice& model) {
-    ModelOptions options = model.options;
-    if (options.classes == 0) options.classes = ModelOptions().classes;
-    return options;
-  }
-
-  void check_metrics() const {
-    std::set<std::string> seen;
-    for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
-      const std::string& name = recipe_.metrics[i];
-      known(name, metric_names(), {"metrics", std::to_string(i)});
-      if (!seen.insert(name).second)
-        fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
-    }
-  }
-
-  void check_export() const {
-    const std::string name = export_name(recipe_);
-    if (name == "true" || name == "false")
-      fail({"export"}, "is the name of the bundle's file", "such as model.tare; null: none", name);
-    plain_name(name, {"export"});
-  }
-
-  void check_phases() const {
-    std::set<std::string> saved, names;
-    for (size_t i = 0; i < recipe_.phases.size(); ++i) {
-      const PhaseOptions& phase = recipe_.phases[i];
-      const std::string index = std::to_string(i);
-      if (!phase.name.empty()) plain_name(phase.name, {"phases", index, "name"});
-      if (!phase.name.empty() && !names.insert(phase.name).second) {
-        fail({"phases", index, "name"}, "is the name of two phases", "a name of its own",
-             phase.name);
-      }
-      check_micro_batch(phase, i);
-      if (phase.data) check_data(*phase.data, {"phases", index, "data"});
-      if (!phase.load.empty() && !saved.contains(phase.load)) {
-        fail({"phases", index, "load"}, "is saved by no earlier phase",
-             join({saved.begin(), saved.end()}), phase.load);
-      }
-      if (phase.lr) check_rate(*phase.lr, {"phases", index, "lr"});
-      if (!phase.best.empty()) known(phase.best, figures(), {"phases", index, "best"});
-      at({"phases", index, "schedule"}, "phases." + index + ".schedule",
-         [&] { phase.schedule.check(); });
-      if (phase.save.empty()) continue;
-      plain_name(phase.save, {"phases", index, "save"});
-      saved.insert(phase.save);
-    }
-  }
-
-  using Keys = std::vector<std::string>;
-
-  [[nodiscard]] std::vector<std::string> figures() const {
-    std::vector<std::string> all = recipe_.metrics;
-    all.insert(all.end(), {"train_loss", "valid_loss"});
-    return all;
-  }
-
-  void check_micro_batch(const PhaseOptions& phase, size_t index) const {
-    const auto samples = micro_batch_of(recipe_, phase);
-    const auto given = given_batch(recipe_, phase);
-    if (!samples || !given) return;  // a batch that the data decides is checked with it
-    const int64_t batch = *given;
-    if (recipe_.step_in_backward && *samples < batch)
-      fail({"step_in_backward"},
-           "steps at the first backward, but phase " + std::to_string(index) +
-               " works in micro-batches",
-           "false, or no micro_batch", "true");
-    if (*samples <= batch) return;
-    const Keys keys = phase.micro_batch ? Keys{"phases", std::to_string(index), "micro_batch"}
-                                        : Keys{"micro_batch"};
-    fail(keys, "is larger than the batch of phase " + std::to_string(index),
-         "auto, or at most " + std::to_string(batch), std::to_string(*samples));
-  }
-
-  void check_data(const DataOptions& data, const Keys& keys) const {
-    Keys name = keys;
-    name.emplace_back("name");
-    known(data.name, datasets::names(), name);
-    at(keys, dotted(keys), [&] { datasets::check(data); });
-  }
-
-  // Infinity is above 0, as the field asks.
-  void check_rate(const LearningRate& lr, const Keys& keys) const {
-    const auto* one = std::get_if<double>(&lr);
-    const LrRange range = one ? LrRange{*one, *one} : std::get<LrRange>(lr);
-    for (const double rate : {range.from, range.to})
-      if (!std::isfinite(rate)) fail(keys, "must be finite", "", config::number_text(rate));
-  }
-
-  void plain_name(const std::string& name, const Keys& keys) const {
-    at(keys, "", [&] { io::checked_name(name, dotted(keys)); });
-  }
-
-  /// Gives a ConfigError of `call` the place of the value that `keys` lead to.
-  template <class Call>
-  void at(const Keys& keys, const std::string& parent, Call call) const {
-    try {
-      call();
-    } catch (const ConfigError& error) {
-      const bool below = !parent.empty() && !error.field().empty();
-      throw error.within(
-          parent, recipe_.file.place(dotted(keys) + (below ? "." + error.field() : std::string())));
-    }
-  }
-
-  static std::string dotted(const Keys& keys) {
-    std::string path;
-    for (const auto& key : keys) path += (path.empty() ? "" : ".") + key;
-    return path;
-  }
-
-  static std::string join(const std::vector<std::string>& names) {
-    std::string all;
-    for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-    return all.empty() ? "nothing is saved before" : all;
-  }
-
-  void known(const std::string& name, const std::vector<std::string>& names,
-             const std::vector<std::string>& keys) const {
-    if (std::ranges::find(names, name) != names.end()) return;
-    fail(keys, "is not known" + did_you_mean(name, names), join(names), name);
-  }
-
-  [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
-                         const std::string& allowed, const std::string& got) const {
-    throw ConfigError(recipe_.file.place(dotted(keys)), dotted(keys), problem, allowed, got);
-  }
-
-  const RecipeOptions& recipe_;
-};
-
 }  // namespace
 
 RecipeFile::RecipeFile(config::Node root)
     : root_(std::make_shared<const config::Node>(std::move(root))) {}
 
-Source RecipeFile::place(const std::string& path) const {
-  if (!root_) return {};
+std::pair<const config::Node*, bool> RecipeFile::find(const std::string& path) const {
   const config::Node* node = root_.get();
   std::istringstream keys(path);
   for (std::string key; std::getline(keys, key, '.');) {
     const config::Node* next = child(*node, key);
-    if (!next) break;
+    if (!next) return {node, false};
     node = next;
   }
-  return node->source;
+  return {node, true};
 }
+
+Source RecipeFile::place(const std::string& path) const {
+  return root_ ? find(path).first->source : Source{};
+}
+
+bool RecipeFile::has(const std::string& path) const { return root_ && find(path).second; }
 
 int64_t default_batch(int64_t training_samples) {
   constexpr int64_t kLeast = 8, kMost = 128, kSteps = 12;
@@ -231,6 +67,14 @@ config::Node to_node(const ModelChoice& value) {
   for (auto& entry : config::to_node(value.options).entries) node.set(entry.key, entry.value);
   if (value.options.classes == 0) node.set("classes", config::Node::string("auto"));
   return node;
+}
+
+void from_node(const config::Node& node, CallbackChoice& value) {
+  value = {callbacks::registry().complete(config::read<config::Choice>(node))};
+}
+
+config::Node to_node(const CallbackChoice& value) {
+  return to_node(static_cast<const config::Choice&>(value));
 }
 
 void from_node(const config::Node& node, MicroBatch& value) {
@@ -269,31 +113,6 @@ config::Node to_node(const BlockNames& value) {
       (value.modules.front() == "all" || value.modules.front() == "auto"))
     return config::Node::string(value.modules.front());
   return config::to_node(value.modules);
-}
-
-RecipeOptions read_recipe(const std::filesystem::path& file,
-                          const std::vector<std::string>& overrides) {
-  config::Node root = config::parse_file(file);
-  refuse_other_files(root, file);
-  expand_short_forms(root);
-  for (const auto& assignment : overrides) {
-    config::apply_override(root, assignment);
-    expand_short_forms(root);
-  }
-  auto recipe = config::read<RecipeOptions>(root);
-  const auto* model = root.find("model");
-  const bool has_model = model && model->find("name");
-  const Source place = model ? model->source : root.source;
-  recipe.file = RecipeFile(std::move(root));
-  Checker(recipe).check();
-  if (!has_model)
-    throw ConfigError(place, "model.name", "is missing", config::joined(models::names()), {});
-  return recipe;
-}
-
-void check_recipe(const RecipeOptions& recipe) {
-  config::validate(recipe, "recipe");
-  Checker(recipe).check();
 }
 
 }  // namespace tare

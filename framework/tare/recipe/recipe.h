@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tare/config/field.h"
 #include "tare/config/node.h"
+#include "tare/config/registry.h"
 #include "tare/data/datasets.h"
 #include "tare/model/kernels.h"
 #include "tare/model/precision.h"
@@ -36,6 +38,13 @@ struct MicroBatch {
 };
 void from_node(const config::Node& node, MicroBatch& value);
 [[nodiscard]] config::Node to_node(const MicroBatch& value);
+
+/// A callback by its name in callbacks::registry(), with its options.
+struct CallbackChoice : config::Choice {};
+/// Reads the name and completes the options. Throws ConfigError for a name or option that the
+/// registry does not have.
+void from_node(const config::Node& node, CallbackChoice& value);
+[[nodiscard]] config::Node to_node(const CallbackChoice& value);
 
 /// Some blocks of the model: names, or `all`, `none`; for `recompute` also `auto`.
 struct BlockNames {
@@ -65,6 +74,7 @@ struct PhaseOptions {
   /// The phase ends with the weights of the epoch in which this figure was best: train_loss,
   /// valid_loss or a metric; empty: with those of its last epoch.
   std::string best{};
+  std::vector<CallbackChoice> callbacks{};  ///< of this phase, after those of the recipe
   bool clear_opt = true;  ///< also free the optimizer's state at the end of the phase
   std::string save{};     ///< name of a checkpoint to write at the end; empty: none
   bool operator==(const PhaseOptions&) const = default;
@@ -84,6 +94,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
   visit("best", o.best);
+  visit("callbacks", o.callbacks);
   visit("clear_opt", o.clear_opt);
   visit("save", o.save);
 }
@@ -96,9 +107,14 @@ class RecipeFile {
   /// Of the value at a dotted path ("phases.0.batch"), or of what it would stand in; empty for a
   /// recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
+  /// Whether the recipe says a value at this path.
+  [[nodiscard]] bool has(const std::string& path) const;
   bool operator==(const RecipeFile&) const { return true; }
 
  private:
+  /// The value, or the last of the mappings and lists that lead to it, and whether it is the value.
+  [[nodiscard]] std::pair<const config::Node*, bool> find(const std::string& path) const;
+
   std::shared_ptr<const config::Node> root_;
 };
 
@@ -124,7 +140,9 @@ struct RecipeOptions {
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics{"accuracy"};
   OptimizerOptions optimizer{};
-  std::vector<PhaseOptions> phases{};  ///< at least one
+  ClipOptions clip{};                       ///< bounds on the gradients of each step
+  std::vector<CallbackChoice> callbacks{};  ///< of every phase, made once for the run
+  std::vector<PhaseOptions> phases{};       ///< at least one
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
   std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
   std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
@@ -152,6 +170,8 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("loss", o.loss);
   visit("metrics", o.metrics);
   visit("optimizer", o.optimizer);
+  visit("clip", o.clip);
+  visit("callbacks", o.callbacks);
   visit("phases", o.phases);
   visit("test", o.test);
   visit("export", o.export_to);
@@ -161,16 +181,5 @@ void visit_fields(auto& visit, RecipeOptions& o) {
 /// The samples of a step where a recipe names no batch: the highest power of two, from 8 to 128,
 /// that gives at least 12 steps an epoch, and never more than there are samples.
 [[nodiscard]] int64_t default_batch(int64_t training_samples);
-
-/// Reads a recipe file, applies `key=value` overrides and checks what can be checked without data
-/// or device: names of losses, metrics, models and data sets, that a phase loads only what an
-/// earlier one saved, and that no two files of the run's folder have one name. `optimizer: adam`,
-/// `model: mlp`, `data: digits` and `schedule: cosine` stand for a mapping with that kind or name.
-/// Throws ConfigError, naming file, line and column; IoError.
-[[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
-                                        const std::vector<std::string>& overrides = {});
-
-/// The same checks for a recipe made in code. Throws ConfigError.
-void check_recipe(const RecipeOptions& recipe);
 
 }  // namespace tare

@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
+#include "tare/callback/registry.h"
 #include "tare/config/node.h"
 #include "tare/data/datasets.h"
 #include "tare/metric/loss.h"
@@ -89,6 +90,7 @@ std::vector<std::string> words_of(const std::string& path, const std::string& ty
   const std::string name = path.substr(path.rfind('.') + 1);
   if (path == "loss") return loss_names();
   if (path == "metrics") return metric_names();
+  if (name == "callbacks") return callbacks::registry().names();
   if (path == "model.name") return models::names();
   if (path.ends_with("data.name")) return datasets::names();
   if (path.ends_with("data.style")) return {"printed", "written"};
@@ -133,40 +135,44 @@ std::string default_of(const Node& defaults, const std::string& path) {
 
 /// Better than the default, where that says little or there is none.
 const std::map<std::string, std::string>& examples() {
-  static const std::map<std::string, std::string> table{{"name", "again"},
-                                                        {"device", "cuda:0"},
-                                                        {"recompute", "[layer1,layer2]"},
-                                                        {"offload", "all"},
-                                                        {"precision", "bf16"},
-                                                        {"metrics", "[accuracy]"},
-                                                        {"export", "model.tare"},
-                                                        {"export_weights", "fp8"},
-                                                        {"load", "head"},
-                                                        {"save", "head"},
-                                                        {"lr", "{from: 1e-4, to: 1e-2}"},
-                                                        {"freeze_to", "-1"},
-                                                        {"epochs", "8"},
-                                                        {"size", "64"},
-                                                        {"images", "images-idx3-ubyte.gz"},
-                                                        {"labels", "labels-idx1-ubyte.gz"},
-                                                        {"sample_shape", "[1, 28, 28]"},
-                                                        {"files", "[train/]"},
-                                                        {"valid_files", "[valid.tfrecord]"},
-                                                        {"test_files", "[test.tfrecord]"},
-                                                        {"shape", "[28, 28]"},
-                                                        {"weights", "base.safetensors"},
-                                                        {"hidden", "[256, 128]"},
-                                                        {"width", "16"},
-                                                        {"layers", "4"},
-                                                        {"heads", "4"},
-                                                        {"style", "written"},
-                                                        {"transforms", "[{shift: {pixels: 2}}]"},
-                                                        {"classes", "10"},
-                                                        {"momentum", "0.9"},
-                                                        {"beta2", "0.99"},
-                                                        {"eps", "1e-8"},
-                                                        {"batch", "64"},
-                                                        {"tf32", "true"}};
+  static const std::map<std::string, std::string> table{
+      {"name", "again"},
+      {"device", "cuda:0"},
+      {"recompute", "[layer1,layer2]"},
+      {"offload", "all"},
+      {"precision", "bf16"},
+      {"metrics", "[accuracy]"},
+      {"export", "model.tare"},
+      {"export_weights", "fp8"},
+      {"load", "head"},
+      {"save", "head"},
+      {"lr", "{from: 1e-4, to: 1e-2}"},
+      {"freeze_to", "-1"},
+      {"epochs", "8"},
+      {"size", "64"},
+      {"images", "images-idx3-ubyte.gz"},
+      {"labels", "labels-idx1-ubyte.gz"},
+      {"sample_shape", "[1, 28, 28]"},
+      {"files", "[train/]"},
+      {"valid_files", "[valid.tfrecord]"},
+      {"test_files", "[test.tfrecord]"},
+      {"shape", "[28, 28]"},
+      {"weights", "base.safetensors"},
+      {"hidden", "[256, 128]"},
+      {"width", "16"},
+      {"layers", "4"},
+      {"heads", "4"},
+      {"style", "written"},
+      {"transforms", "[{shift: {pixels: 2}}]"},
+      {"classes", "10"},
+      {"momentum", "0.9"},
+      {"beta2", "0.99"},
+      {"eps", "1e-8"},
+      {"batch", "64"},
+      {"callbacks", "[{early_stopping: {patience: 3}}]"},
+      {"norm", "1.0"},
+      {"value", "0.5"},
+      {"tf32", "true"}};
   return table;
 }
 
@@ -267,11 +273,15 @@ const std::vector<RecipeKey>& recipe_keys() {
 
 const RecipeKey& recipe_key(const std::string& path) {
   const std::string wanted = with_n(path);
-  std::vector<std::string> known;
+  std::vector<std::string> known, ends;
   for (const auto& key : recipe_keys()) {
     if (key.path == wanted) return key;
     known.push_back(key.path);
+    if (key.path.ends_with('.' + wanted)) ends.push_back(key.path);
   }
+  if (!ends.empty())
+    throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) +
+                                          "' (did you mean " + config::joined(ends) + "?)");
   throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) + "'" +
                                         did_you_mean(wanted, known));
 }

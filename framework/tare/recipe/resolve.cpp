@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
 
 namespace tare {

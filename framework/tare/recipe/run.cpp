@@ -21,8 +21,9 @@
 #include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/device.h"
 #include "tare/memory/oom_report.h"
+#include "tare/metric/loss.h"
+#include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/mem_trace_log.h"
 #include "tare/recipe/phase_data.h"
@@ -35,6 +36,7 @@
 #include "tare/recipe/run_plan.h"
 #include "tare/recipe/run_printer.h"
 #include "tare/recipe/worst_pictures.h"
+#include "tare/runtime/device_name.h"
 
 namespace tare {
 namespace {
@@ -57,7 +59,7 @@ class Runner {
         data_(data),
         options_(options),
         print_(recipe_, options),
-        device_(memory::parse_device(recipe_.device)),
+        device_(runtime::parse_device(recipe_.device)),
         folder_(recipe_.folder / recipe_.name),
         autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
     if (!options.memory_trace.empty()) {
@@ -134,7 +136,11 @@ class Runner {
     options.batch = recipe_.batch.value();
     options.stop_on_nan = false;  // callbacks() has one that names the phase
     options.folder = folder_;
-    if (!options_.dry_run) options.callbacks = {position_, autosave_};
+    options.callbacks = chosen_callbacks({});
+    if (!options_.dry_run) {
+      options.callbacks.insert(options.callbacks.begin(), position_);
+      options.callbacks.push_back(autosave_);  // behind those whose states it saves
+    }
     Learner learner(std::move(model), {}, std::move(options));
     print_.start(learner, report_.data);
     if (from_) continue_run(learner);
@@ -164,7 +170,7 @@ class Runner {
     result.planned_peak_bytes = plan_.peak_bytes(index);
     const auto start = Clock::now();
     print_.phase_begin(index);
-    const OpenData& data = open_data(index);
+    const OpenData& data = checked_data(index);
     Experiment stage(result.name, learner,
                      {.out = options_.verbose ? options_.out : nullptr,
                       .purge = {.clear_opt = phase.clear_opt},
@@ -174,6 +180,7 @@ class Runner {
     result.samples_per_s = fit.samples_per_s();
     result.micro_batch = micro_batch_->take();
     result.overflows = fit.overflows;
+    result.restored_epoch = fit.restored_epoch;
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
@@ -197,7 +204,7 @@ class Runner {
 
   // Before the phase's Experiment, so that the phase leaves nothing where the next one has the same
   // data.
-  [[nodiscard]] const OpenData& open_data(size_t index) {
+  [[nodiscard]] const OpenData& checked_data(size_t index) {
     const OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
     return data;
@@ -260,12 +267,13 @@ class Runner {
     std::vector<CallbackPtr> all{
         std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = "phase " + phase})};
     all.push_back(micro_batch_);
+    const auto chosen = chosen_callbacks(index);
+    all.insert(all.end(), chosen.begin(), chosen.end());
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {
       if (!best.empty()) {
-        all.push_back(std::make_shared<SaveBest>(SaveBestOptions{
-            .monitor = {.figure = best}, .checkpoint = best_checkpoint(index), .restore = false}));
-        all.push_back(std::make_shared<RestoreBest>(best_checkpoint(index)));
+        all.push_back(std::make_shared<SaveBest>(
+            SaveBestOptions{.monitor = {.figure = best}, .checkpoint = best_checkpoint(index)}));
       }
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
       all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
@@ -274,6 +282,14 @@ class Runner {
     if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));
     if (options_.out) all.push_back(std::make_shared<Progress>(*options_.out));
     if (options_.out && options_.verbose) all.push_back(peak_);
+    return all;
+  }
+
+  // Those that the recipe names; in a dry run only those that write nothing.
+  [[nodiscard]] std::vector<CallbackPtr> chosen_callbacks(std::optional<size_t> phase) const {
+    std::vector<CallbackPtr> all;
+    for (auto& [callback, path] : make_callbacks(recipe_, phase))
+      if (!options_.dry_run || callback->facts().files.empty()) all.push_back(std::move(callback));
     return all;
   }
 
@@ -327,7 +343,8 @@ class Runner {
   Evaluation evaluate(Learner& learner, Split split) {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
-    if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
+    const bool sorts = static_cast<bool>(tare::resolve(Loss(recipe_.loss)).per_sample);
+    if (!sorts || labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
     EvaluatedPredictions both = learner.evaluate(split, {.losses = true});
     report_.classification = classification_of(both.predictions, labels);
     if (report_.classification) add_pictures(*report_.classification, *data);
@@ -375,7 +392,7 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   const auto start = Clock::now();
   check_recipe(recipe);
   check_files(recipe);
-  const memory::TrackerWatch tracker(memory::parse_device(recipe.device));
+  const memory::TrackerWatch tracker(runtime::parse_device(recipe.device));
   RecipeData data;
   return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "tare/callback/callback.h"
-#include "tare/checkpoint/checkpoint.h"
 #include "tare/recipe/memory_trace.h"
 
 namespace tare {
@@ -17,28 +16,6 @@ class TwoSteps final : public Callback {
   Action after_batch(FitContext& context) override {
     return context.batch >= 1 ? Action::stop_epoch : Action::proceed;
   }
-};
-
-/// Restores the weights that a SaveBest has saved when the last epoch is over. SaveBest itself
-/// would also do so where an interrupt ends the fit, whose checkpoint must have the last weights.
-class RestoreBest final : public Callback {
- public:
-  explicit RestoreBest(std::string checkpoint) : checkpoint_(std::move(checkpoint)) {}
-  [[nodiscard]] std::string name() const override { return "restore_best"; }
-  Action after_epoch(FitContext& context) override {
-    over_ = context.epoch + 1 == context.epochs;
-    return Action::proceed;
-  }
-  Action after_fit(FitContext& context) override {
-    // There is no checkpoint where the figure never was a number.
-    if (over_ && !context.error && checkpoint::exists(context.learner.folder() / checkpoint_))
-      context.learner.restore_weights(checkpoint_);
-    return Action::proceed;
-  }
-
- private:
-  std::string checkpoint_;
-  bool over_ = false;
 };
 
 /// Notes the size of the micro-batches where a batch took the most of them.

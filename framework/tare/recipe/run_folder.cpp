@@ -8,6 +8,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
+#include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/resume.h"
 
@@ -146,6 +147,12 @@ void check_run_files(const RecipeOptions& recipe) {
     }
     if (!phase.save.empty())
       names.claim(phase.save, key + ".save", "the checkpoint of phase " + number);
+  }
+  for (size_t i = 0; i <= recipe.phases.size(); ++i) {
+    const auto of = i == 0 ? std::optional<size_t>() : std::optional(i - 1);
+    for (const auto& [callback, path] : make_callbacks(recipe, of))
+      for (const auto& file : callback->facts().files)
+        names.claim(file, path, "written by the callback " + callback->name());
   }
   const std::string name = export_name(recipe);
   if (!name.empty()) names.claim(name, "export", "the bundle");

@@ -10,7 +10,7 @@
 #include "tare/learner/train_state.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
-#include "tare/recipe/run.h"
+#include "tare/recipe/run_options.h"
 
 namespace tare {
 

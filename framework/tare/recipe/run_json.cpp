@@ -107,6 +107,7 @@ ordered_json phase_to_json(const PhaseReport& phase) {
           {"peak_bytes", phase.peak_bytes},
           {"micro_batch", phase.micro_batch},
           {"overflows", phase.overflows},
+          {"restored_epoch", phase.restored_epoch},
           {"reclaimed_bytes", phase.reclaimed_bytes},
           {"residual_bytes", phase.residual_bytes},
           {"fragmented_bytes", phase.fragmented_bytes},
@@ -128,6 +129,7 @@ PhaseReport phase_from_json(const ordered_json& value) {
   phase.data_bytes = value.value("data_bytes", int64_t{0});
   phase.micro_batch = value.value("micro_batch", int64_t{0});
   phase.overflows = value.value("overflows", int64_t{0});
+  phase.restored_epoch = value.value("restored_epoch", int64_t{0});
   phase.fragmented_bytes = value.value("fragmented_bytes", int64_t{0});
   phase.allocator_retries = value.value("allocator_retries", int64_t{0});
   if (const auto& planned = value.value("planned_peak_bytes", ordered_json()); planned.is_number())

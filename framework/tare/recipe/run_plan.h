@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/recipe/recipe_plan.h"
 
 namespace tare {
 

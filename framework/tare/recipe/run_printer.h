@@ -8,7 +8,8 @@
 #include "tare/experiment/experiment_report.h"
 #include "tare/learner/learner.h"
 #include "tare/recipe/recipe.h"
-#include "tare/recipe/run.h"
+#include "tare/recipe/run_options.h"
+#include "tare/recipe/run_report.h"
 
 namespace tare {
 

@@ -1,5 +1,6 @@
 #include "tare/recipe/run_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -25,12 +26,13 @@ std::string left_out(const PhaseReport& phase) {
 }
 
 std::string best_of(const PhaseReport& phase) {
-  const EpochRow* best = best_epoch(phase.epochs);
+  const auto kept = std::ranges::find(phase.epochs, phase.restored_epoch, &EpochRow::epoch);
+  const EpochRow* best = kept != phase.epochs.end() ? &*kept : best_epoch(phase.epochs);
   if (phase.epochs.size() < 2 || best == nullptr) return "";
   const bool valid = !std::isnan(best->valid_loss);
   std::ostringstream text;
-  text << ", best epoch " << best->epoch << " (" << (valid ? "valid_loss " : "train_loss ")
-       << (valid ? best->valid_loss : best->train_loss);
+  text << (kept != phase.epochs.end() ? ", kept epoch " : ", best epoch ") << best->epoch << " ("
+       << (valid ? "valid_loss " : "train_loss ") << (valid ? best->valid_loss : best->train_loss);
   for (const auto& m : best->metrics) text << ", " << m.name << ' ' << m.value;
   text << ')';
   return text.str();

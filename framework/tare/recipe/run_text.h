@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tare/recipe/run.h"
+#include "tare/recipe/run_report.h"
 
 namespace tare {
 

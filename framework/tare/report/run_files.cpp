@@ -159,6 +159,7 @@ PhaseFigures phase_figures(const Object& phase) {
     figures.planned_peak_bytes = phase.count("planned_peak_bytes");
   if (phase.find("micro_batch")) figures.micro_batch = phase.count("micro_batch");
   if (phase.find("overflows")) figures.overflows = phase.count("overflows");
+  if (phase.find("restored_epoch")) figures.restored_epoch = phase.count("restored_epoch");
   if (phase.find("leaks"))
     for (const Object& leak : phase.objects("leaks")) figures.leaks.push_back(leak_line(leak));
   return figures;

@@ -34,6 +34,9 @@ struct PhaseFigures {
   std::optional<int64_t> planned_peak_bytes{};
   int64_t micro_batch = 0;  ///< samples per forward where batches were cut; 0: all whole
   int64_t overflows = 0;    ///< steps that fp16 left out
+  /// The epoch, from 1 over all phases, whose weights the phase ended with, where it restored those
+  /// of an earlier one; 0: the last.
+  int64_t restored_epoch = 0;
   std::vector<LeakLine> leaks{};
 };
 

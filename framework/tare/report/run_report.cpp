@@ -145,6 +145,9 @@ std::string remarks(const RunFiles& run) {
       all +=
           note("Phase " + phase.name + " worked on batches in parts; its micro-batches were of " +
                format_count(samples) + " samples where these were the most.");
+    if (const int64_t epoch = phase.figures->restored_epoch; epoch > 0)
+      all += note("Phase " + phase.name + " ended with the weights of epoch " +
+                  format_count(epoch) + ".");
     if (const int64_t steps = phase.figures->overflows; steps > 0)
       all += note("Phase " + phase.name + " left out " + format_count(steps) +
                   " steps whose gradients overflowed.");

@@ -19,10 +19,6 @@ namespace {
 
 constexpr std::chrono::seconds kWriteEvery{1};
 
-double last(const std::vector<double>& values) {
-  return values.empty() ? std::nan("") : values.back();
-}
-
 /// A number as it is; text so that a spreadsheet takes it for text.
 std::string field(const std::string& text) {
   constexpr size_t kLongest = size_t{16} << 10;  // whole, but for what no line has room for
@@ -78,7 +74,7 @@ const Trial& FinishedRuns::add(const Trial& trial, const Outcome& outcome) {
   ended.peak_bytes = outcome.peak_bytes;
   ended.seconds = outcome.seconds;
   ended.ended = outcome.ended;
-  if (outcome.state != search::TrialState::failed) ended.value = last(outcome.values);
+  if (outcome.state != search::TrialState::failed) ended.value = outcome.value();
   if (write_files_ && outcome.state != search::TrialState::failed) files_.add(ended);
   behind_ = true;
   if (std::chrono::steady_clock::now() - written_ >= kWriteEvery) write();
@@ -123,13 +119,13 @@ void FinishedRuns::say(const Trial& trial, const Outcome& outcome) const {
   *out_ << trial.run_name << "  ";
   switch (outcome.state) {
     case search::TrialState::complete:
-      *out_ << sweep_.metric.name << ' ' << last(outcome.values) << ", peak "
+      *out_ << sweep_.metric.name << ' ' << outcome.value() << ", peak "
             << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
       break;
     case search::TrialState::pruned:
       *out_ << "pruned after " << outcome.values.size()
             << (outcome.values.size() == 1 ? " epoch, " : " epochs, ") << sweep_.metric.name << ' '
-            << last(outcome.values);
+            << outcome.value();
       break;
     default:
       *out_ << "failed: " << printable(outcome.reason);

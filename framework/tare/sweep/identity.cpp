@@ -9,8 +9,8 @@
 
 #include "tare/base/error.h"
 #include "tare/base/sha256.h"
-#include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/config/short_forms.h"
 #include "tare/search/value_text.h"
 
 namespace tare::sweep {
@@ -62,7 +62,7 @@ Identity::Identity(const SweepOptions& sweep) : sweep_(sweep) {
   if (sweep.origin.is_program) return;
   recipe_ = config::parse_file(sweep.recipe);
   for (const auto& setting : override_texts(sweep, sweep.set))
-    config::apply_override(recipe_, setting);
+    config::apply_recipe_override(recipe_, setting);
 }
 
 Node Identity::program_of(const search::Cell& cell) const {
@@ -81,7 +81,8 @@ std::string Identity::of(const search::Cell& cell) const {
     return sha256_hex(config::to_yaml(program));
   }
   Node recipe = recipe_;
-  for (const auto& setting : override_texts(sweep_, cell)) config::apply_override(recipe, setting);
+  for (const auto& setting : override_texts(sweep_, cell))
+    config::apply_recipe_override(recipe, setting);
   std::erase_if(recipe.entries, [](const config::Entry& entry) {
     return std::ranges::find(kWithout, entry.key) != kWithout.end();
   });

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "tare/base/error.h"
-#include "tare/memory/exit_code.h"
 #include "tare/report/run_files.h"
+#include "tare/runtime/exit_code.h"
 
 namespace tare::sweep {
 namespace {
@@ -36,6 +36,12 @@ int64_t peak_of(const report::RunFiles& run) {
   for (const auto& phase : run.phases)
     if (phase.figures) peak = std::max(peak, phase.figures->peak_bytes);
   return peak;
+}
+
+/// Of the last phase, whose weights the run ends with.
+int64_t restored_epoch_of(const report::RunFiles& run) {
+  const bool known = !run.phases.empty() && run.phases.back().figures;
+  return known ? run.phases.back().figures->restored_epoch : 0;
 }
 
 /// Of the phases' tables of epochs.
@@ -71,11 +77,12 @@ Outcome outcome_of(const fs::path& folder, const launch::ChildEnd& end, const st
     if (run.figures) outcome.seconds = run.figures->seconds;
     if (!outcome.reason.empty()) return outcome;
     outcome.values = values_of(run, metric);
+    outcome.restored_epoch = restored_epoch_of(run);
     if (!run.figures || run.figures->reason != "finished") {
       outcome.reason = "not finished";
     } else if (outcome.values.empty()) {
       outcome.reason = "no metric '" + printable(metric) + "'";
-    } else if (std::isnan(outcome.values.back())) {
+    } else if (std::isnan(outcome.value())) {
       outcome.reason = printable(metric) + " is NaN";
     } else {
       outcome.state = search::TrialState::complete;

@@ -6,15 +6,16 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/memory/exit_code.h"
-#include "tare/memory/process.h"
+#include "tare/memory/machine.h"
+#include "tare/runtime/exit_code.h"
+#include "tare/runtime/threads.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 
 namespace tare::sweep {
 namespace {
 
-int64_t cores() { return std::max(1, memory::usable_processors()); }
+int64_t cores() { return std::max(1, runtime::usable_processors()); }
 
 }  // namespace
 

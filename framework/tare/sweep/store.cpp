@@ -350,12 +350,12 @@ void Store::finish_in_transaction(const Trial& trial, const Outcome& outcome) {
   for (size_t step = 0; step < outcome.values.size(); ++step)
     report(trial, static_cast<int64_t>(step + 1), outcome.values[step]);
   const bool ended = outcome.state != search::TrialState::failed && !outcome.values.empty();
-  if (ended && !std::isnan(outcome.values.back())) {
+  if (ended && !std::isnan(outcome.value())) {
     auto statement = database.prepare(
         "INSERT OR REPLACE INTO trial_values (trial_id, objective, value, value_type) "
         "VALUES (?, 0, ?, ?)");
     statement.bind(1, trial.id);
-    const char* type = bind_value(statement, 2, outcome.values.back());
+    const char* type = bind_value(statement, 2, outcome.value());
     statement.bind(3, type).run();
   }
   if (outcome.state == search::TrialState::failed)

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -37,12 +38,22 @@ struct Trial {
 struct Outcome {
   search::TrialState state = search::TrialState::failed;
   std::string reason{};
-  std::vector<double> values{};  ///< of the metric, by epoch; the last one is the trial's, if it is
-                                 ///< complete or pruned
-  int64_t peak_bytes = 0;        ///< highest tracked bytes; 0: not known
+  std::vector<double> values{};  ///< of the metric, by epoch
+  /// The epoch, from 1, whose weights the run ended with, where it restored those of an earlier
+  /// one; 0: the last.
+  int64_t restored_epoch = 0;
+  int64_t peak_bytes = 0;  ///< highest tracked bytes; 0: not known
   int64_t exit_code = 0;
   double seconds = 0;
   std::chrono::system_clock::time_point ended = std::chrono::system_clock::now();
+
+  /// The trial's value, if it is complete or pruned: that of the weights which the run ended with.
+  /// NaN without an epoch.
+  [[nodiscard]] double value() const {
+    if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+    const bool earlier = restored_epoch > 0 && restored_epoch <= std::ssize(values);
+    return earlier ? values[static_cast<size_t>(restored_epoch) - 1] : values.back();
+  }
 };
 
 /// The reason of a trial that waited and is no longer wanted.

@@ -150,6 +150,21 @@ at::Tensor rounded(const at::Tensor& images) {
   return result;
 }
 
+at::Tensor run_added(const Stage& stage, const at::Tensor& images,
+                     std::span<const uint64_t> sample_seeds) {
+  const auto& added = std::get<Added>(*stage.added.transform);
+  std::vector<int64_t> expected = added.transform->output_shape(images.sizes().slice(1).vec());
+  expected.insert(expected.begin(), images.size(0));
+  const at::Tensor result = added.transform->apply(images, seeds_of_added(stage, sample_seeds));
+  if (result.defined() && result.scalar_type() == at::kFloat && result.is_contiguous() &&
+      result.sizes() == expected)
+    return result;
+  throw ShapeError("transform." + added.choice.name,
+                   "contiguous float32 images of shape " + c10::str(expected) + " as a result",
+                   result.defined() ? result.toString() + " of shape " + c10::str(result.sizes())
+                                    : "an undefined tensor");
+}
+
 void check_images(const at::Tensor& images) {
   const bool fits = images.defined() && images.device().is_cpu() && images.dim() == 4 &&
                     images.is_contiguous() &&
@@ -176,6 +191,10 @@ at::Tensor Transforms::run(const at::Tensor& images, const std::span<const int64
                      std::to_string(sample_seeds.size()));
   at::Tensor current = images;
   for (const Stage& stage : stages_of(steps_, training)) {
+    if (stage.added.transform) {
+      current = run_added(stage, current, sample_seeds);
+      continue;
+    }
     current = current.scalar_type() == at::kByte
                   ? run_stage<uint8_t>(stage, current, rows, sample_seeds)
                   : run_stage<float>(stage, current, rows, sample_seeds);

@@ -22,10 +22,13 @@ std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training)
   std::vector<Stage> stages(1);
   for (size_t i = 0; i < steps.size(); ++i) {
     Stage* last = &stages.back();
-    const bool empty =
-        last->moves.empty() && !last->turn.transform && !last->resize && !last->normalise;
-    if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
-      if (last->normalise) last = &stages.emplace_back();
+    const bool empty = last->moves.empty() && !last->turn.transform && !last->resize &&
+                       !last->normalise && !last->added.transform;
+    if (const auto* added = std::get_if<Added>(&steps[i])) {
+      if (added->transform->random() && !training) continue;
+      stages.emplace_back().added = {i, &steps[i]};  // the stage before it makes floats
+    } else if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
+      if (last->normalise || last->added.transform) last = &stages.emplace_back();
       last->normalise = normalise;
     } else if (const auto* resize = std::get_if<Resize>(&steps[i])) {
       if (!empty) last = &stages.emplace_back();
@@ -36,7 +39,8 @@ std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training)
       last->turn = {i, &steps[i]};
     } else if (training) {
       const bool shift = std::holds_alternative<Shift>(steps[i]);
-      if (last->resize || last->normalise || last->turn.transform || (shift && last->shifts))
+      if (last->resize || last->normalise || last->turn.transform || last->added.transform ||
+          (shift && last->shifts))
         last = &stages.emplace_back();
       last->moves.push_back({i, &steps[i]});
       last->shifts |= shift;
@@ -62,6 +66,13 @@ Move draw_move(const Stage& stage, uint64_t sample_seed) {
     }
   }
   return move;
+}
+
+std::vector<uint64_t> seeds_of_added(const Stage& stage, std::span<const uint64_t> sample_seeds) {
+  std::vector<uint64_t> seeds;
+  if (!std::get<Added>(*stage.added.transform).transform->random()) return seeds;
+  for (const uint64_t seed : sample_seeds) seeds.push_back(derive_seed(seed, stage.added.place));
+  return seeds;
 }
 
 Turn draw_turn(const Stage& stage, uint64_t sample_seed) {

@@ -21,6 +21,7 @@ struct Stage {
   Step turn{};
   const Resize* resize = nullptr;
   const Normalise* normalise = nullptr;
+  Step added{};  // is alone in its stage
 };
 
 /// Out(y, x) = in(y - down, x - right), where `in` is mirrored first if flip.
@@ -48,6 +49,9 @@ struct Axis {
 /// What a stage's random steps do to the sample with this seed.
 [[nodiscard]] Move draw_move(const Stage& stage, uint64_t sample_seed);
 [[nodiscard]] Turn draw_turn(const Stage& stage, uint64_t sample_seed);
+/// The seeds of a stage's added transform; none if it is not random.
+[[nodiscard]] std::vector<uint64_t> seeds_of_added(const Stage& stage,
+                                                   std::span<const uint64_t> sample_seeds);
 
 /// A value between pixels, bilinear; what lies outside the input counts as zero.
 template <class T>

@@ -84,7 +84,7 @@ void resize_plane(const T* in, T* out, Size size, const Axis& down, const Axis& 
 }
 
 bool acts(const Stage& stage) {
-  return !stage.moves.empty() || stage.turn.transform || stage.resize;
+  return !stage.moves.empty() || stage.turn.transform || stage.resize || stage.added.transform;
 }
 
 template <class T>
@@ -147,6 +147,11 @@ at::Tensor Transforms::apply_to_targets(const at::Tensor& targets,
       throw ShapeError("transform.targets",
                        std::to_string(current.size(0)) + " sample seeds, one for each target",
                        std::to_string(sample_seeds.size()));
+    if (stage.added.transform) {
+      const auto& added = std::get<Added>(*stage.added.transform);
+      current = added.transform->apply_to_targets(current, seeds_of_added(stage, sample_seeds));
+      continue;
+    }
     current = current.scalar_type() == at::kLong ? run_stage<int64_t>(stage, current, sample_seeds)
               : current.scalar_type() == at::kByte
                   ? run_stage<uint8_t>(stage, current, sample_seeds)

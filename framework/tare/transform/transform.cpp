@@ -1,15 +1,15 @@
+// The list of transforms: checks, shapes and the YAML form.
 #include "tare/transform/transform.h"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 #include <utility>
 
 #include "tare/base/error.h"
 
 namespace tare {
 namespace {
-
-constexpr const char* kNames[] = {"resize", "normalise", "flip", "shift", "affine"};
-static_assert(std::variant_size_v<Transform> == std::size(kNames));
 
 std::string list_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
@@ -28,70 +28,71 @@ void check_normalise(const Normalise& n) {
 }
 
 void check(const Transform& transform) {
+  if (const auto* added = std::get_if<Added>(&transform)) {
+    if (!added->transform) throw ConfigError("transform", "an added transform is null; make one");
+    return;
+  }
   std::visit(
       [&](const auto& step) {
-        config::validate(step, std::string("transform.") + name_of(transform));
+        if constexpr (config::Options<std::decay_t<decltype(step)>>)
+          config::validate(step, "transform." + name_of(transform));
       },
       transform);
   if (const auto* normalise = std::get_if<Normalise>(&transform)) check_normalise(*normalise);
 }
 
 bool is_random(const Transform& transform) {
+  if (const auto* added = std::get_if<Added>(&transform)) return added->transform->random();
   return std::holds_alternative<Flip>(transform) || std::holds_alternative<Shift>(transform) ||
          std::holds_alternative<Affine>(transform);
 }
 
-template <size_t I = 0>
-Transform read_step(size_t index, const config::Node& node) {
-  if constexpr (I < std::variant_size_v<Transform>) {
-    if (index != I) return read_step<I + 1>(index, node);
-    return config::read<std::variant_alternative_t<I, Transform>>(node);
-  } else {
-    throw std::out_of_range("transform index");
-  }
+/// Adds a transform that is a value.
+template <config::Options Value>
+void add(transforms::Registry& all, const Value& value, const char* summary) {
+  all.add<Value>(name_of(value), summary, [](const Value& options) {
+    check(options);
+    return Transform(options);
+  });
 }
 
-// `flip` is short for `flip: {}`.
-config::Node as_map(const config::Node& node) {
-  if (node.kind != config::Kind::scalar) return node;
-  config::Node map = config::Node::map();
-  map.source = node.source;
-  config::Node nothing;
-  nothing.source = node.source;
-  map.entries.push_back({node.text, node.source, std::move(nothing)});
-  return map;
+void add_ours(transforms::Registry& all) {
+  // A resize or a normalise without values would not be valid: its options must be given.
+  add(all, Resize{}, "resize bilinearly to height and width");
+  add(all, Normalise{}, "subtract the mean and divide by the standard deviation of each channel");
+  add(all, Flip{}, "mirror left and right, at random");
+  add(all, Shift{}, "move by whole pixels, at random");
+  add(all, Affine{}, "rotate and zoom about the centre, at random");
 }
 
-Transform read_fields(size_t kind, const config::Entry& entry) {
-  try {
-    return read_step(kind, entry.value);
-  } catch (const ConfigError& error) {
-    throw error.within(entry.key, entry.value.source);
-  }
-}
-
-Transform read_transform(const config::Node& given) {
-  const config::Node node = as_map(given);
-  if (node.kind != config::Kind::map || node.entries.size() != 1)
+Transform read_transform(const config::Node& node) {
+  const auto& registry = transforms::registry();
+  const bool name = node.kind == config::Kind::scalar;
+  if (!name && (node.kind != config::Kind::map || node.entries.size() != 1))
     throw ConfigError(node.source, "", "is no transform",
-                      "one of resize, normalise, flip, shift, affine with its fields",
+                      "one of " + config::joined(registry.names()) + " with its fields",
                       config::describe(node));
-  const config::Entry& entry = node.entries.front();
-  config::Node key = config::Node::string(entry.key);
-  key.source = entry.key_source;
-  const size_t kind = config::choice(key, {kNames[0], kNames[1], kNames[2], kNames[3], kNames[4]});
-  Transform transform = read_fields(kind, entry);
-  try {
-    check(transform);
-  } catch (const ConfigError& error) {
-    throw ConfigError(entry.value.source, entry.key, error.what());
-  }
+  const auto choice = registry.complete(config::read<config::Choice>(node));
+  Transform transform = registry.make(choice);
+  if (auto* added = std::get_if<Added>(&transform)) added->choice = choice;
   return transform;
 }
 
 }  // namespace
 
-const char* name_of(const Transform& transform) { return kNames[transform.index()]; }
+std::string name_of(const Transform& transform) {
+  if (const auto* added = std::get_if<Added>(&transform)) return added->choice.name;
+  constexpr std::array kNames{"resize", "normalise", "flip", "shift", "affine"};
+  static_assert(std::variant_size_v<Transform> == kNames.size() + 1);
+  return kNames[transform.index()];
+}
+
+transforms::Registry& transforms::registry() {
+  static Registry all("transform");
+  static const bool filled = (add_ours(all), true);
+  static_cast<void>(filled);
+  return all;
+}
 
 Transforms::Transforms(std::initializer_list<Transform> steps)
     : Transforms(std::vector<Transform>(steps)) {}
@@ -124,6 +125,8 @@ std::vector<int64_t> Transforms::output_shape(const std::vector<int64_t>& shape)
                           "mean and std have " + std::to_string(values) +
                               " values, the images have " + std::to_string(shape[0]) +
                               " channels: give one value for each, or one for all");
+    } else if (const auto* added = std::get_if<Added>(&step)) {
+      out = added->transform->output_shape(out);
     }
   }
   return out;
@@ -142,7 +145,7 @@ at::Tensor Transforms::apply_rows(const at::Tensor& images, std::span<const int6
 void from_node(const config::Node& node, Transforms& transforms) {
   std::vector<Transform> steps;
   if (node.kind != config::Kind::sequence && node.kind != config::Kind::null)
-    throw ConfigError(node.source, "", "is no list of transforms", "a list, as [{flip: {}}]",
+    throw ConfigError(node.source, "", "must be a list of transforms", "[{flip: {}}]",
                       config::describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
     try {
@@ -154,12 +157,21 @@ void from_node(const config::Node& node, Transforms& transforms) {
   transforms = Transforms(std::move(steps));
 }
 
+config::Choice choice_of(const Transform& step) {
+  return std::visit(
+      [&]<class Step>(const Step& value) {
+        if constexpr (std::is_same_v<Step, Added>)
+          return value.choice;
+        else
+          return config::Choice{name_of(step), config::to_node(value)};
+      },
+      step);
+}
+
 config::Node to_node(const Transforms& transforms) {
   config::Node list = config::Node::sequence({});
   for (const Transform& step : transforms.steps()) {
-    config::Node fields = std::visit([](const auto& s) { return config::to_node(s); }, step);
-    list.items.push_back(config::Node::map());
-    list.items.back().set(name_of(step), std::move(fields));
+    list.items.push_back(config::to_node(choice_of(step)));
   }
   return list;
 }

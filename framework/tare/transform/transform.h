@@ -11,12 +11,14 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "tare/config/field.h"
+#include "tare/config/registry.h"
 
 namespace tare {
 
@@ -75,9 +77,53 @@ void visit_fields(auto& visit, Affine& a) {
   visit("zoom", a.zoom, config::between(0, 0.9));
 }
 
-using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine>;
-/// "resize", "normalise", "flip", "shift" or "affine".
-[[nodiscard]] const char* name_of(const Transform& transform);
+/// A transform that a program adds to transforms::registry(). Its functions are called from several
+/// threads at once.
+class ImageTransform {
+ public:
+  virtual ~ImageTransform() = default;
+  /// Whether it draws by the samples' seeds. Then it acts in training only, and no bundle has it.
+  [[nodiscard]] virtual bool random() const { return false; }
+  /// Shape of a transformed sample; both are [channels, height, width].
+  [[nodiscard]] virtual std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const {
+    return shape;
+  }
+  /// `images`: contiguous float32 [batch, channels, height, width] on the host, which the function
+  /// may change. `seeds`: one for each image if it is random, else empty. Returns contiguous
+  /// float32 images of output_shape().
+  [[nodiscard]] virtual at::Tensor apply(at::Tensor images,
+                                         std::span<const uint64_t> seeds) const = 0;
+  /// What it does to targets that are images, see Transforms::apply_to_targets(). By default they
+  /// stay: a transform that moves pixels must move the targets' alike.
+  [[nodiscard]] virtual at::Tensor apply_to_targets(at::Tensor targets,
+                                                    std::span<const uint64_t> seeds) const {
+    static_cast<void>(seeds);
+    return targets;
+  }
+};
+
+/// An ImageTransform with the name and the options that it was made from.
+struct Added {
+  std::shared_ptr<const ImageTransform> transform{};
+  config::Choice choice{};  ///< set where it is read by name
+  bool operator==(const Added& other) const { return choice == other.choice; }
+};
+
+using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
+/// "resize", "normalise", "flip", "shift", "affine" or the name of one that was added.
+[[nodiscard]] std::string name_of(const Transform& transform);
+/// Its name with all its options.
+[[nodiscard]] config::Choice choice_of(const Transform& transform);
+
+namespace transforms {
+/// The transforms by name. A program adds its own:
+///   transforms::registry().add<BlurOptions>(
+///       "blur", "blur with a Gaussian",
+///       [](const BlurOptions& o) { return Added{std::make_shared<Blur>(o)}; });
+/// A bundle names it, so that a program which predicts with the bundle must add it too.
+using Registry = config::Registry<Transform()>;
+[[nodiscard]] Registry& registry();
+}  // namespace transforms
 
 /// An ordered list of transforms; a value. In YAML:
 ///   - resize: {height: 32, width: 32}

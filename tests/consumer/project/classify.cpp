@@ -1,7 +1,7 @@
 // Says which class the bundle of `train` gives an empty image.
 #include <ATen/ops/zeros.h>
 #include <tare/inference/predictor.h>
-#include <tare/memory/init.h>
+#include <tare/runtime/init.h>
 
 #include <iostream>
 

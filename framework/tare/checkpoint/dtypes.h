@@ -1,0 +1,25 @@
+// The dtypes of safetensors files, with their names there and in PyTorch. Internal.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare::checkpoint {
+
+struct Dtype {
+  const char* name;  ///< in the file
+  c10::ScalarType type;
+  const char* torch_name;
+};
+
+/// The dtypes of the format, in the order in which the reference writer puts their data.
+[[nodiscard]] const std::vector<Dtype>& dtypes();
+[[nodiscard]] const Dtype* find_dtype(std::string_view name);
+[[nodiscard]] const Dtype* find_dtype(c10::ScalarType type);
+/// "BOOL, U8, ...".
+[[nodiscard]] std::string dtype_names();
+
+}  // namespace tare::checkpoint

@@ -1,0 +1,37 @@
+// TensorInfo: name, dtype, shape and place of one tensor in a safetensors file.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tare::checkpoint {
+
+inline constexpr int64_t kMaxNameBytes = 4096;
+inline constexpr int64_t kMaxRank = 64;
+
+/// What the header says of one tensor.
+struct TensorInfo {
+  std::string name;  ///< UTF-8, 1 to kMaxNameBytes, no control characters
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  ///< of the first byte, from the start of the data
+  int64_t bytes = 0;
+
+  bool operator==(const TensorInfo&) const = default;
+};
+
+/// "float32 [10, 512]".
+[[nodiscard]] std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape);
+/// Number of elements times their size; unset if a product overflows, even if another size is zero.
+[[nodiscard]] std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape,
+                                                   c10::ScalarType dtype);
+/// By offset; where tensors without data share one, by size, then name. The order of
+/// Header::tensors.
+void sort_by_place(std::vector<TensorInfo>& tensors);
+
+}  // namespace tare::checkpoint

@@ -1,0 +1,137 @@
+// Registry: an open set of things that a recipe names, each with options of its own.
+//
+//   Registry<CallbackPtr()> callbacks("callback");
+//   callbacks.add<EarlyStoppingOptions>(
+//       "early_stopping", "ends a fit that improves no more",
+//       [](const EarlyStoppingOptions& o) { return std::make_shared<EarlyStopping>(o); });
+//   CallbackPtr callback = callbacks.make(callbacks.complete({.name = "early_stopping"}));
+//
+// The options of an entry are listed once, by their visit_fields: reading, checking, the completed
+// dump and `tare ls` come from that list. Not thread-safe: a program adds its entries before it
+// reads a recipe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/config/field.h"
+
+namespace tare::config {
+
+/// The name of an entry and its options. In YAML it is the name alone, or a mapping of the name to
+/// the options: `{early_stopping: {patience: 3}}`.
+struct Choice {
+  std::string name{};
+  Node options = Node::map();  ///< all of them, once Registry::complete() has returned the choice
+  bool operator==(const Choice& other) const;
+};
+/// Throws ConfigError for a list and for a mapping of no name or of several.
+void from_node(const Node& node, Choice& value);
+[[nodiscard]] Node to_node(const Choice& value);
+
+/// What lists say of an entry.
+struct EntryInfo {
+  std::string name{};
+  std::string summary{};        ///< one line without a full stop
+  Node defaults = Node::map();  ///< every option with its default
+};
+
+/// The options of an entry that has none.
+struct NoOptions {};
+void visit_fields(auto&, NoOptions&) {}
+
+/// Throws the ConfigError for a name that no entry has, with the names that there are and the
+/// nearest one.
+[[noreturn]] void refuse_entry(const std::string& kind, const Choice& choice,
+                               const std::vector<std::string>& names);
+
+template <class Signature>
+class Registry;
+
+/// The entries by name; each makes a `Made` from its options and `Args`.
+template <class Made, class... Args>
+class Registry<Made(Args...)> {
+ public:
+  /// `kind` is the word for an entry in messages, such as "callback".
+  explicit Registry(std::string kind) : kind_(std::move(kind)) {}
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  /// Adds an entry; one that has the name already is replaced. `make` may throw ConfigError with
+  /// the name of the option as its field.
+  template <Options O>
+  void add(const std::string& name, std::string summary,
+           std::function<Made(const O&, Args...)> make) {
+    entries_.insert_or_assign(
+        name, Entry{{name, std::move(summary), config::to_node(O{})},
+                    [](const Node& options) { return config::to_node(config::read<O>(options)); },
+                    [make = std::move(make)](const Node& options, Args... args) {
+                      return make(config::read<O>(options), std::forward<Args>(args)...);
+                    }});
+  }
+  /// Adds an entry without options.
+  void add(const std::string& name, std::string summary, std::function<Made(Args...)> make) {
+    add<NoOptions>(name, std::move(summary),
+                   [make = std::move(make)](const NoOptions&, Args... args) {
+                     return make(std::forward<Args>(args)...);
+                   });
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const {  ///< sorted
+    std::vector<std::string> all;
+    for (const auto& [name, entry] : entries_) all.push_back(name);
+    return all;
+  }
+  [[nodiscard]] std::vector<EntryInfo> infos() const {  ///< sorted by name
+    std::vector<EntryInfo> all;
+    for (const auto& [name, entry] : entries_) all.push_back(entry.info);
+    return all;
+  }
+
+  [[nodiscard]] bool contains(const std::string& name) const { return entries_.contains(name); }
+
+  /// The choice with every option that it leaves out at its default. Throws ConfigError, with place
+  /// and nearest name, for an unknown name or option and for a value that is not allowed.
+  [[nodiscard]] Choice complete(const Choice& choice) const {
+    return within(choice, [&](const Entry& entry) {
+      return Choice{choice.name, entry.complete(choice.options)};
+    });
+  }
+  /// Makes the entry of this name with its options at their defaults. Throws likewise.
+  [[nodiscard]] Made make(const std::string& name, Args... args) const {
+    return make(Choice{.name = name}, std::forward<Args>(args)...);
+  }
+  /// Makes the thing that is chosen. Throws as complete(), and what its maker throws.
+  [[nodiscard]] Made make(const Choice& choice, Args... args) const {
+    return within(choice, [&](const Entry& entry) {
+      return entry.make(choice.options, std::forward<Args>(args)...);
+    });
+  }
+
+ private:
+  struct Entry {
+    EntryInfo info{};
+    std::function<Node(const Node&)> complete{};
+    std::function<Made(const Node&, Args...)> make{};
+  };
+
+  /// Calls `action` with the entry; a ConfigError gets the name in front of its field.
+  template <class Action>
+  auto within(const Choice& choice, const Action& action) const {
+    const auto found = entries_.find(choice.name);
+    if (found == entries_.end()) refuse_entry(kind_, choice, names());
+    try {
+      return action(found->second);
+    } catch (const ConfigError& error) {
+      throw error.within(choice.name, choice.options.source);
+    }
+  }
+
+  std::string kind_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace tare::config

@@ -1,0 +1,50 @@
+// Expands the short forms of a recipe's tree.
+#include "tare/config/short_forms.h"
+
+#include <string>
+#include <utility>
+
+#include "tare/config/override.h"
+
+namespace tare::config {
+namespace {
+
+// A list position or a text that is no name is refused where the mapping is read.
+void expand(Node& parent, const char* key, const char* name) {
+  Node* value = parent.find(key);
+  if (!value || value->kind != Kind::scalar) return;
+  Node map = Node::map();
+  map.source = value->source;
+  map.entries.push_back({name, value->source, std::move(*value)});
+  *value = std::move(map);
+}
+
+struct Form {
+  const char *key, *name;
+};
+constexpr Form kOfRecipe[] = {{"data", "name"}, {"model", "name"}, {"optimizer", "kind"}};
+constexpr Form kOfPhase[] = {{"data", "name"}, {"schedule", "kind"}};
+
+}  // namespace
+
+void expand_short_forms(Node& recipe) {
+  for (const Form& form : kOfRecipe) expand(recipe, form.key, form.name);
+  if (Node* phases = recipe.find("phases"))
+    for (Node& phase : phases->items)
+      for (const Form& form : kOfPhase) expand(phase, form.key, form.name);
+}
+
+void apply_recipe_override(Node& recipe, std::string_view assignment) {
+  const std::string key(assignment.substr(0, assignment.find('=')));
+  const auto leads_through = [&](const std::string& path) { return key.starts_with(path + '.'); };
+  for (const Form& form : kOfRecipe)
+    if (leads_through(form.key)) expand(recipe, form.key, form.name);
+  if (Node* phases = recipe.find("phases"))
+    for (size_t i = 0; i < phases->items.size(); ++i)
+      for (const Form& form : kOfPhase)
+        if (leads_through("phases." + std::to_string(i) + '.' + form.key))
+          expand(phases->items[i], form.key, form.name);
+  apply_override(recipe, assignment);
+}
+
+}  // namespace tare::config

@@ -1,0 +1,19 @@
+// The short forms in which a recipe may be written, before it is read.
+#pragma once
+
+#include <string_view>
+
+#include "tare/config/node.h"
+
+namespace tare::config {
+
+/// Replaces a plain name where a mapping stands by the mapping that it is short for:
+/// `optimizer: adam` by `optimizer: {kind: adam}`; also for model, data and the phases' data and
+/// schedule.
+void expand_short_forms(Node& recipe);
+
+/// apply_override() for a recipe in which a short form may stand where the key leads through:
+/// `model.width=4` on `model: resnet9`. All other short forms stay.
+void apply_recipe_override(Node& recipe, std::string_view assignment);
+
+}  // namespace tare::config

@@ -1,0 +1,44 @@
+// TensorDataset: samples that are rows of tensors in memory. Internal: use tensor_dataset().
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/data/dataset.h"
+
+namespace tare {
+
+/// See tensor_dataset(). With transforms, gather and transforms are one pass.
+class TensorDataset : public Dataset {
+ public:
+  /// `read_with`: what a reader did to the samples before they came here.
+  TensorDataset(const at::Tensor& input, const at::Tensor& target, std::vector<std::string> labels,
+                std::optional<Transforms> transforms, Transforms read_with = {});
+  [[nodiscard]] int64_t size() const override { return input_.size(0); }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override;
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
+  [[nodiscard]] std::vector<std::string> labels() const override { return labels_; }
+  [[nodiscard]] const Transforms* transforms() const override {
+    return transforms_ || !read_with_.steps().empty() ? &all_ : nullptr;
+  }
+  [[nodiscard]] at::Tensor targets() const override;
+  [[nodiscard]] bool in_memory() const override { return !transforms_; }
+  void account(Ledger& ledger) const override;
+  /// [size, ...] on the host, contiguous, before its transforms.
+  [[nodiscard]] const at::Tensor& raw_input() const { return input_; }
+  /// The same tensors with further transforms.
+  [[nodiscard]] DatasetPtr with(const Transforms& more) const;
+
+ private:
+  at::Tensor input_, target_;
+  std::vector<std::string> labels_;
+  std::optional<Transforms> transforms_;  // that get() applies
+  Transforms read_with_, all_;            // all_: read_with_, then transforms_
+  bool moves_targets_ = false;            // targets that are images move with the inputs
+  std::vector<int64_t> sample_shape_;
+};
+
+}  // namespace tare

@@ -1,0 +1,74 @@
+// DeviceBackend: one interface to the memory of every device. The host implements it with Tare's
+// own allocator, CUDA with LibTorch's caching allocator; tests/contract/backend_contract.h says
+// what each must do, docs/extending.md how to add another.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/memory/live_block.h"
+#include "tare/memory/peak_record.h"
+#include "tare/memory/usage.h"
+
+namespace tare::memory {
+
+class EventRing;      // event_ring.h
+struct EventHistory;  // event_history.h
+
+/// The memory of one device. Thread-safe. Calls do not wait for the device unless they say so.
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+
+  [[nodiscard]] virtual c10::Device device() const = 0;
+  /// Name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual Usage usage() const = 0;
+  /// Usage::retries alone, which costs less.
+  [[nodiscard]] virtual int64_t retries() const { return usage().retries; }
+  [[nodiscard]] virtual MemoryInfo memory_info() const = 0;
+  /// Share of recent time in which the device was busy, 0 to 1; unset if it cannot be read.
+  [[nodiscard]] virtual std::optional<double> utilisation() const = 0;
+
+  /// Limits the tensor bytes of this process: an allocation above it throws OutOfMemory (CUDA:
+  /// LibTorch's own type, see classify in oom.h). Host: limits allocated bytes, exactly. CUDA:
+  /// limits *reserved* bytes; the context is not counted. Unset: no limit. Throws ConfigError for a
+  /// negative budget.
+  virtual void set_budget(std::optional<int64_t> bytes) = 0;
+  [[nodiscard]] virtual std::optional<int64_t> budget() const = 0;
+
+  /// Creates the device's context and loads its libraries, so that a baseline taken afterwards
+  /// includes them. Waits for the device.
+  virtual void warm() = 0;
+  /// Returns cached memory to the system: malloc_trim on the host; allocator, pinned-memory and
+  /// workspace caches on CUDA, where it waits for the device. Live tensors are not touched.
+  virtual Reclaimed reclaim() = 0;
+
+  /// The number of the newest block so far: live_blocks(sequence()) lists what is allocated from
+  /// now on.
+  [[nodiscard]] virtual uint64_t sequence() const = 0;
+  /// Live blocks with a number above `born_after`, oldest first.
+  [[nodiscard]] virtual std::vector<LiveBlock> live_blocks(uint64_t born_after = 0) const = 0;
+
+  /// From now on the device's allocations and frees are added to the ring, until it is closed.
+  virtual void open_ring(EventRing& ring) = 0;
+  virtual void close_ring(EventRing& ring) = 0;
+  /// The ring's events and the live blocks after them, taken at the same moment.
+  [[nodiscard]] virtual EventHistory history(const EventRing& ring) const = 0;
+
+  /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
+  virtual void open_peak(PeakRecord& record) = 0;
+  virtual void close_peak(PeakRecord& record) = 0;
+  virtual void refresh_peaks() const = 0;  ///< brings every open record up to date
+
+  /// Nanoseconds that the records of this interface add to an allocation and its free on this
+  /// machine now, on top of the allocator's own work: measured in a few milliseconds, on blocks of
+  /// its own, which count in no figure.
+  [[nodiscard]] virtual double record_cost_ns() const = 0;
+};
+
+}  // namespace tare::memory

@@ -1,0 +1,42 @@
+// SGD with momentum and Nesterov's momentum, on ATen's fused kernel.
+#include <ATen/ops/_fused_sgd.h>
+
+#include "tare/optim/fused.h"
+#include "tare/optim/kinds.h"
+
+namespace tare {
+namespace {
+
+class Sgd final : public FusedOptimizer {
+ public:
+  Sgd(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
+      : FusedOptimizer(std::move(groups), {.buffers = {"momentum_buffer"}}),
+        nesterov_(options.nesterov) {}
+  [[nodiscard]] std::string kind() const override { return "sgd"; }
+
+ protected:
+  [[nodiscard]] bool needs_state(const ParameterGroup& group) const override {
+    return group.momentum > 0;
+  }
+  // The buffer starts at zero and there is no dampening, so the first step needs no case of its
+  // own.
+  void launch(const ParameterGroup& g, FusedLists& lists) override {
+    at::_fused_sgd_(
+        lists.parameters, lists.gradients, lists.buffers[0], g.weight_decay, g.momentum, g.lr,
+        /*dampening=*/0, nesterov_ && g.momentum > 0, /*maximize=*/false, /*is_first_step=*/false);
+  }
+
+ private:
+  bool nesterov_;
+};
+
+}  // namespace
+
+OptimizerKind sgd_kind() {
+  return {.momentum = 0.9,
+          .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
+            return std::make_unique<Sgd>(options, std::move(groups));
+          }};
+}
+
+}  // namespace tare

@@ -1,0 +1,23 @@
+// CannotTell: a plan needs what shapes alone cannot give.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tare/base/error.h"
+
+namespace tare::plan {
+
+/// The work needs what shapes alone cannot give: an operator without a shape-only kernel, or the
+/// values of a tensor (`item()`, a condition on data). The plan never guesses instead.
+class CannotTell : public Error {
+ public:
+  CannotTell(std::string op, std::string_view reason, std::string_view advice);
+  /// The operator, e.g. "aten::foo".
+  [[nodiscard]] const std::string& op() const { return op_; }
+
+ private:
+  std::string op_;
+};
+
+}  // namespace tare::plan

@@ -1,0 +1,15 @@
+// The dispatch key by which operators reach their shape-only kernels. Internal.
+#pragma once
+
+#include <c10/core/DispatchKey.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace tare::plan {
+
+/// Below autograd, above every backend; no tensor carries it and nothing else in LibTorch uses it.
+inline constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
+
+/// Whether this thread is in a MetaScope.
+[[nodiscard]] inline bool planning() { return c10::impl::tls_is_dispatch_key_included(kKey); }
+
+}  // namespace tare::plan

@@ -1,0 +1,49 @@
+// Trace: what a piece of work allocates and frees, as values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tare/memory/accountable.h"
+
+namespace tare::plan {
+
+/// The kernels whose memory a trace records.
+enum class Machine {
+  host,  ///< this processor, with the present number of threads
+  card   ///< CUDA; the workspaces of cuDNN's convolutions, which only a card knows, are not in it
+};
+
+/// A block was born or freed.
+struct Event {
+  int64_t block = 0;   ///< blocks are numbered from 0 in order of birth
+  int64_t bytes = 0;   ///< > 0: born with that many bytes, as requested; 0: freed
+  uint32_t phase = 0;  ///< id of the phase in force, see memory/phase.h
+  uint32_t op = 0;     ///< index into Trace::ops: the operator at work
+};
+
+/// A moment that the traced work has named.
+struct Mark {
+  std::string name{};
+  size_t event = 0;  ///< how many events had happened
+};
+
+/// What was allocated and freed, in order; a value. A block that is never freed is alive at the
+/// end. Empty tensors make no event.
+struct Trace {
+  std::vector<Event> events{};
+  std::vector<std::string> ops{};     ///< names of operators; ops[0] is "": outside of any
+  std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
+  std::vector<Mark> marks{};          ///< see mark()
+  /// What note() said of a block, by its number; the others are not in it.
+  std::unordered_map<int64_t, Category> categories{};
+
+  /// Where the first mark of that name is. Throws ConfigError without one.
+  [[nodiscard]] size_t at(std::string_view mark) const;
+};
+
+}  // namespace tare::plan

@@ -1,0 +1,32 @@
+// The callbacks that a recipe names: made, and checked before any work. Internal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/callback/callback.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare {
+
+/// A callback that a recipe names.
+struct ChosenCallback {
+  CallbackPtr callback{};
+  std::string path{};  ///< its place in the recipe: "phases.0.callbacks.1.save_best"
+};
+
+/// Makes the callbacks of the recipe or, with `phase`, those of that phase. Throws ConfigError,
+/// with the place in the recipe, for what the registry or the callback refuses.
+[[nodiscard]] std::vector<ChosenCallback> make_callbacks(const RecipeOptions& recipe,
+                                                         std::optional<size_t> phase = {});
+
+/// Throws ConfigError for a callback that cannot be made, that is there twice in one fit, that
+/// watches a column which the epochs table will not have, or that writes to what is no plain name.
+void check_callbacks(const RecipeOptions& recipe);
+
+/// Throws ConfigError where a callback of phase number `phase` watches a figure of a validation,
+/// for data that have no validation split.
+void check_callbacks_without_validation(const RecipeOptions& recipe, size_t phase);
+
+}  // namespace tare

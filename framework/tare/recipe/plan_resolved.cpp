@@ -1,0 +1,158 @@
+// Plans the phases of a recipe, one after the other.
+#include "tare/recipe/plan_resolved.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "tare/base/log.h"
+#include "tare/config/node.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/plan_fit.h"
+#include "tare/plan/trace.h"
+#include "tare/recipe/learner_options.h"
+#include "tare/recipe/phase_data.h"
+
+namespace tare {
+namespace {
+
+/// What reading the data allocates: what stays, and what was freed meanwhile.
+plan::HostWork reading_of(const OpenData& data) {
+  plan::HostWork work;
+  const int64_t freed = data.peak_bytes - data.bytes;
+  for (const int64_t bytes : {data.bytes, freed})
+    if (bytes > 0) work.steps.push_back({.block = work.steps.size(), .bytes = bytes});
+  if (freed > 0) work.steps.push_back({.block = work.steps.back().block});
+  return work;
+}
+
+class RecipePlanner {
+ public:
+  RecipePlanner(const RecipeOptions& recipe, const RecipePlanOptions& options,
+                const DataFacts& facts, RecipeData& data)
+      : recipe_(recipe),
+        options_(options),
+        facts_(facts),
+        data_(data),
+        target_(plan::parse_target(options.device.empty() ? recipe.device : options.device)) {}
+
+  RecipePlan run() {
+    RecipePlan result{
+        .name = recipe_.name, .device = target_.name, .capacity_bytes = target_.capacity_bytes};
+    model_ = model_spec();
+    result.phases.resize(recipe_.phases.size());
+    for (const size_t i : order()) result.phases[i] = plan_phase(i);
+    return result;
+  }
+
+ private:
+  /// Phases whose data are open, then the others from the last to the first, so that a run which
+  /// follows finds the data of its first phase open.
+  [[nodiscard]] std::vector<size_t> order() const {
+    std::vector<size_t> open, others;
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      (data_.is_open(data_of(recipe_, recipe_.phases[i])) ? open : others).push_back(i);
+    open.insert(open.end(), others.rbegin(), others.rend());
+    return open;
+  }
+
+  [[nodiscard]] ModelSpec model_spec() const {
+    ModelOptions options = model_options(recipe_, facts_);
+    options.weights.clear();  // their values do not matter, their sizes are the model's
+    models::check(recipe_.model.name, options);
+    ModelSpec spec{recipe_.model.name, config::to_yaml(config::to_node(options))};
+    check_on_meta(spec, [this](Model& model) { check_model(recipe_, model); });
+    return spec;
+  }
+
+  // A model that reads values while it is made is probed; the run checks it.
+  void check_on_meta(const ModelSpec& spec, const std::function<void(Model&)>& check) const {
+    try {
+      const plan::MetaScope meta;
+      Model model = models::make(spec);
+      check(model);
+    } catch (const plan::CannotTell& error) {
+      log::debug("phases are not checked against the model: " + std::string(error.what()));
+    }
+  }
+
+  [[nodiscard]] bool refuses_one(const DataFacts& facts) const {
+    bool refused = false;
+    check_on_meta(model_, [&](Model& model) { refused = refuses_one_of(facts, model); });
+    return refused;
+  }
+
+  [[nodiscard]] MemoryPlan plan_phase(size_t index) {
+    OpenData& data = open_data(recipe_, index, data_);
+    check_data(recipe_, index, data);
+    check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
+    const FitSubject subject = subject_of(index, data);
+    MemoryPlan plan = plan_adapted(subject, target_, options_.advice);
+    if (!plan.fits && !options_.advice) plan = plan_adapted(subject, target_, true);
+    plan.name = name_of(recipe_, index);
+    return plan;
+  }
+
+  [[nodiscard]] FitSubject subject_of(size_t index, OpenData& data) const {
+    FitSubject subject{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
+    subject.options = learner_options(recipe_);
+    subject.options.batch = batch_of(recipe_, recipe_.phases[index], data.facts);
+    subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
+    subject.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
+    subject.options.offload = offload_of(recipe_, recipe_.phases[index]);
+    const Splits& splits = data.named.splits;
+    if (!data.train) data.train = std::make_shared<BatchWork>(splits.train, true);
+    if (!data.valid && splits.valid) data.valid = std::make_shared<BatchWork>(splits.valid, false);
+    subject.train = data.train;
+    subject.valid = data.valid;
+    if (subject.on_host) subject.data_set = reading_of(data);
+    subject.saves = saves_inside_an_epoch(index, data.facts);
+    subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
+    subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
+      if (phase.reset_head) models::reset_head(learner.model());
+      learner.freeze_to(phase.freeze_to);
+    };
+    return subject;
+  }
+
+  /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
+  [[nodiscard]] bool saves_inside_an_epoch(size_t index, const DataFacts& data) const {
+    const int64_t batch = batch_of(recipe_, recipe_.phases[index], data);
+    const int64_t samples = data.training_samples, every = recipe_.save_every;
+    const int64_t batches = (samples - 1) / batch + 1;
+    const bool short_one = samples % batch != 0;
+    if (every == 0) return false;
+    for (int64_t step = every; step <= batches * recipe_.phases[index].epochs; step += every)
+      if (!short_one || step % batches != 0) return true;
+    return false;
+  }
+
+  /// The optimizer's states that the phases before have left.
+  void keep_states(Learner& learner, size_t index) const {
+    size_t first = index;
+    while (first > 0 && !recipe_.phases[first - 1].clear_opt) --first;
+    for (size_t i = first; i < index; ++i) {
+      learner.freeze_to(recipe_.phases[i].freeze_to);
+      learner.optimizer().prepare();
+    }
+    // The phase before has left its frozen weights as they are held.
+    if (recipe_.frozen_weights != "as_is" && index > 0)
+      learner.freeze_to(recipe_.phases[index - 1].freeze_to);
+  }
+
+  const RecipeOptions& recipe_;
+  const RecipePlanOptions& options_;
+  const DataFacts& facts_;
+  RecipeData& data_;
+  plan::Target target_;
+  ModelSpec model_;
+};
+
+}  // namespace
+
+RecipePlan plan_resolved(const RecipeOptions& recipe, const RecipePlanOptions& options,
+                         const DataFacts& facts, RecipeData& data) {
+  return RecipePlanner(recipe, options, facts, data).run();
+}
+
+}  // namespace tare

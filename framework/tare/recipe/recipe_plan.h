@@ -1,0 +1,53 @@
+// RecipePlan: what each phase of a recipe will need, as a value.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tare/learner/plan.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare {
+
+struct RecipePlanOptions {
+  std::string device{};   ///< see plan::parse_target; empty: the recipe's
+  bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
+  bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
+};
+
+/// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
+struct RecipePlan {
+  std::string name{}, device{};
+  int64_t capacity_bytes = 0;
+  std::vector<MemoryPlan> phases{};
+
+  [[nodiscard]] bool known() const;  ///< every phase could be predicted
+  [[nodiscard]] bool fits() const;   ///< every phase that could be predicted, with whole batches
+  [[nodiscard]] bool runs() const;   ///< the same, if need be with batches in parts
+  /// The least of the phases' largest batches and micro-batches.
+  [[nodiscard]] int64_t largest_batch() const;
+  [[nodiscard]] int64_t largest_micro_batch() const;
+  /// "meta", or what the phase that is told worst has.
+  [[nodiscard]] std::string method() const;
+};
+
+/// Throws DoesNotFit if a phase does not fit, not even in parts if it may find these, with the
+/// advice and the place of its batch.
+void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
+
+/// As a table, with the advice under it; within the terminal's width if `out` is std::cout on one.
+void print(std::ostream& out, const RecipePlan& plan);
+/// {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
+/// largest_batch, largest_micro_batch, method, phases[] {name, batch, start_bytes, peak_bytes,
+/// reserved_bytes, categories {}, at, fits, in_micro_batches, micro_batch_peak_bytes and
+/// largest_validation_micro_batch (if in_micro_batches), largest_batch, largest_micro_batch,
+/// savings[] {change, peak_bytes, at_least}, method, reason}}. Unknown figures are null.
+[[nodiscard]] std::string to_json(const RecipePlan& plan);
+
+/// The recipe with all that changes no plan at its default: names, seed, rates and how much the
+/// optimizer does, though not whether it does it at all. Two recipes that are then equal have equal
+/// plans.
+[[nodiscard]] RecipeOptions without_what_no_plan_needs(RecipeOptions recipe);
+
+}  // namespace tare

@@ -1,0 +1,33 @@
+// RunOptions: how a recipe is run.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+
+#include "tare/report/mem_trace.h"
+
+namespace tare {
+
+/// Whether to continue a run that a signal, a crash or an error ended.
+enum class Resume {
+  never,      ///< start again; the checkpoints of an unfinished run are set aside
+  automatic,  ///< continue if there is something to resume, else start again
+  always      ///< continue; having nothing to resume is an error
+};
+
+struct RunOptions {
+  std::ostream* out = nullptr;  ///< tables and reports; nullptr: silent
+  /// Also the table of the model's modules and all figures of each phase's memory, in place of one
+  /// line.
+  bool verbose = false;
+  Resume resume = Resume::never;
+  bool overwrite = false;  ///< use folder/name itself, also if it holds a run
+  bool dry_run = false;    ///< two steps per phase and nothing saved or exported, to see the peaks
+  /// Folder for a record of the device's allocations, also if the run fails; empty: none.
+  std::filesystem::path memory_trace{};
+  report::MemTrace mem_trace{};  ///< printed to `out`, see mem_trace_log.h
+  bool call_sites = false;       ///< name leaks by the line that allocated them; slower
+  bool plan = false;             ///< plan first (see plan.h), and throw DoesNotFit before any work
+};
+
+}  // namespace tare

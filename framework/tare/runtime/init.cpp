@@ -1,0 +1,94 @@
+// Checks that nothing of LibTorch is settled yet, and then sets up the process.
+#include "tare/runtime/init.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/saved_tensors.h"
+#include "tare/runtime/plugin_loader.h"
+#include "tare/runtime/threads.h"
+
+namespace tare {
+namespace {
+
+constexpr const char* kHooksName = "CUDAHooks";
+bool done = false;
+
+/// LibTorch asks its registry for CUDA once and keeps the answer. This entry of the lowest
+/// priority, which a CUDA library loaded later replaces, notes that it was asked: from then on
+/// loading CUDA would have no effect.
+std::atomic<bool> hooks_asked{false};
+
+bool watch_hooks() {
+  auto* registry = at::CUDAHooksRegistry();
+  if (registry->Has(kHooksName)) return false;  // linked into the program: there from the start
+  registry->Register(
+      kHooksName,
+      [](at::CUDAHooksArgs) {
+        hooks_asked = true;
+        return std::unique_ptr<at::CUDAHooksInterface>();
+      },
+      c10::REGISTRY_FALLBACK);
+  return true;
+}
+[[maybe_unused]] const bool watching_before_main = watch_hooks();
+
+void refuse_if_late() {
+  constexpr const char* kAdvice = "make tare::init() the first line of main";
+  if (!memory::host_allocator::install())
+    throw StateError("tare::init", "after another host allocator was installed", kAdvice);
+  if (memory::host_allocator::counters().births > 0)
+    throw StateError("tare::init", "after the first tensor", kAdvice);
+  if (hooks_asked)
+    throw StateError(
+        "tare::init",
+        "after a seed, a convolution or a question for CUDA settled LibTorch's devices", kAdvice);
+}
+
+/// A fresh block above glibc's mmap threshold (32 MiB at most) is new pages at every allocation,
+/// each a fault. Raised, the pages stay with the process until a reclaim() trims them.
+void keep_large_blocks() {
+  for (const char* chosen_by_user :
+       {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"})
+    if (std::getenv(chosen_by_user)) return;
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
+void start_cuda(CudaMode mode) {
+  if (mode == CudaMode::off) return;
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // read at the first CUDA call
+  const bool driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+  const std::string problem =
+      driver ? runtime::load_cuda_plugin() : "no NVIDIA driver (libcuda.so.1)";
+  if (problem.empty()) return memory::SavedTensors::install();
+  if (mode == CudaMode::on)
+    throw DeviceError("tare::init", problem + "; cuda = automatic runs without");
+  if (driver) log::warning("[tare::init] no CUDA: " + problem);
+}
+
+}  // namespace
+
+void init(const InitOptions& options) {
+  if (done) return;
+  if (options.threads < 0)
+    throw ConfigError("tare::init", "threads must be >= 0, got " + std::to_string(options.threads));
+  refuse_if_late();
+  start_cuda(options.cuda);
+  runtime::set_operator_threads(options.threads);
+  keep_large_blocks();
+  done = true;
+}
+
+bool initialized() { return done; }
+
+}  // namespace tare

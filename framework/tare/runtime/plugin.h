@@ -1,0 +1,47 @@
+// The contract between the program and a plug-in, a device library that is loaded at run time, such
+// as libtare_cuda.so. A plug-in uses no symbol of the program: it gets what it needs through
+// HostServices and registers its backends there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tare/memory/device_backend.h"
+#include "tare/memory/phase_observer.h"
+
+namespace tare::runtime {
+
+/// What the program offers a plug-in; outlives it.
+class HostServices {
+ public:
+  virtual ~HostServices() = default;
+  virtual void add_backend(std::unique_ptr<memory::DeviceBackend> backend) = 0;
+  /// The phase in force on the calling thread. May be called under an allocator's lock.
+  [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
+  /// As phase_name() and observe_phases() of the program.
+  [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
+  virtual void observe_phases(const memory::PhaseObserver* observer) noexcept = 0;
+  /// The number of the newest step. May be called like current_phase().
+  [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
+  /// The number of the calling thread's stack, see call_stack.h. May be called like
+  /// current_phase().
+  [[nodiscard]] virtual uint32_t capture_stack() const noexcept = 0;
+  /// An allocation is about to be refused; makes the report of oom_report.h. No lock may be held.
+  virtual void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept = 0;
+  virtual void warn(std::string_view text) = 0;
+  /// Throws ConfigError("[where] problem").
+  [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
+};
+
+/// Raised with every change of HostServices or DeviceBackend; a plug-in of another version is
+/// refused.
+inline constexpr int kPluginVersion = 10;
+
+/// The plug-in's only symbol, "tare_open_plugin": adds its backends and returns kPluginVersion;
+/// adds nothing if `version` differs from its own.
+using OpenPlugin = int (*)(int version, HostServices& services);
+inline constexpr const char* kOpenPluginName = "tare_open_plugin";
+
+}  // namespace tare::runtime

@@ -1,0 +1,181 @@
+// Callbacks and clipping that a recipe names: they act, they are checked early, they resume.
+#include <ATen/core/Tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "recipe/tiny.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/callback/registry.h"
+#include "tare/learner/interrupt.h"
+#include "tare/recipe/plan.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Ends a fit after so many epochs.
+struct StopAfterOptions {
+  int64_t epochs = 1;
+};
+void visit_fields(auto& visit, StopAfterOptions& o) {
+  visit("epochs", o.epochs, config::at_least(1));
+}
+class StopAfter final : public Callback {
+ public:
+  explicit StopAfter(const StopAfterOptions& options) : epochs_(options.epochs) {}
+  [[nodiscard]] std::string name() const override { return "stop_after"; }
+  Action after_epoch(FitContext& context) override {
+    return context.epoch + 1 >= epochs_ ? Action::stop_fit : Action::proceed;
+  }
+
+ private:
+  int64_t epochs_;
+};
+
+class RecipeCallbacks : public ::testing::Test {
+ protected:
+  [[nodiscard]] RecipeOptions recipe(const std::string& more) const {
+    const std::string text =
+        "name: tiny\nfolder: " + folder_.path().string() +
+        "\nbatch: 32\nworkers: 0\ndevice: cpu\nsave_every: 0\n"
+        "data: {name: generated_digits, count: 200, size: 12}\nmodel: {name: mlp, hidden: [8]}\n" +
+        more;
+    std::ofstream(folder_ / "r.yaml") << text;
+    return read_recipe(folder_ / "r.yaml");
+  }
+  [[nodiscard]] std::string refusal(const std::string& more) const {
+    try {
+      (void)recipe(more);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  TempDir folder_;
+};
+
+TEST_F(RecipeCallbacks, ActInEveryPhaseOrInTheirOwn) {
+  callbacks::registry().add<StopAfterOptions>(
+      "stop_after", "end a fit after some epochs",
+      [](const StopAfterOptions& o) { return std::make_shared<StopAfter>(o); });
+  const RunReport all = run_recipe(
+      recipe("callbacks: [{stop_after: {epochs: 2}}]\nphases: [{epochs: 4}, {epochs: 3}]\n"));
+  EXPECT_EQ(all.phases[0].epochs.size(), 2U);
+  EXPECT_EQ(all.phases[1].epochs.size(), 2U);
+  const RunReport second =
+      run_recipe(recipe("phases: [{epochs: 3}, {epochs: 3, callbacks: [stop_after]}]\n"));
+  EXPECT_EQ(second.phases[0].epochs.size(), 3U);
+  EXPECT_EQ(second.phases[1].epochs.size(), 1U);
+}
+
+TEST_F(RecipeCallbacks, EarlyStoppingAndSaveBestEndWithTheBestWeights) {
+  const RunReport report = run_recipe(
+      recipe("callbacks: [{early_stopping: {monitor: train_loss, min_delta: 100, patience: 1}},\n"
+             "            {save_best: {monitor: train_loss, min_delta: 100, checkpoint: first}},\n"
+             "            memory_log, {csv_log: {file: all.csv}}]\n"
+             "phases: [{name: only, epochs: 9, lr: 1.0e-2, save: last}]\n"));
+  EXPECT_EQ(report.phases[0].epochs.size(), 3U) << "two epochs without improvement by 100";
+  const auto weights = [&](const char* name) {
+    return io::read_text(report.folder / name / "model.safetensors");
+  };
+  EXPECT_EQ(weights("first").substr(8), weights("last").substr(8)) << "those of the first epoch";
+  EXPECT_THAT(io::read_text(report.folder / "all.csv"), HasSubstr("used_mib,peak_mib"));
+  EXPECT_THAT(io::read_text(report.folder / "recipe.yaml"),
+              AllOf(HasSubstr("early_stopping:"), HasSubstr("patience: 1")));
+}
+
+TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {
+  const auto with = [&](const std::string& list) {
+    return refusal("callbacks: " + list + "\nphases: [{epochs: 1}]\n");
+  };
+  EXPECT_THAT(with("[early_stoping]"), AllOf(HasSubstr("r.yaml:9:13: callbacks.0 is no callback"),
+                                             HasSubstr("did you mean \"early_stopping\"")));
+  EXPECT_THAT(with("[{early_stopping: {patience: -1}}]"),
+              HasSubstr("r.yaml:9:41: callbacks.0.early_stopping.patience must be >= 0, got -1"));
+  EXPECT_THAT(with("[{early_stopping: {monitor: acuracy}}]"),
+              AllOf(HasSubstr("watches what is no column"), HasSubstr("did you mean \"accuracy\""),
+                    HasSubstr("callbacks.0.early_stopping")));
+  EXPECT_THAT(with("[csv_log, csv_log]"), HasSubstr("callbacks.1.csv_log is there twice"));
+  EXPECT_THAT(with("[{csv_log: {file: report.json}}]"),
+              AllOf(HasSubstr("callbacks.0.csv_log would be written to 'report.json'"),
+                    HasSubstr("a file of the run itself")));
+  EXPECT_THAT(with("[{csv_log: {file: ../x.csv}}]"), HasSubstr("callbacks.0.csv_log"));
+  EXPECT_THAT(with("{early_stopping: {}}"), HasSubstr("callbacks must be a list"));
+  EXPECT_THAT(refusal("phases: [{callbacks: [save_best]}, {callbacks: [save_best]}]\n"),
+              AllOf(HasSubstr("phases.1.callbacks.0.save_best would be written to 'best'"),
+                    HasSubstr("written by the callback save_best:best")));
+  EXPECT_EQ(with("[memory_log, {early_stopping: {monitor: peak_mib, lower_is_better: true}}]"),
+            "accepted");
+}
+
+TEST_F(RecipeCallbacks, WatchingAValidationNeedsOne) {
+  RecipeOptions r = recipe("callbacks: [early_stopping]\nphases: [{epochs: 1}]\n");
+  r.data.train = 1;
+  r.data.valid = 0;
+  try {
+    (void)run_recipe(r);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("callbacks.0.early_stopping needs a validation split"));
+  }
+}
+
+TEST_F(RecipeCallbacks, ADryRunWritesNoneOfTheirFiles) {
+  const RecipeOptions r =
+      recipe("callbacks: [csv_log, save_best, memory_log]\nphases: [{epochs: 1}]\n");
+  (void)run_recipe(r, {.dry_run = true});
+  EXPECT_FALSE(fs::exists(folder_ / "tiny"));
+}
+
+TEST_F(RecipeCallbacks, AStoppedRunContinuesAsIfItHadNotStopped) {
+  const std::string text =
+      "callbacks: [{early_stopping: {monitor: train_loss, min_delta: 100, patience: 3}}, csv_log,\n"
+      "            {save_best: {monitor: train_loss}}]\nclip: {norm: 0.5}\n"
+      "phases: [{name: only, epochs: 9, lr: 1.0e-2}]\n";
+  const RunReport straight = run_recipe(recipe(text));
+  RecipeOptions stopped = recipe(text);
+  stopped.name = "stopped";
+  int stops = 0;
+  RunReport report;
+  do {
+    request_interrupt();
+    report = run_recipe(stopped, {.resume = Resume::automatic});
+  } while (report.reason == StopReason::interrupted && ++stops < 40);
+  EXPECT_GT(stops, 5);
+  ASSERT_EQ(straight.phases[0].epochs.size(), report.phases[0].epochs.size());
+  for (size_t i = 0; i < straight.phases[0].epochs.size(); ++i)
+    EXPECT_EQ(straight.phases[0].epochs[i].train_loss, report.phases[0].epochs[i].train_loss);
+  EXPECT_EQ(straight.valid->loss, report.valid->loss);
+}
+
+TEST_F(RecipeCallbacks, ClippingActsAndIsPlannedToTheByte) {
+  const std::string phases = "phases: [{name: only, epochs: 2, lr: 1.0e-1}]\n";
+  double plain_loss = 0;
+  for (const char* clip : {"", "clip: {norm: 0.01}\n", "clip: {value: 0.001}\n"}) {
+    const RecipeOptions r = recipe(clip + phases);
+    const RecipePlan plan = plan_recipe(r);
+    const RunReport report = run_recipe(r);
+    EXPECT_EQ(plan.phases[0].method, "meta") << clip << plan.phases[0].reason;
+    EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes) << clip;
+    const double loss = report.phases[0].epochs.back().train_loss;
+    if (*clip == '\0')
+      plain_loss = loss;
+    else
+      EXPECT_NE(loss, plain_loss) << clip;
+  }
+  EXPECT_THAT(refusal("clip: {norm: 1, value: 1}\n" + phases),
+              HasSubstr("clip.value contradicts norm"));
+  EXPECT_THAT(refusal("clip: {norm: .inf}\n" + phases), HasSubstr("clip.norm must be finite"));
+  EXPECT_THAT(refusal("clip: {norm: 1}\nstep_in_backward: true\n" + phases),
+              HasSubstr("clip needs all gradients of a step"));
+}
+
+}  // namespace
+}  // namespace tare::testing

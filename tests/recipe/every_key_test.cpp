@@ -1,0 +1,285 @@
+// Every key of a recipe: another value changes what can be observed, or is refused with advice.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "recipe/own_data.h"
+#include "tare/base/error.h"
+#include "tare/callback/registry.h"
+#include "tare/learner/interrupt.h"
+#include "tare/recipe/plan.h"
+#include "tare/recipe/recipe_keys.h"
+#include "tare/recipe/run.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A key with another value, and the settings of both recipes that make the key matter.
+struct Row {
+  std::string setting{};            ///< "batch=16"
+  std::vector<std::string> both{};  ///< settings of the recipe with the key and of that without it
+};
+
+/// What the callback Observer has seen of the run under way.
+std::ostringstream& seen() {
+  static std::ostringstream text;
+  return text;
+}
+
+/// Writes down what a report does not say: rates, switches of LibTorch, threads, files.
+class Observer final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "observer"; }
+  Action before_fit(FitContext&) override {
+    const auto& context = at::globalContext();
+    seen() << "tf32 " << static_cast<int>(context.float32MatmulPrecision())
+           << context.allowTF32CuDNN() << " cudnn " << context.userEnabledCuDNN()
+           << context.benchmarkCuDNN() << " deterministic " << context.deterministicAlgorithms()
+           << '\n';
+    return Action::proceed;
+  }
+  Action after_step(FitContext& context) override {
+    seen() << context.lr << ' ' << context.momentum << ' ' << context.loss_value() << '\n';
+    return Action::proceed;
+  }
+  Action after_batch(FitContext& context) override {
+    const auto tasks = fs::directory_iterator("/proc/self/task");
+    seen() << std::distance(begin(tasks), end(tasks)) << " threads;";
+    std::set<std::string> names;
+    if (fs::exists(context.learner.folder()))
+      for (const auto& entry : fs::directory_iterator(context.learner.folder()))
+        names.insert(entry.path().filename());
+    for (const auto& name : names) seen() << ' ' << name;
+    seen() << '\n';
+    return Action::proceed;
+  }
+};
+
+class EveryKey : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    at::set_num_threads(1);
+    callbacks::registry().add("observer", "write down what a report does not say",
+                              [] { return std::make_shared<Observer>(); });
+  }
+
+  void SetUp() override {
+    const fs::path other = folder_ / "other";
+    write_png_folder(other / "pictures", 50);
+    write_idx_pair(other, "t10k", 50);
+    write_tfrecord(other / "digits.tfrecord", 50);
+    (void)observed({});  // the pools of threads are made once
+    const auto first = read({"phases.0.save=first", "folder=" + (folder_ / "first").string()});
+    weights_ = run_recipe(first).folder / "first/model.safetensors";
+  }
+
+  [[nodiscard]] RecipeOptions read(const std::vector<std::string>& settings) const {
+    std::ofstream(folder_ / "r.yaml")
+        << "name: tiny\nfolder: " << (folder_ / "runs").string()
+        << "\nseed: 1\nbatch: 32\nworkers: 0\ndevice: cpu\nsave_every: 0\n"
+           "data: {name: generated_digits, count: 96, size: 12}\n"
+           "model: {name: resnet9, width: 4}\ncallbacks: [observer]\n"
+           "phases: [{name: one}, {name: two}]\n";
+    return read_recipe(folder_ / "r.yaml", settings);
+  }
+
+  /// All that a user sees of the recipe with these settings, or its refusal; without times.
+  [[nodiscard]] std::string observed(const std::vector<std::string>& settings) const {
+    fs::remove_all(folder_ / "runs");
+    fs::remove_all(folder_ / "elsewhere");
+    seen().str("");
+    std::ostringstream text;
+    text.precision(17);
+    try {
+      const RecipeOptions recipe = read(settings);
+      for (const char* device : {"host:8GiB", "cuda:8GiB"})
+        text << to_json(plan_recipe(recipe, {.device = device, .advice = false})) << '\n';
+      const RunReport report = run_recipe(recipe);
+      text << report.folder << report.data << report.device << report.export_path
+           << report.export_bytes << ' ' << report.residual_bytes << '\n';
+      for (const PhaseReport& phase : report.phases) {
+        text << phase.name << ' ' << phase.consumed_bytes << ' ' << phase.peak_bytes << ' '
+             << phase.micro_batch << ' ' << phase.reclaimed_bytes << '\n';
+        for (const EpochRow& row : phase.epochs) add(text, row.train_loss, row.metrics);
+      }
+      for (const auto& evaluation : {report.test, report.valid})
+        if (evaluation) add(text, evaluation->loss, evaluation->metrics);
+      std::set<std::string> files;
+      for (const auto& entry : fs::recursive_directory_iterator(report.folder))
+        files.insert(entry.path().string());
+      for (const auto& file : files) text << file << '\n';
+    } catch (const Error& error) {
+      text << "refused: " << error.what() << '\n';
+    }
+    return text.str() + seen().str();
+  }
+
+  static void add(std::ostream& text, double loss, const std::vector<MetricValue>& metrics) {
+    text << loss;
+    for (const auto& metric : metrics) text << ' ' << metric.name << ' ' << metric.value;
+    text << '\n';
+  }
+
+  [[nodiscard]] std::map<std::string, Row> rows() const;
+
+  OwnData own_;
+  TempDir folder_;
+  fs::path weights_;
+};
+
+/// Keys that change only how fast a run is, or what happens without a network.
+const std::map<std::string, std::string>& not_observed() {
+  static const std::map<std::string, std::string> table{
+      {"data.num_parallel_reads", "TfRecord.EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany"},
+      {"data.download", "Datasets.TheNetworkIsTriedAndWarnedOfOncePerProcess"}};
+  return table;
+}
+
+std::map<std::string, Row> EveryKey::rows() const {
+  const std::string mine = own_.path().string(), other = (folder_ / "other").string();
+  const auto idx = [&](const std::string& more) {
+    return "data={name: idx, images: " + mine +
+           "/mnist10k/t10k-images-idx3-ubyte.gz, labels: " + mine +
+           "/mnist10k/t10k-labels-idx1-ubyte.gz" + more + "}";
+  };
+  const std::string tfrecord = "data={name: tfrecord, files: [" + mine + "/digits.tfrecord]}";
+  const std::string one_cycle = "phases.1.schedule.one_cycle";
+  const std::string frozen = "phases.1.freeze_to=-1", sgd = "optimizer={kind: sgd, lr: 0.01}";
+  return {
+      {"name", {"name=other"}},
+      {"seed", {"seed=7"}},
+      {"device", {"device=cuda:77"}},
+      {"folder", {"folder=" + (folder_ / "elsewhere").string()}},
+      {"batch", {"batch=16"}},
+      {"micro_batch", {"micro_batch=8"}},
+      {"recompute", {"recompute=all"}},
+      {"offload", {"offload=all"}},
+      {"precision", {"precision=bf16"}},
+      {"step_in_backward", {"step_in_backward=true"}},
+      {"frozen_weights", {"frozen_weights=fp8", {frozen}}},
+      {"kernels.tf32", {"kernels.tf32=true"}},
+      {"kernels.cudnn", {"kernels.cudnn=false"}},
+      {"kernels.cudnn_benchmark", {"kernels.cudnn_benchmark=true"}},
+      {"kernels.deterministic", {"kernels.deterministic=true"}},
+      {"kernels.channels_last", {"kernels.channels_last=true"}},
+      {"drop_last", {"drop_last=true"}},
+      {"workers", {"workers=2"}},
+      {"save_every", {"save_every=1"}},
+      {"data.name", {"data.name=digits"}},
+      {"data.size", {"data.size=16"}},
+      {"data.count", {"data.count=120"}},
+      {"data.style", {"data.style=written"}},
+      {"data.seed", {"data.seed=3"}},
+      {"data.images", {"data.images=" + other + "/t10k-images-idx3-ubyte.gz", {idx("")}}},
+      {"data.labels", {"data.labels=" + other + "/t10k-labels-idx1-ubyte.gz", {idx("")}}},
+      {"data.folder",
+       {"data.folder=" + other + "/pictures",
+        {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
+      {"data.channels",
+       {"data.channels=3", {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
+      {"data.files", {"data.files=[" + other + "/digits.tfrecord]", {tfrecord}}},
+      {"data.valid_files", {"data.valid_files=[" + other + "/digits.tfrecord]", {tfrecord}}},
+      {"data.test_files", {"data.test_files=[" + other + "/digits.tfrecord]", {tfrecord}}},
+      {"data.input", {"data.input=picture", {tfrecord}}},
+      {"data.label", {"data.label=class", {tfrecord}}},
+      {"data.shape", {"data.shape=[1, 5, 5]", {tfrecord}}},
+      {"data.train", {"data.train=0.6"}},
+      {"data.valid", {"data.valid=0.1"}},
+      {"data.test", {"data.test=0.1", {"data.train=0.7"}}},
+      {"data.stratify", {"data.stratify=false"}},
+      {"data.transforms", {"data.transforms=[{shift: {pixels: 1}}]"}},
+      {"model.name", {"model.name=convnet"}},
+      {"model.classes", {"model.classes=12"}},
+      {"model.sample_shape", {"model.sample_shape=[2, 12, 12]"}},
+      {"model.weights", {"model.weights=" + weights_.string()}},
+      {"model.width", {"model.width=8"}},
+      {"model.layers", {"model.layers=2"}},
+      {"model.heads", {"model.heads=2"}},
+      {"model.hidden", {"model.hidden=[4]", {"model={name: mlp}"}}},
+      {"model.dropout", {"model.dropout=0.5"}},
+      {"loss", {"loss=mse"}},
+      {"metrics", {"metrics=[top_5_accuracy]"}},
+      {"optimizer.kind", {"optimizer.kind=adagrad"}},
+      {"optimizer.lr", {"optimizer.lr=0.1"}},
+      {"optimizer.weight_decay", {"optimizer.weight_decay=0.5"}},
+      {"optimizer.momentum", {"optimizer.momentum=0.5", {sgd}}},
+      {"optimizer.beta2", {"optimizer.beta2=0.5"}},
+      {"optimizer.eps", {"optimizer.eps=0.1"}},
+      {"optimizer.nesterov", {"optimizer.nesterov=true", {"optimizer={kind: sgd, lr: 0.01}"}}},
+      {"optimizer.decay_norm_and_bias",
+       {"optimizer.decay_norm_and_bias=true", {"optimizer.weight_decay=0.5"}}},
+      {"clip.norm", {"clip.norm=0.01"}},
+      {"clip.value", {"clip.value=0.001"}},
+      {"callbacks", {"callbacks=[observer, csv_log]"}},
+      {"test", {"test=false"}},
+      {"export", {"export=a.tare"}},
+      {"export_weights", {"export_weights=fp8", {"export=a.tare"}}},
+      {"phases.N.name", {"phases.1.name=other"}},
+      {"phases.N.data", {"phases.1.data={name: generated_digits, count: 64, size: 12}"}},
+      {"phases.N.size", {"phases.1.size=16"}},
+      {"phases.N.batch", {"phases.1.batch=16"}},
+      {"phases.N.micro_batch", {"phases.1.micro_batch=8"}},
+      {"phases.N.recompute", {"phases.1.recompute=all"}},
+      {"phases.N.offload", {"phases.1.offload=all"}},
+      {"phases.N.load", {"phases.2.load=first", {"phases=[{save: first}, {lr: 1}, {lr: 1e-3}]"}}},
+      {"phases.N.reset_head", {"phases.1.reset_head=true"}},
+      {"phases.N.freeze_to", {frozen}},
+      {"phases.N.epochs", {"phases.1.epochs=2"}},
+      {"phases.N.lr", {"phases.1.lr=0.1"}},
+      {"phases.N.lr.from", {"phases.1.lr.from=0.1", {"phases.1.lr={from: 1e-4, to: 1e-2}"}}},
+      {"phases.N.lr.to", {"phases.1.lr.to=0.1", {"phases.1.lr={from: 1e-4, to: 1e-2}"}}},
+      {"phases.N.schedule.kind", {"phases.1.schedule=linear"}},
+      {"phases.N.schedule.warmup", {"phases.1.schedule.warmup=0.5", {"phases.1.schedule=cosine"}}},
+      {"phases.N.schedule.final_factor",
+       {"phases.1.schedule.final_factor=0.5", {"phases.1.schedule=cosine"}}},
+      {"phases.N.schedule.one_cycle.div", {one_cycle + ".div=2"}},
+      {"phases.N.schedule.one_cycle.pct_start", {one_cycle + ".pct_start=0.9"}},
+      {"phases.N.schedule.one_cycle.final_div", {one_cycle + ".final_div=2"}},
+      {"phases.N.schedule.one_cycle.momentum_start", {one_cycle + ".momentum_start=0.5"}},
+      {"phases.N.schedule.one_cycle.momentum_lowest", {one_cycle + ".momentum_lowest=0.5"}},
+      {"phases.N.best", {"phases.1.best=train_loss", {"phases.1.epochs=2"}}},
+      {"phases.N.callbacks", {"phases.1.callbacks=[csv_log]"}},
+      {"phases.N.clear_opt", {"phases.1.clear_opt=false"}},
+      {"phases.N.save", {"phases.1.save=last"}},
+  };
+}
+
+TEST_F(EveryKey, HasARow) {
+  const auto table = rows();
+  std::set<std::string> keys;
+  for (const RecipeKey& key : recipe_keys())
+    if (!key.path.starts_with("phases.N.data.") && key.type != "a mapping" && key.path != "phases")
+      keys.insert(key.path);
+  keys.insert("phases.N.data");
+  for (const auto& [key, row] : table) EXPECT_EQ(keys.erase(key), 1U) << key << " is no key";
+  for (const auto& [key, test] : not_observed()) EXPECT_EQ(keys.erase(key), 1U) << key;
+  EXPECT_THAT(keys, ::testing::IsEmpty()) << "keys whose effect nobody looks at";
+}
+
+TEST_F(EveryKey, HasAnEffectOrIsRefused) {
+  std::map<std::vector<std::string>, std::string> without;
+  for (const auto& [key, row] : rows()) {
+    SCOPED_TRACE(key);
+    const auto [place, is_new] = without.try_emplace(row.both);
+    if (is_new) {
+      place->second = observed(row.both);
+      EXPECT_FALSE(place->second.starts_with("refused")) << place->second;
+      EXPECT_EQ(place->second, observed(row.both)) << "the recipe without it is not repeatable";
+    }
+    std::vector<std::string> settings = row.both;
+    settings.push_back(row.setting);
+    const std::string with = observed(settings);
+    EXPECT_NE(with, place->second) << row.setting << " changes nothing";
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing

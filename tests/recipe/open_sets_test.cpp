@@ -1,0 +1,161 @@
+// A program adds one of each kind of thing that has a name, and a recipe of its own names them.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/rand.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "recipe/tiny.h"
+#include "tare/base/error.h"
+#include "tare/callback/registry.h"
+#include "tare/metric/loss.h"
+#include "tare/optim/torch_optimizer.h"
+#include "tare/recipe/plan.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Two classes that the sign of the first feature tells apart.
+datasets::Found signs(const DataOptions& options, bool) {
+  auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(options.seed));
+  const int64_t count = options.count > 0 ? options.count : 128;
+  const at::Tensor rows = at::rand({count, 4}, generator).sub(0.5);
+  return {.description = std::to_string(count) + " rows of signs",
+          .data = tensor_dataset(rows, rows.select(1, 0).gt(0).to(at::kLong))};
+}
+
+at::Tensor smoothed(const at::Tensor& output, const at::Tensor& target) {
+  return at::cross_entropy_loss(output, target, {}, at::Reduction::Mean, -100, 0.1);
+}
+
+at::Tensor share_of_ones(const at::Tensor& output, const at::Tensor&) {
+  return output.argmax(1).to(at::kFloat).mean();
+}
+
+/// The signs of the gradients, times the rate.
+class SignDescent final : public Optimizer {
+ public:
+  explicit SignDescent(std::vector<ParameterGroup> groups) : Optimizer(std::move(groups)) {}
+  [[nodiscard]] std::string kind() const override { return "signs"; }
+  void step() override {
+    const c10::NoGradGuard no_grad;
+    for (auto& group : groups_)
+      for (auto& parameter : group.parameters)
+        if (parameter.tensor.grad().defined())
+          parameter.tensor.sub_(parameter.tensor.grad().sign(), group.lr);
+  }
+  void prepare() override {}
+  void clear() override {}
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
+  std::vector<std::string> load_state(const std::vector<NamedTensor>&) override { return {}; }
+  StateChange set_groups(std::vector<ParameterGroup> groups) override {
+    groups_ = std::move(groups);
+    return {};
+  }
+};
+
+class CountEpochs final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "count_epochs"; }
+  Action after_epoch(FitContext& context) override {
+    context.row.metrics.push_back({"epoch_number", static_cast<double>(context.epoch)});
+    return Action::proceed;
+  }
+  [[nodiscard]] CallbackFacts facts() const override { return {.columns = {"epoch_number"}}; }
+};
+
+struct LinearNetImpl : torch::nn::Module {
+  explicit LinearNetImpl(int64_t classes) {
+    head = register_module("head", torch::nn::Linear(4, classes));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return head(x); }
+  torch::nn::Linear head{nullptr};
+};
+TORCH_MODULE(LinearNet);
+
+class OpenSets : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    datasets::registry().add("signs", "rows whose class is a sign", [] {
+      return datasets::Kind{{}, signs};
+    });
+    models::add("linear_net", [](int64_t classes) { return Model(LinearNet(classes)); });
+    losses::registry().add("smoothed", "cross-entropy of smoothed labels",
+                           [] { return Loss(smoothed, "softmax"); });
+    metrics::registry().add("ones", "share of samples that are predicted as class 1",
+                            [] { return Metric("ones", share_of_ones); });
+    optimizers::registry().add("signs", "the signs of the gradients", [] {
+      return OptimizerKind{.make = [](const OptimizerOptions&, std::vector<ParameterGroup> groups,
+                                      bool) { return std::make_unique<SignDescent>(groups); }};
+    });
+    schedules::registry().add("root", "falls with the root of the progress", [] {
+      return ScheduleCurve([](double p, double end) { return 1 + (end - 1) * std::sqrt(p); });
+    });
+    callbacks::registry().add("count_epochs", "the number of the epoch as a column",
+                              [] { return std::make_shared<CountEpochs>(); });
+  }
+
+  [[nodiscard]] RecipeOptions recipe(const std::string& optimizer) const {
+    std::ofstream(folder_ / "own.yaml")
+        << "name: own\nfolder: " << folder_.path().string()
+        << "\ndevice: cpu\nbatch: 16\nworkers: 0\ndata: {name: signs, count: 200}\n"
+           "model: {name: linear_net}\nloss: smoothed\nmetrics: [accuracy, ones]\n"
+           "optimizer: "
+        << optimizer
+        << "\ncallbacks: [count_epochs, {early_stopping: {monitor: epoch_number, patience: 9}}]\n"
+           "phases: [{name: only, epochs: 12, lr: 1.0e-1, schedule: root}]\nexport: own.tare\n";
+    return read_recipe(folder_ / "own.yaml");
+  }
+  TempDir folder_;
+};
+
+TEST_F(OpenSets, ARecipeNamesWhatTheProgramAdds) {
+  const RunReport report = run_recipe(recipe("{kind: signs, weight_decay: 0}"));
+  const auto& last = report.phases[0].epochs.back();
+  EXPECT_EQ(last.metrics.at(0).name, "accuracy");
+  EXPECT_GT(last.metrics.at(0).value, 0.9);
+  EXPECT_EQ(last.metrics.at(1).name, "ones");
+  EXPECT_EQ(last.metrics.at(2).name, "epoch_number");
+  EXPECT_EQ(report.data.substr(0, 17), "200 rows of signs");
+  EXPECT_EQ(report.residual_bytes, 0);
+  EXPECT_TRUE(std::filesystem::exists(report.export_path));
+}
+
+TEST_F(OpenSets, TheyArePlannedAsTheyAllocate) {
+  const RecipePlan plan = plan_recipe(recipe("{kind: sgd, weight_decay: 0}"));
+  const RunReport report = run_recipe(recipe("{kind: sgd, weight_decay: 0}"));
+  EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes) << plan.phases[0].reason;
+}
+
+TEST_F(OpenSets, ListsHaveThem) {
+  EXPECT_THAT(datasets::names(), ::testing::Contains("signs"));
+  EXPECT_THAT(loss_names(), ::testing::Contains("smoothed"));
+  EXPECT_THAT(metric_names(), ::testing::Contains("ones"));
+  EXPECT_THAT(optimizer_kinds(), ::testing::Contains("signs"));
+}
+
+TEST_F(OpenSets, WhatIsWrongWithThemIsRefusedAtItsPlace) {
+  const auto refusal = [&](const std::string& optimizer) -> std::string {
+    try {
+      (void)recipe(optimizer);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal("{kind: sings}"),
+              ::testing::AllOf(HasSubstr("own.yaml:10:"), HasSubstr("optimizer.kind"),
+                               HasSubstr("did you mean \"signs\"")));
+  EXPECT_THAT(refusal("{kind: signs, beta2: 0.9}"),
+              HasSubstr("optimizer.beta2 is not taken by signs"));
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,24 @@
+// What device names mean, and which are refused.
+#include "tare/runtime/device_name.h"
+
+#include <gtest/gtest.h>
+
+#include "tare/base/error.h"
+#include "tare/memory/backend.h"
+
+namespace tare::runtime {
+namespace {
+
+TEST(DeviceName, IsCheckedToItsLastCharacter) {
+  for (const char* name : {"auto", "cpu", "cuda", "cuda:0", "cuda:127"})
+    EXPECT_NO_THROW(check_device_name(name)) << name;
+  for (const char* name : {"", "CPU", "gpu", "cuda:", "cuda:1x", "cuda:-1", "cuda:128", "cpu:0"})
+    EXPECT_THROW(check_device_name(name), ConfigError) << name;
+  EXPECT_EQ(parse_device("cpu"), c10::Device(c10::kCPU));
+  EXPECT_EQ(parse_device("auto"),
+            memory::devices().size() == 1 ? c10::Device(c10::kCPU) : memory::devices()[1]);
+  EXPECT_THROW((void)parse_device("cuda:127"), DeviceError);
+}
+
+}  // namespace
+}  // namespace tare::runtime
