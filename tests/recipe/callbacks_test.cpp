@@ -148,6 +148,7 @@ TEST_F(RecipeCallbacks, AStoppedRunContinuesAsIfItHadNotStopped) {
     request_interrupt();
     report = run_recipe(stopped, {.resume = Resume::automatic});
   } while (report.reason == StopReason::interrupted && ++stops < 40);
+  clear_interrupt();  // the last one came when nothing was left to do
   EXPECT_GT(stops, 5);
   ASSERT_EQ(straight.phases[0].epochs.size(), report.phases[0].epochs.size());
   for (size_t i = 0; i < straight.phases[0].epochs.size(); ++i)

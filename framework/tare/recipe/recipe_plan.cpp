@@ -96,7 +96,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
     phase.lr = as_made.lr;
     phase.best.clear();
     phase.callbacks.clear();
-    phase.schedule = as_made.schedule;
+    phase.schedule = {};  // which takes any momentum
   }
   return recipe;
 }
