@@ -131,6 +131,7 @@ TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {
   const RunReport report = run_recipe(recipe);
   EXPECT_LT(report.valid->metrics.at(0).value, 0.2);
   recipe.model.options.classes = 2;
+  recipe.name = "refused";
   EXPECT_THAT(refusal(recipe, {}),
               HasSubstr("loss does not take the targets of the data with a model of 2 outputs"));
 }
