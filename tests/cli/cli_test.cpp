@@ -222,7 +222,7 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   const auto of_batch = recipe.run({"--host-budget", "1MiB", "--no-plan", "step_in_backward=true"});
   EXPECT_NE(of_batch.err.find("\nchange batch at tiny.yaml:2:8\n"), std::string::npos)
       << of_batch.err;
-  const auto of_data = recipe.run({"--host-budget", "1MiB", "--no-plan", "step_in_backward=true",
+  const auto of_data = recipe.run({"--host-budget", "2MiB", "--no-plan", "step_in_backward=true",
                                    "batch=null", "data.count=2000"});
   EXPECT_NE(of_data.err.find("\nset batch, which the recipe leaves to the size of the data\n"),
             std::string::npos)

@@ -36,7 +36,11 @@ Source RecipeFile::place(const std::string& path) const {
   return root_ ? find(path).first->source : Source{};
 }
 
-bool RecipeFile::has(const std::string& path) const { return root_ && find(path).second; }
+bool RecipeFile::has(const std::string& path) const {
+  if (!root_) return false;
+  const auto [node, is_value] = find(path);
+  return is_value && node->kind != config::Kind::null;
+}
 
 int64_t default_batch(int64_t training_samples) {
   constexpr int64_t kLeast = 8, kMost = 128, kSteps = 12;
