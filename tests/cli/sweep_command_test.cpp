@@ -210,7 +210,8 @@ TEST(SweepCommand, AStoreOrFolderThatIsDeletedIsAnErrorAndCanBeMadeAgain) {
     const auto run = program.wait();
     EXPECT_EQ(run.status, 4) << what << run.out;
     EXPECT_THAT(run.err, HasSubstr("runs/tiny"));
-    if (!fs::exists(sweep.folder / "runs/tiny")) continue;
+    if (what == std::string("runs/tiny"))
+      continue;  // the run under way may have made its own again
     EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).err, HasSubstr("tare sweep rebuild"));
     const auto rebuilt = sweep.tare({"rebuild", "sweep.yaml"});
     EXPECT_EQ(rebuilt.status, 0) << rebuilt.err;
