@@ -111,6 +111,7 @@ double Schedule::factor(int64_t step, int64_t total) const {
   const auto rising = static_cast<int64_t>(static_cast<double>(total) * warmup);
   if (step < rising) return static_cast<double>(step + 1) / static_cast<double>(rising + 1);
   const auto falling = static_cast<double>(std::max<int64_t>(1, total - rising));
+  if (kind == "constant") return 1;  // the usual case needs no look-up in each step
   const auto curve = schedules::registry().make(kind);
   return curve(static_cast<double>(step - rising) / falling, final_factor);
 }
