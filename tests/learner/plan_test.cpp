@@ -8,6 +8,7 @@
 #include "learner/zoo.h"
 #include "support/outcome.h"
 #include "tare/learner/fit_probe.h"
+#include "tare/memory/backend.h"
 #include "tare/memory/native_types.h"
 
 namespace tare::testing {
@@ -142,6 +143,22 @@ TEST(LearnerPlan, AdvisesBfloat16OnlyWhereItIsComputedInInstructions) {
   EXPECT_FALSE(advised("cuda:T4"));
 }
 
+TEST(LearnerPlan, ProbesAllSamplesWhereFewDoNotPredictThem) {
+  const TempDir folder;
+  LearnerOptions options = without_workers(folder);
+  options.batch = 30;  // fewer are probed as they are
+  // The product of the outputs with themselves is quadratic in the samples; a probe sees it because
+  // the loss depends on a value.
+  options.loss = LossFunction([](const at::Tensor& output, const at::Tensor& target) {
+    const auto loss = torch::cross_entropy_loss(output.mm(output.t()).mm(output), target);
+    return loss.item<double>() > 1e9 ? loss / 2 : loss;
+  });
+  Learner learner(mlp(), split_points(), options);
+  const MemoryPlan plan = learner.plan({.model = mlp});
+  EXPECT_EQ(plan.method, "probe") << plan.reason;
+  EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << plan.str();
+}
+
 TEST(LearnerPlan, SaysWhyItCannotTell) {
   const TempDir folder;
   Learner own(make_net(), split_points(), without_workers(folder));
@@ -162,11 +179,9 @@ TEST(LearnerPlan, SaysWhyItCannotTell) {
     return loss.item<double>() > 1e9 ? loss / 2 : loss;
   });
   Learner by_value(mlp(), split_points(), options);
-  const MemoryPlan plan = by_value.plan();
-  EXPECT_FALSE(plan.known());
-  EXPECT_EQ(plan.peak_bytes, 0);
-  EXPECT_THAT(plan.reason, HasSubstr("not affine in the number of samples"));
   const MemoryPlan card = by_value.plan({.device = "cuda:24GiB"});
+  EXPECT_FALSE(card.known());
+  EXPECT_EQ(card.peak_bytes, 0);
   EXPECT_THAT(card.reason, HasSubstr("reads the value of a tensor"));
 }
 
@@ -281,6 +296,54 @@ INSTANTIATE_TEST_SUITE_P(
                                          "gpt_bf16-true", "mlp_fp16", "gpt_recomputed_bf16"),
                        ::testing::Values("sgd", "adamw")));
 
+/// Batches and micro-batches: parts of one size and of two, few and many, and a last batch in
+/// parts.
+struct Cut {
+  int64_t batch = 0, part = 0;
+};
+constexpr std::array kCuts{Cut{6, 3},   Cut{5, 3},   Cut{32, 16}, Cut{32, 30},
+                           Cut{48, 20}, Cut{64, 25}, Cut{80, 7}};
+
+using PlanInParts = PlanOf;
+
+TEST_P(PlanInParts, AFitIsWhatItAllocates) {
+  at::set_num_threads(1);
+  for (const auto& [batch, part] : kCuts) {
+    const TempDir folder;
+    LearnerOptions options = zoo().options(folder);
+    change(options);
+    options.batch = batch;
+    options.micro_batch = part;
+    Learner learner(zoo().model(), {.train = zoo().set(130, 1), .valid = zoo().set(70, 2)},
+                    options);
+    const std::string name = std::to_string(batch) + " in parts of " + std::to_string(part);
+    expect_as_planned(learner, name.c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, PlanInParts,
+    ::testing::Combine(::testing::Values("mlp", "resnet9", "gpt", "resnet9_recomputed",
+                                         "gpt_recomputed", "resnet9_bf16", "gpt_bf16",
+                                         "gpt_bf16-true", "mlp_fp16", "gpt_recomputed_bf16"),
+                       ::testing::Values("sgd", "adamw")));
+
+TEST(LearnerPlan, ProbesWithoutTheBudgetOfTheFit) {
+  const TempDir folder;
+  const Zoo zoo("mlp_bf16");
+  LearnerOptions options = zoo.options(folder);
+  options.workers = 0;
+  options.batch = 300;
+  Learner learner(zoo.model(), {.train = zoo.set(300, 1), .valid = {}}, options);
+  const int64_t whole = learner.plan({.advice = false}).reserved_bytes;
+  memory::set_host_budget(tracked() + 4096);
+  const MemoryPlan plan = learner.plan({.advice = false});
+  EXPECT_EQ(memory::backend(c10::kCPU).budget(), tracked() + 4096);
+  memory::set_host_budget({});
+  EXPECT_EQ(plan.reserved_bytes, whole) << plan.reason;
+  EXPECT_FALSE(plan.fits);
+}
+
 using ProbeOf = PlanOf;
 
 TEST_P(ProbeOf, AFitSaysTheSameAsMetaTensors) {
@@ -291,14 +354,18 @@ TEST_P(ProbeOf, AFitSaysTheSameAsMetaTensors) {
   subject.train = std::make_shared<BatchWork>(zoo().set(90, 1), true);
   subject.valid = std::make_shared<BatchWork>(zoo().set(30, 2), false);
   FitProbe probe(subject);
-  for (const int64_t batch : {7, 16, 45, 90}) {
-    const FitTrace probed = probe.of(batch), meta = trace_fit(subject, batch, {batch, batch});
+  std::vector<Cut> cuts(kCuts.begin(), kCuts.end());
+  for (const int64_t batch : {7, 16, 45, 90}) cuts.push_back({batch, batch});
+  for (const auto& [batch, part] : cuts) {
+    if (part < batch && subject.options.step_in_backward) continue;
+    const FitTrace probed = probe.of(batch, {part, part}),
+                   meta = trace_fit(subject, batch, {part, part});
     const auto target = plan::parse_target("host:1GiB");
     const auto by_probe = plan::estimate(probed.trace, probed.counted, target);
     const auto by_meta = plan::estimate(meta.trace, meta.counted, target);
-    EXPECT_EQ(by_probe.start_bytes, by_meta.start_bytes) << batch;
-    EXPECT_EQ(by_probe.peak_bytes, by_meta.peak_bytes) << batch;
-    EXPECT_EQ(by_probe.categories.bytes, by_meta.categories.bytes) << batch;
+    EXPECT_EQ(by_probe.start_bytes, by_meta.start_bytes) << batch << ' ' << part;
+    EXPECT_EQ(by_probe.peak_bytes, by_meta.peak_bytes) << batch << ' ' << part;
+    EXPECT_EQ(by_probe.categories.bytes, by_meta.categories.bytes) << batch << ' ' << part;
   }
 }
 

@@ -58,7 +58,7 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
                                               const std::vector<MetricState>& fresh,
                                               const PredictOptions* wanted) {
   Seen seen{.metrics = fresh};
-  for (const BatchPart& part : parts_of(whole, size)) {
+  for (const BatchPart& part : parts_of(whole, size, slicers.valid)) {
     const Batch& batch = part.batch;
     at::Tensor output, loss_value;
     int64_t counts = 0;

@@ -251,7 +251,8 @@ bool Learner::update(Run& run) {
       whole,
       [&](int64_t size) {
         if (size >= whole.size()) return try_update(run, whole, {});
-        auto parts = p.parts_of(whole, size);
+        auto parts = p.parts_of(whole, size, p.slicers.train);
+        if (parts.size() == 1) return try_update(run, whole, {});
         std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
         return try_update(run, whole, parts);
       },

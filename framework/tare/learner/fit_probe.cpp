@@ -1,9 +1,13 @@
+// Probes: fits of few samples, done for real, and what they say of more.
 #include "tare/learner/fit_probe.h"
 
 #include <algorithm>
+#include <array>
+#include <unordered_map>
 #include <utility>
 
 #include "tare/base/bytes.h"
+#include "tare/base/log.h"
 #include "tare/memory/backend.h"
 #include "tare/model/generators.h"
 
@@ -12,28 +16,45 @@ namespace {
 
 using Point = plan::AffineTrace::Point;
 
-int64_t rest_of(const SplitShape& shape) { return shape.size % shape.batch; }
+/// The numbers that a probe varies: for the whole and the last batches of the training split, then
+/// of the validation split, the samples and those in the smallest part, 0 where that is the batch.
+/// Whole batches of the validation split have 0 samples where they are as large as the training
+/// split's.
+enum Number : size_t { kSamples, kPart, kRest, kRestPart, kValid, kValidPart, kValidRest, kLast };
 
-/// Samples in a whole batch and in the last one of the training split; in the only one of a
-/// validation split that is smaller than a batch, or in its last one.
+void put(Point& point, size_t at, const BatchShape& batch) {
+  point[at] = batch.samples;
+  point[at + 1] = batch.parts > 1 ? batch.smallest : 0;
+}
+
 Point point_of(const FitShape& shape) {
-  Point point{shape.train.batch, rest_of(shape.train), 0, 0};
+  Point point(kLast + 1, 0);
+  put(point, kSamples, shape.train.whole);
+  put(point, kRest, shape.train.last);
   if (!shape.valid) return point;
-  if (shape.valid->batch != shape.train.batch) point[2] = shape.valid->batch;
-  point[3] = rest_of(*shape.valid);
+  put(point, kValid, shape.valid->whole);
+  put(point, kValidRest, shape.valid->last);
+  if (point[kValid] == point[kSamples]) point[kValid] = 0;
   return point;
 }
 
-SplitShape resized(SplitShape shape, int64_t batch, int64_t rest) {
-  shape.size = shape.size / shape.batch * batch + rest;
-  shape.batch = batch;
+constexpr int64_t kLargestPart = 31;
+
+BatchShape resized(BatchShape shape, int64_t samples, int64_t part) {
+  shape.samples = samples;
+  shape.smallest = part > 0 ? part : samples;
   return shape;
 }
 
 FitShape shape_at(FitShape shape, const Point& point) {
-  shape.train = resized(shape.train, point[0], point[1]);
-  if (shape.valid)
-    shape.valid = resized(*shape.valid, point[2] > 0 ? point[2] : point[0], point[3]);
+  // Fewer samples than each batch in parts has, and not so few that a last batch is skipped.
+  shape.micro_batch = std::min({shape.micro_batch, kLargestPart, point[kSamples]});
+  shape.train.whole = resized(shape.train.whole, point[kSamples], point[kPart]);
+  shape.train.last = resized(shape.train.last, point[kRest], point[kRestPart]);
+  if (!shape.valid) return shape;
+  const int64_t whole = point[kValid] > 0 ? point[kValid] : point[kSamples];
+  shape.valid->whole = resized(shape.valid->whole, whole, point[kValidPart]);
+  shape.valid->last = resized(shape.valid->last, point[kValidRest], point[kLast]);
   return shape;
 }
 
@@ -41,25 +62,50 @@ FitShape shape_at(FitShape shape, const Point& point) {
 /// more says nothing of them.
 constexpr int64_t kFew = 19;
 
-/// Numbers of samples to probe with: `whole` in whole batches, `rest` in the last. The rests are
-/// below the wholes at any two points that are probed.
-Point small(const FitShape& shape, int64_t whole, int64_t rest) {
-  const auto given = [](int64_t wanted, int64_t now) { return now > kFew ? wanted : now; };
-  const Point now = point_of(shape);
-  return {given(whole, now[0]), given(rest, now[1]), given(rest + 1, now[2]), given(rest, now[3])};
+/// Numbers of samples to probe with. A batch in parts has more samples than its parts that a trace
+/// goes through, and a last batch fewer than the whole ones before it, at any two points.
+Point small(const FitShape& shape, int64_t more) {
+  static constexpr std::array<int64_t, kLast + 1> kWhole{20, 0, 12, 0, 13, 0, 12, 0},
+      kInParts{100, 20, 60, 12, 80, 13, 61, 12};
+  Point point = point_of(shape);
+  for (size_t i = 0; i <= kLast; ++i) {
+    const auto& base = point[i / 2 * 2 + 1] > 0 ? kInParts : kWhole;
+    const int64_t step = i < kRest ? more : (more + 1) / 2;
+    if (point[i] > kFew) point[i] = base[i] + step;
+  }
+  return point;
 }
 
-bool same_parts(const SplitShape& a, const SplitShape& b) {
-  return a.size / a.batch == b.size / b.batch && a.ahead == b.ahead;
+bool cut_alike(const BatchShape& a, const BatchShape& b) {
+  return a.parts == b.parts && a.larger == b.larger;
+}
+bool cut_alike(const SplitShape& a, const SplitShape& b) {
+  return a.count == b.count && a.ahead == b.ahead && cut_alike(a.whole, b.whole) &&
+         cut_alike(a.last, b.last);
 }
 
-/// Whether one's probe tells of the other.
-bool same_parts(const FitShape& a, const FitShape& b) {
-  const auto told = [](int64_t x, int64_t y) { return x == y || (x > kFew && y > kFew); };
-  return same_parts(a.train, b.train) && a.valid.has_value() == b.valid.has_value() &&
-         (!a.valid || same_parts(*a.valid, *b.valid)) &&
-         std::ranges::equal(point_of(a), point_of(b), told);
+/// Whether a probe for one of them also predicts the other.
+bool cut_alike(const FitShape& a, const FitShape& b) {
+  const auto predicts = [](int64_t x, int64_t y) { return x == y || (x > kFew && y > kFew); };
+  return cut_alike(a.train, b.train) && a.valid.has_value() == b.valid.has_value() &&
+         (!a.valid || cut_alike(*a.valid, *b.valid)) &&
+         std::ranges::equal(point_of(a), point_of(b), predicts);
 }
+
+/// The highest bytes alive at once in a trace.
+int64_t peak_of(const plan::Trace& trace) {
+  std::unordered_map<int64_t, int64_t> alive;
+  int64_t now = 0, peak = 0;
+  for (const plan::Event& event : trace.events) {
+    int64_t& bytes = alive[event.block];
+    now += event.bytes - bytes;
+    bytes = event.bytes;
+    peak = std::max(peak, now);
+  }
+  return peak;
+}
+
+int64_t free_bytes() { return memory::backend(c10::kCPU).memory_info().available_bytes; }
 
 }  // namespace
 
@@ -72,7 +118,7 @@ void require_room(const FitSubject& subject) {
     for (const auto& p : model.parameters())
       bytes += int64_t{4} * static_cast<int64_t>(p.tensor.nbytes());
   }
-  const int64_t available = memory::backend(c10::kCPU).memory_info().available_bytes;
+  const int64_t available = free_bytes();
   if (bytes > available / 2)
     throw plan::CannotTell("a probe",
                            "would take " + format_bytes(bytes) + " and more of " +
@@ -83,28 +129,54 @@ void require_room(const FitSubject& subject) {
 FitProbe::FitProbe(const FitSubject& subject) : subject_(subject) { require_room(subject); }
 
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
-  const GeneratorScope keep(c10::kCPU);
-  plan::Section counted;
+  Known known{.shape = shape};
   const auto at = [&](const Point& point) {
     FitTrace real = trace_real_fit(subject_, shape_at(shape, point));
-    counted = real.counted;
+    known.counted = real.counted;
     return std::move(real.trace);
   };
-  const Point few = small(shape, 20, 12), more = small(shape, 24, 14), third = small(shape, 31, 17);
-  (void)at(few);  // what the first one sets up must not count
-  plan::AffineTrace trace(at, few, more, third);
-  return {.shape = shape, .counted = counted, .trace = std::move(trace)};
+  const Point few = small(shape, 0), more = small(shape, 4), third = small(shape, 11);
+  known.probed_bytes = peak_of(at(few));  // what the first one sets up must not count below
+  try {
+    known.trace.emplace(at, few, more, third);
+  } catch (const plan::CannotTell& error) {
+    log::debug(std::string("the whole fit is probed: ") + error.what());
+  }
+  return known;
 }
 
-FitTrace FitProbe::of(int64_t batch) {
-  const FitShape shape = shape_of(subject_, batch);
+// The bytes of a fit rise at most with the numbers of samples.
+FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
+  double times = 1;
+  const Point few = small(shape, 0), point = point_of(shape);
+  for (size_t i = 0; i < few.size(); ++i) {
+    if (few[i] == 0) continue;
+    times = std::max(times, static_cast<double>(point[i]) / static_cast<double>(few[i]));
+  }
+  const auto bytes = static_cast<int64_t>(times * static_cast<double>(known.probed_bytes));
+  if (const int64_t available = free_bytes(); bytes > available / 2)
+    throw plan::CannotTell("a probe",
+                           "takes memory that is not affine in the number of samples, and all of "
+                           "them may take " +
+                               format_bytes(bytes) + " of " + format_bytes(available) +
+                               " that are free here",
+                           "measure it by a run");
+  return trace_real_fit(subject_, shape);
+}
+
+FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
+  const GeneratorScope keep(c10::kCPU);
+  const FitShape shape = shape_of(subject_, batch, parts);
   auto known =
-      std::ranges::find_if(known_, [&](const Known& k) { return same_parts(k.shape, shape); });
+      std::ranges::find_if(known_, [&](const Known& k) { return cut_alike(k.shape, shape); });
   if (known == known_.end()) {
     known_.push_back(probe(shape));
     known = std::prev(known_.end());
   }
-  return {known->trace.at(point_of(shape)), known->counted};
+  if (known->trace) {
+    if (auto trace = known->trace->at(point_of(shape))) return {*std::move(trace), known->counted};
+  }
+  return whole_fit(shape, *known);
 }
 
 }  // namespace tare

@@ -1,6 +1,7 @@
-// FitProbe: what fits with few samples, done for real, say of any batch. Internal.
+// FitProbe: fits done for real on few samples, from which any batch is predicted. Internal.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tare/learner/fit_trace.h"
@@ -8,29 +9,32 @@
 
 namespace tare {
 
-/// Throws CannotTell if a model of the subject's on this host may be too large for it.
+/// Throws CannotTell if a model like the subject's may be too large for this host.
 void require_room(const FitSubject& subject);
 
-/// For models that meta tensors cannot tell. The fits are done on this host, with a model of their
-/// own, some samples of the data and the loss and optimizer of the subject; the state of LibTorch's
-/// generator of the host is put back.
+/// Predicts fits whose allocations meta tensors do not show. Fits are done on this host, with a
+/// model of their own, some samples of the data and the loss and optimizer of the subject; the
+/// state of LibTorch's generator of the host is put back.
 class FitProbe {
  public:
   /// `subject` must outlive it. Throws CannotTell if the model may be too large for this host.
   explicit FitProbe(const FitSubject& subject);
 
-  /// The trace of a fit with that batch. Probes if no batch before had an epoch of the same parts:
-  /// four to seven fits. Throws CannotTell if its allocations are not affine in the numbers of
-  /// samples.
-  [[nodiscard]] FitTrace of(int64_t batch);
+  /// The trace of a fit with that batch in parts of these sizes. Where no batch before had an epoch
+  /// of batches cut alike, it does four to eleven fits of few samples. If their allocations are not
+  /// affine in the numbers of samples, it does one fit with the numbers of samples asked for.
+  /// Throws CannotTell if that fit may be too large for this host.
+  [[nodiscard]] FitTrace of(int64_t batch, const PartSizes& parts);
 
  private:
   struct Known {
     FitShape shape{};  ///< one that it was probed for
     plan::Section counted{};
-    plan::AffineTrace trace;
+    std::optional<plan::AffineTrace> trace{};  ///< unset: the allocations are not affine
+    int64_t probed_bytes = 0;                  ///< the peak of the smallest fit
   };
   [[nodiscard]] Known probe(const FitShape& shape) const;
+  [[nodiscard]] FitTrace whole_fit(const FitShape& shape, const Known& known) const;
 
   const FitSubject& subject_;
   std::vector<Known> known_;

@@ -3,9 +3,11 @@
 #include <ATen/ops/empty_like.h>
 
 #include <deque>
+#include <numbers>
 
 #include "tare/learner/parts.h"
 #include "tare/learner/rng.h"
+#include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 #include "tare/plan/host_trace.h"
 
@@ -22,23 +24,23 @@ class StandIn final : public Dataset {
   StandIn(std::shared_ptr<const BatchWork> work, SplitShape shape, bool real)
       : work_(std::move(work)), shape_(shape), real_(real) {}
 
-  [[nodiscard]] int64_t size() const override { return shape_.size; }
+  [[nodiscard]] int64_t size() const override { return shape_.size(); }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override {
     return work_->data()->sample_shape();
   }
   [[nodiscard]] Batch get(const BatchRequest&) const override {
     do make();
-    while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size);
+    while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size());
     Batch next = std::move(ahead_.front());
     ahead_.pop_front();
-    if (made_ == shape_.size && ahead_.empty()) made_ = 0;  // another epoch may follow
+    if (made_ == shape_.size() && ahead_.empty()) made_ = 0;  // another epoch may follow
     return next;
   }
 
  private:
   void make() const {
-    if (made_ == shape_.size) return;
-    const int64_t samples = std::min(shape_.batch, shape_.size - made_);
+    if (made_ == shape_.size()) return;
+    const int64_t samples = std::min(shape_.whole.samples, shape_.size() - made_);
     ahead_.push_back(real_ ? work_->read(samples) : stand_in(work_->of(samples)));
     made_ += samples;
   }
@@ -102,7 +104,7 @@ class SavedState final : public Callback {
 
 /// As many whole batches as fill the loader twice, and the epoch's last one.
 SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t batch,
-                       bool training) {
+                       int64_t part, bool training) {
   const LearnerOptions& options = subject.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
@@ -111,14 +113,33 @@ SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t
                             : 0;
   const int64_t whole = std::min(samples / size, ahead + 2);
   const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
-  return {.batch = size, .size = whole * size + rest, .ahead = ahead, .counted = subject.on_host};
+  return {.whole = batch_shape(size, part),
+          .last = batch_shape(rest, part),
+          .count = whole,
+          .ahead = ahead,
+          .counted = subject.on_host};
 }
 
-LearnerOptions options_for(const FitSubject& subject, const FitShape& shape, int64_t micro_batch,
+/// The parts of a batch that a trace goes through.
+Slicer slicer(const SplitShape& split) {
+  return [split](const Batch& batch, int64_t) {
+    const BatchShape& shape = batch.size() == split.whole.samples ? split.whole : split.last;
+    if (shape.parts == 1) return std::vector{batch};
+    std::vector<Batch> slices;
+    for (int64_t i = 0, start = 0; i < shape.parts; ++i) {
+      const int64_t samples = shape.smallest + (i < shape.larger ? 1 : 0);
+      slices.push_back(batch.narrow(start, samples));
+      start += samples;
+    }
+    return slices;
+  };
+}
+
+LearnerOptions options_for(const FitSubject& subject, const FitShape& shape,
                            std::shared_ptr<Callback> callback) {
   LearnerOptions options = subject.options;
-  options.batch = shape.train.batch;
-  options.micro_batch = micro_batch;
+  options.batch = shape.train.whole.samples;
+  options.micro_batch = shape.micro_batch;
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
   if (subject.saves && subject.on_host) options.callbacks.push_back(std::make_shared<SavedState>());
@@ -168,18 +189,18 @@ HostWork BatchWork::of(int64_t samples) const {
 class StandInLearner {
  public:
   static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options,
-                                       c10::Device device, int64_t validation_micro_batch,
-                                       bool for_card) {
+                                       c10::Device device, const FitShape& shape, bool for_card) {
     auto parts =
         std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
     parts->set_up(device);
-    // A scale that no step is left out for, and not 1, which takes no product.
-    if (parts->scaler) parts->scaler->restore(2, 0);
+    // A scale that no step is left out for. With the share of no part it makes a factor of 1, which
+    // would take no product.
+    if (parts->scaler) parts->scaler->restore(std::numbers::sqrt2, 0);
     parts->checked_batch = true;  // there may be no values to check
     parts->stand_in = true;
-    parts->abridged = device.is_meta();
     parts->for_card = for_card;
-    parts->validation_micro_batch = validation_micro_batch;
+    parts->slicers.train = slicer(shape.train);
+    if (shape.valid) parts->slicers.valid = slicer(*shape.valid);
     return std::unique_ptr<Learner>(new Learner(std::move(parts)));
   }
 };
@@ -187,11 +208,10 @@ class StandInLearner {
 namespace {
 
 /// From a new model to the end of an epoch, with the marks of what counts.
-void go_through(const FitSubject& subject, const Splits& data, const LearnerOptions& options,
-                Noter& noter, c10::DeviceType device, int64_t validation_micro_batch) {
-  const auto learner =
-      StandInLearner::make(subject.model(), data, options, device, validation_micro_batch,
-                           /*for_card=*/!subject.on_host);
+void go_through(const FitSubject& subject, const FitShape& shape, const Splits& data,
+                const LearnerOptions& options, Noter& noter, c10::DeviceType device) {
+  const auto learner = StandInLearner::make(subject.model(), data, options, device, shape,
+                                            /*for_card=*/!subject.on_host);
   noter.follow(*learner);
   if (subject.before) subject.before(*learner);
   plan::mark("begin");
@@ -202,6 +222,19 @@ void go_through(const FitSubject& subject, const Splits& data, const LearnerOpti
   plan::mark("end");
 }
 
+/// Lifts the budget of the host, which is one for the fit and not for its plan.
+class NoBudget {
+ public:
+  NoBudget() { backend_.set_budget(std::nullopt); }
+  ~NoBudget() { backend_.set_budget(budget_); }
+  NoBudget(const NoBudget&) = delete;
+  NoBudget& operator=(const NoBudget&) = delete;
+
+ private:
+  memory::DeviceBackend& backend_ = memory::backend(c10::kCPU);
+  std::optional<int64_t> budget_ = backend_.budget();
+};
+
 FitTrace counted(plan::Trace trace) {
   const plan::Section section{trace.at("begin"), trace.at("end")};
   return {std::move(trace), section};
@@ -209,9 +242,19 @@ FitTrace counted(plan::Trace trace) {
 
 }  // namespace
 
-FitShape shape_of(const FitSubject& subject, int64_t batch) {
-  FitShape shape{.train = split_shape(subject, *subject.train, batch, true)};
-  if (subject.valid) shape.valid = split_shape(subject, *subject.valid, batch, false);
+BatchShape batch_shape(int64_t samples, int64_t size) {
+  if (samples <= size) return {.samples = samples, .smallest = samples};
+  const int64_t count = (samples - 1) / size + 1, parts = std::min<int64_t>(count, 3);
+  return {.samples = samples,
+          .parts = parts,
+          .smallest = samples / count,
+          .larger = std::min(samples % count, parts - 1)};
+}
+
+FitShape shape_of(const FitSubject& subject, int64_t batch, const PartSizes& parts) {
+  FitShape shape{.train = split_shape(subject, *subject.train, batch, parts.train, true)};
+  shape.micro_batch = std::min(parts.train, shape.train.whole.samples);
+  if (subject.valid) shape.valid = split_shape(subject, *subject.valid, batch, parts.valid, false);
   return shape;
 }
 
@@ -220,22 +263,21 @@ FitTrace trace_fit(const FitSubject& subject, int64_t batch, const PartSizes& pa
     throw plan::CannotTell("precision " + subject.options.precision,
                            "takes copies that meta tensors do not show",
                            "plan it on the host, by a probe, or with fp32 as a bound");
-  const FitShape shape = shape_of(subject, batch);
+  const FitShape shape = shape_of(subject, batch, parts);
   const auto noter = std::make_shared<Noter>();
-  const LearnerOptions options = options_for(subject, shape, parts.train, noter);
+  const LearnerOptions options = options_for(subject, shape, noter);
   const Splits data = stand_ins(subject, shape, false);
-  return counted(
-      plan::trace([&] { go_through(subject, data, options, *noter, c10::kMeta, parts.valid); },
-                  subject.on_host ? plan::Machine::host : plan::Machine::card));
+  return counted(plan::trace([&] { go_through(subject, shape, data, options, *noter, c10::kMeta); },
+                             subject.on_host ? plan::Machine::host : plan::Machine::card));
 }
 
 FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape) {
   const auto noter = std::make_shared<Noter>();
-  const int64_t batch = shape.train.batch;
-  const LearnerOptions options = options_for(subject, shape, batch, noter);
+  const LearnerOptions options = options_for(subject, shape, noter);
   const Splits data = stand_ins(subject, shape, true);
+  const NoBudget unbounded;
   return counted(
-      plan::host_trace([&] { go_through(subject, data, options, *noter, c10::kCPU, batch); }));
+      plan::host_trace([&] { go_through(subject, shape, data, options, *noter, c10::kCPU); }));
 }
 
 }  // namespace tare

@@ -64,22 +64,39 @@ struct FitTrace {
 /// sizes. Throws plan::CannotTell; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, const PartSizes& parts);
 
-/// The batches of a split in a trace, in samples.
+/// A batch of a trace, and its parts that the trace goes through: at most the first two and the
+/// last, because those between allocate what the second does.
+struct BatchShape {
+  int64_t samples = 0;   ///< 0: there is no such batch
+  int64_t parts = 1;     ///< 1, 2 or 3; 1: the batch is not cut
+  int64_t smallest = 0;  ///< samples in the last part; in all of one part `samples`
+  int64_t larger = 0;    ///< how many of the first parts have one sample more
+  friend bool operator==(const BatchShape&, const BatchShape&) = default;
+};
+
+/// The shape of a batch of so many samples in parts of at most `size`; see slices_of().
+[[nodiscard]] BatchShape batch_shape(int64_t samples, int64_t size);
+
+/// The batches of a split in a trace.
 struct SplitShape {
-  int64_t batch = 0, size = 0;  ///< size: of all batches; the last may be shorter than `batch`
-  int64_t ahead = 0;            ///< batches that the loader has made ahead
-  bool counted = true;          ///< false: only the tensors count, as for a device that gets them
+  BatchShape whole{}, last{};  ///< last: the shorter one at the end
+  int64_t count = 0;           ///< whole batches
+  int64_t ahead = 0;           ///< batches that the loader has made ahead
+  bool counted = true;         ///< false: only the tensors count, as for a device that gets them
+  [[nodiscard]] int64_t size() const { return count * whole.samples + last.samples; }
 };
 
 struct FitShape {
+  int64_t micro_batch = 0;  ///< for the training split; at most its whole batches' samples
   SplitShape train{};
   std::optional<SplitShape> valid{};
 };
 
-/// Of the trace of a fit with that batch.
-[[nodiscard]] FitShape shape_of(const FitSubject& subject, int64_t batch);
+/// The shape of the trace of a fit with that batch, in parts of these sizes.
+[[nodiscard]] FitShape shape_of(const FitSubject& subject, int64_t batch, const PartSizes& parts);
 
 /// The trace of a fit with batches of that shape, for real on the host with samples of the data.
+/// Meanwhile the host has no budget.
 [[nodiscard]] FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape);
 
 }  // namespace tare

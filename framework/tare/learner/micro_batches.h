@@ -30,9 +30,13 @@ struct BatchPart {
 /// batch.
 [[nodiscard]] std::vector<Batch> slices_of(const Batch& whole, int64_t size);
 
-/// The same with their shares, by what the loss counts in a batch: a part without any label has
-/// share 0. If the whole batch has none, the shares are by the samples.
-[[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
+/// How a batch is cut into parts of at most `size` samples: slices_of(), or what a plan follows.
+using Slicer = std::function<std::vector<Batch>(const Batch& whole, int64_t size)>;
+
+/// The slices of a batch with their shares, by what the loss counts in a batch: a part without any
+/// label has share 0. If no slice has one, the shares are by the samples. A single slice is a whole
+/// batch.
+[[nodiscard]] std::vector<BatchPart> parts_of(const std::vector<Batch>& slices,
                                               const std::function<int64_t(const Batch&)>& counted);
 
 /// The size of the parts in one phase of a Learner's life: fixed, or found by what memory allows

@@ -262,10 +262,9 @@ void Learner::Run::tell(MicroBatchChange change) {
   context.micro_batch_change.reset();
 }
 
-std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size) const {
-  auto parts = tare::parts_of(whole, size, [this](const Batch& batch) { return counted(batch); });
-  if (abridged && parts.size() > 3) parts.erase(parts.begin() + 2, parts.end() - 1);
-  return parts;
+std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size,
+                                                const Slicer& slicer) const {
+  return tare::parts_of(slicer(whole, size), [this](const Batch& batch) { return counted(batch); });
 }
 
 at::Tensor full_precision(const at::Tensor& tensor) {
@@ -305,7 +304,6 @@ MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
 
 MicroBatches::Settings Learner::Parts::validation_micro_batches(int64_t first) const {
   auto settings = micro_batches("validate");
-  if (validation_micro_batch) settings.fixed = validation_micro_batch;
   settings.search.start = first;
   return settings;
 }

@@ -114,13 +114,12 @@ struct Learner::Parts {
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
   /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
   bool stand_in = false;
-  /// Of a batch in many parts only the first two and the last are gone through, as those between
-  /// allocate like the second.
-  bool abridged = false;
   /// In a stand-in, whether the plan is for a GPU.
   bool for_card = false;
-  /// In a stand-in, the samples per forward of a validation; unset: as for a training step.
-  std::optional<int64_t> validation_micro_batch{};
+  /// How batches are cut into parts: by a stand-in into those that its plan goes through.
+  struct {
+    Slicer train = slices_of, valid = slices_of;
+  } slicers;
 
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
@@ -143,7 +142,8 @@ struct Learner::Parts {
   /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
   /// The parts of a batch for forward and backward.
-  [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size) const;
+  [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
+                                                const Slicer& slicer) const;
   /// Moves the gradients that there are out of the parameters, and back by adding them; both
   /// leave the tensors themselves as they are.
   using Gradients = std::vector<std::pair<at::Tensor, at::Tensor>>;

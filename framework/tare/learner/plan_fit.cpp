@@ -81,10 +81,42 @@ MemoryPlan plan_for(const Target& target, int64_t batch) {
   return plan;
 }
 
+/// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
+/// with at least as many, does not fit either.
+MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
+  if (target.cuda || error.asked_bytes() <= target.capacity_bytes)
+    return unknown_plan(target, batch, printable(error.what_without_backtrace()));
+  MemoryPlan plan = plan_for(target, batch);
+  plan.peak_bytes = plan.reserved_bytes = error.asked_bytes();
+  plan.categories[Category::workspace] = error.asked_bytes();
+  plan.at = "the scratch of one operator, at least";
+  plan.fits = false;
+  return plan;
+}
+
 class Planner {
  public:
   Planner(const FitSubject& subject, const Target& target) : subject_(subject), target_(target) {}
 
+  /// Figures, advice if wanted, and micro-batches where the batch does not fit. A fit that cannot
+  /// be predicted has method "none".
+  [[nodiscard]] MemoryPlan plan(bool advice) {
+    const int64_t batch = subject_.options.batch;
+    try {
+      MemoryPlan plan = figures();
+      if (advice) advise(plan);
+      add_micro_batches(plan);
+      return plan;
+    } catch (const OutOfMemory& error) {
+      return after_refusal(error, target_, batch);
+    } catch (const plan::CannotTell& error) {
+      return unknown_plan(target_, batch, error.what());
+    } catch (const c10::Error& error) {
+      return unknown_plan(target_, batch, printable(error.what_without_backtrace()));
+    }
+  }
+
+ private:
   [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = subject_.options.batch;
     const Estimate found = first_estimate(batch);
@@ -102,6 +134,7 @@ class Planner {
     return plan;
   }
 
+ public:
   /// Allocated before the fit.
   [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
     return estimate(subject_, subject_.options.batch, alike(micro_batch)).start_bytes;
@@ -114,6 +147,12 @@ class Planner {
     const int64_t found = parts.largest(failed / 2, failed - 1);
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
+  /// Whether the fit fits.
+  [[nodiscard]] bool fits(int64_t micro_batch) {
+    return estimate(subject_, subject_.options.batch, alike(micro_batch)).fits;
+  }
+
+ private:
   /// The largest micro-batch of the validations that fits beside training steps in micro-batches
   /// of `train` samples; `train` without validations.
   [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
@@ -123,12 +162,17 @@ class Planner {
     const int64_t found = Search(target_, at).largest(batch, batch);
     return found > train ? adapt::even_size(batch, found) : train;
   }
-  [[nodiscard]] int64_t peak_bytes(const PartSizes& parts) {
-    return estimate(subject_, subject_.options.batch, parts).peak_bytes;
-  }
-  /// Whether the fit fits.
-  [[nodiscard]] bool fits(int64_t micro_batch) {
-    return estimate(subject_, subject_.options.batch, alike(micro_batch)).fits;
+
+  void add_micro_batches(MemoryPlan& plan) {
+    const LearnerOptions& options = subject_.options;
+    if (options.micro_batch || options.step_in_backward || plan.fits) return;
+    if (plan.largest_micro_batch == 0) plan.largest_micro_batch = largest_micro_batch(plan.batch);
+    if (plan.largest_micro_batch == 0) return;
+    plan.in_micro_batches = true;
+    const int64_t train = plan.largest_micro_batch;
+    plan.largest_validation_micro_batch = largest_validation_micro_batch(train);
+    plan.micro_batch_peak_bytes =
+        estimate(subject_, plan.batch, {train, plan.largest_validation_micro_batch}).peak_bytes;
   }
 
   /// Of the model.
@@ -173,7 +217,6 @@ class Planner {
     std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);
   }
 
- private:
   [[nodiscard]] static PartSizes alike(int64_t micro_batch) { return {micro_batch, micro_batch}; }
 
   /// Of the options; the whole batch if it is found in the run.
@@ -196,35 +239,14 @@ class Planner {
       why_probe_ = printable(error.what_without_backtrace());
     }
     probe_.emplace(subject_);
-    sample_bytes_ = bytes_per_sample();
     return estimate(subject_, batch, alike(own_micro_batch()));
   }
 
   [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch,
                                   const PartSizes& parts) {
-    if (probe_) return probed(batch, parts.train);
-    const FitTrace fit = trace_fit(subject, batch, parts);
-    if (!target_.cuda) require_proven(fit.trace);
+    const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(subject, batch, parts);
+    if (!probe_ && !target_.cuda) require_proven(fit.trace);
     return plan::estimate(fit.trace, fit.counted, target_);
-  }
-
-  /// Parts of a batch are those of a batch of their size, beside what is left of the whole batch
-  /// and the gradients of the parts before: more than they will take.
-  [[nodiscard]] Estimate probed(int64_t batch, int64_t micro_batch) {
-    const FitTrace fit = probe_->of(micro_batch);
-    Estimate found = plan::estimate(fit.trace, fit.counted, target_);
-    if (micro_batch == batch) return found;
-    const int64_t samples = batch - micro_batch;
-    found.peak_bytes += samples * sample_bytes_ + found.categories[Category::gradients];
-    found.reserved_bytes = found.start_bytes + found.peak_bytes;
-    found.fits = found.reserved_bytes <= target_.capacity_bytes;
-    return found;
-  }
-
-  [[nodiscard]] int64_t bytes_per_sample() const {
-    const Batch two = subject_.train->read(2);
-    const size_t bytes = two.input.nbytes() + (two.target.defined() ? two.target.nbytes() : 0);
-    return static_cast<int64_t>(bytes / 2);
   }
 
   /// The plan never guesses: what nobody has compared with the host is not told from meta tensors.
@@ -269,22 +291,8 @@ class Planner {
   const FitSubject& subject_;
   const Target& target_;
   std::optional<FitProbe> probe_;
-  int64_t sample_bytes_ = 0;  // of a batch's tensors; with a probe
   std::string why_probe_;
 };
-
-/// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
-/// with at least as many, does not fit either.
-MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
-  if (target.cuda || error.asked_bytes() <= target.capacity_bytes)
-    return unknown_plan(target, batch, printable(error.what_without_backtrace()));
-  MemoryPlan plan = plan_for(target, batch);
-  plan.peak_bytes = plan.reserved_bytes = error.asked_bytes();
-  plan.categories[Category::workspace] = error.asked_bytes();
-  plan.at = "the scratch of one operator, at least";
-  plan.fits = false;
-  return plan;
-}
 
 /// Bytes that the model has at least while it trains; 0 where they are not known before a trace,
 /// which then says why.
@@ -315,21 +323,6 @@ std::optional<MemoryPlan> without_room_for_weights(const FitSubject& subject,
   return plan;
 }
 
-MemoryPlan planned(const FitSubject& subject, const Target& target, bool advice) {
-  Planner planner(subject, target);
-  try {
-    MemoryPlan plan = planner.figures();
-    if (advice) planner.advise(plan);
-    return plan;
-  } catch (const OutOfMemory& error) {
-    return after_refusal(error, target, subject.options.batch);
-  } catch (const plan::CannotTell& error) {
-    return unknown_plan(target, subject.options.batch, error.what());
-  } catch (const c10::Error& error) {
-    return unknown_plan(target, subject.options.batch, printable(error.what_without_backtrace()));
-  }
-}
-
 }  // namespace
 
 MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
@@ -347,26 +340,6 @@ int64_t start_bytes(const FitSubject& subject, const Target& target, int64_t mic
   return Planner(subject, target).start_bytes(micro_batch);
 }
 
-void plan_micro_batches(MemoryPlan& plan, const FitSubject& subject, const Target& target) {
-  if (subject.options.micro_batch || subject.options.step_in_backward) return;
-  if (plan.fits || !plan.known()) return;
-  const bool by_meta = plan.method == "meta";
-  if (plan.largest_micro_batch == 0 && by_meta)
-    plan.largest_micro_batch = Planner(subject, target).largest_micro_batch(plan.batch);
-  if (plan.largest_micro_batch == 0) return;
-  plan.in_micro_batches = true;
-  const int64_t train = plan.largest_micro_batch;
-  if (by_meta) {
-    Planner planner(subject, target);
-    plan.largest_validation_micro_batch = planner.largest_validation_micro_batch(train);
-    plan.micro_batch_peak_bytes = planner.peak_bytes({train, plan.largest_validation_micro_batch});
-  } else {  // the samples of a probe are a bound for both
-    FitSubject parts = subject;
-    parts.options.micro_batch = plan.largest_validation_micro_batch = train;
-    plan.micro_batch_peak_bytes = planned(parts, target, false).peak_bytes;
-  }
-}
-
 std::optional<int64_t> planned_micro_batch(const FitSubject& subject, Target target,
                                            int64_t room_bytes, int64_t failed) {
   if (failed < 2) return std::nullopt;
@@ -381,18 +354,12 @@ std::optional<int64_t> planned_micro_batch(const FitSubject& subject, Target tar
   return std::nullopt;
 }
 
-MemoryPlan plan_fit(const FitSubject& subject, const Target& target, bool advice) {
-  MemoryPlan plan = planned(subject, target, advice);
-  plan::measurements().save();
-  return plan;
-}
-
 MemoryPlan plan_adapted(FitSubject subject, const Target& target, bool advice) {
   if (auto refused = without_room_for_weights(subject, target)) return *std::move(refused);
   const bool chosen = is_auto(subject.options.recompute);
   choose_recompute(subject, target);
-  MemoryPlan plan = plan_fit(subject, target, advice);
-  plan_micro_batches(plan, subject, target);
+  MemoryPlan plan = Planner(subject, target).plan(advice);
+  plan::measurements().save();
   if (chosen) plan.recompute = subject.options.recompute;
   return plan;
 }

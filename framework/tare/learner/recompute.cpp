@@ -63,7 +63,11 @@ struct BlockCost {
 };
 
 /// Two steps of four samples, the first of which sets up what must not count.
-constexpr FitShape kTwoSteps{.train = {.batch = 4, .size = 8}, .valid = {}};
+constexpr FitShape kTwoSteps{
+    .micro_batch = 4,
+
+    .train = {.whole = {.samples = 4, .smallest = 4}, .last = {}, .count = 2},
+    .valid = {}};
 
 /// The blocks of the subject's model that save memory, those first whose forward takes the least
 /// time for a byte saved (the greedy policy of PyTorch's SACEstimator). Measured in two steps of

@@ -104,31 +104,37 @@ bool host_note(const Ledger& ledger) {
 }
 
 AffineTrace::AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third)
-    : base_(std::move(base)), trace_(trace_at(base_)), slopes_(base_.size()) {
+    : base_(std::move(base)),
+      trace_(trace_at(base_)),
+      steps_(base_.size(), 0),
+      rises_(base_.size()) {
   for (size_t number = 0; number < base_.size(); ++number) {
-    const int64_t step = other[number] - base_[number];
-    if (step == 0) continue;
+    steps_[number] = other[number] - base_[number];
+    if (steps_[number] == 0) continue;
     Point moved = base_;
     moved[number] = other[number];
     const Trace there = trace_at(moved);
     if (!alike(trace_, there)) refuse("allocates in another order for another number of samples");
-    for (size_t i = 0; i < trace_.events.size(); ++i) {
-      const int64_t rise = there.events[i].bytes - trace_.events[i].bytes;
-      if (rise % step != 0) refuse("takes memory that is not affine in the number of samples");
-      slopes_[number].push_back(rise / step);
-    }
+    for (size_t i = 0; i < trace_.events.size(); ++i)
+      rises_[number].push_back(there.events[i].bytes - trace_.events[i].bytes);
   }
-  const Trace real = trace_at(third), told = at(third);
-  if (!alike(real, told)) refuse("allocates in another order for another number of samples");
-  if (!std::ranges::equal(real.events, told.events, {}, &Event::bytes, &Event::bytes))
+  const Trace real = trace_at(third);
+  if (!alike(real, trace_)) refuse("allocates in another order for another number of samples");
+  const auto expected = at(third);
+  if (!expected ||
+      !std::ranges::equal(real.events, expected->events, {}, &Event::bytes, &Event::bytes))
     refuse("takes memory that is not affine in the number of samples");
 }
 
-Trace AffineTrace::at(const Point& point) const {
+std::optional<Trace> AffineTrace::at(const Point& point) const {
   Trace trace = trace_;
-  for (size_t number = 0; number < slopes_.size(); ++number) {
-    for (size_t i = 0; i < slopes_[number].size(); ++i)
-      trace.events[i].bytes += slopes_[number][i] * (point[number] - base_[number]);
+  for (size_t number = 0; number < steps_.size(); ++number) {
+    const int64_t distance = point[number] - base_[number];
+    for (size_t i = 0; i < rises_[number].size(); ++i) {
+      const int64_t bytes = rises_[number][i] * distance;
+      if (bytes % steps_[number] != 0) return std::nullopt;
+      trace.events[i].bytes += bytes / steps_[number];
+    }
   }
   return trace;
 }

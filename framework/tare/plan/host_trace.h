@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,14 @@ class AffineTrace {
   /// CannotTell where the traces are not alike but for the sizes, or the sizes not affine.
   AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third);
 
-  [[nodiscard]] Trace at(const Point& point) const;
+  /// Unset: a size there is no whole number of bytes, so that the sizes are not affine.
+  [[nodiscard]] std::optional<Trace> at(const Point& point) const;
 
  private:
   Point base_;
   Trace trace_;
-  std::vector<std::vector<int64_t>> slopes_;  // by number, then by event; empty: constant
+  std::vector<int64_t> steps_;               // by number; 0: its traces do not differ
+  std::vector<std::vector<int64_t>> rises_;  // in bytes a step, by number, then by event
 };
 
 }  // namespace tare::plan
