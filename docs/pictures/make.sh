@@ -3,18 +3,24 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 chromium=$(command -v chromium chromium-browser google-chrome | head -n 1) || { echo "Chromium is not installed" >&2; exit 1; }
+root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=2
+cd "$work"  # where the pages name folders, they name relative ones
+if [ -n "${TARE_DATA_DIR:-}" ]; then
+  ln -s "$TARE_DATA_DIR" data
+  export TARE_DATA_DIR=data
+fi
 
 picture() { # page, picture, width, height
   "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 \
-    --window-size="$3,$4" --screenshot="docs/pictures/$2" "file://$1" >/dev/null 2>&1
+    --window-size="$3,$4" --screenshot="$root/docs/pictures/$2" "file://$1" >/dev/null 2>&1
 }
 
-build/bin/tare run recipes/configs/digits/early.yaml folder="$work" --memory-trace "$work/trace" --quiet
-build/bin/tare report "$work/digits-early" --memory-trace "$work/trace" --out "$work/report.html"
+"$root/build/bin/tare" run "$root"/recipes/configs/digits/early.yaml folder=. --memory-trace trace --quiet
+"$root/build/bin/tare" report digits-early --memory-trace trace --out report.html
 picture "$work/report.html" report.png 1000 900
-build/bin/tare sweep run recipes/configs/digits/sweep.yaml log_dir="$work/sweep" >/dev/null
-build/bin/tare sweep report recipes/configs/digits/sweep.yaml log_dir="$work/sweep" >/dev/null
+"$root/build/bin/tare" sweep run "$root"/recipes/configs/digits/sweep.yaml log_dir=sweep >/dev/null
+"$root/build/bin/tare" sweep report "$root"/recipes/configs/digits/sweep.yaml log_dir=sweep >/dev/null
 picture "$work/sweep/report.html" sweep.png 1000 900

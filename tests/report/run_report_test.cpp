@@ -52,6 +52,19 @@ TEST(RunReport, JoinsThePhasesIntoOneCurve) {
     EXPECT_THAT(html, HasSubstr(title));
 }
 
+TEST(RunReport, CallsNoColumnOfACallbackAFigureOfTheValidation) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_file(folder / "head.csv",
+             "epoch,train_loss,valid_loss,accuracy,used_mib,seconds\n0,2.1,2,0.31,12,1.5\n"
+             "1,1.2,1.3,0.55,14,1.5\n");
+  const std::string html = html_report(folder.path());
+  for (const char* title : {">accuracy of the validation</text>",
+                            "<title>used_mib by epoch</title>", ">used_mib</text>"})
+    EXPECT_THAT(html, HasSubstr(title));
+  EXPECT_THAT(html, Not(HasSubstr("used_mib of the validation")));
+}
+
 /// The run with these members of the whole.
 void add_to_run(const std::filesystem::path& folder, const std::string& members) {
   std::string report = content_of(folder / "report.json");

@@ -89,7 +89,7 @@ TEST(SweepPage, DrawsTheBestValueSoFar) {
 
 TEST(SweepPage, SaysWhereImportanceCannotBeTold) {
   EXPECT_THAT(sweep_page(five_runs()),
-              HasSubstr("Too few runs to tell: the best tenth of 2 complete runs"));
+              HasSubstr("There are too few runs: the best tenth of 2 complete runs"));
   const std::string few = sweep_page(example_sweep(30, 3));
   EXPECT_THAT(few, HasSubstr("From so few this is a hint at most"));
   EXPECT_THAT(few, HasSubstr("<title>Importance of the parameters</title>"));

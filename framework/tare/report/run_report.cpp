@@ -85,6 +85,13 @@ std::string epoch_losses(const RunFiles& run) {
               "Training loss " + from_to(first, last) + '.');
 }
 
+/// Whether a column is a figure of the validation, and not one that a callback added.
+bool is_metric(const RunFiles& run, const std::string& column) {
+  if (!run.figures) return true;  // a run that has not ended does not say
+  const auto& values = run.figures->test.empty() ? run.figures->valid : run.figures->test;
+  return values.empty() || std::ranges::find(values, column, &NamedValue::name) != values.end();
+}
+
 std::string metric_curve(const RunFiles& run, const std::string& name) {
   Curves curves{.series = {{.name = name, .points = {}, .colour = 4}}, .spans = {}};
   double first = NAN, last = NAN;
@@ -95,8 +102,10 @@ std::string metric_curve(const RunFiles& run, const std::string& name) {
     curves.add(0, x, last);
     if (std::isnan(first)) first = last;
   });
-  return draw({capitalized(name) + " by epoch", "epoch", name + " of the validation"},
-              std::move(curves), name + ' ' + from_to(first, last) + '.');
+  const Titles titles = is_metric(run, name) ? Titles{capitalized(name) + " by epoch", "epoch",
+                                                      name + " of the validation"}
+                                             : Titles{name + " by epoch", "epoch", name};
+  return draw(titles, std::move(curves), name + ' ' + from_to(first, last) + '.');
 }
 
 std::string metric_curves(const RunFiles& run) {

@@ -172,7 +172,7 @@ std::string importance_note(const Importance& importance) {
 std::string importances(const SweepSummary& sweep) {
   const Importance importance = importance_of(sweep);
   if (importance.best < kTooFewBest)
-    return note("Too few runs to tell: the best tenth of " +
+    return note("There are too few runs: the best tenth of " +
                 counted(importance.runs, "complete run") + " is compared with all, and must be " +
                 std::to_string(kTooFewBest) + " runs at least.");
   if (!importance.differs) return note("No parameter tells the best runs from the others.");
