@@ -113,6 +113,20 @@ TEST(PngFolder, WrongFoldersAreRefused) {
   io::write_atomically(folder / "empty/broken.png", "no image");
   EXPECT_THROW((void)png_folder(folder.path()), FormatError);
   EXPECT_THROW((void)png_folder(folder.path(), {.height = 3}), ConfigError);
+  io::write_atomically(folder / "empty/broken.png", "");
+  const auto problem = [&]() -> std::string {
+    try {
+      (void)png_folder(folder.path());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(problem(), HasSubstr((folder / "empty/broken.png").string() + ": file: is empty"));
+  io::remove_all(folder / "empty/broken.png");
+  add(folder / "empty/a.png", plain(7));
+  std::filesystem::create_symlink(folder / "absent.png", folder / "empty/link.png");
+  EXPECT_THAT(problem(), HasSubstr("empty/link.png"));
 }
 
 TEST(PngFolder, MemoryLimitHolds) {

@@ -170,6 +170,8 @@ TEST_F(TfSamples, WhatIsWrongWithARecordIsSaidWithPathAndRecord) {
               HasSubstr(place + "feature 'image' is no PNG file"));
   EXPECT_THAT(problem({{"image", bytes_feature("\x89PNG\r\n\x1a\n")}, {"label", label}}),
               HasSubstr(place));
+  EXPECT_THAT(problem({{"image", image}, {"label", label}}, {.channels = 3}),
+              HasSubstr("channels is for PNG pictures, and the feature 'image' has none"));
   EXPECT_THAT(problem({{"image", image}, {"label", bytes_feature("cat")}}),
               HasSubstr(place + "feature 'label' is a text"));
   for (const int64_t wrong : {int64_t{-1}, int64_t{65536}, INT64_MAX})
@@ -210,6 +212,18 @@ TEST_F(TfSamples, WrongOptionsAreRefusedByName) {
   EXPECT_EQ(field({.name = "tfrecord", .files = {path("x")}, .valid_files = {path("y")}}),
             "valid_files");
   EXPECT_EQ(field({.name = "tfrecord", .folder = path("x")}), "folder");
+  write_tf_records(folder_ / "rows",
+                   {example_of({{"image", floats_feature({1, 2})}, {"label", ints_feature({0})}})});
+  EXPECT_EQ(field({.name = "tfrecord", .files = {path("x")}, .valid_files = {path("rows")}}),
+            "valid_files");
+  EXPECT_EQ(field({.name = "tfrecord", .files = {path("x")}, .test_files = {path("rows")}}),
+            "test_files");
+  EXPECT_EQ(field({.name = "tfrecord",
+                   .files = {path("rows")},
+                   .train = 1,
+                   .valid = 0,
+                   .transforms = Transforms{Flip{}}}),
+            "transforms");
   EXPECT_EQ(field({.name = "generated_digits", .input = "x"}), "input");
   EXPECT_EQ(field({.name = "tfrecord", .files = {path("x")}, .num_parallel_reads = 0}),
             "num_parallel_reads");

@@ -142,6 +142,9 @@ TEST(RunRecipe, OfAModelThatDoesNotTakeTheDataIsRefusedBeforeItMakesAFolder) {
   recipe.phases.resize(1);
   recipe.model.options.sample_shape = {3, 16, 16};
   EXPECT_THAT(refusal(recipe, {.plan = true}), HasSubstr("model does not take the data: "));
+  recipe.model.options.sample_shape = {1, 99, 99};
+  EXPECT_THAT(refusal(recipe, {}),
+              HasSubstr("model.sample_shape is not the shape of the samples of the first phase"));
 }
 
 TEST(RunRecipe, KeepsItsReportWhereTheBundleCannotBeWritten) {

@@ -100,6 +100,19 @@ TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
   EXPECT_THROW((void)read_recipe("no/such/file.yaml"), IoError);
 }
 
+TEST(Recipe, KeysWithoutAnEffectAreRefused) {
+  EXPECT_NE(refusal(kGood, {"frozen_weights=fp8", "phases.1.freeze_to=0"})
+                .find("no phase freezes layers"),
+            std::string::npos);
+  EXPECT_EQ(refusal(kGood, {"frozen_weights=fp8", "phases.1.freeze_to=-1"}), "accepted");
+  const std::string cycle = "phases.0.schedule={one_cycle: {momentum_lowest: 0.5}}";
+  EXPECT_EQ(refusal(kGood, {cycle}), "accepted");
+  EXPECT_NE(
+      refusal(kGood, {cycle, "optimizer={kind: rmsprop}"})
+          .find("momentum_lowest has no effect, because the optimizer rmsprop has no momentum"),
+      std::string::npos);
+}
+
 TEST(Recipe, ANameStandsForAMapping) {
   const RecipeOptions r = File(R"(model: mlp
 data: generated_digits

@@ -43,6 +43,12 @@ TEST(Grid, LeavesOutWhatIsExcluded) {
       << "text is no number";
 }
 
+TEST(Grid, TakesEqualNumbersOnce) {
+  EXPECT_THAT(cells("parameters: {a: [0.01, 1.0e-2, 0.010, '0.01', 1, 1.0]}\n"),
+              ElementsAre("a=0.01", "a=0.01", "a=1"))
+      << "the second is a text";
+}
+
 TEST(Grid, QuotedTextIsText) {
   EXPECT_THAT(cells("parameters: {k: [adam, sgd]}\nexclude: [{k: \"sgd\"}]\n"),
               ElementsAre("k=adam"));

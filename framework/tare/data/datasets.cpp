@@ -190,7 +190,10 @@ DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
   if (o.size > 0 && (shape.at(1) != o.size || shape.at(2) != o.size))
     steps.emplace_back(Resize{o.size, o.size});
   steps.insert(steps.end(), o.transforms.steps().begin(), o.transforms.steps().end());
-  if (shape.size() != 3 && steps.empty()) return data;  // rows of numbers
+  if (shape.size() != 3 && !steps.empty())
+    throw ConfigError("data.make", "transforms", "are for images, and the samples are none",
+                      "no transforms", std::to_string(steps.size()) + " of them");
+  if (shape.size() != 3) return data;  // rows of numbers
   return transformed(data, Transforms(std::move(steps)));
 }
 

@@ -35,7 +35,10 @@ bool is_png(const fs::directory_entry& entry) {
   std::string extension = entry.path().extension().string();
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return extension == ".png" && entry.is_regular_file();
+  if (extension != ".png") return false;
+  std::error_code ignored;  // a link that leads nowhere is taken, so that reading it fails
+  const fs::file_type type = entry.status(ignored).type();
+  return type == fs::file_type::regular || type == fs::file_type::not_found;
 }
 
 bool is_folder(const fs::directory_entry& entry) {

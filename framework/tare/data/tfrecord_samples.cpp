@@ -51,6 +51,14 @@ at::Tensor picture(const std::string& bytes, const TfSampleOptions& options,
   return resize_image(image, options.size, options.size);
 }
 
+void refuse_channels(const TfSampleOptions& options) {
+  if (options.channels != 0)
+    throw ConfigError(
+        kWhere, "channels",
+        "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
+        "leave it out", std::to_string(options.channels));
+}
+
 at::Tensor raw(const std::string& bytes, const TfSampleOptions& options) {
   const auto count = static_cast<int64_t>(bytes.size());
   if (options.shape.empty())
@@ -84,9 +92,11 @@ at::Tensor numbers(const TfExample& example, const TfFeature& feature,
 at::Tensor input_of(const TfExample& example, const TfSampleOptions& options,
                     std::atomic<bool>& resized) {
   const TfFeature& feature = example.feature(options.input);
-  if (feature.bytes.empty()) return numbers(example, feature, options);
-  const std::string& bytes = example.bytes(options.input);
-  return is_png(bytes) ? picture(bytes, options, resized) : raw(bytes, options);
+  const bool numeric = feature.bytes.empty();
+  if (!numeric && is_png(example.bytes(options.input)))
+    return picture(example.bytes(options.input), options, resized);
+  refuse_channels(options);
+  return numeric ? numbers(example, feature, options) : raw(example.bytes(options.input), options);
 }
 
 at::Tensor label_of(const TfExample& example, const std::string& name) {
@@ -126,12 +136,18 @@ Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options,
   return read_tfrecords(files, sample, {.parallel_reads = options.parallel_reads});
 }
 
+std::string kind_of(const Batch& part) {
+  return "samples of shape " + text_of(part.input.sizes().slice(1)) + " with " +
+         (part.target.is_floating_point() ? "a float" : "a class") + " as label";
+}
+
+/// `parts`: of files, valid_files and test_files.
 void check_alike(const std::vector<Batch>& parts) {
-  const Batch& first = parts.front();
-  for (const Batch& part : parts)
-    if (part.input.defined() && (part.input.sizes().slice(1) != first.input.sizes().slice(1) ||
-                                 part.target.scalar_type() != first.target.scalar_type()))
-      throw ShapeError(kWhere, "samples of one shape and type in all splits", "others in one");
+  const std::string wanted = kind_of(parts.front());
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i].input.defined() && kind_of(parts[i]) != wanted)
+      throw ConfigError(kWhere, i == 1 ? "valid_files" : "test_files",
+                        "must have samples like those of `files`", wanted, kind_of(parts[i]));
 }
 
 }  // namespace

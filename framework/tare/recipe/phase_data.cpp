@@ -162,6 +162,15 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
   return name.empty() ? "phase " + std::to_string(phase) : name;
 }
 
+// Models of images take any height and width, so that another one would change nothing.
+void check_sample_shape(const RecipeOptions& recipe, const DataFacts& facts) {
+  const auto &given = recipe.model.options.sample_shape, &found = facts.sample_shape;
+  if (given.size() == 3 && found.size() == 3 && given[0] == found[0] && given != found)
+    refuse(recipe, "model.sample_shape", "is not the shape of the samples of the first phase",
+           "leave it out, or " + c10::str(at::IntArrayRef(found)),
+           c10::str(at::IntArrayRef(given)));
+}
+
 // What the fit would say at its first batch, and classes that no label of a batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
   const PhaseOptions& options = recipe.phases[phase];
@@ -183,6 +192,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            "at least " + std::to_string(labels), std::to_string(classes));
   }
   check_targets(recipe, phase, data.named.splits, classes);
+  if (phase == 0) check_sample_shape(recipe, facts);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
 }
 

@@ -38,6 +38,7 @@ class Checker {
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_momentum();
+    check_frozen_weights();
     check_data(recipe_.data, {"data"});
     if (!export_name(recipe_).empty()) check_export();
     at({"clip"}, "clip", [&] { check_clip(recipe_.clip); });
@@ -80,6 +81,26 @@ class Checker {
       fail({"optimizer", "momentum"}, "is set by the one-cycle schedule of every phase",
            "0, another schedule, or schedule.one_cycle.momentum_start and momentum_lowest",
            config::number_text(*momentum));
+    if (momentum_of(recipe_.optimizer) > 0) return;
+    for (size_t i = 0; i < recipe_.phases.size(); ++i) {
+      const OneCycle& shape = recipe_.phases[i].schedule.one_cycle;
+      const auto unused = [&](const char* key, double value, double standard) {
+        if (value != standard)
+          fail(
+              {"phases", std::to_string(i), "schedule", "one_cycle", key},
+              "has no effect, because the optimizer " + recipe_.optimizer.kind + " has no momentum",
+              "leave it out, or take an optimizer with momentum", config::number_text(value));
+      };
+      unused("momentum_start", shape.momentum_start, OneCycle{}.momentum_start);
+      unused("momentum_lowest", shape.momentum_lowest, OneCycle{}.momentum_lowest);
+    }
+  }
+
+  void check_frozen_weights() const {
+    const auto freezes = [](const PhaseOptions& phase) { return phase.freeze_to != 0; };
+    if (recipe_.frozen_weights == "fp8" && std::ranges::none_of(recipe_.phases, freezes))
+      fail({"frozen_weights"}, "has no effect, because no phase freezes layers",
+           "leave it out, or freeze_to in a phase", recipe_.frozen_weights);
   }
 
   void check_export() const {

@@ -37,7 +37,13 @@ bool matches(const Settings& pairs, const Cell& cell, const Settings& fixed) {
 }
 
 std::vector<Node> values_of(const Parameter& parameter) {
-  if (!parameter.range) return parameter.values;
+  if (!parameter.range) {
+    std::vector<Node> values;  // each once
+    for (const Node& value : parameter.values)
+      if (std::ranges::none_of(values, [&](const Node& seen) { return equal(seen, value); }))
+        values.push_back(value);
+    return values;
+  }
   const Range& range = *parameter.range;
   if (!range.step && !range.integer)
     throw ConfigError("sweep", "parameters." + parameter.name, "cannot be counted for a grid",
