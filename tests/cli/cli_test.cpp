@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -10,6 +11,8 @@
 
 namespace tare::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr const char* kTiny = R"(name: tiny
 batch: 32
@@ -74,6 +77,11 @@ TEST(Cli, ExportsARunACheckpointAndABundle) {
   EXPECT_EQ(whole.status, 0) << whole.err;
   EXPECT_EQ(whole.out.find("exported runs/tiny/tiny.tare, "), 0U) << whole.out;
   EXPECT_NE(whole.out.find(", from runs/tiny/mine, phase only"), std::string::npos) << whole.out;
+  EXPECT_EQ(tare({"inspect", "runs/tiny"}).out, tare({"inspect", "runs/tiny/tiny.tare"}).out);
+  EXPECT_THAT(tare({"predict", "runs/tiny", "absent.png"}).err, HasSubstr("absent.png"));
+  EXPECT_THAT(
+      tare({"predict", "runs", "absent.png"}).err,
+      HasSubstr("runs is a folder without a bundle (a .tare file): give one; `tare export"));
   EXPECT_EQ(tare({"export", "runs/tiny/mine", "--out", "mine.tare"}).status, 0);
   EXPECT_EQ(tare({"export", "mine.tare", "--out", "copy.tare"}).status, 0);
   EXPECT_EQ(io::read_text(recipe.folder / "copy.tare"),

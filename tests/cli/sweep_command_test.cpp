@@ -55,8 +55,10 @@ TEST(SweepCommand, PlansRunsAndTells) {
   EXPECT_THAT(sweep.data(), HasSubstr("\n3,tiny3_p0l0-01_mw8,COMPLETE,0.01,8,"));
   EXPECT_TRUE(fs::exists(sweep.folder / "runs/tiny/tiny3_p0l0-01_mw8/report.json"));
   EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).out, HasSubstr("; 0 started"));
-  EXPECT_THAT(sweep.tare({"status", "sweep.yaml"}).out,
-              HasSubstr("tiny0_p0l0-001_mw4  COMPLETE  accuracy "));
+  const std::string status = sweep.tare({"status", "sweep.yaml"}).out;
+  EXPECT_THAT(status, HasSubstr("tiny0_p0l0-001_mw4  COMPLETE  accuracy "));
+  EXPECT_THAT(status, ::testing::ContainsRegex("best tiny[0-3]_[^ ]+: accuracy [0-9.]+  "
+                                               "phases.0.lr=[-0-9.e]+  model.width=[0-9]+\n"));
 }
 
 TEST(SweepCommand, ComparesTheWeightsThatTheRunsEndWith) {

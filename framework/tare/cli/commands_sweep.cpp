@@ -11,6 +11,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -344,10 +345,27 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
   std::cout << text_table(columns, rows, width);
 }
 
+/// The complete run with the best value, with what it was given; empty: none is complete.
+std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
+  const bool most = sweep.metric.goal == "maximize";
+  const sweep::Trial* best = nullptr;
+  for (const auto& trial : trials) {
+    if (trial.state != TrialState::complete || std::isnan(trial.value)) continue;
+    if (!best || (most ? trial.value > best->value : trial.value < best->value)) best = &trial;
+  }
+  if (!best) return {};
+  std::ostringstream text;
+  text << "best " << best->run_name << ": " << sweep.metric.name << ' ' << best->value;
+  for (const auto& setting : sweep::override_texts(sweep, best->cell)) text << "  " << setting;
+  text << '\n';
+  return text.str();
+}
+
 int status(const SweepOptions& sweep) {
   auto contents = contents_of(sweep);
   std::cout << sweep.name
-            << (launch::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n");
+            << (launch::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n")
+            << best_text(sweep, contents.trials);
   std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });
   const size_t width = width_for(std::cout);
   if (width == kAnyWidth)

@@ -50,7 +50,7 @@ CudaMode cuda_for(const std::string& device) {
 
 Request read(const Arguments& arguments) {
   const auto& words = arguments.positional();
-  return {.bundle = words.front(),
+  return {.bundle = bundle_at(words.front()).string(),
           .inputs = {words.begin() + 1, words.end()},
           .predictor = {.device = arguments.get("device", "cpu")},
           .top = parse_top(arguments.get("top", "1")),
