@@ -75,11 +75,12 @@ std::vector<Mistake> mistakes_on_the_command_line() {
        .pieces = {"'other.tare'", "takes FILE", "See tare inspect --help"}},
       {.name = "SurplusArgumentOfLs",
        .arguments = {"ls", "models", "datasets"},
-       .pieces =
-           {"'datasets'",
-            "takes "
-            "callbacks|datasets|losses|metrics|models|optimizers|recipes|schedules|transforms",
-            "See tare ls --help"}},
+       .pieces = {"'datasets'",
+                  "takes "
+                  "callbacks|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|"
+                  "samplers|"
+                  "schedules|transforms",
+                  "See tare ls --help"}},
       {.name = "SurplusArgumentOfDoctor",
        .arguments = {"doctor", "--", "now"},
        .pieces = {"'now'", "takes no argument", "See tare doctor --help"}},

@@ -57,6 +57,34 @@ TEST_F(Areas, AChoiceIsCompletedWithDefaultsAndWrittenAsItIsRead) {
   EXPECT_EQ(areas_.complete(whole), whole);
 }
 
+TEST_F(Areas, AFlatChoiceHasItsNameAsType) {
+  const auto flat = [](const std::string& yaml) {
+    config::Choice value{.name = "point"};
+    config::from_flat_node(config::parse_text(yaml, "a.yaml"), value);
+    return value;
+  };
+  const auto message = [&](const std::string& yaml) -> std::string {
+    try {
+      (void)areas_.make(flat(yaml), 1);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(areas_.make(flat("{type: rectangle, height: 5}"), 1), 10);
+  EXPECT_EQ(areas_.make(flat("rectangle"), 1), 6);
+  EXPECT_EQ(areas_.make(flat("{}"), 1), 0) << "without a type the name stays";
+  EXPECT_EQ(config::to_yaml(config::to_node(areas_.complete(flat("{type: rectangle, height: 5}")))),
+            "type: rectangle\nwidth: 2\nheight: 5\n");
+  EXPECT_EQ(config::to_yaml(config::to_short_node(choice("point"))), "point\n");
+  EXPECT_THAT(message("{type: rectangel}"),
+              AllOf(HasSubstr("a.yaml:1:8: type is no shape"), HasSubstr("\"rectangle\"")));
+  EXPECT_THAT(message("{type: rectangle, width: 0}"), HasSubstr("a.yaml:1:26: width must be >= 1"));
+  EXPECT_THAT(message("{type: rectangle, height: 13}"),
+              HasSubstr("a.yaml:1:27: height brings bad"));
+  EXPECT_THAT(message("{width: 1}"), HasSubstr("width is not a known key; there are no options"));
+}
+
 TEST_F(Areas, WhatIsNoChoiceIsRefusedAtItsPlace) {
   EXPECT_THAT(refusal("rectangel"),
               AllOf(HasSubstr("a.yaml:1:1: is no shape (did you mean \"rectangle\"?)"),

@@ -161,8 +161,16 @@ TEST(Pages, TheSweepPageHasEveryKeyAndNoOther) {
   };
   insert_parts("resources", config::field_names<sweep::Resources>());
   insert_parts("on_failure", config::field_names<sweep::OnFailure>());
-  insert_parts("executor", config::field_names<launch::ExecutorOptions>());
-  insert_parts("pruner", config::field_names<search::PrunerOptions>());
+  insert_parts("executor", {"type"});
+  insert_parts("pruner", {"type"});
+  const auto insert_options = [&](const std::string& key, const auto& registry, bool flat) {
+    for (const auto& info : registry.infos())
+      for (const auto& option : info.defaults.entries)
+        fields.insert(key + '.' + (flat ? "" : info.name + '.') + option.key);
+  };
+  insert_options("executor", launch::executors::registry(), true);
+  insert_options("pruner", search::pruners::registry(), true);
+  insert_options("method", search::samplers::registry(), false);
   const auto keys = read_page("docs/sweeps.md").keys;
   EXPECT_EQ(std::set(keys.begin(), keys.end()), fields);
 }

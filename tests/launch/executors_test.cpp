@@ -16,24 +16,24 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 TEST(ExecutorType, EachMakesAnExecutorThatTouchesNothing) {
-  for (const auto& type : launch::executor_types()) {
-    const auto executor =
-        type.make({.options = {.type = type.name}, .folder = "/no/such", .agent = {"agent"}});
-    ASSERT_TRUE(executor) << type.name;
-    EXPECT_EQ(executor->has_own_memory_limits(), type.is_remote) << type.name;
-    EXPECT_GT(executor->poll_interval().count(), 0) << type.name;
+  for (const std::string name : {"local", "slurm"}) {
+    const auto type = launch::executor_type({.name = name});
+    const auto executor = type.make({.folder = "/no/such", .agent = {"agent"}});
+    ASSERT_TRUE(executor) << name;
+    EXPECT_EQ(executor->has_own_memory_limits(), type.is_remote) << name;
+    EXPECT_GT(executor->poll_interval().count(), 0) << name;
     EXPECT_FALSE(std::filesystem::exists("/no/such"));
   }
 }
 
 TEST(ExecutorType, ThisMachineHasNoSlotsOfItsOwn) {
-  const auto local = launch::executor_type("local").make({});
+  const auto local = launch::executor_type({.name = "local"}).make({});
   EXPECT_THAT(local->slots(3), IsEmpty());
   EXPECT_NO_THROW(local->require_available());
 }
 
 TEST(ExecutorType, AClusterHasAsManySlotsAsAreAskedFor) {
-  const auto slurm = launch::executor_type("slurm").make({});
+  const auto slurm = launch::executor_type({.name = "slurm"}).make({});
   ASSERT_THAT(slurm->slots(3), SizeIs(1));
   EXPECT_EQ(slurm->slots(3)[0].jobs, 3);
   EXPECT_GT(slurm->slots(0)[0].jobs, 3);
@@ -41,10 +41,36 @@ TEST(ExecutorType, AClusterHasAsManySlotsAsAreAskedFor) {
   EXPECT_FALSE(slurm->slots(3)[0].is_gpu());
 }
 
-TEST(ExecutorType, OneThatIsNotKnownIsRefused) {
-  EXPECT_THROW((void)launch::executor_type("ray"), ConfigError);
-  EXPECT_THROW(launch::check({.type = "local", .setup = {"module load cuda"}}), ConfigError);
-  EXPECT_NO_THROW(launch::check({.type = "slurm", .setup = {"module load cuda"}}));
+launch::ExecutorChoice choice(const std::string& yaml) {
+  return config::read<launch::ExecutorChoice>(config::parse_text(yaml, "e.yaml"));
+}
+
+TEST(ExecutorType, WhatIsWrongIsRefusedAtItsPlace) {
+  const auto message = [](const std::string& yaml) -> std::string {
+    try {
+      (void)choice(yaml);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(message("slurmm"), HasSubstr("type is no executor (did you mean \"slurm\"?)"));
+  EXPECT_THAT(message("{type: local, setup: [module load cuda]}"),
+              HasSubstr("e.yaml:1:15: setup is not a known key; there are no options"));
+  EXPECT_THAT(message("{type: slurm, options: [--array=1]}"),
+              HasSubstr("e.yaml:1:24: options has what the sweep sets itself"));
+  EXPECT_EQ(message("{type: slurm, setup: [module load cuda]}"), "accepted");
+  EXPECT_EQ(config::to_yaml(config::to_node(choice("slurm"))),
+            "type: slurm\noptions: []\nsetup: []\nsave_before_s: 90\n");
+}
+
+TEST(ExecutorType, AgentsAreServedByTheTypeThatStartsThem) {
+  launch::executors::registry().add("answering", "agents that return at once", [] {
+    return launch::ExecutorType{.serve = [](const std::filesystem::path&) { return 7; }};
+  });
+  EXPECT_EQ(launch::serve_agent("answering", "/no/such"), 7);
+  EXPECT_THROW((void)launch::serve_agent("local", "/no/such"), ConfigError);
+  EXPECT_THROW((void)launch::serve_agent("nobody", "/no/such"), ConfigError);
 }
 
 TEST(LocalExecutor, DoesNotTouchWhatMayRunInACluster) {

@@ -1,4 +1,4 @@
-#include "tare/search/pruner.h"
+#include "tare/search/pruners.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,15 +20,16 @@ using ::testing::HasSubstr;
 
 json golden() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/pruners.json")); }
 
-PrunerOptions options(const std::string& text) {
-  auto read = config::read<PrunerOptions>(config::parse_text(text, "pruner.yaml"));
-  check(read);
-  return read;
+using Rules = std::shared_ptr<const Pruner>;
+
+PrunerChoice choice(const std::string& text) {
+  return config::read<PrunerChoice>(config::parse_text(text, "pruner.yaml"));
 }
+Rules options(const std::string& text) { return pruners::registry().make(choice(text)); }
 
 /// A study whose trials are told of one after the other, as a coordinator keeps it.
 struct Played {
-  PrunerOptions rules{};
+  Rules rules = options("none");
   Study study{};
   std::vector<SeenTrial> trials{};
 
@@ -40,7 +41,7 @@ struct Played {
   PruneDecision report(int64_t number, int64_t step, double value) {
     SeenTrial& one = trial(number);
     one.reports[step] = value;
-    const PruneResult decision = decide(rules, study, trials, number);
+    const PruneResult decision = decide(*rules, study, trials, number);
     one.rungs = decision.rungs;
     study.resolved = decision.resolved;
     if (decision.decision == PruneDecision::prune) one.state = TrialState::pruned;
@@ -126,7 +127,7 @@ TEST(Pruner, RungsBeyondTheLargestNumberAreNotReached) {
 
 TEST(Promotion, PausesAtEachRungAndTakesTheBestOfTheHighest) {
   Played played{.rules = options("{type: asha_promotion, min_resource: 1, reduction_factor: 2}")};
-  const auto next = [&] { return next_promotion(played.rules, false, played.trials); };
+  const auto next = [&] { return played.rules->next_promotion(false, played.trials); };
   EXPECT_FALSE(next());
   EXPECT_EQ(played.report(0, 1, 5), PruneDecision::pause);
   EXPECT_FALSE(next()) << "half of one is none";
@@ -144,7 +145,7 @@ TEST(Promotion, PausesAtEachRungAndTakesTheBestOfTheHighest) {
   EXPECT_EQ(next(), (Promotion{.number = 3, .rung = 0}));
   EXPECT_EQ(played.report(2, 2, 1), PruneDecision::pause);
   EXPECT_EQ(next(), (Promotion{.number = 2, .rung = 1})) << "before 3, which waits below";
-  EXPECT_EQ(next_promotion(played.rules, true, played.trials), (Promotion{.number = 1, .rung = 1}));
+  EXPECT_EQ(played.rules->next_promotion(true, played.trials), (Promotion{.number = 1, .rung = 1}));
   EXPECT_EQ(played.report(4, 1, std::nan("")), PruneDecision::prune);
 }
 
@@ -153,7 +154,7 @@ TEST(Promotion, AFailedTrialIsPassedBy) {
   for (int64_t number = 0; number < 4; ++number)
     played.report(number, 1, static_cast<double>(number));
   played.trial(0).state = TrialState::failed;
-  EXPECT_EQ(next_promotion(played.rules, false, played.trials)->number, 1);
+  EXPECT_EQ(played.rules->next_promotion(false, played.trials)->number, 1);
 }
 
 // Each rung gets the same share of the better half, and nothing is promoted twice.
@@ -161,7 +162,7 @@ TEST(Promotion, ServesAWholeStudy) {
   Played played{.rules = options("{type: asha_promotion, min_resource: 1, reduction_factor: 3}")};
   std::vector<int64_t> starts(4);  // by rung
   for (int job = 0; job < 400; ++job) {
-    const auto next = next_promotion(played.rules, false, played.trials);
+    const auto next = played.rules->next_promotion(false, played.trials);
     const int64_t number = next ? next->number : std::ssize(played.trials);
     const int64_t rung = next ? next->rung + 1 : 0;
     if (rung > 3) {
@@ -188,7 +189,7 @@ TEST(Hyperband, ComparesWithinABracket) {
   std::vector<size_t> sizes;
   size_t all = 0;
   for (int64_t number = 0; all < history.size(); ++number) {
-    const auto same = competitors(rules, study, history, number);
+    const auto same = rules->competitors(study, history, number);
     if (same.front().number != number) continue;
     sizes.push_back(same.size());
     all += same.size();
@@ -197,26 +198,31 @@ TEST(Hyperband, ComparesWithinABracket) {
   ASSERT_EQ(sizes.size(), 4U);
   EXPECT_EQ(all, history.size()) << "each in one";
   EXPECT_GT(sizes.back(), 2 * sizes.front()) << "the first bracket has half of them";
-  EXPECT_EQ(competitors({}, study, history, 0).size(), history.size());
+  EXPECT_EQ(options("none")->competitors(study, history, 0).size(), history.size());
 }
 
-TEST(PrunerOptions, SayWhatIsWrong) {
+TEST(PrunerChoice, SaysWhatIsWrong) {
   const auto message = [](const std::string& text) -> std::string {
     try {
-      (void)options(text);
+      (void)choice(text);
     } catch (const ConfigError& error) {
       return error.what();
     }
     return "accepted";
   };
   const std::pair<const char*, const char*> mistakes[]{
-      {"{type: median}", "type is not known, got median"},
-      {"{min_resource: 0}", "min_resource must be auto or a number of steps"},
-      {"{max_resource: some}", "max_resource must be auto or a number of steps"},
-      {"{reduction_factor: 1}", "reduction_factor must be >= 2"},
-      {"{min_early_stopping_rate: -1}", "min_early_stopping_rate must be >= 0"},
-      {"{bootstrap_count: -1}", "bootstrap_count must be >= 0"},
-      {"{type: asha, bootstrap_count: 1}", "bootstrap_count is not known to be reached"},
+      {"{type: ash}", "pruner.yaml:1:8: type is no pruner (did you mean \"asha\"?), got ash"},
+      {"[asha]", "must be a name, or a mapping with a type and its options"},
+      {"{type: [asha]}", "type must be a name"},
+      {"{min_resource: 1}", "min_resource is not a known key; there are no options"},
+      {"{type: asha, min_resource: 0}", "min_resource must be auto or a number of steps"},
+      {"{type: asha, max_resource: 9}", "max_resource is not a known key"},
+      {"{type: hyperband, max_resource: some}", "max_resource must be auto or a number of steps"},
+      {"{type: asha, reduction_factor: 1}", "reduction_factor must be >= 2"},
+      {"{type: asha, min_early_stopping_rate: -1}", "min_early_stopping_rate must be >= 0"},
+      {"{type: asha, bootstrap_count: -1}", "bootstrap_count must be >= 0"},
+      {"{type: asha, bootstrap_count: 1}",
+       "pruner.yaml:1:31: bootstrap_count is not known to be reached"},
       {"{type: hyperband, bootstrap_count: 1}", "bootstrap_count is not known to be reached"},
       {"{type: hyperband, min_resource: 9, max_resource: 8}", "max_resource is below min_resource"},
   };
@@ -224,17 +230,26 @@ TEST(PrunerOptions, SayWhatIsWrong) {
     EXPECT_THAT(message(text), HasSubstr(expected)) << text;
   EXPECT_EQ(message("{type: hyperband, min_resource: auto, max_resource: 9, bootstrap_count: 1}"),
             "accepted");
-  EXPECT_THAT(config::field_names<PrunerOptions>(),
-              ElementsAre("type", "min_resource", "max_resource", "reduction_factor",
-                          "min_early_stopping_rate", "bootstrap_count"));
-  EXPECT_EQ(config::to_yaml(config::to_node(options("{min_resource: 3}"))),
-            "type: none\nmin_resource: 3\nmax_resource: auto\nreduction_factor: ~\n"
-            "min_early_stopping_rate: 0\nbootstrap_count: 0\n");
+}
+
+TEST(PrunerChoice, IsCompletedWithTheDefaultsOfItsType) {
+  const auto text = [](const std::string& yaml) {
+    return config::to_yaml(config::to_node(choice(yaml)));
+  };
+  EXPECT_EQ(text("none"), "type: none\n");
+  EXPECT_EQ(text("{type: asha, min_resource: 3}"),
+            "type: asha\nmin_resource: 3\nreduction_factor: 4\nmin_early_stopping_rate: 0\n"
+            "bootstrap_count: 0\n");
+  EXPECT_EQ(text("hyperband"),
+            "type: hyperband\nmin_resource: auto\nmax_resource: auto\nreduction_factor: 3\n"
+            "bootstrap_count: 0\n");
+  EXPECT_THAT(pruners::registry().names(),
+              ElementsAre("asha", "asha_promotion", "hyperband", "none"));
 }
 
 TEST(Decide, NeedsAReport) {
-  EXPECT_THROW((void)decide({}, {}, {}, 0), StateError);
-  EXPECT_THROW((void)decide({}, {}, {{.number = 0}}, 0), StateError);
+  EXPECT_THROW((void)decide(*options("none"), {}, {}, 0), StateError);
+  EXPECT_THROW((void)decide(*options("none"), {}, {{.number = 0}}, 0), StateError);
 }
 
 }  // namespace

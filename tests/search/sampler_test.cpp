@@ -37,7 +37,7 @@ json golden() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/tp
 
 SearchOptions options(const std::string& text, const std::string& method = "tpe") {
   SearchOptions options = search_options(text);
-  options.method = method;
+  options.method = config::read<search::SamplerChoice>(config::parse_text(method, "m.yaml"));
   return options;
 }
 
@@ -327,6 +327,63 @@ TEST(Sampler, LeavesOutWhatConditionsAndExclusionsSay) {
     }
     EXPECT_THAT(kinds, UnorderedElementsAre(0, 2)) << method;
   }
+}
+
+TEST(Sampler, TpeFollowsItsOptions) {
+  const std::string space = "parameters: {x: {min: 0.0, max: 1.0}, y: {min: 0.0, max: 1.0}}\n";
+  const auto history = sampled(options(space, "random"), 12);
+  const auto next = [&](const std::string& method) {
+    return python_text(*search::sample(options(space, method), history, 12, 3));
+  };
+  EXPECT_EQ(next("{tpe: {start_trials: 10, candidates: 24}}"), next("tpe"));
+  EXPECT_EQ(next("{tpe: {start_trials: 13}}"), next("random"));
+  EXPECT_NE(next("tpe"), next("random"));
+  EXPECT_NE(next("{tpe: {candidates: 2}}"), next("tpe"));
+}
+
+TEST(Sampler, AChoiceIsReadWithItsPlaceAndWrittenShort) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      return config::to_yaml(config::to_node(search_options(text).method));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(message("method: random\n"), "random\n");
+  EXPECT_EQ(message("method: tpe\n"), "tpe:\n  start_trials: 10\n  candidates: 24\n");
+  EXPECT_THAT(message("method: tpr\n"), HasSubstr("search.yaml:1:9: method is no sampler (did you "
+                                                  "mean \"tpe\"?), got tpr; allowed: grid, random, "
+                                                  "tpe"));
+  EXPECT_THAT(message("method: {tpe: {candidates: 0}}\n"),
+              HasSubstr("search.yaml:1:28: method.tpe.candidates must be"));
+  EXPECT_THAT(message("method: {grid: {step: 1}}\n"),
+              HasSubstr("method.grid.step is not a known key; there are no options"));
+}
+
+/// Corners of the space, or what a program's mistake would be.
+TEST(Sampler, AProgramAddsItsOwn) {
+  search::samplers::registry().add("corners", "low or high of each range", [] {
+    return search::Sampler{[](const search::Seen& seen) -> search::Draw {
+      return [&space = seen.space](search::CounterRng& rng) {
+        Point point;
+        for (const auto& parameter : space.parameters)
+          point[parameter.name] =
+              rng.uniform() < 0.5 ? parameter.range->low : parameter.range->high;
+        return point;
+      };
+    }};
+  });
+  search::samplers::registry().add("lost", "draws no value", [] {
+    return search::Sampler{[](const search::Seen&) -> search::Draw {
+      return [](search::CounterRng&) { return Point{}; };
+    }};
+  });
+  const std::string space = "parameters: {x: {min: 2.0, max: 3.0}}\n";
+  std::set<double> drawn;
+  for (const auto& trial : sampled(options(space, "corners"), 20))
+    drawn.insert(trial.params.at("x"));
+  EXPECT_THAT(drawn, ElementsAre(2, 3));
+  EXPECT_THROW((void)search::sample(options(space, "lost"), {}, 0, 1), StateError);
 }
 
 TEST(Sampler, SaysWhyItCannotDraw) {

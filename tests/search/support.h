@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/search/space.h"
+#include "tare/search/search_options.h"
 #include "tare/search/trial.h"
 #include "tare/search/value_text.h"
 

@@ -50,22 +50,23 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
   const auto read = [&](const std::string& text) {
     return files.read("parameters: {a: [1]}\n" + text).executor;
   };
-  EXPECT_EQ(read("").type, "local");
-  EXPECT_EQ(read("executor: slurm\n").type, "slurm");
+  EXPECT_EQ(read("").name, "local");
+  EXPECT_EQ(read("executor: slurm\n").name, "slurm");
   const auto executor = read(
       "executor: {type: slurm, options: ['--gres=gpu:1'], setup: [module load cuda], "
       "save_before_s: 30}\n");
-  EXPECT_EQ(executor.options, std::vector<std::string>{"--gres=gpu:1"});
-  EXPECT_EQ(executor.setup, std::vector<std::string>{"module load cuda"});
-  EXPECT_EQ(executor.save_before_s, 30);
+  EXPECT_EQ(
+      config::to_yaml(config::to_node(executor)),
+      "type: slurm\noptions:\n  - --gres=gpu:1\nsetup:\n  - module load cuda\nsave_before_s: 30\n");
   const std::map<std::string, std::string> wrong{
-      {"executor: ray\n", "executor.type is not known, got ray"},
+      {"executor: ray\n", "sweep.yaml:5:11: executor.type is no executor, got ray"},
       {"executor: {type: slurm, options: [gpu]}\n", "has what is no option of sbatch"},
       {"executor: {type: slurm, options: [--array=1]}\n", "has what the sweep sets itself"},
       {"executor: {type: slurm, options: [-a, 1]}\n", "has what the sweep sets itself"},
       {"executor: {type: slurm, options: [-Jmine]}\n", "has what the sweep sets itself"},
       {"executor: {type: slurm, options: [--job-n=x]}\n", "has what the sweep sets itself"},
-      {"executor: {options: [--exclusive]}\n", "takes no options"},
+      {"executor: {options: [--exclusive]}\n",
+       "executor.options is not a known key; there are no options"},
       {"executor: slurm\nmethod: random\ntrials: 4\n", "resources.jobs is missing"}};
   for (const auto& [text, message] : wrong) {
     try {
@@ -85,8 +86,8 @@ TEST(SweepOptions, OfTheTreeAllRead) {
     if (entry.path().extension() != ".yaml") continue;
     if (!config::parse_file(entry.path()).find("recipe")) continue;
     const auto sweep = sweep::read_sweep(entry.path(), {});
-    const bool has_cells = sweep.method == "grid" ? !search::grid(sweep).empty()
-                                                  : search::sample(sweep, {}, 0, 1).has_value();
+    const bool has_cells = search::draws(sweep) ? search::sample(sweep, {}, 0, 1).has_value()
+                                                : !search::grid(sweep).empty();
     EXPECT_TRUE(has_cells) << entry.path();
     EXPECT_TRUE(std::filesystem::exists(sweep.recipe)) << entry.path();
     ++count;
@@ -111,7 +112,7 @@ TEST(SweepOptions, NamesPlaceAndRemedyOfEveryMistake) {
   };
   const std::pair<const char*, const char*> mistakes[]{
       {"methd: grid\n", "sweep.yaml:4:1: methd is not a known key (did you mean \"method\"?)"},
-      {"method: hill\n", "sweep.yaml:4:9: method is not known, got hill; allowed: grid"},
+      {"method: hill\n", "sweep.yaml:4:9: method is no sampler, got hill; allowed: grid"},
       {"metric: {goal: up}\n", "metric.goal is not known, got up"},
       {"trials: -1\n", "trials must be >= 0, got -1"},
       {"parameters: [a]\n", "parameters must be a mapping"},

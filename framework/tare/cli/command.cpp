@@ -68,7 +68,8 @@ const std::vector<Command>& commands() {
         {"agent", "work for a sweep on a cluster; the sweep itself starts it"}}},
       {"ls",
        "list what has a name: models, data sets, recipes, callbacks, losses ...",
-       "callbacks|datasets|losses|metrics|models|optimizers|recipes|schedules|transforms",
+       "callbacks|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|samplers|"
+       "schedules|transforms",
        1,
        {},
        {"tare ls models"},

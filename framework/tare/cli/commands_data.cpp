@@ -12,11 +12,14 @@
 #include "tare/callback/registry.h"
 #include "tare/cli/command.h"
 #include "tare/data/datasets.h"
+#include "tare/launch/executors.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/model/registry.h"
 #include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
+#include "tare/search/pruners.h"
+#include "tare/search/samplers.h"
 
 namespace tare::cli {
 namespace {
@@ -75,11 +78,14 @@ const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
   static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
       {"callbacks", [] { return rows_of(callbacks::registry().infos()); }},
       {"datasets", [] { return rows_of(datasets::registry().infos()); }},
+      {"executors", [] { return rows_of(launch::executors::registry().infos()); }},
       {"losses", [] { return rows_of(losses::registry().infos()); }},
       {"metrics", [] { return rows_of(metrics::registry().infos()); }},
       {"models", model_rows},
       {"optimizers", [] { return rows_of(optimizers::registry().infos()); }},
+      {"pruners", [] { return rows_of(search::pruners::registry().infos()); }},
       {"recipes", recipes},
+      {"samplers", [] { return rows_of(search::samplers::registry().infos()); }},
       {"schedules", [] { return rows_of(schedules::registry().infos()); }},
       {"transforms", [] { return rows_of(transforms::registry().infos()); }}};
   return table;

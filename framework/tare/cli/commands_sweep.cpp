@@ -36,7 +36,6 @@
 #include "tare/report/sweep_report.h"
 #include "tare/runtime/init.h"
 #include "tare/search/sampler.h"
-#include "tare/search/tpe.h"
 #include "tare/search/value_text.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/gpu_slots.h"
@@ -158,10 +157,9 @@ int main_of_run(const std::vector<std::string>& command) {
 std::unique_ptr<launch::Executor> executor_of(const SweepOptions& sweep,
                                               launch::StartProcess start = {}) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
-  return launch::executor_type(sweep.executor.type)
-      .make({.options = sweep.executor,
-             .folder = sweep.log_dir,
-             .agent = {program.string(), "sweep", "agent"},
+  return launch::executor_type(sweep.executor)
+      .make({.folder = sweep.log_dir,
+             .agent = {program.string(), "sweep", "agent", sweep.executor.name},
              .start = std::move(start)});
 }
 
@@ -171,7 +169,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
   // Before anything begins a thread, also in this process's children.
   std::optional<launch::ForkServer> server;
-  if (!launch::executor_type(sweep.executor.type).is_remote)
+  if (!launch::executor_type(sweep.executor).is_remote)
     server.emplace([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
   bool forks = false;  // on the host; a GPU's driver does not survive a fork
   const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
@@ -215,14 +213,17 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   return report.failed == 0 ? kSuccess : kFailed;
 }
 
+constexpr size_t kShownDraws = 10;  // before any run has ended
+
 /// All of a grid; of what is drawn the first, which do not depend on how runs go.
 std::vector<search::Cell> first_cells(const SweepOptions& sweep) {
-  auto cells = sweep.method == "grid" ? search::grid(sweep) : std::vector<search::Cell>();
+  const bool draws = search::draws(sweep);
+  auto cells = draws ? std::vector<search::Cell>() : search::grid(sweep);
   const auto most = static_cast<size_t>(sweep.trials);
   if (sweep.trials > 0 && cells.size() > most) cells.resize(most);
-  if (sweep.method == "grid") return cells;
+  if (!draws) return cells;
   std::vector<search::SeenTrial> seen;
-  while (seen.size() < search::kStartTrials && (most == 0 || seen.size() < most)) {
+  while (seen.size() < kShownDraws && (most == 0 || seen.size() < most)) {
     const auto number = static_cast<int64_t>(seen.size());
     const auto cell = search::sample(sweep, seen, number, sweep.seed);
     if (!cell) break;
@@ -240,7 +241,7 @@ int plan(const SweepOptions& sweep) {
   const auto cells = first_cells(sweep);
   const int64_t jobs = sweep::jobs_in(slots, sweep.resources.jobs);
   std::string head = sweep.name + ": " + std::to_string(cells.size()) +
-                     (sweep.method == "grid" ? " runs, " : " runs drawn first, ") +
+                     (search::draws(sweep) ? " runs drawn first, " : " runs, ") +
                      std::to_string(jobs) + " at a time, in";
   for (const auto& slot : slots)
     head += ' ' + (slot.is_remote()
@@ -387,7 +388,10 @@ int sweep_command(const Arguments& arguments) {
                                         config::joined(verbs) + did_you_mean(verb, verbs));
   if (verb == "agent") {
     continue_without_output();
-    return launch::serve_agent(words[1]);
+    if (words.size() != 3)
+      throw ConfigError("tare sweep agent",
+                        "needs an executor and a folder; a sweep starts its agents itself");
+    return launch::serve_agent(words[1], words[2]);
   }
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {

@@ -11,6 +11,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/search/grid.h"
+#include "tare/search/sampler.h"
 #include "tare/sweep/identity.h"
 
 namespace tare {
@@ -103,7 +104,7 @@ void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
 /// grid() would say it without the place.
 void check_countable(const SweepOptions& sweep) {
   for (const auto& parameter : sweep.parameters.parameters)
-    if (sweep.method == "grid" && std::isinf(search::count_of(parameter)))
+    if (!search::draws(sweep) && std::isinf(search::count_of(parameter)))
       throw at_its_place(sweep,
                          {"sweep", "parameters." + parameter.name, "cannot be counted for a grid",
                           "a list, a step, or whole numbers", "a range"});

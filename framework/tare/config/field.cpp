@@ -149,7 +149,9 @@ void read_fields(const Node& node, std::span<const Field> fields) {
     }
     const std::vector<std::string> names = names_of(fields);
     throw ConfigError(entry.key_source, entry.key,
-                      "is not a known key" + did_you_mean(entry.key, names), joined(names));
+                      names.empty() ? "is not a known key; there are no options"
+                                    : "is not a known key" + did_you_mean(entry.key, names),
+                      joined(names));
   }
 }
 

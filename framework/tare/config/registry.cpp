@@ -22,16 +22,49 @@ void from_node(const Node& node, Choice& value) {
   value.options.source = only.key_source;  // for what is missing or unknown
 }
 
+void from_flat_node(const Node& node, Choice& value) {
+  value.flat = true;
+  value.options = Node::map();
+  value.options.source = node.source;
+  if (node.kind == Kind::scalar) {
+    value.name = node.text;
+    return;
+  }
+  if (node.kind != Kind::map)
+    throw ConfigError(node.source, "", "must be a name, or a mapping with a type and its options",
+                      "", describe(node));
+  for (const Entry& entry : node.entries) {
+    if (entry.key != "type") {
+      value.options.entries.push_back(entry);
+      continue;
+    }
+    if (entry.value.kind != Kind::scalar)
+      throw ConfigError(entry.value.source, "type", "must be a name", "", describe(entry.value));
+    value.name = entry.value.text;
+    value.options.source = entry.value.source;  // for what is missing or unknown
+  }
+}
+
 Node to_node(const Choice& value) {
+  if (value.flat) {
+    Node node = Node::map();
+    node.set("type", Node::string(value.name));
+    for (const Entry& option : value.options.entries) node.set(option.key, option.value);
+    return node;
+  }
   Node node = Node::map();
   node.set(value.name, value.options);
   return node;
 }
 
+Node to_short_node(const Choice& value) {
+  return value.options.entries.empty() ? Node::string(value.name) : to_node(value);
+}
+
 void refuse_entry(const std::string& kind, const Choice& choice,
                   const std::vector<std::string>& names) {
-  throw ConfigError(choice.options.source, "", "is no " + kind + did_you_mean(choice.name, names),
-                    joined(names), choice.name);
+  throw ConfigError(choice.options.source, choice.flat ? "type" : "",
+                    "is no " + kind + did_you_mean(choice.name, names), joined(names), choice.name);
 }
 
 }  // namespace tare::config

@@ -22,15 +22,22 @@
 namespace tare::config {
 
 /// The name of an entry and its options. In YAML it is the name alone, or a mapping of the name to
-/// the options: `{early_stopping: {patience: 3}}`.
+/// the options: `{early_stopping: {patience: 3}}`. A flat choice has the name as its `type`, beside
+/// the options: `{type: asha, min_resource: 3}`.
 struct Choice {
   std::string name{};
   Node options = Node::map();  ///< all of them, once Registry::complete() has returned the choice
+  bool flat = false;
   bool operator==(const Choice& other) const;
 };
 /// Throws ConfigError for a list and for a mapping of no name or of several.
 void from_node(const Node& node, Choice& value);
+/// Reads a flat choice; without a type the name of `value` stays. Throws ConfigError for a list.
+void from_flat_node(const Node& node, Choice& value);
+/// A mapping, flat for a flat choice.
 [[nodiscard]] Node to_node(const Choice& value);
+/// The name alone for a choice without options, else to_node().
+[[nodiscard]] Node to_short_node(const Choice& value);
 
 /// What lists say of an entry.
 struct EntryInfo {
@@ -97,7 +104,7 @@ class Registry<Made(Args...)> {
   /// and nearest name, for an unknown name or option and for a value that is not allowed.
   [[nodiscard]] Choice complete(const Choice& choice) const {
     return within(choice, [&](const Entry& entry) {
-      return Choice{choice.name, entry.complete(choice.options)};
+      return Choice{choice.name, entry.complete(choice.options), choice.flat};
     });
   }
   /// Makes the entry of this name with its options at their defaults. Throws likewise.
@@ -118,7 +125,8 @@ class Registry<Made(Args...)> {
     std::function<Made(const Node&, Args...)> make{};
   };
 
-  /// Calls `action` with the entry; a ConfigError gets the name in front of its field.
+  /// Calls `action` with the entry; a ConfigError gets the name in front of its field, unless the
+  /// choice is flat.
   template <class Action>
   auto within(const Choice& choice, const Action& action) const {
     const auto found = entries_.find(choice.name);
@@ -126,7 +134,9 @@ class Registry<Made(Args...)> {
     try {
       return action(found->second);
     } catch (const ConfigError& error) {
-      throw error.within(choice.name, choice.options.source);
+      const Node* option = choice.options.find(error.field());
+      throw error.within(choice.flat ? "" : choice.name,
+                         option ? option->source : choice.options.source);
     }
   }
 

@@ -1,57 +1,44 @@
-// Lists the types of executors, and reads and checks their options.
+// Lists the types of executors.
 #include "tare/launch/executors.h"
-
-#include <algorithm>
 
 #include "tare/base/error.h"
 #include "tare/launch/local_executor.h"
 #include "tare/launch/slurm.h"
 
 namespace tare::launch {
-namespace {
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const auto& type : executor_types()) all.push_back(type.name);
+executors::Registry& executors::registry() {
+  static Registry all("executor");
+  static const bool filled = [] {
+    all.add("local", "runs are processes of this machine", local_executor_type);
+    all.add<SlurmOptions>("slurm", "runs are in jobs of a Slurm cluster", slurm_executor_type);
+    return true;
+  }();
+  static_cast<void>(filled);
   return all;
 }
 
-}  // namespace
-
-const std::vector<ExecutorType>& executor_types() {
-  static const std::vector<ExecutorType> types{local_executor_type(), slurm_executor_type()};
-  return types;
+void from_node(const config::Node& node, ExecutorChoice& value) {
+  ExecutorChoice read;
+  from_flat_node(node, read);
+  static_cast<void>(executor_type(read));  // checks the options, at their place
+  static_cast<config::Choice&>(value) = executors::registry().complete(read);
 }
 
-const ExecutorType& executor_type(const std::string& name) {
-  const auto found = std::ranges::find(executor_types(), name, &ExecutorType::name);
-  if (found == executor_types().end())
-    throw ConfigError("sweep", "executor.type", "is not known", config::joined(names()),
-                      printable(name));
-  return *found;
+config::Node to_node(const ExecutorChoice& value) {
+  return to_node(static_cast<const config::Choice&>(value));
 }
 
-void visit_fields(config::Visitor& visit, ExecutorOptions& o) {
-  visit("type", o.type, config::one_of(names()));
-  visit("options", o.options)("setup", o.setup);
-  visit("save_before_s", o.save_before_s, config::between(1, 65535));
+ExecutorType executor_type(const config::Choice& choice) {
+  return executors::registry().make(choice);
 }
 
-void check(const ExecutorOptions& options) {
-  const ExecutorType& type = executor_type(options.type);
-  if (type.check) return type.check(options);
-  if (options.options.empty() && options.setup.empty()) return;
-  std::vector<std::string> others;
-  for (const auto& other : executor_types())
-    if (other.check) others.push_back(other.name);
-  throw ConfigError("sweep", "executor.type", "takes no options and no setup",
-                    config::joined(others), printable(options.type));
-}
-
-int serve_agent(const std::filesystem::path& folder) {
-  const auto found = std::ranges::find_if(
-      executor_types(), [](const ExecutorType& type) { return type.serve != nullptr; });
-  return found->serve(folder);  // one type has agents
+int serve_agent(const std::string& type, const std::filesystem::path& folder) {
+  const ExecutorType executor = executor_type({.name = type});
+  if (!executor.serve)
+    throw ConfigError("tare sweep agent", "the executor " + printable(type) +
+                                              " has no agents; a sweep starts its agents itself");
+  return executor.serve(folder);
 }
 
 }  // namespace tare::launch

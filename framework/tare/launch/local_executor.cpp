@@ -27,9 +27,9 @@ std::unique_ptr<Process> LocalExecutor::start(const ChildStart& how) {
 }
 
 ExecutorType local_executor_type() {
-  return {.name = "local", .make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
-            return std::make_unique<LocalExecutor>(context.start);
-          }};
+  return {.make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
+    return std::make_unique<LocalExecutor>(context.start);
+  }};
 }
 
 }  // namespace tare::launch

@@ -61,11 +61,11 @@ bool is_ours(const std::string& option) {
 }
 
 void refuse(const char* problem, const std::string& allowed, const std::string& got) {
-  throw ConfigError("sweep", "executor.options", problem, allowed, printable(got));
+  throw ConfigError("sweep", "options", problem, allowed, printable(got));
 }
 
-void check_options(const ExecutorOptions& executor) {
-  for (const auto& option : executor.options) {
+void check_options(const SlurmOptions& slurm) {
+  for (const auto& option : slurm.options) {
     if (!option.starts_with('-') || option.find('\n') != std::string::npos)
       refuse("has what is no option of sbatch", "such as --gres=gpu:1", option);
     if (is_ours(option))
@@ -78,9 +78,8 @@ void check_options(const ExecutorOptions& executor) {
 /// The agents of a sweep as this process knows them.
 class SlurmExecutor::Cluster {
  public:
-  explicit Cluster(const ExecutorContext& context)
-      : folder_(fs::absolute(context.folder) / "slurm"),
-        tools_(folder_, context.options, context.agent) {
+  Cluster(const SlurmOptions& options, const ExecutorContext& context)
+      : folder_(fs::absolute(context.folder) / "slurm"), tools_(folder_, options, context.agent) {
     require_no_other();
     for (const auto& id : tools_.begun()) {
       Agent& known = agents_[id];
@@ -325,7 +324,8 @@ class SlurmExecutor::Run : public Process {
   Cluster::Given given_;
 };
 
-SlurmExecutor::SlurmExecutor(ExecutorContext context) : context_(std::move(context)) {}
+SlurmExecutor::SlurmExecutor(SlurmOptions options, ExecutorContext context)
+    : options_(std::move(options)), context_(std::move(context)) {}
 SlurmExecutor::~SlurmExecutor() = default;
 
 void SlurmExecutor::require_available() const { require_slurm(); }
@@ -343,7 +343,7 @@ std::chrono::milliseconds SlurmExecutor::poll_interval() const { return kPollEve
 std::map<std::string, std::unique_ptr<Process>> SlurmExecutor::recover(
     const std::vector<ProcessId>& ids) {
   end_processes(ids);
-  cluster_ = std::make_shared<Cluster>(context_);
+  cluster_ = std::make_shared<Cluster>(options_, context_);
   std::map<std::string, std::unique_ptr<Process>> all;
   for (const auto& [name, given] : cluster_->jobs())
     all[name] = std::make_unique<Run>(cluster_, given);
@@ -363,12 +363,11 @@ std::unique_ptr<Process> SlurmExecutor::start(const ChildStart& how) {
   return std::make_unique<Run>(cluster_, Cluster::Given{.agent = agent, .job = job});
 }
 
-ExecutorType slurm_executor_type() {
-  return {.name = kType,
-          .is_remote = true,
-          .check = check_options,
-          .make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
-            return std::make_unique<SlurmExecutor>(context);
+ExecutorType slurm_executor_type(const SlurmOptions& options) {
+  check_options(options);
+  return {.is_remote = true,
+          .make = [options](const ExecutorContext& context) -> std::unique_ptr<Executor> {
+            return std::make_unique<SlurmExecutor>(options, context);
           },
           .serve = [](const fs::path& folder) { return run_slurm_agent(folder, slurm_task()); }};
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tare/launch/executor_type.h"
+#include "tare/launch/slurm_options.h"
 
 namespace tare::launch {
 
@@ -21,7 +22,7 @@ class SlurmExecutor : public Executor {
   /// `context.agent`: the words of the program that calls run_slurm_agent(). Nothing is touched
   /// before recover(), so that of two coordinators the one that does not get the folder disturbs no
   /// agent.
-  explicit SlurmExecutor(ExecutorContext context);
+  SlurmExecutor(SlurmOptions options, ExecutorContext context);
   ~SlurmExecutor() override;
 
   /// Throws StateError without Slurm's programs.
@@ -38,10 +39,12 @@ class SlurmExecutor : public Executor {
  private:
   class Cluster;
   class Run;
+  SlurmOptions options_;
   ExecutorContext context_;
   std::shared_ptr<Cluster> cluster_;
 };
 
-[[nodiscard]] ExecutorType slurm_executor_type();
+/// Throws ConfigError for options of sbatch that the sweep sets itself.
+[[nodiscard]] ExecutorType slurm_executor_type(const SlurmOptions& options);
 
 }  // namespace tare::launch

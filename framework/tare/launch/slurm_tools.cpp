@@ -27,7 +27,7 @@ std::string quoted(const std::string& word) {
   return text + '\'';
 }
 
-std::string script_of(const ExecutorOptions& options, const std::vector<std::string>& agent,
+std::string script_of(const SlurmOptions& options, const std::vector<std::string>& agent,
                       const fs::path& folder) {
   std::string text = "#!/bin/bash -l\n";  // with what a user's shell has, such as module
   for (const auto& line : options.setup) text += line + '\n';
@@ -57,7 +57,7 @@ void require_slurm() {
                    "sweep where jobs of Slurm's are submitted, or with executor.type=local");
 }
 
-SlurmTools::SlurmTools(fs::path folder, const ExecutorOptions& options,
+SlurmTools::SlurmTools(fs::path folder, const SlurmOptions& options,
                        const std::vector<std::string>& agent)
     : folder_(std::move(folder)), options_(options) {
   io::make_directories(folder_);

@@ -10,6 +10,7 @@
 
 #include "tare/launch/executor_type.h"
 #include "tare/launch/process.h"
+#include "tare/launch/slurm_options.h"
 
 namespace tare::launch {
 
@@ -20,7 +21,7 @@ class SlurmTools {
  public:
   /// `folder`: log_dir/slurm, absolute; it is made, with the script of the jobs, which executes the
   /// words `agent` and the folder. Throws IoError.
-  SlurmTools(std::filesystem::path folder, const ExecutorOptions& options,
+  SlurmTools(std::filesystem::path folder, const SlurmOptions& options,
              const std::vector<std::string>& agent);
 
   /// Submits an array of so many agents and returns its tasks, "12_0". Throws StateError with what
@@ -53,7 +54,7 @@ class SlurmTools {
   [[nodiscard]] static Tasks parsed(const std::string& text);
 
   std::filesystem::path folder_;
-  ExecutorOptions options_;
+  SlurmOptions options_;
   std::string name_;  // of the jobs
   std::optional<Child> squeue_;
   bool said_ = false;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tare/search/space.h"
+#include "tare/search/search_options.h"
 #include "tare/search/trial.h"
 
 namespace tare::search {

@@ -1,15 +1,17 @@
-// Which runs of a sweep end early: rungs of steps, at each of which only the best go on.
+// Pruner: which runs of a sweep end early, wait or continue, by their reports so far.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "tare/search/pruner_options.h"
 #include "tare/search/trial.h"
 
 namespace tare::search {
 
-/// What `auto` came to when it could first be told. Kept with the study, for a resumed sweep to
-/// decide the same.
+/// What `auto` came to when it was first known. Kept with the study, for a resumed sweep to decide
+/// alike.
 struct ResolvedSteps {
   std::optional<int64_t> min_resource{}, max_resource{};
   bool operator==(const ResolvedSteps&) const = default;
@@ -18,7 +20,7 @@ struct ResolvedSteps {
 enum class PruneDecision {
   proceed,
   prune,  ///< the trial ends
-  pause   ///< asha_promotion: the trial waits until next_promotion() names it
+  pause   ///< the trial waits until next_promotion() names it
 };
 
 struct PruneResult {
@@ -29,38 +31,44 @@ struct PruneResult {
 
 /// A study as a pruner knows it.
 struct Study {
-  std::string name{};  ///< hyperband tells a trial's bracket by it
+  std::string name{};  ///< hyperband computes the bracket of a trial from it
   bool maximize = false;
   ResolvedSteps resolved{};
 };
 
-/// Decides after a report of trial `number`, which is in `history` with all its reports so far.
-/// `asha` and `hyperband` decide as SuccessiveHalvingPruner and HyperbandPruner of Optuna 5.0.0 do:
-/// Li et al. 2020, A System for Massively Parallel Hyperparameter Tuning, and Li et al. 2018,
-/// Hyperband, with asynchronous brackets. At a rung a trial continues if its value is among the
-/// best 1 / reduction_factor (at least one; equal ones too) of all values stored for that rung. A
-/// value that is not a number ends it. The caller stores PruneResult::rungs before the next
-/// decision.
-[[nodiscard]] PruneResult decide(const PrunerOptions& options, const Study& study,
-                                 const std::vector<SeenTrial>& history, int64_t number);
-
-/// A paused trial that may go on.
+/// A paused trial that may continue.
 struct Promotion {
   int64_t number = 0;
   int64_t rung = 0;  ///< where it waited
   bool operator==(const Promotion&) const = default;
 };
 
-/// Li et al. 2020, Algorithm 2: from the highest rung down, the best trial that waits there and is
-/// in the first floor(n / reduction_factor) of its n values; nothing if none is: then a new trial
-/// starts. A trial that waits (TrialState::waiting) and has a value of its rung is paused.
-[[nodiscard]] std::optional<Promotion> next_promotion(const PrunerOptions& options, bool maximize,
-                                                      const std::vector<SeenTrial>& history);
+/// Decides by pure functions of a study and its trials; this class ends no trial. A value with
+/// methods: nothing changes after it is made.
+class Pruner {
+ public:
+  virtual ~Pruner() = default;
 
-/// The trials that are compared with trial `number`: for hyperband those of its bracket, else all.
-/// TPE with hyperband samples from them, as Optuna does.
-[[nodiscard]] std::vector<SeenTrial> competitors(const PrunerOptions& options, const Study& study,
-                                                 const std::vector<SeenTrial>& history,
-                                                 int64_t number);
+  /// Decides after a report of `trial`, which is in `history` with all its reports so far, at least
+  /// one. The caller stores PruneResult::rungs before the next decision.
+  [[nodiscard]] virtual PruneResult decide(const Study& study,
+                                           const std::vector<SeenTrial>& history,
+                                           const SeenTrial& trial) const = 0;
+  /// Whether decide() pauses trials. A trial that waits (TrialState::waiting) and has a value of
+  /// its rung is paused.
+  [[nodiscard]] virtual bool pauses() const { return false; }
+  /// The paused trial that continues next; nothing: a new trial starts.
+  [[nodiscard]] virtual std::optional<Promotion> next_promotion(
+      bool maximize, const std::vector<SeenTrial>& history) const;
+  /// The trials that are compared with trial `number`, which a sampler then learns from, as in
+  /// Optuna: all, unless the pruner divides them.
+  [[nodiscard]] virtual std::vector<SeenTrial> competitors(const Study& study,
+                                                           const std::vector<SeenTrial>& history,
+                                                           int64_t number) const;
+};
+
+/// Pruner::decide() for the trial of this number. Throws StateError for a trial without a report.
+[[nodiscard]] PruneResult decide(const Pruner& pruner, const Study& study,
+                                 const std::vector<SeenTrial>& history, int64_t number);
 
 }  // namespace tare::search

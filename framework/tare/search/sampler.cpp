@@ -1,4 +1,4 @@
-// Draws the next cell at random or by TPE.
+// Draws the next cell by the sampler that a search names.
 #include "tare/search/sampler.h"
 
 #include <algorithm>
@@ -7,41 +7,14 @@
 
 #include "tare/base/error.h"
 #include "tare/search/grid.h"
-#include "tare/search/tpe.h"
+#include "tare/search/parzen.h"
+#include "tare/search/random_sampler.h"
 
 namespace tare::search {
 namespace {
 
 constexpr uint64_t kTries = 64;            // by the method
 constexpr uint64_t kRandomTries = 10'000;  // then at random, where no grid can be counted
-
-/// Evenly over the values, or over their logarithm; numbers with steps as if rounded.
-double draw_evenly(const Domain& domain, CounterRng& rng) {
-  const double share = rng.uniform();
-  if (domain.choices > 0) return std::floor(share * static_cast<double>(domain.choices));
-  const double low = domain.low - domain.step / 2, high = domain.high + domain.step / 2;
-  const double value = domain.log
-                           ? std::exp(std::log(low) + share * (std::log(high) - std::log(low)))
-                           : low + share * (high - low);
-  return domain.nearest(value);
-}
-
-Point draw_at_random(const Space& space, CounterRng& rng) {
-  Point point;
-  for (const auto& parameter : space.parameters)
-    point[parameter.name] = draw_evenly(domain_of(parameter), rng);
-  return point;
-}
-
-/// What no part draws has a single value, whatever the draw.
-Point draw_by_parts(const Space& space, const std::vector<TpePart>& parts, CounterRng& rng) {
-  Point point = draw_at_random(space, rng);
-  for (const auto& part : parts) {
-    const Coordinates drawn = part.draw(rng);
-    for (size_t i = 0; i < drawn.size(); ++i) point[part.parameters[i]->name] = drawn[i];
-  }
-  return point;
-}
 
 Cell cell_of(const SearchOptions& options, const Point& point) {
   Cell cell;
@@ -52,6 +25,19 @@ Cell cell_of(const SearchOptions& options, const Point& point) {
                                                  : parameter.values[static_cast<size_t>(value)]);
   }
   return reduced(std::move(cell), options);
+}
+
+/// What a sampler has drawn, which may be one of a program.
+Point checked(Point point, const SearchOptions& options) {
+  for (const auto& parameter : options.parameters.parameters) {
+    const auto found = point.find(parameter.name);
+    if (found == point.end() || !domain_of(parameter).contains(found->second))
+      throw StateError(
+          "sweep.sample",
+          "the sampler " + options.method.name + " draws no allowed value of " + parameter.name,
+          "its draws need one for each parameter of the space");
+  }
+  return point;
 }
 
 bool is_discrete(const Space& space) {
@@ -81,10 +67,16 @@ std::set<Point> seen_points(const Space& space, const std::vector<SeenTrial>& hi
 
 }  // namespace
 
+bool draws(const SearchOptions& options) {
+  return static_cast<bool>(samplers::registry().make(options.method).look);
+}
+
 std::optional<Cell> sample(const SearchOptions& options, const std::vector<SeenTrial>& history,
                            int64_t number, uint64_t seed) {
-  if (options.method != "random" && options.method != "tpe")
-    throw ConfigError("sweep", "method", "draws nothing", "random, tpe", options.method);
+  const Sampler sampler = samplers::registry().make(options.method);
+  if (!sampler.look)
+    throw ConfigError("sweep", "method", "draws nothing", "a method that draws, such as random",
+                      options.method.name);
   const Space& space = options.parameters;
   const auto others = without(history, number);
   const auto seen = seen_points(space, others);
@@ -92,14 +84,13 @@ std::optional<Cell> sample(const SearchOptions& options, const std::vector<SeenT
     return !excluded(cell, options) && !seen.contains(point_of(space, cell));
   };
 
-  const bool random = options.method == "random" || finished(others) < kStartTrials;
-  const auto parts =
-      random ? std::vector<TpePart>() : tpe_parts(space, others, options.metric.goal == "maximize");
+  const Draw draw = sampler.look(
+      {.space = space, .history = others, .maximize = options.metric.goal == "maximize"});
   const bool countable = is_countable(space);
   for (uint64_t i = 0; i < (countable ? kTries : kTries + kRandomTries); ++i) {
     CounterRng rng(seed, {static_cast<uint64_t>(number), i});
-    Cell cell = cell_of(options, random || i >= kTries ? draw_at_random(space, rng)
-                                                       : draw_by_parts(space, parts, rng));
+    Cell cell =
+        cell_of(options, i < kTries ? checked(draw(rng), options) : draw_at_random(space, rng));
     if (allowed(cell)) return cell;
   }
   if (!countable)

@@ -122,21 +122,6 @@ Node to_node(const Settings& value) {
   return all;
 }
 
-void visit_fields(config::Visitor& visit, When& o) { visit("param", o.param)("if", o.condition); }
-
-void visit_fields(config::Visitor& visit, MetricGoal& o) {
-  visit("name", o.name)("goal", o.goal, config::one_of({"minimize", "maximize"}));
-}
-
-void visit_fields(config::Visitor& visit, SearchOptions& o) {
-  visit("set", o.set);
-  visit("method", o.method, config::one_of({"grid", "random", "tpe"}));
-  visit("metric", o.metric);
-  visit("parameters", o.parameters);
-  visit("exclude", o.exclude);
-  visit("when", o.when);
-}
-
 double count_of(const Parameter& parameter) {
   if (!parameter.range) return static_cast<double>(parameter.values.size());
   const Range& range = *parameter.range;

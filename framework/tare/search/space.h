@@ -1,4 +1,4 @@
-// What a search varies: parameters with their values or ranges, conditions and exclusions.
+// What a search varies: parameters with their values or ranges.
 #pragma once
 
 #include <cstddef>
@@ -45,32 +45,6 @@ struct Settings {
 };
 void from_node(const config::Node& node, Settings& value);
 [[nodiscard]] config::Node to_node(const Settings& value);
-
-/// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
-struct When {
-  std::string param{};
-  Settings condition{};
-};
-void visit_fields(config::Visitor& visit, When& o);
-
-/// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
-struct MetricGoal {
-  std::string name = "valid_loss";
-  std::string goal = "minimize";  ///< minimize | maximize
-};
-void visit_fields(config::Visitor& visit, MetricGoal& o);
-
-/// What a search tries, and how it chooses.
-struct SearchOptions {
-  Settings set{};  ///< keys of the recipe that are the same in all runs; conditions may name them
-  /// grid: every combination, the first parameter slowest; random, tpe: drawn, see sampler.h
-  std::string method = "grid";
-  MetricGoal metric{};
-  Space parameters{};
-  std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
-  std::vector<When> when{};
-};
-void visit_fields(config::Visitor& visit, SearchOptions& o);
 
 /// The number of values of the parameter; infinity for a range without steps.
 [[nodiscard]] double count_of(const Parameter& parameter);

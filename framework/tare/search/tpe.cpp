@@ -6,6 +6,9 @@
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <utility>
+
+#include "tare/search/random_sampler.h"
 
 namespace tare::search {
 namespace {
@@ -96,14 +99,19 @@ TpePart part_of(std::vector<const Parameter*> parameters, const Split& trials) {
 
 }  // namespace
 
+void visit_fields(config::Visitor& visit, TpeOptions& o) {
+  visit("start_trials", o.start_trials, config::at_least(0));
+  visit("candidates", o.candidates, config::between(1, 10'000));
+}
+
 double TpePart::acquisition(const Coordinates& point) const {
   return good.log_density(point) - rest.log_density(point);
 }
 
-Coordinates TpePart::draw(CounterRng& rng) const {
+Coordinates TpePart::draw(CounterRng& rng, int64_t candidates) const {
   Coordinates best;
   double highest = 0;
-  for (int i = 0; i < kCandidates; ++i) {
+  for (int64_t i = 0; i < candidates; ++i) {
     Coordinates point = good.draw(rng);
     const double value = acquisition(point);
     if (i > 0 && value <= highest) continue;
@@ -133,6 +141,22 @@ std::vector<TpePart> tpe_parts(const Space& space, const std::vector<SeenTrial>&
   if (!together.empty()) parts.push_back(part_of(std::move(together), trials));
   for (const Parameter* parameter : alone) parts.push_back(part_of({parameter}, trials));
   return parts;
+}
+
+Sampler tpe_sampler(const TpeOptions& options) {
+  return {[options](const Seen& seen) -> Draw {
+    const bool random = finished(seen.history) < static_cast<size_t>(options.start_trials);
+    auto parts =
+        random ? std::vector<TpePart>() : tpe_parts(seen.space, seen.history, seen.maximize);
+    return [&space = seen.space, parts = std::move(parts), options](CounterRng& rng) {
+      Point point = draw_at_random(space, rng);  // what no part draws has a single value
+      for (const auto& part : parts) {
+        const Coordinates drawn = part.draw(rng, options.candidates);
+        for (size_t i = 0; i < drawn.size(); ++i) point[part.parameters[i]->name] = drawn[i];
+      }
+      return point;
+    };
+  }};
 }
 
 }  // namespace tare::search

@@ -3,13 +3,21 @@
 // al. 2018, BOHB; defaults and details are those of Optuna 5.0.0.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "tare/search/parzen.h"
+#include "tare/search/sampler_type.h"
 #include "tare/search/trial.h"
 
 namespace tare::search {
 
-inline constexpr size_t kStartTrials = 10;  ///< finished ones, before which draws are random
-inline constexpr int kCandidates = 24;      ///< drawn for each choice
+/// Options of the sampler `tpe`; the defaults are Optuna's.
+struct TpeOptions {
+  int64_t start_trials = 10;  ///< finished ones, before which draws are random
+  int64_t candidates = 24;    ///< drawn for each choice; more follow the model more closely
+};
+void visit_fields(config::Visitor& visit, TpeOptions& o);
 
 /// Parameters that are drawn together, and the two densities that decide.
 struct TpePart {
@@ -17,8 +25,8 @@ struct TpePart {
   Parzen good, rest;
   /// log good - log rest: the larger, the better.
   [[nodiscard]] double acquisition(const Coordinates& point) const;
-  /// The best of kCandidates points of `good`.
-  [[nodiscard]] Coordinates draw(CounterRng& rng) const;
+  /// The best of so many points of `good`, at least one.
+  [[nodiscard]] Coordinates draw(CounterRng& rng, int64_t candidates) const;
 };
 
 /// Complete and pruned trials.
@@ -32,5 +40,7 @@ struct TpePart {
 /// allows is as good as none. `space` must outlive the result.
 [[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,
                                              const std::vector<SeenTrial>& history, bool maximize);
+
+[[nodiscard]] Sampler tpe_sampler(const TpeOptions& options);
 
 }  // namespace tare::search

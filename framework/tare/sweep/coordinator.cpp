@@ -192,6 +192,7 @@ class Coordinator {
         throw;
       }
       slots_.follow(sweep_.resources);
+      tuner_.follow_edit();
       load();
       log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
                 " runs wait");

@@ -43,7 +43,7 @@ class Store {
   /// Returns the time that it has written.
   std::chrono::system_clock::time_point start(const Trial& trial, const launch::ProcessId& child,
                                               int64_t reserved_bytes);
-  /// The metric of a running trial after so many epochs; see PrunerOptions.
+  /// The metric of a running trial after so many epochs; see Pruner.
   void report(const Trial& trial, int64_t step, double value);
   void set_rungs(const Trial& trial, const std::vector<double>& values);
   void keep(const search::ResolvedSteps& steps);

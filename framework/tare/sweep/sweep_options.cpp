@@ -10,6 +10,7 @@
 #include "tare/config/override.h"
 #include "tare/config/scalar.h"
 #include "tare/search/grid.h"
+#include "tare/search/sampler.h"
 
 namespace tare::sweep {
 namespace {
@@ -59,9 +60,9 @@ void check_search(const SweepOptions& sweep) {
   const bool endless = std::ranges::any_of(sweep.parameters.parameters, [](const auto& parameter) {
     return std::isinf(search::count_of(parameter));
   });
-  if (sweep.method != "grid" && sweep.trials == 0 && endless)
+  if (search::draws(sweep) && sweep.trials == 0 && endless)
     throw ConfigError("sweep", "trials", "is missing", "how many runs to draw from ranges", {});
-  if (sweep.method != "grid" && launch::executor_type(sweep.executor.type).is_remote &&
+  if (search::draws(sweep) && launch::executor_type(sweep.executor).is_remote &&
       sweep.resources.jobs == 0)
     throw ConfigError("sweep", "resources.jobs", "is missing",
                       "how many runs are on at a time, while others wait for what they teach", {});
@@ -145,10 +146,10 @@ const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
   if (after.name != before.name) return "name";
   if (after.recipe != before.recipe) return "recipe";
   if (after.log_dir != before.log_dir) return "log_dir";
-  if (after.method != before.method) return "method";
+  if (!(after.method == before.method)) return "method";
   if (after.metric.name != before.metric.name || after.metric.goal != before.metric.goal)
     return "metric";
-  if (after.executor != before.executor) return "executor";
+  if (!(after.executor == before.executor)) return "executor";
   return nullptr;
 }
 
@@ -156,8 +157,6 @@ void check(const SweepOptions& sweep) {
   try {
     check_recipe_is_there(sweep);
     check_search(sweep);
-    check(sweep.pruner);
-    check(sweep.executor);
     check_name(sweep);
   } catch (const ConfigError& error) {
     throw at_its_place(sweep, error);
@@ -167,7 +166,7 @@ void check(const SweepOptions& sweep) {
 void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file) {
   if (sweep.recipe.is_relative()) sweep.recipe = file.parent_path() / sweep.recipe;
   if (sweep.log_dir.empty()) sweep.log_dir = std::filesystem::path("runs") / sweep.name;
-  if (launch::executor_type(sweep.executor.type).is_remote) {
+  if (launch::executor_type(sweep.executor).is_remote) {
     sweep.recipe = std::filesystem::absolute(sweep.recipe);
     sweep.log_dir = std::filesystem::absolute(sweep.log_dir);
   }
@@ -177,10 +176,6 @@ SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_override(root, assignment);
-  if (Node* executor = root.find("executor"); executor && executor->kind == Kind::scalar) {
-    Node type = std::exchange(*executor, Node::map());
-    executor->set("type", std::move(type));
-  }
   auto sweep = config::read<SweepOptions>(root);
   sweep.root = std::move(root);
   check(sweep);

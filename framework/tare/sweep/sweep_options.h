@@ -12,8 +12,8 @@
 #include "tare/config/field.h"
 #include "tare/config/node.h"
 #include "tare/launch/executors.h"
-#include "tare/search/pruner_options.h"
-#include "tare/search/space.h"
+#include "tare/search/pruners.h"
+#include "tare/search/search_options.h"
 
 namespace tare::sweep {
 
@@ -69,10 +69,10 @@ struct SweepOptions : search::SearchOptions {
   std::filesystem::path log_dir{};  ///< holds the store and the runs' folders; empty: runs/NAME
   int64_t trials = 0;               ///< runs at most; 0: all combinations
   uint64_t seed = 42;               ///< of what is drawn
-  search::PrunerOptions pruner{};
+  search::PrunerChoice pruner{};
   Resources resources{};
   OnFailure on_failure{};
-  launch::ExecutorOptions executor{};
+  launch::ExecutorChoice executor{};
 
   config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
 

@@ -7,7 +7,15 @@
 namespace tare::sweep {
 
 Tuner::Tuner(const SweepOptions& sweep, Store& store)
-    : sweep_(sweep), store_(store), history_(store.history()), resolved_(store.resolved_steps()) {}
+    : sweep_(sweep),
+      store_(store),
+      history_(store.history()),
+      resolved_(store.resolved_steps()),
+      draws_(search::draws(sweep)) {
+  follow_edit();
+}
+
+void Tuner::follow_edit() { pruner_ = search::pruners::registry().make(sweep_.pruner); }
 
 search::SeenTrial* Tuner::find(int64_t number) {
   const auto found = std::ranges::lower_bound(history_, number, {}, &search::SeenTrial::number);
@@ -35,7 +43,7 @@ search::Study Tuner::study() const {
 }
 
 std::optional<search::Cell> Tuner::draw(int64_t number) const {
-  const auto rivals = search::competitors(sweep_.pruner, study(), history_, number);
+  const auto rivals = pruner_->competitors(study(), history_, number);
   auto cell = search::sample(sweep_, rivals, number, sweep_.seed);
   const auto is_drawn = [&] {
     const search::Point point = search::point_of(sweep_.parameters, *cell);
@@ -53,8 +61,7 @@ search::PruneDecision Tuner::report(const Trial& trial, const std::vector<double
     const double value = values[step - 1];
     seen->reports[static_cast<int64_t>(step)] = value;
     store_.report(trial, static_cast<int64_t>(step), value);
-    const search::PruneResult result =
-        search::decide(sweep_.pruner, study(), history_, trial.number);
+    const search::PruneResult result = search::decide(*pruner_, study(), history_, trial.number);
     if (result.rungs.size() > seen->rungs.size()) store_.set_rungs(trial, result.rungs);
     seen->rungs = result.rungs;
     if (!(result.resolved == resolved_)) store_.keep(resolved_ = result.resolved);
@@ -64,15 +71,14 @@ search::PruneDecision Tuner::report(const Trial& trial, const std::vector<double
 }
 
 std::optional<int64_t> Tuner::promotion() const {
-  if (sweep_.pruner.type != "asha_promotion") return std::nullopt;
-  const auto next = search::next_promotion(sweep_.pruner, study().maximize, history_);
+  const auto next = pruner_->next_promotion(study().maximize, history_);
   return next ? std::optional(next->number) : std::nullopt;
 }
 
 bool Tuner::is_paused(const Trial& trial) const {
   const auto seen =
       std::ranges::lower_bound(history_, trial.number, {}, &search::SeenTrial::number);
-  return sweep_.pruner.type == "asha_promotion" && trial.state == search::TrialState::waiting &&
+  return pruner_->pauses() && trial.state == search::TrialState::waiting &&
          seen != history_.end() && seen->number == trial.number && !seen->rungs.empty();
 }
 

@@ -1,6 +1,7 @@
 // What a sweep draws next and which of its runs end early, from all that it has seen. Internal.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,7 +16,9 @@ class Tuner {
   Tuner(const SweepOptions& sweep, Store& store);
 
   /// Whether cells are drawn one by one, and not counted.
-  [[nodiscard]] bool draws() const { return sweep_.method != "grid"; }
+  [[nodiscard]] bool draws() const { return draws_; }
+  /// Takes the pruner of the sweep, which was edited.
+  void follow_edit();
   /// Sees the trial from now on, or in its new state.
   void add(const Trial& trial);
   /// No longer: its recipe is another one now.
@@ -39,6 +42,8 @@ class Tuner {
   Store& store_;
   std::vector<search::SeenTrial> history_;  // by number
   search::ResolvedSteps resolved_;
+  bool draws_;
+  std::shared_ptr<const search::Pruner> pruner_;
 };
 
 }  // namespace tare::sweep

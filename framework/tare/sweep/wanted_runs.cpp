@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tare/search/grid.h"
+#include "tare/search/sampler.h"
 #include "tare/sweep/identity.h"
 
 namespace tare::sweep {
@@ -10,7 +11,7 @@ namespace tare::sweep {
 WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known) {
   const Identity identity(sweep);
   WantedRuns all{.recipe = identity.of({})};
-  if (sweep.method != "grid") {
+  if (search::draws(sweep)) {
     for (const Trial& trial : known) {
       if (trial.reason == kDropped || identity.of(trial.cell) != trial.identity) continue;
       all.cells.push_back(trial.cell);

@@ -1,0 +1,22 @@
+// The samplers by the names that a sweep's file has for them.
+#pragma once
+
+#include "tare/config/registry.h"
+#include "tare/search/sampler_type.h"
+
+namespace tare::search {
+
+namespace samplers {
+/// The samplers that have a name. A program adds its own:
+///   samplers::registry().add<SobolOptions>("sobol", "a sequence that fills the space", sobol);
+using Registry = config::Registry<Sampler()>;
+[[nodiscard]] Registry& registry();
+}  // namespace samplers
+
+/// A sampler with its options; one that is read is complete.
+struct SamplerChoice : config::Choice {};
+/// Throws ConfigError, with place and nearest name.
+void from_node(const config::Node& node, SamplerChoice& value);
+[[nodiscard]] config::Node to_node(const SamplerChoice& value);
+
+}  // namespace tare::search

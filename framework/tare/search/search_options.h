@@ -1,0 +1,37 @@
+// What a search tries, and how it chooses: parameters, conditions, exclusions and a sampler.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tare/search/samplers.h"
+#include "tare/search/space.h"
+
+namespace tare::search {
+
+/// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
+struct When {
+  std::string param{};
+  Settings condition{};
+};
+void visit_fields(config::Visitor& visit, When& o);
+
+/// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
+struct MetricGoal {
+  std::string name = "valid_loss";
+  std::string goal = "minimize";  ///< minimize | maximize
+};
+void visit_fields(config::Visitor& visit, MetricGoal& o);
+
+/// What a search tries, and how it chooses.
+struct SearchOptions {
+  Settings set{};  ///< keys of the recipe that are the same in all runs; conditions may name them
+  SamplerChoice method{{.name = "grid"}};  ///< of samplers::registry()
+  MetricGoal metric{};
+  Space parameters{};
+  std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
+  std::vector<When> when{};
+};
+void visit_fields(config::Visitor& visit, SearchOptions& o);
+
+}  // namespace tare::search
