@@ -307,6 +307,14 @@ TEST(Cli, SaysAsMuchAsItIsAskedFor) {
 
 TEST(Cli, ListsAndDoctor) {
   EXPECT_NE(run_program("tare", {"ls", "models"}).out.find("resnet18"), std::string::npos);
+  EXPECT_THAT(run_program("tare", {"ls", "models"}).out, ::testing::HasSubstr("dropout=0"));
+  EXPECT_THAT(run_program("tare", {"ls", "samplers"}).out,
+              ::testing::HasSubstr("options: start_trials=10, candidates=24"));
+  EXPECT_THAT(run_program("tare", {"ls", "pruners"}).out, ::testing::HasSubstr("asha_promotion"));
+  EXPECT_THAT(run_program("tare", {"ls", "executors"}).out,
+              ::testing::HasSubstr("save_before_s=90"));
+  EXPECT_THAT(run_program("tare", {"ls", "losses"}).out,
+              ::testing::HasSubstr("options: label_smoothing=0"));
   EXPECT_NE(run_program("tare", {"ls", "datasets"}).out.find("digits"), std::string::npos);
   const auto recipes = run_program("tare", {"ls", "recipes"}, std::getenv("TARE_SOURCE_DIR"));
   EXPECT_NE(recipes.out.find("recipes/configs/digits/staged.yaml  "), std::string::npos)

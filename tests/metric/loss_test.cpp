@@ -72,6 +72,73 @@ TEST(Loss, EachNameHasItsActivation) {
   EXPECT_TRUE(at::equal(resolve("mse").activation(kLogits), kLogits));
 }
 
+TEST(Loss, TakesTheOptionsOfItsName) {
+  at::manual_seed(2);
+  const Tensor logits = at::randn({6, 3}), classes = at::randint(3, {6}, at::kLong);
+  classes[2] = kIgnoredLabel;
+  const ResolvedLoss smoothed =
+      resolve({"cross_entropy", CrossEntropyOptions{.label_smoothing = 0.2}});
+  EXPECT_TRUE(at::equal(smoothed.mean(logits, classes),
+                        at::cross_entropy_loss(logits, classes, {}, 1, kIgnoredLabel, 0.2)));
+  EXPECT_NEAR(smoothed.per_sample(logits, classes).sum().item<double>(),
+              smoothed.sum(logits, classes).item<double>(), 5 * kTolerance);
+  EXPECT_EQ(smoothed.activation_name, "softmax");
+  EXPECT_EQ(counted(smoothed, classes), 5);
+
+  const Tensor values = at::rand({6, 3});
+  EXPECT_TRUE(at::equal(resolve({"smooth_l1", SmoothL1Options{.beta = 0.1}}).mean(logits, values),
+                        at::smooth_l1_loss(logits, values, 1, 0.1)));
+
+  const ResolvedLoss recall = resolve({"bce_with_logits", BceOptions{.positive_weight = 3}});
+  const Tensor far = logits.mul(30), weight = at::full({1}, 3.0);
+  for (const Tensor& output : {logits, far}) {
+    EXPECT_NEAR(recall.mean(output, values).item<double>(),
+                at::binary_cross_entropy_with_logits(output, values, {}, weight).item<double>(),
+                20 * kTolerance);
+  }
+  EXPECT_EQ(recall.per_sample(logits, values).sizes(), at::IntArrayRef({6}));
+}
+
+TEST(Loss, OptionsAtTheirDefaultsChangeNothing) {
+  at::manual_seed(3);
+  for (const auto& info : losses::registry().infos()) {
+    const bool classes = info.name == "cross_entropy" || info.name == "nll";
+    const Tensor output = at::log_softmax(at::randn({4, 3}), 1);
+    const Tensor target = classes ? at::randint(3, {4}, at::kLong) : at::rand({4, 3});
+    const Loss whole = config::Choice{.name = info.name, .options = info.defaults};
+    EXPECT_TRUE(
+        at::equal(resolve(whole).mean(output, target), resolve(info.name).mean(output, target)))
+        << info.name;
+    EXPECT_EQ(losses::text_of(whole), info.name);
+  }
+}
+
+TEST(Loss, IsWrittenWithOptionsAsItIsRead) {
+  const Loss smoothed{"cross_entropy", CrossEntropyOptions{.label_smoothing = 0.25}};
+  EXPECT_EQ(losses::text_of(smoothed), "{cross_entropy: {label_smoothing: 0.25}}");
+  const Tensor classes = labels({0, 1});
+  EXPECT_TRUE(
+      at::equal(resolve(losses::from_text(losses::text_of(smoothed))).mean(kLogits, classes),
+                resolve(smoothed).mean(kLogits, classes)));
+  EXPECT_EQ(losses::text_of(LossFunction([](const Tensor& o, const Tensor&) { return o; })), "");
+  EXPECT_EQ(std::get<std::string>(losses::from_text("mse")), "mse");
+  EXPECT_THROW((void)losses::from_text("{mse"), ConfigError);
+}
+
+TEST(Loss, NamesTheOptionThatIsWrong) {
+  const auto refusal = [](const std::string& text) {
+    return message<ConfigError>([&] { (void)resolve(losses::from_text(text)); });
+  };
+  EXPECT_THAT(refusal("{cross_entropy: {label_smoothing: 2}}"),
+              HasSubstr("cross_entropy.label_smoothing must be from 0 to 1"));
+  EXPECT_THAT(refusal("{cross_entropy: {label_smooth: 0.1}}"),
+              HasSubstr("did you mean \"label_smoothing\"?"));
+  EXPECT_THAT(refusal("{smooth_l1: {beta: 0}}"), HasSubstr("smooth_l1.beta must be > 0"));
+  EXPECT_THAT(refusal("{bce_with_logits: {positive_weight: 0}}"),
+              HasSubstr("bce_with_logits.positive_weight must be > 0"));
+  EXPECT_THAT(refusal("{mse: {beta: 1}}"), HasSubstr("beta is not a known key"));
+}
+
 TEST(Loss, MeanIsDifferentiable) {
   const Tensor output = kLogits.clone().requires_grad_(true);
   resolve("cross_entropy").mean(output, labels({0, 2})).backward();

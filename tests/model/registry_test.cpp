@@ -24,6 +24,20 @@ TEST(Registry, NamesTheNearestModel) {
   EXPECT_NE(refusal("zzz").find("convnet"), std::string::npos) << "lists what there is";
 }
 
+TEST(Registry, ListsEachFamilyWithTheOptionsThatItTakes) {
+  EXPECT_EQ(models::registry().names(), models::names());
+  bool found = false;
+  for (const auto& info : models::infos()) {
+    if (info.name != "mlp") continue;
+    found = true;
+    EXPECT_FALSE(info.summary.empty());
+    EXPECT_NE(info.defaults.find("hidden"), nullptr);
+    EXPECT_NE(info.defaults.find("classes"), nullptr);
+    EXPECT_EQ(info.defaults.find("heads"), nullptr) << "which gpt takes";
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(Registry, RefusesOptionsThatTheFamilyDoesNotTake) {
   EXPECT_NE(refusal("resnet9", {.hidden = {3}}).find("hidden"), std::string::npos);
   EXPECT_NE(refusal("resnet9", {.classes = 0}).find("classes"), std::string::npos);

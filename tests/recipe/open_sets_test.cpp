@@ -12,6 +12,7 @@
 #include "recipe/tiny.h"
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
+#include "tare/inference/bundle.h"
 #include "tare/metric/loss.h"
 #include "tare/optim/torch_optimizer.h"
 #include "tare/recipe/plan.h"
@@ -31,8 +32,15 @@ datasets::Found signs(const DataOptions& options, bool) {
           .data = tensor_dataset(rows, rows.select(1, 0).gt(0).to(at::kLong))};
 }
 
-at::Tensor smoothed(const at::Tensor& output, const at::Tensor& target) {
-  return at::cross_entropy_loss(output, target, {}, at::Reduction::Mean, -100, 0.1);
+struct SmoothedOptions {
+  double by = 0.1;
+};
+void visit_fields(auto& visit, SmoothedOptions& o) { visit("by", o.by, config::between(0, 1)); }
+Loss smoothed(const SmoothedOptions& options) {
+  return {[by = options.by](const at::Tensor& output, const at::Tensor& target) {
+            return at::cross_entropy_loss(output, target, {}, at::Reduction::Mean, -100, by);
+          },
+          "softmax"};
 }
 
 at::Tensor share_of_ones(const at::Tensor& output, const at::Tensor&) {
@@ -87,8 +95,8 @@ class OpenSets : public ::testing::Test {
       return datasets::Kind{{}, signs};
     });
     models::add("linear_net", [](int64_t classes) { return Model(LinearNet(classes)); });
-    losses::registry().add("smoothed", "cross-entropy of smoothed labels",
-                           [] { return Loss(smoothed, "softmax"); });
+    losses::registry().add<SmoothedOptions>("smoothed", "cross-entropy of smoothed labels",
+                                            smoothed);
     metrics::registry().add("ones", "share of samples that are predicted as class 1",
                             [] { return Metric("ones", share_of_ones); });
     optimizers::registry().add("signs", "the signs of the gradients", [] {
@@ -102,13 +110,13 @@ class OpenSets : public ::testing::Test {
                               [] { return std::make_shared<CountEpochs>(); });
   }
 
-  [[nodiscard]] RecipeOptions recipe(const std::string& optimizer) const {
+  [[nodiscard]] RecipeOptions recipe(const std::string& optimizer,
+                                     const std::string& loss = "{smoothed: {by: 0.2}}") const {
     std::ofstream(folder_ / "own.yaml")
         << "name: own\nfolder: " << folder_.path().string()
         << "\ndevice: cpu\nbatch: 16\nworkers: 0\ndata: {name: signs, count: 200}\n"
-           "model: {name: linear_net}\nloss: smoothed\nmetrics: [accuracy, ones]\n"
-           "optimizer: "
-        << optimizer
+           "model: {name: linear_net}\nloss: "
+        << loss << "\nmetrics: [accuracy, ones]\noptimizer: " << optimizer
         << "\ncallbacks: [count_epochs, {early_stopping: {monitor: epoch_number, patience: 9}}]\n"
            "phases: [{name: only, epochs: 12, lr: 1.0e-1, schedule: root}]\nexport: own.tare\n";
     return read_recipe(folder_ / "own.yaml");
@@ -134,6 +142,28 @@ TEST_F(OpenSets, TheyArePlannedAsTheyAllocate) {
   EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes) << plan.phases[0].reason;
 }
 
+TEST_F(OpenSets, ALossWithOptionsIsPlannedAsItAllocates) {
+  const auto options = [&] {
+    return recipe("{kind: sgd, weight_decay: 0}", "{cross_entropy: {label_smoothing: 0.1}}");
+  };
+  const RecipePlan plan = plan_recipe(options());
+  const RunReport report = run_recipe(options());
+  EXPECT_EQ(plan.phases[0].method, "meta") << plan.phases[0].reason;
+  EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes);
+  EXPECT_EQ(report.residual_bytes, 0);
+  EXPECT_EQ(open_bundle(report.export_path).manifest().loss,
+            "{cross_entropy: {label_smoothing: 0.1}}");
+}
+
+TEST_F(OpenSets, ALossIsWrittenWithItsOptionsUnlessAllAreDefaults) {
+  const auto loss = [&](const std::string& text) {
+    return config::to_yaml(config::to_node(recipe("{kind: adamw}", text).loss));
+  };
+  EXPECT_EQ(loss("cross_entropy"), "cross_entropy\n");
+  EXPECT_EQ(loss("{cross_entropy: {label_smoothing: 0}}"), "cross_entropy\n");
+  EXPECT_EQ(loss("{smoothed: {by: 0.5}}"), "smoothed:\n  by: 0.5\n");
+}
+
 TEST_F(OpenSets, ListsHaveThem) {
   EXPECT_THAT(datasets::names(), ::testing::Contains("signs"));
   EXPECT_THAT(loss_names(), ::testing::Contains("smoothed"));
@@ -153,6 +183,19 @@ TEST_F(OpenSets, WhatIsWrongWithThemIsRefusedAtItsPlace) {
   EXPECT_THAT(refusal("{kind: sings}"),
               ::testing::AllOf(HasSubstr("own.yaml:10:"), HasSubstr("optimizer.kind"),
                                HasSubstr("did you mean \"signs\"")));
+  const auto of_loss = [&](const std::string& loss) -> std::string {
+    try {
+      (void)recipe("{kind: sgd}", loss);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(of_loss("{smoothed: {by: 2}}"),
+              HasSubstr("own.yaml:8:23: loss.smoothed.by must be from 0 to 1"));
+  EXPECT_THAT(of_loss("{smoothd: {by: 0.1}}"), HasSubstr("did you mean \"smoothed\""));
+  EXPECT_THAT(of_loss("{cross_entropy: {smoothing: 0.1}}"),
+              HasSubstr("loss.cross_entropy.smoothing is not a known key"));
   EXPECT_THAT(refusal("{kind: signs, beta2: 0.9}"),
               HasSubstr("optimizer.beta2 is not taken by signs"));
 }

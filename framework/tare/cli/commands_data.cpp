@@ -67,12 +67,6 @@ std::vector<ListEntry> rows_of(const std::vector<config::EntryInfo>& infos) {
   return rows;
 }
 
-std::vector<ListEntry> model_rows() {
-  std::vector<ListEntry> rows;
-  for (const auto& name : models::names()) rows.push_back({name, models::family(name).summary});
-  return rows;
-}
-
 // What `tare ls` can list.
 const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
   static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
@@ -81,7 +75,7 @@ const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
       {"executors", [] { return rows_of(launch::executors::registry().infos()); }},
       {"losses", [] { return rows_of(losses::registry().infos()); }},
       {"metrics", [] { return rows_of(metrics::registry().infos()); }},
-      {"models", model_rows},
+      {"models", [] { return rows_of(models::infos()); }},
       {"optimizers", [] { return rows_of(optimizers::registry().infos()); }},
       {"pruners", [] { return rows_of(search::pruners::registry().infos()); }},
       {"recipes", recipes},

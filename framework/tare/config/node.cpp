@@ -134,4 +134,25 @@ std::string to_yaml(const Node& node) {
   return std::string(out.c_str(), out.size()) + "\n";
 }
 
+std::string flow_text(const Node& value) {
+  std::string text;
+  switch (value.kind) {
+    case Kind::null:
+      return "null";
+    case Kind::sequence:
+      for (const auto& item : value.items) text += (text.empty() ? "" : ", ") + flow_text(item);
+      return '[' + text + ']';
+    case Kind::map:
+      for (const auto& entry : value.entries)
+        text += (text.empty() ? "" : ", ") + flow_text(Node::string(entry.key)) + ": " +
+                flow_text(entry.value);
+      return '{' + text + '}';
+    case Kind::scalar:
+      break;
+  }
+  // One in a list is written so that it stands on one line, between commas and brackets.
+  text = to_yaml(Node::sequence({value}));
+  return text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1);
+}
+
 }  // namespace tare::config

@@ -71,6 +71,9 @@ struct Entry {
 /// bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_yaml(const Node& node);
 
+/// The value on one line, as YAML and, where it has no plain text, as JSON.
+[[nodiscard]] std::string flow_text(const Node& value);
+
 /// The value for a message: "nothing", "a list", "a mapping", or the scalar's text, escaped and
 /// shortened.
 [[nodiscard]] std::string describe(const Node& node);

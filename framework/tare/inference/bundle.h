@@ -43,7 +43,8 @@ struct BundleManifest {
   std::vector<BundleMetric> metrics{};
   /// softmax | exp | sigmoid | none: turns outputs into predictions, over dimension 1.
   std::string activation = "none";
-  /// Name of the loss it was trained with; empty: unknown, or a function.
+  /// The loss it was trained with, see losses::text_of(): its name, or name and options in YAML;
+  /// empty: unknown, or a function.
   std::string loss{};
   /// How matrices are stored: as_is | fp8 (model/fp8.h); filled in by write_bundle().
   std::string weights = "as_is";

@@ -31,11 +31,13 @@ at::Tensor unknown_loss(const at::Tensor&, const at::Tensor&) {
 
 // A function that names no activation has the bundle's, so that predictions stay what they were.
 Loss loss_of(const BundleManifest& manifest, const std::optional<Loss>& given) {
-  Loss loss = manifest.loss;
+  Loss loss;
   if (given)
     loss = *given;
   else if (manifest.loss.empty())
     loss = LossFunction(unknown_loss);
+  else
+    loss = losses::from_text(manifest.loss);
   if (loss.activation.empty() && std::holds_alternative<LossFunction>(loss))
     loss.activation = manifest.activation;
   return loss;
@@ -183,7 +185,8 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
   if (!labels.empty()) manifest.labels = labels;
   const auto named = loss_names();
   manifest.activation = loss.activation_name;
-  manifest.loss = std::ranges::find(named, loss.name) != named.end() ? loss.name : "";
+  const bool is_named = std::ranges::find(named, loss.name) != named.end();
+  manifest.loss = is_named ? losses::text_of(options.loss) : "";
   if (const EpochRow* row = row_of_weights(history, restored_epoch)) {
     manifest.metrics = {{"valid_loss", row->valid_loss}};
     for (const auto& m : row->metrics) manifest.metrics.push_back({m.name, m.value});

@@ -12,12 +12,13 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/softplus.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "tare/base/error.h"
+#include "tare/config/node.h"
 #include "tare/metric/check.h"
 
 namespace tare {
@@ -25,34 +26,74 @@ namespace {
 
 using at::Tensor;
 
+using config::Node;
+
+/// A loss with its options, up to the reduction.
+using Reduced =
+    std::function<Tensor(const Tensor& output, const Tensor& target, int64_t reduction)>;
+
 struct Kind {
-  const char* name;
-  const char* summary;
-  const char* activation;
-  Tensor (*loss)(const Tensor& output, const Tensor& target, int64_t reduction);
+  std::string name{};
+  std::string activation{};
+  std::function<Reduced(const Node& options)> make{};
+  std::function<void(losses::Registry&)> add{};
 };
 
-// Sorted by name.
-constexpr std::array<Kind, 7> kKinds{{
-    {"bce_with_logits", "binary cross-entropy of logits", "sigmoid",
-     [](const Tensor& o, const Tensor& t, int64_t r) {
-       return at::binary_cross_entropy_with_logits(o, t, {}, {}, r);
-     }},
-    {"cross_entropy", "cross-entropy of logits and class labels", "softmax",
-     [](const Tensor& o, const Tensor& t, int64_t r) {
-       return at::cross_entropy_loss(o, t, {}, r);
-     }},
-    {"kl_div", "Kullback-Leibler divergence of log-probabilities", "exp",
-     [](const Tensor& o, const Tensor& t, int64_t r) { return at::kl_div(o, t, r); }},
-    {"l1", "mean absolute error", "none",
-     [](const Tensor& o, const Tensor& t, int64_t r) { return at::l1_loss(o, t, r); }},
-    {"mse", "mean squared error", "none",
-     [](const Tensor& o, const Tensor& t, int64_t r) { return at::mse_loss(o, t, r); }},
-    {"nll", "negative log-likelihood of log-probabilities and class labels", "exp",
-     [](const Tensor& o, const Tensor& t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }},
-    {"smooth_l1", "squared below an error of 1, absolute above", "none",
-     [](const Tensor& o, const Tensor& t, int64_t r) { return at::smooth_l1_loss(o, t, r); }},
-}};
+template <config::Options O>
+Kind kind_of(const char* name, const char* summary, const char* activation,
+             Tensor (*loss)(const O&, const Tensor&, const Tensor&, int64_t)) {
+  return {.name = name,
+          .activation = activation,
+          .make = [loss](const Node& node) -> Reduced {
+            return [loss, options = config::read<O>(node)](
+                       const Tensor& output, const Tensor& target, int64_t reduction) {
+              return loss(options, output, target, reduction);
+            };
+          },
+          .add =
+              [name, summary](losses::Registry& all) {
+                all.add<O>(name, summary, [name](const O& options) { return Loss(name, options); });
+              }};
+}
+
+Tensor bce_with_logits(const BceOptions& options, const Tensor& output, const Tensor& target,
+                       int64_t reduction) {
+  if (options.positive_weight == 1)
+    return at::binary_cross_entropy_with_logits(output, target, {}, {}, reduction);
+  // (1 - t) x + (1 + (w - 1) t) log(1 + e^-x), by operators that a plan knows.
+  const Tensor factor = target.mul(options.positive_weight - 1).add(1);
+  const Tensor each = target.mul(-1).add(1).mul(output).add(at::softplus(output.neg()).mul(factor));
+  if (reduction == at::Reduction::None) return each;
+  return reduction == at::Reduction::Mean ? each.mean() : each.sum();
+}
+
+const std::vector<Kind>& kinds() {
+  using config::NoOptions;
+  using O = const NoOptions&;
+  using T = const Tensor&;
+  static const std::vector<Kind> all{
+      kind_of<BceOptions>("bce_with_logits", "binary cross-entropy of logits", "sigmoid",
+                          bce_with_logits),
+      kind_of<CrossEntropyOptions>(
+          "cross_entropy", "cross-entropy of logits and class labels", "softmax",
+          [](const CrossEntropyOptions& options, T o, T t, int64_t r) {
+            return at::cross_entropy_loss(o, t, {}, r, kIgnoredLabel, options.label_smoothing);
+          }),
+      kind_of<NoOptions>("kl_div", "Kullback-Leibler divergence of log-probabilities", "exp",
+                         [](O, T o, T t, int64_t r) { return at::kl_div(o, t, r); }),
+      kind_of<NoOptions>("l1", "mean absolute error", "none",
+                         [](O, T o, T t, int64_t r) { return at::l1_loss(o, t, r); }),
+      kind_of<NoOptions>("mse", "mean squared error", "none",
+                         [](O, T o, T t, int64_t r) { return at::mse_loss(o, t, r); }),
+      kind_of<NoOptions>("nll", "negative log-likelihood of log-probabilities and class labels",
+                         "exp",
+                         [](O, T o, T t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }),
+      kind_of<SmoothL1Options>("smooth_l1", "squared below an error of beta, absolute above",
+                               "none", [](const SmoothL1Options& options, T o, T t, int64_t r) {
+                                 return at::smooth_l1_loss(o, t, r, options.beta);
+                               })};
+  return all;
+}
 
 Tensor activate(const std::string& name, const Tensor& output) {
   if (name == "softmax") return at::softmax(output, 1);
@@ -76,9 +117,9 @@ Tensor mean_of_labels(const Tensor& each, const Tensor& target) {
   return each.flatten(1).sum(1).div(counts);
 }
 
-ResolvedLoss resolve_kind(const Kind& kind) {
+ResolvedLoss resolve_kind(const Kind& kind, const Node& options) {
   const std::string name = kind.name;
-  const auto loss = kind.loss;
+  const Reduced loss = kind.make(options);
   const bool by_batch = name == "kl_div";  // its mean is the sum over the batch size
   const LossFunction mean = [loss](const Tensor& o, const Tensor& t) {
     return loss(o, t, at::Reduction::Mean);
@@ -134,12 +175,24 @@ namespace losses {
 Registry& registry() {
   static Registry all("loss");
   static const bool filled = [] {
-    for (const Kind& kind : kKinds)
-      all.add(kind.name, kind.summary, [name = std::string(kind.name)] { return Loss(name); });
+    for (const Kind& kind : kinds()) kind.add(all);
     return true;
   }();
   static_cast<void>(filled);
   return all;
+}
+
+std::string text_of(const Loss& loss) {
+  const auto* name = std::get_if<std::string>(&loss);
+  if (!name) return "";
+  const auto complete = registry().complete({.name = *name, .options = loss.options});
+  if (complete == registry().complete({.name = *name})) return *name;
+  return config::flow_text(config::to_node(complete));
+}
+
+Loss from_text(const std::string& text) {
+  if (!text.starts_with('{')) return text;
+  return config::read<config::Choice>(config::parse_text(text, "the loss of a bundle"));
 }
 
 }  // namespace losses
@@ -147,10 +200,9 @@ Registry& registry() {
 ResolvedLoss resolve(const Loss& loss) {
   if (const auto* name = std::get_if<std::string>(&loss)) {
     if (!losses::registry().contains(*name)) refuse_name(*name);
-    const Loss named = losses::registry().make(*name);
+    const Loss named = losses::registry().make({.name = *name, .options = loss.options});
     if (const auto* own = std::get_if<std::string>(&named))
-      return resolve_kind(
-          *std::ranges::find_if(kKinds, [own](const Kind& kind) { return *own == kind.name; }));
+      return resolve_kind(*std::ranges::find(kinds(), *own, &Kind::name), named.options);
     ResolvedLoss resolved = resolve(named);
     resolved.name = *name;
     return resolved;

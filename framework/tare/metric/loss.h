@@ -26,14 +26,23 @@ inline constexpr int64_t kIgnoredLabel = -100;
 /// How many labels, elements or samples of a target a loss is the mean over.
 using CountFunction = std::function<int64_t(const at::Tensor& target)>;
 
-/// A name of loss_names(), or a function, with or without the activation that turns the model's
-/// outputs into predictions (softmax | exp | sigmoid | none, over dimension 1):
+/// A name of loss_names(), alone or with its options, or a function, with or without the activation
+/// that turns the model's outputs into predictions (softmax | exp | sigmoid | none, over dimension
+/// 1):
 /// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`,
-/// `.loss = {my_cross_entropy, "softmax"}`.
+/// `.loss = {my_cross_entropy, "softmax"}`,
+/// `.loss = {"cross_entropy", CrossEntropyOptions{.label_smoothing = 0.1}}`.
 /// A function whose mean is not over the samples comes with what it counts, so that means over
 /// several batches are weighted by it: `.loss = {function, [](auto& target) { ... }}`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
+  Loss(config::Choice named)
+      : std::variant<std::string, LossFunction>(std::move(named.name)),
+        options(std::move(named.options)) {}
+  template <config::Options O>
+  Loss(std::string name, const O& of_name)
+      : std::variant<std::string, LossFunction>(std::move(name)),
+        options(config::to_node(of_name)) {}
   Loss(LossFunction function, std::string of_outputs)
       : std::variant<std::string, LossFunction>(std::move(function)),
         activation(std::move(of_outputs)) {}
@@ -49,18 +58,45 @@ struct Loss : std::variant<std::string, LossFunction> {
             })),
         account([function](Ledger& all) { function->account(all); }) {}
 
+  config::Node options = config::Node::map();  ///< of a name; one that is left out has its default
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
   std::string activation = {};  ///< of a function; empty: none
   CountFunction counted = {};   ///< of a function; empty: the samples
 };
 
+struct CrossEntropyOptions {
+  /// Share of each target that is spread evenly over all classes, in [0, 1]: Szegedy et al. 2016,
+  /// Rethinking the Inception Architecture, section 7.
+  double label_smoothing = 0;
+};
+void visit_fields(auto& visit, CrossEntropyOptions& o) {
+  visit("label_smoothing", o.label_smoothing, config::between(0, 1));
+}
+
+struct BceOptions {
+  double positive_weight = 1;  ///< factor of the loss of a target of 1, > 0; above 1: more recall
+};
+void visit_fields(auto& visit, BceOptions& o) {
+  visit("positive_weight", o.positive_weight, config::above(0));
+}
+
+struct SmoothL1Options {
+  double beta = 1;  ///< error below which the loss is squared, > 0
+};
+void visit_fields(auto& visit, SmoothL1Options& o) { visit("beta", o.beta, config::above(0)); }
+
 namespace losses {
 /// The losses that have a name. A program adds its own, each a function with its activation:
-///   losses::registry().add("focal", "cross-entropy that favours hard samples",
-///                          [] { return Loss(focal, "softmax"); });
+///   losses::registry().add<FocalOptions>("focal", "cross-entropy that favours hard samples",
+///                                        [](const auto& o) { return Loss(focal(o), "softmax"); });
 using Registry = config::Registry<Loss()>;
 [[nodiscard]] Registry& registry();
+/// The loss as bundles store it: its name where all options have their defaults, else
+/// `{cross_entropy: {label_smoothing: 0.1}}`; empty for a function.
+[[nodiscard]] std::string text_of(const Loss& loss);
+/// The loss of such a text. Throws ConfigError for a text that cannot be read.
+[[nodiscard]] Loss from_text(const std::string& text);
 }  // namespace losses
 
 /// A loss ready for use. The table lists Tare's own.
@@ -74,8 +110,8 @@ using Registry = config::Registry<Loss()>;
 /// | mse, l1, smooth_l1 | values [...]          | values, same shape           | none       |
 ///
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
-/// torch::nn::functional does; cross_entropy and nll leave out labels of -100. smooth_l1 has beta
-/// 1. The activation works on dimension 1.
+/// torch::nn::functional does; cross_entropy and nll leave out labels of -100. The activation works
+/// on dimension 1. Options change none of this, nor what a plan knows of the loss.
 struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function without a name
   bool custom = false;  ///< a function: nothing is known of what it takes
@@ -91,8 +127,9 @@ struct ResolvedLoss {
   CountFunction counted{};        ///< of a function, see Loss
 };
 
-/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss or an
-/// activation, with the nearest one, and for an empty function.
+/// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss, an
+/// option or an activation, with the nearest one, for a value that is not allowed, and for an empty
+/// function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
 /// Names of losses::registry(), sorted.

@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <map>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -16,21 +15,17 @@
 namespace tare::models {
 namespace {
 
-std::map<std::string, Family>& table() {
-  static std::map<std::string, Family> families = [] {
-    std::map<std::string, Family> all;
-    for (auto& f : built_in_families()) all.emplace(f.name, f);
-    return all;
-  }();
-  return families;
-}
-
 constexpr int64_t kMostValues = int64_t{1} << 32;  // of a sample
+
+std::vector<std::string> taken_by(const Family& family) {
+  std::vector<std::string> taken{"classes", "sample_shape", "weights"};
+  taken.insert(taken.end(), family.options.begin(), family.options.end());
+  return taken;
+}
 
 // A field that the family does not take must be at its default.
 void check_fields(const Family& family, const ModelOptions& options) {
-  std::vector<std::string> taken{"classes", "sample_shape", "weights"};
-  taken.insert(taken.end(), family.options.begin(), family.options.end());
+  const std::vector<std::string> taken = taken_by(family);
   for (const auto& field : config::changed_fields(options))
     if (std::ranges::find(taken, field) == taken.end())
       throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field +
@@ -64,7 +59,21 @@ void load_weights(const Model& model, const Family& family, const std::string& p
 
 }  // namespace
 
-void add(Family family) { table().insert_or_assign(family.name, std::move(family)); }
+Registry& registry() {
+  static Registry all("model");
+  static const bool filled = [] {
+    for (const Family& family : built_in_families())
+      all.add(family.name, family.summary, [family] { return family; });
+    return true;
+  }();
+  static_cast<void>(filled);
+  return all;
+}
+
+void add(Family family) {
+  const std::string name = family.name, summary = family.summary;
+  registry().add(name, summary, [family = std::move(family)] { return family; });
+}
 
 void add(const std::string& name, std::function<Model(int64_t classes)> factory) {
   add(Family{.name = name,
@@ -77,18 +86,22 @@ void add(const std::string& name, std::function<Model(int64_t classes)> factory)
              }});
 }
 
-const Family& family(const std::string& name) {
-  const auto found = table().find(name);
-  if (found != table().end()) return found->second;
+Family family(const std::string& name) {
+  if (registry().contains(name)) return registry().make(name);
   const std::string near = nearest(name, names());
   throw ConfigError("models.make", "no model is named '" + printable(name) + "'" +
                                        (near.empty() ? "" : "; did you mean '" + near + "'?") +
                                        " Known: " + config::joined(names()));
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const auto& [name, unused] : table()) all.push_back(name);
+std::vector<std::string> names() { return registry().names(); }
+
+std::vector<config::EntryInfo> infos() {
+  const config::Node every = config::to_node(ModelOptions{});
+  std::vector<config::EntryInfo> all = registry().infos();
+  for (auto& info : all)
+    for (const auto& option : taken_by(family(info.name)))
+      info.defaults.set(option, *every.find(option));
   return all;
 }
 
@@ -104,7 +117,7 @@ void check(const std::string& name, const ModelOptions& options) {
 
 Model make(const std::string& name, const ModelOptions& options) {
   check(name, options);
-  const Family& chosen = family(name);
+  const Family chosen = family(name);
   ModelOptions full = options;
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
   full.weights.clear();  // where the first weights came from is no part of how to build it

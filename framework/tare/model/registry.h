@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/config/field.h"
+#include "tare/config/registry.h"
 #include "tare/model/model.h"
 
 namespace tare {
@@ -61,6 +61,10 @@ struct Family {
   bool tokens = false;
 };
 
+/// The families that have a name. All take their options from ModelOptions.
+using Registry = config::Registry<Family()>;
+[[nodiscard]] Registry& registry();
+
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.
 void add(Family family);
 /// Registers a factory whose only option is `classes`.
@@ -81,8 +85,10 @@ void check(const std::string& name, const ModelOptions& options);
 void reset_head(Model& model);
 
 /// Throws ConfigError for an unknown name, naming the nearest.
-[[nodiscard]] const Family& family(const std::string& name);
+[[nodiscard]] Family family(const std::string& name);
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
+/// What lists say of each family, with the options that it takes; sorted by name.
+[[nodiscard]] std::vector<config::EntryInfo> infos();
 
 /// The families of models/, defined there. Internal: the registry calls it once.
 [[nodiscard]] std::vector<Family> built_in_families();

@@ -115,7 +115,7 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
                           .transforms = {},
                           .metrics = metrics_of(state),
                           .activation = resolve(Loss(recipe.loss)).activation_name,
-                          .loss = recipe.loss};
+                          .loss = losses::text_of(Loss(recipe.loss))};
   const auto& described = open_data(recipe, phase, data).facts.bundle;
   if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,

@@ -70,7 +70,7 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
     refuse(recipe, "loss",
            "needs labels, and the data set '" + data_of(recipe, recipe.phases[phase]).name +
                "' has none here",
-           "data with labels, such as pictures in one folder for each class", recipe.loss);
+           "data with labels, such as pictures in one folder for each class", recipe.loss.name);
   std::vector<int64_t> shape{1, classes};
   // Values have the shape of the outputs; class labels lack their second dimension.
   const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
@@ -86,7 +86,8 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
              "a loss or metric for such targets, or another model.classes", name);
     }
   };
-  attempt("loss", recipe.loss, [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });
+  attempt("loss", recipe.loss.name,
+          [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });
   for (size_t i = 0; i < recipe.metrics.size(); ++i)
     attempt("metrics." + std::to_string(i), recipe.metrics[i],
             [&] { MetricState(Metric{recipe.metrics[i]}).update(output, target); });
@@ -185,7 +186,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            options.best);
   if (!facts.has_valid) check_callbacks_without_validation(recipe, phase);
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
-  const bool by_class = recipe.loss == "cross_entropy" || recipe.loss == "nll";
+  const bool by_class = recipe.loss.name == "cross_entropy" || recipe.loss.name == "nll";
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
            "is less than the " + std::to_string(labels) + " classes of the data",

@@ -28,13 +28,14 @@ class Checker {
     at({"device"}, "", [&] { runtime::check_device_name(recipe_.device); });
     if (recipe_.phases.empty())
       fail({"phases"}, "must have at least one phase", "a list of phases", "none");
-    known(recipe_.loss, loss_names(), {"loss"});
+    known(recipe_.loss.name, loss_names(), {"loss"});
+    at({"loss"}, "loss", [&] { static_cast<void>(losses::registry().complete(recipe_.loss)); });
     check_metrics();
     known(recipe_.model.name, models::names(), {"model", "name"});
-    if (recipe_.loss == "nll" && !models::family(recipe_.model.name).log_probabilities)
+    if (recipe_.loss.name == "nll" && !models::family(recipe_.model.name).log_probabilities)
       fail({"loss"},
            "wants logarithms of probabilities, and a " + recipe_.model.name + " gives logits",
-           "cross_entropy", recipe_.loss);
+           "cross_entropy", recipe_.loss.name);
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
     check_momentum();

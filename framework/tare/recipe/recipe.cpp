@@ -6,6 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
+#include "tare/metric/loss.h"
 
 namespace tare {
 namespace {
@@ -71,6 +72,21 @@ config::Node to_node(const ModelChoice& value) {
   for (auto& entry : config::to_node(value.options).entries) node.set(entry.key, entry.value);
   if (value.options.classes == 0) node.set("classes", config::Node::string("auto"));
   return node;
+}
+
+void from_node(const config::Node& node, LossChoice& value) {
+  LossChoice read;
+  from_node(node, static_cast<config::Choice&>(read));
+  if (losses::registry().contains(read.name))
+    static_cast<config::Choice&>(read) = losses::registry().complete(read);
+  value = std::move(read);
+}
+
+config::Node to_node(const LossChoice& value) {
+  const auto& all = losses::registry();
+  if (all.contains(value.name) && all.complete(value) == all.complete({.name = value.name}))
+    return config::Node::string(value.name);
+  return config::to_short_node(value);
 }
 
 void from_node(const config::Node& node, CallbackChoice& value) {

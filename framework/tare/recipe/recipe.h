@@ -118,6 +118,19 @@ class RecipeFile {
   std::shared_ptr<const config::Node> root_;
 };
 
+/// A loss by name, alone or with its options: `{cross_entropy: {label_smoothing: 0.1}}`. An unknown
+/// name is refused with the recipe.
+struct LossChoice : config::Choice {
+  LossChoice() = default;
+  LossChoice(std::string of_loss) : Choice{.name = std::move(of_loss)} {}
+  LossChoice(const char* of_loss) : LossChoice(std::string(of_loss)) {}
+};
+/// Throws ConfigError for an unknown option, with the nearest one, and for a value that is not
+/// allowed.
+void from_node(const config::Node& node, LossChoice& value);
+/// The name alone where all options have their defaults.
+[[nodiscard]] config::Node to_node(const LossChoice& value);
+
 /// A whole recipe; docs/recipes.md explains every key.
 struct RecipeOptions {
   std::string name = "run";     ///< of the run's folder, a single path component
@@ -137,7 +150,7 @@ struct RecipeOptions {
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};
   ModelChoice model{};
-  std::string loss = "cross_entropy";
+  LossChoice loss = "cross_entropy";
   std::vector<std::string> metrics{"accuracy"};
   OptimizerOptions optimizer{};
   ClipOptions clip{};                       ///< bounds on the gradients of each step

@@ -8,8 +8,7 @@
 
 namespace tare::search {
 
-/// The value on one line, as YAML and, where it has no plain text, as JSON.
-[[nodiscard]] std::string flow_text(const config::Node& value);
+using config::flow_text;
 
 /// The value as Python's str() writes it: 1.0, 1e-05, 0.0001, True, None. Folders of runs have such
 /// values in their names.
