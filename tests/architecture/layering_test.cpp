@@ -99,7 +99,7 @@ std::string problem_with(const std::string& file, const std::string& header) {
   const std::string target = header.substr(5), library = library_of(file);
   if (target.find('/') == std::string::npos) return "is the umbrella, for users only";
   if (!libraries().contains(library_of(target))) return "is in no library of the table";
-  if (target == "config/field.h")
+  if (target == "config/field.h" || target == "config/registry.h")
     return library == "base" || library == "memory" || library == "runtime" ? "is above it" : "";
   return open_to(library).contains(library_of(target)) ? ""
                                                        : "is not open to the library " + library;
