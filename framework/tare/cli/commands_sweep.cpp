@@ -60,7 +60,7 @@ class Plans {
   Plans(std::filesystem::path recipe, bool download)
       : recipe_(std::move(recipe)), download_(download) {}
 
-  /// The highest bytes of tensors over the phases; unset if a phase cannot be told.
+  /// The highest bytes of tensors over the phases; unset if a phase cannot be predicted.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
     const auto recipe = needed(settings);
     const std::string key = config::to_yaml(config::to_node(recipe));
@@ -104,7 +104,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
     command.insert(command.end(), {slot.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
   if (const auto trace = furcate::mem_trace_of(sweep); trace.enabled)
-    command.push_back("--mem-trace=" + search::flow_text(config::to_node(trace)));
+    command.push_back("--monitor-memory=" + search::flow_text(config::to_node(trace)));
   return command;
 }
 
@@ -264,7 +264,7 @@ int plan(const SweepOptions& sweep) {
     }
     round.push_back({place->device, place->bytes});
     std::string line = name + "  round " + std::to_string(rounds) + "  planned " +
-                       (planned ? format_bytes(*planned) : "cannot tell");
+                       (planned ? format_bytes(*planned) : "cannot be predicted");
     if (!executor->has_own_memory_limits()) line += ", reserves " + format_bytes(place->bytes);
     if (slots.size() > 1) line += " of " + slots[place->device].name;
     line += "  " + printable(search::python_text(cell), kLongest);

@@ -110,28 +110,28 @@ int64_t free_bytes() { return memory::backend(c10::kCPU).memory_info().available
 }  // namespace
 
 // Weights, gradients and two states of an optimizer.
-void require_room(const FitSubject& subject) {
+void require_room(const PlanRequest& request) {
   int64_t bytes = 0;
   {
     const plan::MetaScope meta;
-    const Model model = subject.model();
+    const Model model = request.model();
     for (const auto& p : model.parameters())
       bytes += int64_t{4} * static_cast<int64_t>(p.tensor.nbytes());
   }
   const int64_t available = free_bytes();
   if (bytes > available / 2)
-    throw plan::CannotTell("a probe",
-                           "would take " + format_bytes(bytes) + " and more of " +
-                               format_bytes(available) + " that are free here",
-                           "plan where there is more memory");
+    throw plan::NotPlannable("a probe",
+                             "would take " + format_bytes(bytes) + " and more of " +
+                                 format_bytes(available) + " that are free here",
+                             "plan where there is more memory");
 }
 
-FitProbe::FitProbe(const FitSubject& subject) : subject_(subject) { require_room(subject); }
+FitProbe::FitProbe(const PlanRequest& request) : request_(request) { require_room(request); }
 
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   Known known{.shape = shape};
   const auto at = [&](const Point& point) {
-    FitTrace real = trace_real_fit(subject_, shape_at(shape, point));
+    FitTrace real = trace_real_fit(request_, shape_at(shape, point));
     known.counted = real.counted;
     return std::move(real.trace);
   };
@@ -139,7 +139,7 @@ FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   known.probed_bytes = peak_of(at(few));  // what the first one sets up must not count below
   try {
     known.trace.emplace(at, few, more, third);
-  } catch (const plan::CannotTell& error) {
+  } catch (const plan::NotPlannable& error) {
     log::debug(std::string("the whole fit is probed: ") + error.what());
   }
   return known;
@@ -155,18 +155,18 @@ FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
   }
   const auto bytes = static_cast<int64_t>(times * static_cast<double>(known.probed_bytes));
   if (const int64_t available = free_bytes(); bytes > available / 2)
-    throw plan::CannotTell("a probe",
-                           "takes memory that is not affine in the number of samples, and all of "
-                           "them may take " +
-                               format_bytes(bytes) + " of " + format_bytes(available) +
-                               " that are free here",
-                           "measure it by a run");
-  return trace_real_fit(subject_, shape);
+    throw plan::NotPlannable("a probe",
+                             "takes memory that is not affine in the number of samples, and all of "
+                             "them may take " +
+                                 format_bytes(bytes) + " of " + format_bytes(available) +
+                                 " that are free here",
+                             "measure it by a run");
+  return trace_real_fit(request_, shape);
 }
 
 FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
   const GeneratorScope keep(c10::kCPU);
-  const FitShape shape = shape_of(subject_, batch, parts);
+  const FitShape shape = shape_of(request_, batch, parts);
   auto known =
       std::ranges::find_if(known_, [&](const Known& k) { return cut_alike(k.shape, shape); });
   if (known == known_.end()) {

@@ -110,7 +110,7 @@ size_t bracket_of(const std::string& study, int64_t number, const std::vector<in
   return bracket;
 }
 
-/// Of the brackets; empty while `auto` cannot be told.
+/// Of the brackets; empty while `auto` is not decided.
 std::vector<int64_t> shares_of(const PrunerOptions& options, const ResolvedSteps& resolved) {
   if (options.type != "hyperband" || !resolved.min_resource || !resolved.max_resource) return {};
   return budgets(*resolved.min_resource, *resolved.max_resource, factor_of(options));

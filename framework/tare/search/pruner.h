@@ -8,7 +8,7 @@
 
 namespace tare::search {
 
-/// What `auto` came to when it could first be told. Kept with the study, for a resumed sweep to
+/// What `auto` came to when it could first be decided. Kept with the study, for a resumed sweep to
 /// decide the same.
 struct ResolvedSteps {
   std::optional<int64_t> min_resource{}, max_resource{};
