@@ -272,6 +272,7 @@ TEST_F(Datasets, WrongOptionsAreRefusedByName) {
   EXPECT_EQ(field({.name = "idx"}), "images");
   EXPECT_EQ(field({.name = "png_folder"}), "folder");
   EXPECT_EQ(field({.name = "generated_digits", .folder = "x"}), "folder");
+  EXPECT_EQ(field({.name = "generated_digits", .download = false}), "download");
   EXPECT_EQ(field({.name = "mnist10k", .style = "printed"}), "style");
   EXPECT_EQ(field({.name = "generated_digits", .count = 10, .train = 11}), "train");
   EXPECT_EQ(field({.name = "generated_digits", .count = -1}), "count");
