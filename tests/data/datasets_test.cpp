@@ -1,3 +1,4 @@
+// Data sets by name: where they are found, how they are split and refused.
 #include "tare/data/datasets.h"
 
 #include <ATen/TensorOperators.h>

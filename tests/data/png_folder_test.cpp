@@ -1,3 +1,4 @@
+// Folders of PNG files as data sets, and what is wrong with some.
 #include "tare/data/png_folder.h"
 
 #include <ATen/core/Tensor.h>

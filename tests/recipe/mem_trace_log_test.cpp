@@ -1,3 +1,4 @@
+// The lines of mem_trace.
 #include "tare/recipe/mem_trace_log.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Random draws and TPE, against Optuna's numbers.
 #include "tare/search/sampler.h"
 
 #include <gmock/gmock.h>

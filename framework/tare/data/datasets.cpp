@@ -184,10 +184,10 @@ DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
   const std::vector<int64_t> shape = data->sample_shape();
   std::vector<Transform> steps;
   const auto refuse = [&](const char* field, const std::string& allowed, size_t got) {
-    throw ConfigError("data.make", field,
-                      "can change images only, and the shape of a sample is " +
-                          c10::str(at::IntArrayRef(shape)),
-                      allowed, std::to_string(got));
+    throw ConfigError(
+        "data.make", field,
+        "can change images only, and the shape of a sample is " + c10::str(at::IntArrayRef(shape)),
+        allowed, std::to_string(got));
   };
   if (o.size > 0 && shape.size() != 3) refuse("size", "0", static_cast<size_t>(o.size));
   if (o.size > 0 && (shape.at(1) != o.size || shape.at(2) != o.size))

@@ -172,10 +172,10 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
   for (const auto& files : parts)
     read_parts.push_back(files.empty() ? Batch{} : read(files, options, seen));
   if (options.channels != 0 && !seen.picture)
-    throw ConfigError(kWhere, "channels",
-                      "is for PNG pictures, and the feature '" + printable(options.input) +
-                          "' has none",
-                      "leave it out", std::to_string(options.channels));
+    throw ConfigError(
+        kWhere, "channels",
+        "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
+        "leave it out", std::to_string(options.channels));
   check_alike(read_parts);
   const auto names = names_of(read_parts);
   Transforms read_with;

@@ -1,3 +1,4 @@
+// Reads what work allocated on the host, and extrapolates it to other sizes.
 #include "tare/plan/host_work.h"
 
 #include <ATen/ops/empty_strided.h>

@@ -1,3 +1,4 @@
+// Finds what a phase takes from its recipe, and checks it against the data.
 #include "tare/recipe/phase_data.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// Fills a recipe's open values from its data.
 #include "tare/recipe/resolve.h"
 
 #include <utility>
