@@ -80,6 +80,14 @@ TEST_F(ResumedRun, GoesOnBehindAnInterruptWithOtherThreads) {
   } while (report.reason == StopReason::interrupted);
   EXPECT_EQ(stops, 4);
   expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
+  double of_phases = 0;
+  for (const PhaseReport& phase : report.phases) {
+    double of_epochs = 0;
+    for (const EpochRow& row : phase.epochs) of_epochs += row.seconds;
+    EXPECT_GE(phase.seconds, of_epochs) << phase.name << ": the time of all processes";
+    of_phases += phase.seconds;
+  }
+  EXPECT_GE(report.seconds, of_phases);
 }
 
 TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {

@@ -188,10 +188,11 @@ void Learner::run_epochs(Run& run) {
 void Learner::train_epoch(Run& run) {
   Parts& p = *parts_;
   FitContext& c = run.context;
-  const auto started = Clock::now();
+  run.training_since = Clock::now();
   if (run.action == Action::stop_epoch) run.action = Action::proceed;
   if (run.plan.batch == 0) run.meter.reset();
-  c.row = EpochRow{.epoch = p.epochs_done + 1};
+  c.row =
+      EpochRow{.epoch = p.epochs_done + 1, .seconds = run.plan.batch > 0 ? run.plan.seconds : 0};
   c.epoch = run.plan.epoch;
   p.model.train(true);
   run.allows(&Callback::before_epoch, Action::stop_epoch);
@@ -205,7 +206,7 @@ void Learner::train_epoch(Run& run) {
   run.loader->stop();
   c.row.train_loss = run.meter.mean();
   c.row.samples = run.meter.samples();
-  c.row.seconds += seconds_since(started);
+  c.row.seconds += seconds_since(*std::exchange(run.training_since, std::nullopt));
 }
 
 bool Learner::train_next(Run& run) {

@@ -235,6 +235,10 @@ FitPlan Learner::Run::current_plan() const {
   now.loss_sum = meter.sum();
   now.loss_counted = meter.counted();
   now.loss_samples = meter.samples();
+  now.seconds = context.row.seconds;
+  if (training_since)
+    now.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - *training_since).count();
   if (closing) now.rows.back() = context.row;
   return now;
 }

@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -304,6 +305,8 @@ struct Learner::Run {
   /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
   /// nothing.
   void count_batch();
+  /// When this process began to train in the epoch under way; unset while it does not.
+  std::optional<std::chrono::steady_clock::time_point> training_since{};
   /// The plan including the epoch under way, for a checkpoint.
   [[nodiscard]] FitPlan current_plan() const;
   void release_step();

@@ -187,6 +187,7 @@ FitPlan plan_from(const Stored& source) {
                .loss_sum = reader.real("loss_sum"),
                .loss_counted = 0,
                .loss_samples = reader.count("loss_samples"),
+               .seconds = reader.has("seconds") ? reader.real("seconds") : 0,  // older ones
                .order = {},
                .rows = rows_from(source, "rows", kFitRows)};
   plan.loss_counted = reader.has("loss_counted") ? reader.count("loss_counted") : plan.loss_samples;
@@ -289,6 +290,7 @@ StoredState stored(const TrainState& state) {
              {"loss_sum", number(plan.loss_sum)},
              {"loss_counted", plan.loss_counted},
              {"loss_samples", plan.loss_samples},
+             {"seconds", plan.seconds},
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
     if (const auto& order = plan.order)
       fit["order"] = {{"batch", order->batch},

@@ -38,6 +38,7 @@ struct FitPlan {
   double loss_sum = 0;                 ///< over what was counted in the epoch under way
   int64_t loss_counted = 0;            ///< how many labels, elements or samples that is
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
+  double seconds = 0;                  ///< spent on the epoch under way
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say
   std::vector<EpochRow> rows{};        ///< whole epochs of this fit
 

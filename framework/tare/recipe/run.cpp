@@ -86,7 +86,7 @@ class Runner {
     data_.close();
     report_.residual_bytes = tracked(device_) - before;
     report_.process_bytes = memory::backend(device_).usage().process_bytes;
-    report_.seconds = seconds_since(start);
+    report_.seconds = seconds_since(start) + earlier_seconds_;
     report_.tracker = tracker.cost();
     report_.unsaved = autosave_->failed();
     close_folder();
@@ -159,6 +159,7 @@ class Runner {
     restore(from_->callbacks, {position_});
     report_.resumed_from = from_->name;
     report_.phases = position_->done();
+    for (const PhaseReport& phase : report_.phases) earlier_seconds_ += phase.seconds;
     under_way_ = from_->unfinished;
     if (!under_way_) learner.load(from_->name);
     print_.continued(from_->name, position_->done().size(), under_way_);
@@ -192,7 +193,12 @@ class Runner {
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
     weigh(stage, data, result);
     if (!needed_after(index)) data_.close();
-    result.seconds = seconds_since(start);
+    // A resumed phase has epochs that a process before has trained.
+    double of_epochs = 0;
+    for (const EpochRow& row : fit.epochs) of_epochs += row.seconds;
+    const double earlier = std::max(0.0, of_epochs - fit.seconds);
+    earlier_seconds_ += earlier;
+    result.seconds = seconds_since(start) + earlier;
     print_.phase(result);
     report_.phases.push_back(result);
     if (report_.reason == StopReason::interrupted) return;
@@ -376,6 +382,7 @@ class Runner {
   RunPrinter print_;
   c10::Device device_;
   std::filesystem::path folder_;
+  double earlier_seconds_ = 0;  // of processes before a resume: their phases and epochs
   std::shared_ptr<Position> position_ = std::make_shared<Position>(origin_);
   std::shared_ptr<Autosave> autosave_;
   std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();

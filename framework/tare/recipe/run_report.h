@@ -25,7 +25,7 @@ struct PhaseLeak {
 struct PhaseReport {
   std::string name{};
   std::vector<EpochRow> epochs{};
-  double seconds = 0;
+  double seconds = 0;  ///< wall time; of processes before a resume, that of its epochs
   double samples_per_s = 0;
   int64_t consumed_bytes = 0;  ///< tracked when its work ended, above its start
   int64_t data_bytes = 0;      ///< of its data set, which was read before its start
@@ -54,9 +54,9 @@ struct RunReport {
   std::optional<Classification> classification{};  ///< of that split, where it has labels
   std::filesystem::path export_path{};             ///< empty: nothing exported
   int64_t export_bytes = 0;
-  int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
-  int64_t process_bytes = 0;   ///< resident memory of the process at the end
-  double seconds = 0;
+  int64_t residual_bytes = 0;     ///< tracked after destroy minus before construction
+  int64_t process_bytes = 0;      ///< resident memory of the process at the end
+  double seconds = 0;             ///< wall time; of processes before a resume, that of their phases
   memory::TrackerCost tracker{};  ///< the counts and tags of every allocation of the run
   StopReason reason = StopReason::finished;
   std::string resumed_from{};  ///< name of the checkpoint; empty: not resumed
