@@ -1,3 +1,4 @@
+// When automatic checkpoints are written, and what a failed one leaves.
 #include "tare/callback/autosave.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,4 @@
+// The CSV files of epochs and steps, straight and resumed.
 #include "tare/callback/csv_log.h"
 
 #include <ATen/ops/full.h>

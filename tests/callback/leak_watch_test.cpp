@@ -1,3 +1,4 @@
+// What LeakWatch warns of, and what it leaves alone.
 #include "tare/callback/leak_watch.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Callbacks that follow a figure: the best, the end, the first NaN.
 #include "tare/callback/monitor.h"
 
 #include <ATen/ops/full.h>

@@ -1,3 +1,4 @@
+// The epochs table and the progress line, in a file and on a terminal.
 #include "tare/callback/progress.h"
 
 #include <ATen/ops/zeros.h>

@@ -1,3 +1,4 @@
+// The program `tare` from outside: its commands, their output and exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// Traces on the meta device: what they hold, and what they refuse.
 #include "tare/plan/trace.h"
 
 #include <gmock/gmock.h>

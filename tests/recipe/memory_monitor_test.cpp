@@ -1,3 +1,4 @@
+// The lines of mem_trace.
 #include "tare/recipe/memory_monitor.h"
 
 #include <ATen/ops/empty.h>

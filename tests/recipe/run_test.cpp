@@ -1,3 +1,4 @@
+// Runs of recipes: memory, reports, dry runs and traces.
 #include "tare/recipe/run.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// Pruners against Optuna's decisions.
 #include "tare/search/pruner.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Writes epochs and steps as CSV files.
 #include "tare/callback/csv_log.h"
 
 #include <ATen/ops/stack.h>

@@ -1,3 +1,4 @@
+// Lists the commands with their options and examples.
 #include "tare/cli/command.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `tare report`: writes the HTML page of a run.
 #include <filesystem>
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// `tare run` and `tare plan`: runs a recipe, or plans its memory.
 #include <iostream>
 
 #include "tare/base/bytes.h"

@@ -1,3 +1,4 @@
+// Runs a program once for each combination, and trains in each of its runs.
 #include "tare/furcate/fork.h"
 
 #include <ATen/Context.h>

@@ -1,3 +1,4 @@
+// Runs a fit on the meta device with batches that stand in for real ones.
 #include "tare/learner/fit_trace.h"
 
 #include <ATen/ops/empty_like.h>

@@ -1,3 +1,4 @@
+// Plans the next fit of a Learner.
 #include "tare/learner/plan.h"
 
 #include <new>

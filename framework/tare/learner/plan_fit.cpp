@@ -1,3 +1,4 @@
+// Plans a fit from its trace, and searches what would make it fit.
 #include "tare/learner/plan_fit.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,4 @@
+// Measures what each block keeps and costs, and chooses those to recompute.
 #include "tare/learner/recompute.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,4 @@
+// Keeps the state of fused optimizers, and steps in buckets of alike tensors.
 #include "tare/optim/fused.h"
 
 #include <ATen/ops/_foreach_add.h>

@@ -1,3 +1,4 @@
+// Reads what work allocated on the host, and extrapolates it to other sizes.
 #include "tare/plan/allocation_trace.h"
 
 #include <ATen/ops/empty_strided.h>

@@ -1,3 +1,4 @@
+// Keeps measured operators in memory and in a file.
 #include "tare/plan/measurements.h"
 
 #include <ATen/Version.h>

@@ -1,3 +1,4 @@
+// Records the allocations of a run, and writes them as files.
 #include "tare/recipe/allocation_recording.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Compares what holds memory with the lines before, and prints the changes.
 #include "tare/recipe/memory_monitor.h"
 
 #include <algorithm>

@@ -85,6 +85,7 @@ class RecipePlanner {
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
+    if (index == 0) check_sample_shape(recipe_, data.facts);
     check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
     const PlanRequest request = subject_of(index, data);
     MemoryPlan plan = plan_adapted(request, target_, options_.advice);

@@ -1,3 +1,4 @@
+// Runs the phases of a recipe, and reports each.
 #include "tare/recipe/run.h"
 
 #include <ATen/Context.h>

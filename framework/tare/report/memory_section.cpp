@@ -1,3 +1,4 @@
+// Draws the allocations of a run over time.
 #include "tare/report/memory_section.h"
 
 #include <algorithm>

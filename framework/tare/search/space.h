@@ -72,6 +72,10 @@ struct SearchOptions {
 };
 void visit_fields(config::Visitor& visit, SearchOptions& o);
 
+/// Whether two values of a key are equal: numbers by value, so that 0.01 is 1.0e-2 and 1 is 1.0,
+/// and lists and mappings by what they hold. A quoted number is a text.
+[[nodiscard]] bool equal(const config::Node& a, const config::Node& b);
+
 /// The number of values of the parameter; infinity for a range without steps.
 [[nodiscard]] double count_of(const Parameter& parameter);
 

@@ -1,3 +1,4 @@
+// Decodes, encodes and resizes pictures.
 #include "tare/transform/image.h"
 
 #include <ATen/ops/empty.h>
