@@ -123,7 +123,8 @@ TEST(PngFolder, WrongFoldersAreRefused) {
     }
     return "accepted";
   };
-  EXPECT_THAT(problem(), HasSubstr((folder / "empty/broken.png").string() + ": file: is empty"));
+  EXPECT_THAT(problem(), HasSubstr((folder / "empty/broken.png").string() +
+                                   ": header: is missing: the file is empty"));
   io::remove_all(folder / "empty/broken.png");
   add(folder / "empty/a.png", plain(7));
   std::filesystem::create_symlink(folder / "absent.png", folder / "empty/link.png");

@@ -18,6 +18,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/base/table.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/sweep_check.h"
@@ -357,8 +358,7 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   std::ostringstream text;
   text << "best " << best->run_name << ": " << sweep.metric.name << ' ' << best->value;
   for (const auto& setting : sweep::override_texts(sweep, best->cell)) text << "  " << setting;
-  text << '\n';
-  return text.str();
+  return fitted(text.str(), std::cout) + '\n';
 }
 
 int status(const SweepOptions& sweep) {

@@ -105,6 +105,19 @@ int64_t peak_of(const plan::Trace& trace) {
   return peak;
 }
 
+/// Lifts the budget of the host, which is one for the fit and not for its plan.
+class NoBudget {
+ public:
+  NoBudget() { backend_.set_budget(std::nullopt); }
+  ~NoBudget() { backend_.set_budget(budget_); }
+  NoBudget(const NoBudget&) = delete;
+  NoBudget& operator=(const NoBudget&) = delete;
+
+ private:
+  memory::DeviceBackend& backend_ = memory::backend(c10::kCPU);
+  std::optional<int64_t> budget_ = backend_.budget();
+};
+
 int64_t free_bytes() { return memory::backend(c10::kCPU).memory_info().available_bytes; }
 
 }  // namespace
@@ -166,6 +179,7 @@ FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
 
 FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
   const GeneratorScope keep(c10::kCPU);
+  const NoBudget unbounded;
   const FitShape shape = shape_of(request_, batch, parts);
   auto known =
       std::ranges::find_if(known_, [&](const Known& k) { return cut_alike(k.shape, shape); });

@@ -23,7 +23,8 @@ class FitProbe {
   /// The trace of a fit with that batch in parts of these sizes. Where no batch before had an epoch
   /// of batches cut alike, it does four to eleven fits of few samples. If their allocations are not
   /// affine in the numbers of samples, it does one fit with the numbers of samples asked for.
-  /// Throws NotPlannable if that fit may be too large for this host.
+  /// Meanwhile the host has no budget, which is one for the fit and not for its plan. Throws
+  /// NotPlannable if that fit may be too large for this host.
   [[nodiscard]] FitTrace of(int64_t batch, const PartSizes& parts);
 
  private:

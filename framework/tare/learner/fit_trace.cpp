@@ -8,7 +8,6 @@
 
 #include "tare/learner/parts.h"
 #include "tare/learner/rng.h"
-#include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 #include "tare/plan/host_trace.h"
 
@@ -225,19 +224,6 @@ void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& 
   plan::mark("end");
 }
 
-/// Lifts the budget of the host, which is one for the fit and not for its plan.
-class NoBudget {
- public:
-  NoBudget() { backend_.set_budget(std::nullopt); }
-  ~NoBudget() { backend_.set_budget(budget_); }
-  NoBudget(const NoBudget&) = delete;
-  NoBudget& operator=(const NoBudget&) = delete;
-
- private:
-  memory::DeviceBackend& backend_ = memory::backend(c10::kCPU);
-  std::optional<int64_t> budget_ = backend_.budget();
-};
-
 FitTrace counted(plan::Trace trace) {
   const plan::Section section{trace.at("begin"), trace.at("end")};
   return {std::move(trace), section};
@@ -278,7 +264,6 @@ FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);
   const Splits data = stand_ins(request, shape, true);
-  const NoBudget unbounded;
   return counted(
       plan::host_trace([&] { run_epoch(request, shape, data, options, *noter, c10::kCPU); }));
 }

@@ -96,7 +96,6 @@ struct FitShape {
 [[nodiscard]] FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
 /// The trace of a fit with batches of that shape, for real on the host with samples of the data.
-/// Meanwhile the host has no budget.
 [[nodiscard]] FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape);
 
 }  // namespace tare
