@@ -20,7 +20,17 @@ using Point = plan::AffineTrace::Point;
 /// of the validation split, the samples and those in the smallest part, 0 where that is the batch.
 /// Whole batches of the validation split have 0 samples where they are as large as the training
 /// split's.
-enum Number : size_t { kSamples, kPart, kRest, kRestPart, kValid, kValidPart, kValidRest, kLast };
+enum Number : size_t {
+  kSamples,
+  kPart,
+  kRest,
+  kRestPart,
+  kValid,
+  kValidPart,
+  kValidRest,
+  kValidRestPart,
+  kNumbers
+};
 
 void put(Point& point, size_t at, const BatchShape& batch) {
   point[at] = batch.samples;
@@ -28,7 +38,7 @@ void put(Point& point, size_t at, const BatchShape& batch) {
 }
 
 Point point_of(const FitShape& shape) {
-  Point point(kLast + 1, 0);
+  Point point(kNumbers, 0);
   put(point, kSamples, shape.train.whole);
   put(point, kRest, shape.train.last);
   if (!shape.valid) return point;
@@ -38,6 +48,7 @@ Point point_of(const FitShape& shape) {
   return point;
 }
 
+/// In a part of a probe; see small().
 constexpr int64_t kLargestPart = 31;
 
 BatchShape resized(BatchShape shape, int64_t samples, int64_t part) {
@@ -54,7 +65,7 @@ FitShape shape_at(FitShape shape, const Point& point) {
   if (!shape.valid) return shape;
   const int64_t whole = point[kValid] > 0 ? point[kValid] : point[kSamples];
   shape.valid->whole = resized(shape.valid->whole, whole, point[kValidPart]);
-  shape.valid->last = resized(shape.valid->last, point[kValidRest], point[kLast]);
+  shape.valid->last = resized(shape.valid->last, point[kValidRest], point[kValidRestPart]);
   return shape;
 }
 
@@ -65,10 +76,10 @@ constexpr int64_t kFew = 19;
 /// Numbers of samples to probe with. A batch in parts has more samples than its parts that a trace
 /// goes through, and a last batch fewer than the whole ones before it, at any two points.
 Point small(const FitShape& shape, int64_t more) {
-  static constexpr std::array<int64_t, kLast + 1> kWhole{20, 0, 12, 0, 13, 0, 12, 0},
+  static constexpr std::array<int64_t, kNumbers> kWhole{20, 0, 12, 0, 13, 0, 12, 0},
       kInParts{100, 20, 60, 12, 80, 13, 61, 12};
   Point point = point_of(shape);
-  for (size_t i = 0; i <= kLast; ++i) {
+  for (size_t i = 0; i < kNumbers; ++i) {
     const auto& base = point[i / 2 * 2 + 1] > 0 ? kInParts : kWhole;
     const int64_t step = i < kRest ? more : (more + 1) / 2;
     if (point[i] > kFew) point[i] = base[i] + step;
@@ -158,7 +169,7 @@ FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   return known;
 }
 
-// The bytes of a fit rise at most with the numbers of samples.
+// The bytes of a fit are taken to rise at most with the square of the numbers of samples.
 FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
   double times = 1;
   const Point few = small(shape, 0), point = point_of(shape);
@@ -166,7 +177,7 @@ FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
     if (few[i] == 0) continue;
     times = std::max(times, static_cast<double>(point[i]) / static_cast<double>(few[i]));
   }
-  const auto bytes = static_cast<int64_t>(times * static_cast<double>(known.probed_bytes));
+  const auto bytes = static_cast<int64_t>(times * times * static_cast<double>(known.probed_bytes));
   if (const int64_t available = free_bytes(); bytes > available / 2)
     throw plan::NotPlannable("a probe",
                              "takes memory that is not affine in the number of samples, and all of "
