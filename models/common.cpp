@@ -1,3 +1,4 @@
+// Checks the inputs of families, and makes their common layers.
 #include "models/common.h"
 
 #include <sstream>

@@ -1,3 +1,4 @@
+// Builds the plain convolutional network.
 #include "models/convnet.h"
 
 namespace tare::models {

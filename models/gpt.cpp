@@ -1,3 +1,4 @@
+// Builds GPT-2: attention, blocks and head.
 #include "models/gpt.h"
 
 #include <cmath>

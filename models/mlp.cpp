@@ -1,3 +1,4 @@
+// Builds the multi-layer perceptron.
 #include "models/mlp.h"
 
 #include <sstream>

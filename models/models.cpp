@@ -1,3 +1,4 @@
+// Lists the families of models that are built in.
 #include "models/convnet.h"
 #include "models/gpt.h"
 #include "models/mlp.h"

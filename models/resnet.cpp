@@ -1,3 +1,4 @@
+// Builds ResNet-18, -34 and -50.
 #include "models/resnet.h"
 
 #include "models/common.h"

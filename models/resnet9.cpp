@@ -1,3 +1,4 @@
+// Builds ResNet-9.
 #include "models/resnet9.h"
 
 namespace tare::models {

@@ -18,8 +18,8 @@ picture() { # page, picture, width, height
     --window-size="$3,$4" --screenshot="$root/docs/pictures/$2" "file://$1" >/dev/null 2>&1
 }
 
-"$root/build/bin/tare" run "$root"/recipes/configs/digits/early.yaml folder=. --memory-trace trace --quiet
-"$root/build/bin/tare" report digits-early --memory-trace trace --out report.html
+"$root/build/bin/tare" run "$root"/recipes/configs/digits/early.yaml folder=. --record-memory trace --quiet
+"$root/build/bin/tare" report digits-early --recording trace --out report.html
 picture "$work/report.html" report.png 1000 900
 "$root/build/bin/tare" sweep run "$root"/recipes/configs/digits/sweep.yaml log_dir=sweep >/dev/null
 "$root/build/bin/tare" sweep report "$root"/recipes/configs/digits/sweep.yaml log_dir=sweep >/dev/null

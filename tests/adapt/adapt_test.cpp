@@ -1,3 +1,4 @@
+// Adaptive calls: batches, ranges and chunks that shrink until they fit.
 #include "tare/adapt/adapt.h"
 
 #include <ATen/ops/arange.h>

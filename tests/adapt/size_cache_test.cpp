@@ -1,3 +1,4 @@
+// Sizes that are remembered, in a process and in a file.
 #include "tare/adapt/size_cache.h"
 
 #include <gmock/gmock.h>

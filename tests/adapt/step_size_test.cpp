@@ -1,3 +1,4 @@
+// How a size shrinks and grows.
 #include "tare/adapt/step_size.h"
 
 #include <gtest/gtest.h>

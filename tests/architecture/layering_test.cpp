@@ -149,6 +149,20 @@ TEST(Layering, LibrariesAreNeverNested) {
   }
 }
 
+TEST(Layering, EverySourceSaysWhatItIsForInItsFirstLine) {
+  const fs::path root = source_folder();
+  ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
+  int files = 0;
+  for (const char* folder : {"framework", "models", "recipes", "tests"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / "../.." / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cpp") continue;
+      ++files;
+      EXPECT_TRUE(io::read_text(entry.path()).starts_with("// ")) << entry.path();
+    }
+  EXPECT_GT(files, 500);
+}
+
 TEST(Layering, TheTableHasNoCycle) {
   for (const auto& [library, below] : libraries())
     for (const std::string& name : below)

@@ -1,3 +1,4 @@
+// Base64 against the vectors of its standard.
 #include "tare/base/base64.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Byte counts, times and numbers, to text and back.
 #include "tare/base/bytes.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// CSV fields and files, written, read and refused.
 #include "tare/base/csv.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The messages of every exception, escaped text and nearest names.
 #include "tare/base/error.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Files and folders on a real disk: atomic writing, recovery, limits.
 #include "tare/base/io.h"
 
 #include <gmock/gmock.h>

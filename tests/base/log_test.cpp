@@ -1,3 +1,4 @@
+// The lines, levels and colours of the log.
 #include "tare/base/log.h"
 
 #include <gmock/gmock.h>

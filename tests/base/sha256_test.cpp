@@ -1,3 +1,4 @@
+// SHA-256 against published examples.
 #include "tare/base/sha256.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tables of text at every width.
 #include "tare/base/table.h"
 
 #include <gmock/gmock.h>

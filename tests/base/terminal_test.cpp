@@ -1,3 +1,4 @@
+// Text that is wrapped, coloured and fitted for a terminal.
 #include "tare/base/terminal.h"
 
 #include <gtest/gtest.h>

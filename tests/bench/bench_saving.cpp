@@ -41,7 +41,8 @@ double fit(Learner& learner) {
 Measured measure(const bench::Subject& subject, const DatasetPtr& set, const Way& way) {
   const auto l = learner(subject, set, way);
   const MemoryPlan plan = l->plan({.advice = false});
-  Measured measured{.planned = plan.known() ? format_bytes(plan.peak_bytes) : "cannot tell"};
+  Measured measured{.planned =
+                        plan.known() ? format_bytes(plan.peak_bytes) : "cannot be predicted"};
   const memory::PeakScope peak(c10::kCPU);
   (void)fit(*l);
   measured.peak_bytes = peak.peak_above_start_bytes();

@@ -1,6 +1,6 @@
 // Paired timing: two sides alternate in one process, the ratio of each pair is taken, and the
 // median of the ratios is printed with its quartiles. A side against itself gives the band in which
-// nothing can be told.
+// nothing can be concluded.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// When automatic checkpoints are written, and what a failed one leaves.
 #include "tare/callback/autosave.h"
 
 #include <c10/util/Exception.h>
@@ -7,7 +8,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "callback/fake_trainee.h"
+#include "callback/fake_learner.h"
 #include "tare/base/error.h"
 
 namespace tare::testing {
@@ -16,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(Autosave, SavesEverySoManyStepsUnderTwoNamesInTurn) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext context{.learner = learner};
   Autosave autosave(2);
   for (context.step = 1; context.step <= 7; ++context.step) autosave.after_batch(context);
@@ -24,7 +25,7 @@ TEST(Autosave, SavesEverySoManyStepsUnderTwoNamesInTurn) {
 }
 
 TEST(Autosave, PassesOverBatchesWithoutAStep) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext context{.learner = learner};
   Autosave autosave(2);
   for (const int64_t step : {0, 0, 1, 2, 2, 2, 3}) {

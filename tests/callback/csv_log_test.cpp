@@ -1,9 +1,10 @@
+// The CSV files of epochs and steps, straight and resumed.
 #include "tare/callback/csv_log.h"
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include "callback/fake_trainee.h"
+#include "callback/fake_learner.h"
 #include "support/files.h"
 #include "support/temp_dir.h"
 #include "tare/base/csv.h"
@@ -25,7 +26,7 @@ class StepsLogOf : public ::testing::Test {
  protected:
   StepsLogOf() { learner.place = folder.path(); }
   const TempDir folder;
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   StepsLog log;
 };
@@ -53,7 +54,7 @@ TEST_F(StepsLogOf, ALongFitHasEvenlySpacedSteps) {
 
 TEST(StepsLog, GoesOnFromItsStateAsIfUndisturbed) {
   const TempDir first, second;
-  FakeTrainee learner;
+  FakeLearner learner;
   learner.place = first.path();
   FitContext c{.learner = learner};
   StepsLog whole, part;
@@ -79,7 +80,7 @@ EpochRow epoch_row(int64_t epoch) {
 // A full disk must not end a fit; what is missing is in the next write.
 TEST(CsvLog, WarnsWhereItCannotWriteAndCatchesUp) {
   const TempDir folder;
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   CsvLog log;
   learner.place = "/proc/self/stat";
@@ -94,6 +95,23 @@ TEST(CsvLog, WarnsWhereItCannotWriteAndCatchesUp) {
   EXPECT_EQ(content_of(folder / "history.csv"),
             "epoch,train_loss,valid_loss,\"top,5\",seconds\n"
             "0,0.5,0.25,0.75,2\n1,0.5,0.25,0.75,2\n");
+}
+
+TEST(CsvLog, MakesItsFolderOnceAndLeavesADeletedOneDeleted) {
+  const TempDir folder;
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  CsvLog log("logs/epochs.csv");
+  learner.place = folder / "run";
+  log.before_fit(c);
+  log.after_epoch(c);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/logs/epochs.csv"));
+  std::filesystem::remove_all(folder / "run");
+  ::testing::internal::CaptureStderr();
+  log.after_epoch(c);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("the CSV log is not up to date: "),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
 TEST(CsvLog, RefusesAnotherState) {

@@ -1,3 +1,4 @@
+// What LeakWatch warns of, and what it leaves alone.
 #include "tare/callback/leak_watch.h"
 
 #include <ATen/ops/empty.h>
@@ -5,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "callback/fake_trainee.h"
+#include "callback/fake_learner.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/phase.h"
 
@@ -25,7 +26,7 @@ class LeakWatchTest : public ::testing::Test {
     return ::testing::internal::GetCapturedStderr();
   }
 
-  FakeTrainee learner_;
+  FakeLearner learner_;
   /// Ends a batch of a fit of one epoch; returns what was printed.
   std::string batch() {
     ::testing::internal::CaptureStderr();

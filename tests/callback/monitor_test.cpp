@@ -1,3 +1,4 @@
+// Callbacks that follow a figure: the best, the end, the first NaN.
 #include "tare/callback/monitor.h"
 
 #include <ATen/ops/full.h>
@@ -5,7 +6,7 @@
 
 #include <cmath>
 
-#include "callback/fake_trainee.h"
+#include "callback/fake_learner.h"
 #include "tare/base/error.h"
 
 namespace tare::testing {
@@ -39,7 +40,7 @@ TEST(Monitor, ReadsAnyFigureAndKnowsItsDirection) {
 }
 
 TEST(SaveBest, SavesAtEachImprovementAndRestoresTheLast) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   SaveBest best({.monitor = {.figure = "accuracy"}});
   best.before_fit(c);
@@ -63,7 +64,7 @@ TEST(SaveBest, SavesAtEachImprovementAndRestoresTheLast) {
 }
 
 TEST(SaveBest, RestoresNothingAfterAnError) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   SaveBest best;
   best.before_fit(c);
@@ -74,7 +75,7 @@ TEST(SaveBest, RestoresNothingAfterAnError) {
 }
 
 TEST(SaveBest, AFailedSaveIsAWarningAndTheBestIsTheOneThatWasSaved) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   SaveBest best;
   best.before_fit(c);
@@ -92,7 +93,7 @@ TEST(SaveBest, AFailedSaveIsAWarningAndTheBestIsTheOneThatWasSaved) {
 }
 
 TEST(EarlyStopping, WaitsForItsPatience) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   EarlyStopping stop({.patience = 1});
   stop.before_fit(c);
@@ -105,7 +106,7 @@ TEST(EarlyStopping, WaitsForItsPatience) {
 }
 
 TEST(EarlyStopping, GoesOnWaitingFromItsState) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   EarlyStopping stopped({.patience = 1}), resumed({.patience = 1});
   stopped.before_fit(c);
@@ -127,7 +128,7 @@ TEST(EarlyStopping, RefusesAnotherState) {
 }
 
 TEST(StopOnNan, WarnsAndStopsOnceOrFails) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner, .epoch = 2, .step = 7};
   c.loss = at::full({}, std::nan(""));
   c.row = row(std::nan(""), 0);

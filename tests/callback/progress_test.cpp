@@ -1,3 +1,4 @@
+// The epochs table and the progress line, in a file and on a terminal.
 #include "tare/callback/progress.h"
 
 #include <ATen/ops/zeros.h>
@@ -6,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "callback/fake_trainee.h"
+#include "callback/fake_learner.h"
 #include "support/environment.h"
 
 namespace tare::testing {
@@ -26,7 +27,7 @@ EpochRow row(int64_t epoch) {
 std::string show(Progress::Style style, int64_t batches) {
   std::ostringstream out;
   Progress progress(out, style);
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   c.epochs = 2;
   c.batches = batches;
@@ -65,7 +66,7 @@ TEST(Progress, OnATerminalRedrawsSeldomAndErasesItsLine) {
 std::string rows_of(std::initializer_list<double> losses) {
   std::ostringstream out;
   Progress progress(out, Progress::Style::terminal);
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   progress.before_fit(c);
   for (const double loss : losses) {
@@ -107,7 +108,7 @@ TEST(Progress, LeavesOutMetricsThatDoNotFit) {
 }
 
 TEST(Progress, LineHasABarAndTheTimeLeft) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   c.epoch = 1, c.epochs = 8, c.batch = 49, c.batches = 100, c.lr = 1e-3;
   c.loss = at::zeros({});

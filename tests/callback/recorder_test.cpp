@@ -1,3 +1,4 @@
+// What the Recorder keeps of each step.
 #include "tare/callback/recorder.h"
 
 #include <ATen/ops/full.h>
@@ -5,13 +6,13 @@
 
 #include <cmath>
 
-#include "callback/fake_trainee.h"
+#include "callback/fake_learner.h"
 
 namespace tare::testing {
 namespace {
 
 TEST(Recorder, KeepsEveryStepAndTheSmoothedLoss) {
-  FakeTrainee learner;
+  FakeLearner learner;
   FitContext c{.learner = learner};
   Recorder recorder;
   EXPECT_TRUE(std::isnan(recorder.smooth_loss()));

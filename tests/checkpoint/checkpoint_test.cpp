@@ -1,3 +1,4 @@
+// Checkpoints that are saved, replaced, read back and refused.
 #include "tare/checkpoint/checkpoint.h"
 
 #include <nlohmann/json.hpp>

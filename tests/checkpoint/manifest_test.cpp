@@ -1,3 +1,4 @@
+// Manifests within limits, and damage that their seal finds.
 #include "tare/checkpoint/manifest.h"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// Named tensors that are compared and copied.
 #include "tare/checkpoint/match.h"
 
 #include <ATen/ops/zeros.h>

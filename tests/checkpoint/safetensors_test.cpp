@@ -1,3 +1,4 @@
+// Reading safetensors files, also those that Python has written.
 #include "tare/checkpoint/safetensors.h"
 
 #include <ATen/ops/tensor.h>

@@ -1,3 +1,4 @@
+// The program `tare` from outside: its commands, their output and exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -98,7 +99,7 @@ TEST(Cli, ExportsARunACheckpointAndABundle) {
 
 TEST(Cli, WritesAMemoryTrace) {
   const Recipe recipe;
-  const auto run = recipe.run({"--memory-trace", "trace"});
+  const auto run = recipe.run({"--record-memory", "trace"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_NE(run.out.find("events in trace/timeline.csv"), std::string::npos) << run.out;
   EXPECT_TRUE(std::filesystem::exists(recipe.folder / "trace/timeline.csv"));
@@ -106,7 +107,7 @@ TEST(Cli, WritesAMemoryTrace) {
 
 TEST(Cli, PrintsWhatHoldsMemory) {
   const Recipe recipe;
-  const auto run = recipe.run({"--mem-trace={top: 1}", "test=false"});
+  const auto run = recipe.run({"--monitor-memory={top: 1}", "test=false"});
   ASSERT_EQ(run.status, 0) << run.err;
   size_t at = 0;
   for (const char* line : {"Start ------", "Before the purge of only ------", "] top_diffs i=1, ",
@@ -115,10 +116,10 @@ TEST(Cli, PrintsWhatHoldsMemory) {
     EXPECT_NE(at, std::string::npos) << line << '\n' << run.out;
   }
   EXPECT_EQ(run.out.find("top_current i=2"), std::string::npos);
-  EXPECT_NE(recipe.run({"--mem-trace", "--dry-run"}).out.find("top_current i=2"),
+  EXPECT_NE(recipe.run({"--monitor-memory", "--dry-run"}).out.find("top_current i=2"),
             std::string::npos);
   EXPECT_EQ(recipe.run({"--dry-run"}).out.find("mem_trace"), std::string::npos);
-  const auto wrong = recipe.run({"--mem-trace={dely: 3}"});
+  const auto wrong = recipe.run({"--monitor-memory={dely: 3}"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_NE(wrong.err.find("did you mean \"delay\"?"), std::string::npos) << wrong.err;
 }

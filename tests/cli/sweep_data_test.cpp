@@ -73,7 +73,7 @@ TEST_P(SweepDataTest, IsPlannedAndRun) {
   const auto plan = run_program("tare", {"sweep", "plan", "sweep.yaml"}, folder_.path());
   EXPECT_EQ(plan.status, 0) << plan.err;
   EXPECT_THAT(plan.out, HasSubstr("s1_p0l0-01  round "));
-  EXPECT_EQ(plan.out.find("cannot tell"), std::string::npos) << plan.out;
+  EXPECT_EQ(plan.out.find("cannot be predicted"), std::string::npos) << plan.out;
   const auto run = run_program("tare", {"sweep", "run", "sweep.yaml"}, folder_.path());
   EXPECT_EQ(run.status, 0) << run.err << run.out;
   EXPECT_THAT(run.out, HasSubstr("s: 2 complete, 0 failed, 0 waiting; 2 started"));

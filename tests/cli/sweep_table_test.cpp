@@ -1,3 +1,4 @@
+// The live table of a sweep.
 #include "tare/cli/sweep_table.h"
 
 #include <gmock/gmock.h>

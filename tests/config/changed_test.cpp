@@ -1,3 +1,4 @@
+// Which fields differ from their defaults.
 #include "tare/config/changed.h"
 
 #include <gmock/gmock.h>

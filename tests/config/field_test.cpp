@@ -1,3 +1,4 @@
+// Options structs from YAML and back, and their refusals.
 #include "tare/config/field.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Configuration trees in code, and their canonical dump.
 #include "tare/config/node.h"
 
 #include <gtest/gtest.h>

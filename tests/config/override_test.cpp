@@ -1,3 +1,4 @@
+// `key=value` on trees.
 #include "tare/config/override.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Which texts are bools, integers and numbers.
 #include "tare/config/scalar.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// YAML within limits, with places, and hostile files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// The contract of a device's backend, held by CUDA.
 #include "contract/backend_contract.h"
 #include "contract/traits.h"
 

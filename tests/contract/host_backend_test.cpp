@@ -1,3 +1,4 @@
+// The contract of a device's backend, held by the host.
 #include "contract/backend_contract.h"
 #include "contract/traits.h"
 

@@ -1,3 +1,4 @@
+// The contract of a Learner's lifecycle, held on the host.
 #include "contract/lifecycle_contract.h"
 #include "contract/traits.h"
 

@@ -1,3 +1,4 @@
+// Data sets in memory and their decorators.
 #include "tare/data/dataset.h"
 
 #include <ATen/TensorOperators.h>

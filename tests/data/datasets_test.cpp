@@ -1,3 +1,4 @@
+// Data sets by name: where they are found, how they are split and refused.
 #include "tare/data/datasets.h"
 
 #include <ATen/TensorOperators.h>
@@ -272,6 +273,7 @@ TEST_F(Datasets, WrongOptionsAreRefusedByName) {
   EXPECT_EQ(field({.name = "idx"}), "images");
   EXPECT_EQ(field({.name = "png_folder"}), "folder");
   EXPECT_EQ(field({.name = "generated_digits", .folder = "x"}), "folder");
+  EXPECT_EQ(field({.name = "generated_digits", .download = false}), "download");
   EXPECT_EQ(field({.name = "mnist10k", .style = "printed"}), "style");
   EXPECT_EQ(field({.name = "generated_digits", .count = 10, .train = 11}), "train");
   EXPECT_EQ(field({.name = "generated_digits", .count = -1}), "count");

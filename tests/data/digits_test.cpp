@@ -1,3 +1,4 @@
+// Generated digits: their bits, classes, styles and sizes.
 #include "tare/data/digits.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,4 @@
+// Downloads from a server of the test, good and hostile.
 #include "tare/data/download.h"
 
 #include <gmock/gmock.h>

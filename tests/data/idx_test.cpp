@@ -1,3 +1,4 @@
+// IDX files, plain and gzip, damaged and hostile.
 #include "tare/data/idx.h"
 
 #include <ATen/core/Tensor.h>

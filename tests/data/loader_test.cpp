@@ -1,3 +1,4 @@
+// Batches in order, whatever the workers, and their account.
 #include "tare/data/loader.h"
 
 #include <ATen/Parallel.h>

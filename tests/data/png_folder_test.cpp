@@ -1,3 +1,4 @@
+// Folders of PNG files as data sets, and what is wrong with some.
 #include "tare/data/png_folder.h"
 
 #include <ATen/core/Tensor.h>
@@ -122,11 +123,19 @@ TEST(PngFolder, WrongFoldersAreRefused) {
     }
     return "accepted";
   };
-  EXPECT_THAT(problem(), HasSubstr((folder / "empty/broken.png").string() + ": file: is empty"));
+  EXPECT_THAT(problem(), HasSubstr((folder / "empty/broken.png").string() +
+                                   ": header: is missing: the file is empty"));
   io::remove_all(folder / "empty/broken.png");
   add(folder / "empty/a.png", plain(7));
   std::filesystem::create_symlink(folder / "absent.png", folder / "empty/link.png");
   EXPECT_THAT(problem(), HasSubstr("empty/link.png"));
+  io::remove_all(folder / "empty/link.png");
+  std::filesystem::create_symlink("circle.png", folder / "empty/circle.png");
+  EXPECT_THAT(problem(), HasSubstr("empty/circle.png"));
+  io::remove_all(folder / "empty/circle.png");
+  EXPECT_EQ(problem(), "accepted");
+  std::filesystem::create_symlink(folder / "absent", folder / "cats");
+  EXPECT_THAT(problem(), HasSubstr("/cats")) << "which would be a class";
 }
 
 TEST(PngFolder, MemoryLimitHolds) {

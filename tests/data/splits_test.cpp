@@ -1,3 +1,4 @@
+// Splits and folds: disjoint, complete, by class.
 #include "tare/data/splits.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,4 @@
+// What an Experiment calls a leak, and what it does not.
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>

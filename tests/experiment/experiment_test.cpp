@@ -1,3 +1,4 @@
+// What an Experiment weighs, purges, destroys and reports.
 #include "tare/experiment/experiment.h"
 
 #include <gmock/gmock.h>

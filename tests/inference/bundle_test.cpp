@@ -1,3 +1,4 @@
+// Bundles: written, opened, damaged and refused.
 #include "tare/inference/bundle.h"
 
 #include <ATen/ops/equal.h>

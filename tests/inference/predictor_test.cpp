@@ -1,3 +1,4 @@
+// Predictions from bundles: images, rows and tokens.
 #include "tare/inference/predictor.h"
 
 #include <ATen/ops/equal.h>

@@ -1,3 +1,4 @@
+// Validation and predictions of a Learner.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// The order of a fit's events, and what answers and errors change.
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"

@@ -1,3 +1,4 @@
+// The fit loop against loops written by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// What freezing does to weights, gradients and optimizer state.
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"

@@ -1,3 +1,4 @@
+// Purge and destroy to the byte, in cycles and from callbacks.
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"

@@ -1,3 +1,4 @@
+// Saving, loading, resuming and exporting a Learner.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,3 +1,4 @@
+// A fit that is resumed in a new process.
 #include <gtest/gtest.h>
 
 #include "support/program.h"

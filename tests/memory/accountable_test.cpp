@@ -1,3 +1,4 @@
+// Ledgers, categories and the objects that answer for tensors.
 #include "tare/memory/accountable.h"
 
 #include <ATen/core/Tensor.h>

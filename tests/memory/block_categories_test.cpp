@@ -1,3 +1,4 @@
+// The category of each block of a history.
 #include "tare/memory/block_categories.h"
 
 #include <ATen/core/Tensor.h>

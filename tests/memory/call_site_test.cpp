@@ -1,3 +1,4 @@
+// The line of code that an allocation is ascribed to.
 #include "tare/memory/call_site.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// The log of allocations: its events, bounds and cost.
 #include "tare/memory/event_log.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// What an out-of-memory error says of the memory's holders.
 #include "tare/memory/oom_report.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// Out-of-memory errors of all libraries, recognised and worded.
 #include "tare/memory/oom.h"
 
 #include <ATen/core/Tensor.h>

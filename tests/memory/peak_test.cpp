@@ -1,3 +1,4 @@
+// Peaks of scopes that nest and overlap.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>

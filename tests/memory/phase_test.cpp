@@ -1,3 +1,4 @@
+// Phases that nest, across threads.
 #include "tare/memory/phase.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// A limit for all memory of the process.
 #include "tare/memory/process_limit.h"
 
 #include <ATen/core/Tensor.h>

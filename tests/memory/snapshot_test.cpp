@@ -1,3 +1,4 @@
+// Snapshots by category and holder, and saved tensors.
 #include "tare/memory/snapshot.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// The files that are made from a history.
 #include "tare/memory/trace_files.h"
 
 #include <ATen/core/Tensor.h>

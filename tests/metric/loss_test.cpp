@@ -1,3 +1,4 @@
+// Losses by name and by function, and the batches that they refuse.
 #include "tare/metric/loss.h"
 
 #include <ATen/Functions.h>

@@ -1,3 +1,4 @@
+// Metrics by name and by function.
 #include "tare/metric/metric.h"
 
 #include <ATen/Functions.h>

@@ -1,3 +1,4 @@
+// Models: their tensors, groups and devices.
 #include "tare/model/model.h"
 
 #include <gtest/gtest.h>

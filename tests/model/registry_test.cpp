@@ -1,3 +1,4 @@
+// Models by name.
 #include "tare/model/registry.h"
 
 #include <gtest/gtest.h>

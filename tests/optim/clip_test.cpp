@@ -1,3 +1,4 @@
+// Clipping against torch.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -115,14 +115,12 @@ TEST_P(Allocations, PrepareThatFailsChangesNothing) {
   EXPECT_FALSE(torch::equal(net->fc->weight, before));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Allocations,
-                         ::testing::Values(options("sgd", 0.1, 1e-2, 0), options("sgd", 0.1, 1e-2),
-                                           options("adam", 1e-3, 1e-2),
-                                           options("adamw", 1e-3, 1e-2),
-                                           options("nadam", 1e-3, 1e-2),
-                                           options("rmsprop", 1e-3, 1e-2),
-                                           OptimizerOptions{.kind = "adadelta"},
-                                           OptimizerOptions{.kind = "adagrad"}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Allocations,
+    ::testing::Values(options("sgd", 0.1, 1e-2, 0), options("sgd", 0.1, 1e-2),
+                      options("adam", 1e-3, 1e-2), options("adamw", 1e-3, 1e-2),
+                      options("nadam", 1e-3, 1e-2), options("rmsprop", 1e-3, 1e-2),
+                      OptimizerOptions{.kind = "adadelta"}, OptimizerOptions{.kind = "adagrad"}));
 
 TEST(FusedOptimizer, ParameterWithoutGradientIsLeftAlone) {
   Net net = make_net();

@@ -1,3 +1,4 @@
+// How the scale of gradients follows overflows.
 #include "tare/optim/grad_scaler.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Parameter groups by layer and by decay.
 #include <gmock/gmock.h>
 
 #include "optim/support.h"

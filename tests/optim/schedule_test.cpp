@@ -1,3 +1,4 @@
+// Learning rates by step, against fastai.
 #include "tare/optim/schedule.h"
 
 #include <gmock/gmock.h>

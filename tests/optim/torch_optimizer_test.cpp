@@ -1,3 +1,4 @@
+// Optimizers of torch::optim against loops written by hand.
 #include "tare/optim/torch_optimizer.h"
 
 #include <gmock/gmock.h>

@@ -149,7 +149,7 @@ void expect_equal(const Run& run) {
   measured.on = true;
   const Sequence host = host_sequence([&] { train(run, measured); });
   ASSERT_EQ(difference(host, trace), "");
-  ASSERT_THAT(unproven(trace), ::testing::IsEmpty());
+  ASSERT_THAT(unverified(trace), ::testing::IsEmpty());
   const HostPeak planned = host_peak(trace);
   for (const PhaseKind kind : kPhases) {
     const auto id = static_cast<uint32_t>(kind);

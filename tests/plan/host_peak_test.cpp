@@ -1,3 +1,4 @@
+// The peak of events on the host.
 #include "tare/plan/host_peak.h"
 
 #include <gtest/gtest.h>

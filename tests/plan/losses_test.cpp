@@ -14,7 +14,7 @@ void expect_equal(const std::function<void()>& work) {
   const Trace trace = plan::trace(work);
   ASSERT_FALSE(trace.events.empty());
   EXPECT_EQ(difference(host_sequence(work), trace), "");
-  EXPECT_THAT(unproven(trace), ::testing::IsEmpty());
+  EXPECT_THAT(unverified(trace), ::testing::IsEmpty());
 }
 
 at::Tensor target_for(const std::string& loss, int64_t batch, int64_t classes) {

@@ -17,7 +17,7 @@ using tare::testing::TempDir;
 
 const Measurements::Key kKey{1, 2, 3}, kOther{1, 2, 4};
 
-HostWork work(int64_t bytes) {
+AllocationTrace work(int64_t bytes) {
   return {
       .steps = {{.block = 0, .bytes = bytes}, {.block = 1, .bytes = 40, .result = 1}, {.block = 0}},
       .results = {Layout{}, Layout{.sizes = {2, 5}, .strides = {5, 1}, .type = at::kFloat}}};
@@ -52,7 +52,7 @@ TEST(Measurements, AreThereInTheNextProcess) {
   Measurements next;
   next.keep_in(folder.path());
   bool asked = false;
-  const HostWork found = next.of(kKey, [&] { return asked = true, work(7); });
+  const AllocationTrace found = next.of(kKey, [&] { return asked = true, work(7); });
   EXPECT_FALSE(asked);
   EXPECT_TRUE(alike(found, work(4096)));
   EXPECT_EQ(found.results, work(4096).results);

@@ -6,7 +6,7 @@
 
 #include "plan/operator_cases.h"
 #include "plan/support.h"
-#include "tare/plan/proven.h"
+#include "tare/plan/verified_operators.h"
 
 namespace tare::plan {
 namespace {
@@ -31,7 +31,7 @@ TEST_P(Operators, AllocateAsPlanned) {
   const Trace trace = plan::trace(GetParam().work);
   ASSERT_FALSE(trace.events.empty());
   EXPECT_EQ(difference(host_sequence(GetParam().work), trace), "");
-  EXPECT_THAT(unproven(trace), ::testing::IsEmpty());
+  EXPECT_THAT(unverified(trace), ::testing::IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Operators, ::testing::ValuesIn(cases()),
@@ -41,7 +41,7 @@ TEST(Proven, IsWhatIsComparedHere) {
   std::set<std::string> called;
   for (const Case& each : cases())
     for (const std::string& name : plan::trace(each.work).called) called.insert(name);
-  for (const std::string_view name : proven())
+  for (const std::string_view name : verified_operators())
     EXPECT_TRUE(called.contains(std::string(name))) << name << " is in the list and not compared";
 }
 
@@ -50,7 +50,7 @@ TEST(Unproven, NamesOperatorsThatNobodyCompared) {
     const auto t = torch::rand({3, 4});
     const auto y = torch::erfinv(t).sum();
   });
-  EXPECT_THAT(unproven(trace), ::testing::ElementsAre("aten::erfinv"));
+  EXPECT_THAT(unverified(trace), ::testing::ElementsAre("aten::erfinv"));
 }
 
 /// What the host does in a way of its own says so, also where LibTorch has a kernel for meta.
@@ -93,7 +93,7 @@ TEST(Refused, BySayingWhatCannotBeTold) {
     try {
       const Trace trace = plan::trace(each.work);
       ADD_FAILURE() << each.name << " was planned";
-    } catch (const CannotTell& error) {
+    } catch (const NotPlannable& error) {
       EXPECT_EQ(error.op(), each.name);
     }
   }

@@ -1,3 +1,4 @@
+// Traces on the meta device: what they hold, and what they refuse.
 #include "tare/plan/trace.h"
 
 #include <gmock/gmock.h>
@@ -84,13 +85,15 @@ TEST(Trace, RestoresTheAllocatorAfterAnException) {
   EXPECT_EQ(plan::trace([] { const auto a = torch::empty({1}); }).events.size(), 2u);
 }
 
-TEST(Trace, CannotTellAValue) {
+TEST(Trace, CannotPredictWhatDependsOnAValue) {
   try {
     static_cast<void>(plan::trace([] { static_cast<void>(torch::ones({1}).item<float>()); }));
     FAIL() << "no error";
-  } catch (const CannotTell& error) {
+  } catch (const NotPlannable& error) {
     EXPECT_EQ(error.op(), "aten::_local_scalar_dense");
-    EXPECT_THAT(error.what(), HasSubstr("[plan] cannot tell: aten::_local_scalar_dense reads"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("[plan] the memory cannot be predicted: aten::_local_scalar_dense reads"));
   }
 }
 
@@ -98,20 +101,20 @@ TEST(Trace, NamesAnOperatorWithoutShapeOnlyKernel) {
   try {
     static_cast<void>(plan::trace([] { torch::bincount(torch::ones({3}, torch::kLong)); }));
     FAIL() << "no error";
-  } catch (const CannotTell& error) {
+  } catch (const NotPlannable& error) {
     EXPECT_EQ(error.op(), "aten::bincount");
     EXPECT_THAT(error.what(), HasSubstr("has no shape-only kernel"));
   }
 }
 
-TEST(Trace, CannotTellInsideABackwardPassEither) {
+TEST(Trace, CannotPredictItInsideABackwardPassEither) {
   EXPECT_THROW(
       static_cast<void>(plan::trace([] {
         auto x = torch::ones({3}).requires_grad_();
         x.register_hook([](const at::Tensor& grad) { return grad * grad.sum().item<float>(); });
         x.sum().backward();
       })),
-      CannotTell);
+      NotPlannable);
 }
 
 TEST(MetaScope, IsOfItsThread) {
@@ -184,7 +187,7 @@ TEST(Trace, OfACardDoesNotGuessWhatARecurrentLayerTakes) {
     static_cast<void>(layer(torch::empty({5, 3, 4})));
   };
   EXPECT_NO_THROW(static_cast<void>(plan::trace(run)));
-  EXPECT_THROW(static_cast<void>(plan::trace(run, Machine::card)), CannotTell);
+  EXPECT_THROW(static_cast<void>(plan::trace(run, Machine::card)), NotPlannable);
 }
 
 TEST(Trace, PlansABatchThatNoMachineHolds) {

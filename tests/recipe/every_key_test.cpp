@@ -76,6 +76,7 @@ class EveryKey : public ::testing::Test {
     write_png_folder(other / "pictures", 50);
     write_idx_pair(other, "t10k", 50);
     write_tfrecord(other / "digits.tfrecord", 50);
+    write_rows(other / "rows.tfrecord", 96);
     (void)observed({});  // the pools of threads are made once
     const auto first = read({"phases.0.save=first", "folder=" + (folder_ / "first").string()});
     weights_ = run_recipe(first).folder / "first/model.safetensors";
@@ -135,13 +136,20 @@ class EveryKey : public ::testing::Test {
   fs::path weights_;
 };
 
-/// Keys that change only how fast a run is, or what happens without a network.
+/// Keys that change only how fast a run is, or what happens without a network, with their tests.
 const std::map<std::string, std::string>& not_observed() {
+  static const char* const network = "Datasets.TheNetworkIsTriedAndWarnedOfOncePerProcess";
   static const std::map<std::string, std::string> table{
-      {"data.num_parallel_reads", "TfRecord.EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany"},
-      {"data.download", "Datasets.TheNetworkIsTriedAndWarnedOfOncePerProcess"}};
+      {"data.num_parallel_reads@tfrecord",
+       "TfRecord.EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany"},
+      {"data.download@digits", network},
+      {"data.download@mnist", network},
+      {"data.download@mnist10k", network}};
   return table;
 }
+
+/// "data.channels@tfrecord" is the key data.channels in a recipe of its own.
+std::string key_of(const std::string& row) { return row.substr(0, row.find('@')); }
 
 std::map<std::string, Row> EveryKey::rows() const {
   const std::string mine = own_.path().string(), other = (folder_ / "other").string();
@@ -151,6 +159,8 @@ std::map<std::string, Row> EveryKey::rows() const {
            "/mnist10k/t10k-labels-idx1-ubyte.gz" + more + "}";
   };
   const std::string tfrecord = "data={name: tfrecord, files: [" + mine + "/digits.tfrecord]}";
+  const std::string numbers = "data={name: tfrecord, files: [" + other + "/rows.tfrecord]}";
+  const std::string rmsprop = "optimizer={kind: rmsprop, lr: 0.01}";
   const std::string one_cycle = "phases.1.schedule.one_cycle";
   const std::string frozen = "phases.1.freeze_to=-1", sgd = "optimizer={kind: sgd, lr: 0.01}";
   return {
@@ -165,6 +175,7 @@ std::map<std::string, Row> EveryKey::rows() const {
       {"precision", {"precision=bf16"}},
       {"step_in_backward", {"step_in_backward=true"}},
       {"frozen_weights", {"frozen_weights=fp8", {frozen}}},
+      {"frozen_weights@unfrozen", {"frozen_weights=fp8"}},
       {"kernels.tf32", {"kernels.tf32=true"}},
       {"kernels.cudnn", {"kernels.cudnn=false"}},
       {"kernels.cudnn_benchmark", {"kernels.cudnn_benchmark=true"}},
@@ -176,21 +187,26 @@ std::map<std::string, Row> EveryKey::rows() const {
       {"data.name", {"data.name=digits"}},
       {"data.size", {"data.size=16"}},
       {"data.count", {"data.count=120"}},
-      {"data.style", {"data.style=written"}},
+      {"data.style@generated_digits", {"data.style=written"}},
       {"data.seed", {"data.seed=3"}},
-      {"data.images", {"data.images=" + other + "/t10k-images-idx3-ubyte.gz", {idx("")}}},
-      {"data.labels", {"data.labels=" + other + "/t10k-labels-idx1-ubyte.gz", {idx("")}}},
-      {"data.folder",
+      {"data.images@idx", {"data.images=" + other + "/t10k-images-idx3-ubyte.gz", {idx("")}}},
+      {"data.labels@idx", {"data.labels=" + other + "/t10k-labels-idx1-ubyte.gz", {idx("")}}},
+      {"data.folder@png_folder",
        {"data.folder=" + other + "/pictures",
         {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
-      {"data.channels",
+      {"data.channels@png_folder",
        {"data.channels=3", {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
-      {"data.files", {"data.files=[" + other + "/digits.tfrecord]", {tfrecord}}},
-      {"data.valid_files", {"data.valid_files=[" + other + "/digits.tfrecord]", {tfrecord}}},
-      {"data.test_files", {"data.test_files=[" + other + "/digits.tfrecord]", {tfrecord}}},
-      {"data.input", {"data.input=picture", {tfrecord}}},
-      {"data.label", {"data.label=class", {tfrecord}}},
-      {"data.shape", {"data.shape=[1, 5, 5]", {tfrecord}}},
+      {"data.channels@tfrecord", {"data.channels=3", {tfrecord}}},
+      {"data.channels@rows", {"data.channels=3", {numbers, "model={name: mlp, classes: 3}"}}},
+      {"data.transforms@rows",
+       {"data.transforms=[{shift: {pixels: 1}}]", {numbers, "model={name: mlp, classes: 3}"}}},
+      {"data.files@tfrecord", {"data.files=[" + other + "/digits.tfrecord]", {tfrecord}}},
+      {"data.valid_files@tfrecord",
+       {"data.valid_files=[" + other + "/digits.tfrecord]", {tfrecord}}},
+      {"data.test_files@tfrecord", {"data.test_files=[" + other + "/digits.tfrecord]", {tfrecord}}},
+      {"data.input@tfrecord", {"data.input=picture", {tfrecord}}},
+      {"data.label@tfrecord", {"data.label=class", {tfrecord}}},
+      {"data.shape@tfrecord", {"data.shape=[1, 5, 5]", {tfrecord}}},
       {"data.train", {"data.train=0.6"}},
       {"data.valid", {"data.valid=0.1"}},
       {"data.test", {"data.test=0.1", {"data.train=0.7"}}},
@@ -199,6 +215,8 @@ std::map<std::string, Row> EveryKey::rows() const {
       {"model.name", {"model.name=convnet"}},
       {"model.classes", {"model.classes=12"}},
       {"model.sample_shape", {"model.sample_shape=[2, 12, 12]"}},
+      {"model.sample_shape@larger", {"model.sample_shape=[1, 99, 99]"}},
+      {"model.sample_shape@mlp", {"model.sample_shape=[144]", {"model={name: mlp}"}}},
       {"model.weights", {"model.weights=" + weights_.string()}},
       {"model.width", {"model.width=8"}},
       {"model.layers", {"model.layers=2"}},
@@ -245,6 +263,10 @@ std::map<std::string, Row> EveryKey::rows() const {
       {"phases.N.schedule.one_cycle.final_div", {one_cycle + ".final_div=2"}},
       {"phases.N.schedule.one_cycle.momentum_start", {one_cycle + ".momentum_start=0.5"}},
       {"phases.N.schedule.one_cycle.momentum_lowest", {one_cycle + ".momentum_lowest=0.5"}},
+      {"phases.N.schedule.one_cycle.momentum_start@rmsprop",
+       {one_cycle + ".momentum_start=0.5", {rmsprop}}},
+      {"phases.N.schedule.one_cycle.momentum_lowest@rmsprop",
+       {one_cycle + ".momentum_lowest=0.5", {rmsprop}}},
       {"phases.N.best", {"phases.1.best=train_loss", {"phases.1.epochs=2"}}},
       {"phases.N.callbacks", {"phases.1.callbacks=[csv_log]"}},
       {"phases.N.clear_opt", {"phases.1.clear_opt=false"}},
@@ -253,15 +275,25 @@ std::map<std::string, Row> EveryKey::rows() const {
 }
 
 TEST_F(EveryKey, HasARow) {
-  const auto table = rows();
-  std::set<std::string> keys;
+  std::set<std::string> keys, with_row;
   for (const RecipeKey& key : recipe_keys())
     if (!key.path.starts_with("phases.N.data.") && key.type != "a mapping" && key.path != "phases")
       keys.insert(key.path);
   keys.insert("phases.N.data");
-  for (const auto& [key, row] : table) EXPECT_EQ(keys.erase(key), 1U) << key << " is no key";
-  for (const auto& [key, test] : not_observed()) EXPECT_EQ(keys.erase(key), 1U) << key;
+  for (const auto& [row, more] : rows()) with_row.insert(key_of(row));
+  for (const auto& [row, test] : not_observed()) with_row.insert(key_of(row));
+  for (const auto& key : with_row) EXPECT_EQ(keys.erase(key), 1U) << key << " is no key";
   EXPECT_THAT(keys, ::testing::IsEmpty()) << "keys whose effect nobody looks at";
+}
+
+// A key that has an effect on one data set may have none on another.
+TEST_F(EveryKey, HasARowForEachDataSetThatTakesIt) {
+  const auto table = rows();
+  for (const auto& set : datasets::names())
+    for (const auto& field : datasets::registry().make(set).fields) {
+      const std::string row = "data." + field + '@' + set;
+      EXPECT_TRUE(table.contains(row) || not_observed().contains(row)) << row;
+    }
 }
 
 TEST_F(EveryKey, HasAnEffectOrIsRefused) {

@@ -130,8 +130,15 @@ TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {
   recipe.metrics = {"mae"};
   const RunReport report = run_recipe(recipe);
   EXPECT_LT(report.valid->metrics.at(0).value, 0.2);
-  recipe.model.options.classes = 2;
   recipe.name = "refused";
+  recipe.phases[0].size = 4;
+  EXPECT_THAT(refusal(recipe, {}),
+              HasSubstr("phases.0.size can change images only, and the shape of a sample is [2]"));
+  recipe.phases[0].size = 0;
+  recipe.data.channels = 3;
+  EXPECT_THAT(refusal(recipe, {}), HasSubstr("data.channels is for PNG pictures"));
+  recipe.data.channels = 0;
+  recipe.model.options.classes = 2;
   EXPECT_THAT(refusal(recipe, {}),
               HasSubstr("loss does not take the targets of the data with a model of 2 outputs"));
 }
@@ -140,11 +147,26 @@ TEST(RunRecipe, OfAModelThatDoesNotTakeTheDataIsRefusedBeforeItMakesAFolder) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
   recipe.phases.resize(1);
-  recipe.model.options.sample_shape = {3, 16, 16};
+  recipe.model = {.name = "mlp"};
+  recipe.phases[0].size = 20;
   EXPECT_THAT(refusal(recipe, {.plan = true}), HasSubstr("model does not take the data: "));
-  recipe.model.options.sample_shape = {1, 99, 99};
-  EXPECT_THAT(refusal(recipe, {}),
-              HasSubstr("model.sample_shape is not the shape of the samples of the first phase"));
+}
+
+TEST(RunRecipe, RefusesASampleShapeThatIsNotThatOfTheData) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  const char* const problem = "model.sample_shape is not the shape of the samples of the first";
+  for (const auto& shape : std::vector<std::vector<int64_t>>{{1, 99, 99}, {3, 16, 16}}) {
+    recipe.model.options.sample_shape = shape;
+    EXPECT_THAT(refusal(recipe, {}), HasSubstr(problem));
+    EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
+  }
+  recipe.model = {.name = "mlp", .options = {.sample_shape = {256}}};
+  EXPECT_THAT(refusal(recipe, {}), HasSubstr(problem)) << "as many numbers, which change nothing";
+  recipe.phases[0].size = 20;
+  recipe.model.options.sample_shape = {1, 20, 20};
+  EXPECT_EQ(refusal(recipe, {}), "accepted") << "the shape that the first phase shows";
 }
 
 TEST(RunRecipe, KeepsItsReportWhereTheBundleCannotBeWritten) {

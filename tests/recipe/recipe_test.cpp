@@ -1,3 +1,4 @@
+// Reading recipes, and the message for every mistake.
 #include "tare/recipe/read_recipe.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Runs of recipes: memory, reports, dry runs and traces.
 #include "tare/recipe/run.h"
 
 #include <ATen/core/Tensor.h>
@@ -183,7 +184,8 @@ TEST(Run, WritesAMemoryTrace) {
   RecipeOptions recipe = tiny(folder);
   (void)run_recipe(recipe);  // fills the library's caches
   const int64_t before = tracked();
-  const RunReport report = run_recipe(recipe, {.out = &out, .memory_trace = traces / "trace"});
+  const RunReport report =
+      run_recipe(recipe, {.out = &out, .allocation_recording = traces / "trace"});
   const auto lines = lines_of(traces / "trace/timeline.csv");
   ASSERT_GT(lines.size(), 1000U);
   EXPECT_EQ(lines[1], "0,start,0," + std::to_string(before) + ",0,none,none,unknown");
@@ -208,13 +210,14 @@ TEST(Run, WritesTheMemoryTraceOfARunThatFails) {
   const TempDir folder, traces;
   RecipeOptions recipe = tiny(folder);
   recipe.phases[0].lr = 1e30;
-  EXPECT_THROW((void)run_recipe(recipe, {.memory_trace = traces.path()}), DivergedError);
+  EXPECT_THROW((void)run_recipe(recipe, {.allocation_recording = traces.path()}), DivergedError);
   EXPECT_GT(lines_of(traces / "timeline.csv").size(), 100U);
 }
 
 TEST(Run, RefusesAMemoryTraceWhereNoneCanBeWritten) {
   const TempDir folder;
-  EXPECT_THROW((void)run_recipe(tiny(folder), {.memory_trace = folder / "absent/trace"}), IoError);
+  EXPECT_THROW((void)run_recipe(tiny(folder), {.allocation_recording = folder / "absent/trace"}),
+               IoError);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -1,3 +1,4 @@
+// Ticks, labels and places on axes.
 #include "tare/report/axis.h"
 
 #include <gmock/gmock.h>

@@ -110,8 +110,8 @@ def make_page(programs, folder):
     """Runs the recipe and reports on it; the path of the page."""
     (folder / "page.yaml").write_text(RECIPE)
     tare = programs / "tare"
-    for arguments in (["run", "page.yaml", "--memory-trace", "trace", "--call-sites"],
-                      ["report", "runs/page", "--memory-trace", "trace"]):
+    for arguments in (["run", "page.yaml", "--record-memory", "trace", "--call-sites"],
+                      ["report", "runs/page", "--recording", "trace"]):
         subprocess.run([tare, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder / "runs/page/report.html"
 

@@ -1,3 +1,4 @@
+// Charts as SVG text.
 #include "tare/report/chart.h"
 
 #include <gmock/gmock.h>

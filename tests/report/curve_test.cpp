@@ -1,3 +1,4 @@
+// Points that a thinned line keeps.
 #include "tare/report/curve.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Importance against Optuna's numbers.
 #include "tare/report/importance.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Escaping, numbers and tables of pages.
 #include "tare/report/markup.h"
 
 #include <gmock/gmock.h>

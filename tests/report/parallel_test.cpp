@@ -1,3 +1,4 @@
+// Parallel coordinates, learning curves and their shades.
 #include "tare/report/parallel.h"
 
 #include <gmock/gmock.h>

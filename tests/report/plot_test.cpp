@@ -1,3 +1,4 @@
+// Plots of metrics as SVG and PNG.
 #include "tare/report/plot.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The page of a run, complete, unfinished and damaged.
 #include "tare/report/run_report.h"
 
 #include <gmock/gmock.h>

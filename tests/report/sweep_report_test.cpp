@@ -1,3 +1,4 @@
+// The page of a sweep, from no runs to a thousand.
 #include "tare/report/sweep_report.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Timelines that are reduced to a page.
 #include "tare/report/timeline.h"
 
 #include <gmock/gmock.h>

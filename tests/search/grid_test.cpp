@@ -11,6 +11,7 @@ namespace tare::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 std::vector<std::string> cells(const std::string& text) {
   return texts(search::grid(search_options(text)));
@@ -47,6 +48,10 @@ TEST(Grid, TakesEqualNumbersOnce) {
   EXPECT_THAT(cells("parameters: {a: [0.01, 1.0e-2, 0.010, '0.01', 1, 1.0]}\n"),
               ElementsAre("a=0.01", "a=0.01", "a=1"))
       << "the second is a text";
+  EXPECT_THAT(
+      cells("parameters: {a: [{from: 0.01, to: 1}, {to: 1.0, from: 1.0e-2}, {from: 0.01}]}"),
+      SizeIs(2));
+  EXPECT_THAT(cells("parameters: {a: [[1, 2], [1.0, 2.0], [1], [2, 1]]}"), SizeIs(3));
 }
 
 TEST(Grid, QuotedTextIsText) {

@@ -1,3 +1,4 @@
+// Pruners against Optuna's decisions, and their options.
 #include "tare/search/pruners.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Random draws and TPE, against Optuna's numbers.
 #include "tare/search/sampler.h"
 
 #include <gmock/gmock.h>
@@ -400,6 +401,16 @@ TEST(Sampler, SaysWhyItCannotDraw) {
   EXPECT_THAT(message(options("parameters: {k: [a]}\n", "grid")),
               HasSubstr("method draws nothing"));
   EXPECT_FALSE(search::sample(options("parameters: {k: [a]}\nexclude: [{k: a}]\n"), {}, 0, 0));
+}
+
+TEST(Sampler, DrawsEqualNumbersOnce) {
+  for (const char* method : {"random", "tpe"}) {
+    const SearchOptions one = options("parameters: {a: [0.01, 1.0e-2, 1.0e-02]}", method);
+    const auto cell = search::sample(one, {}, 0, 42);
+    ASSERT_TRUE(cell);
+    const SeenTrial seen{.number = 0, .params = search::point_of(one.parameters, *cell)};
+    EXPECT_FALSE(search::sample(one, {seen}, 1, 42)) << method;
+  }
 }
 
 }  // namespace

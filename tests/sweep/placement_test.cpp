@@ -1,3 +1,4 @@
+// Which run starts where.
 #include "tare/sweep/placement.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The files of a finished run.
 #include "tare/sweep/run_record.h"
 
 #include <gmock/gmock.h>

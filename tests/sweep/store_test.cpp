@@ -1,3 +1,4 @@
+// The store of a sweep, in Optuna's tables.
 #include "tare/sweep/store.h"
 
 #include <gmock/gmock.h>

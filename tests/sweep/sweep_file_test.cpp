@@ -1,3 +1,4 @@
+// Edits of a sweep's file while it runs.
 #include "tare/sweep/sweep_file.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Reading sweeps, and the message for every mistake.
 #include "tare/sweep/sweep_options.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Rotation and zoom against grid_sample.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/affine_grid_generator.h>

@@ -1,3 +1,4 @@
+// Transforms on images, in one pass and in several.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>

@@ -1,3 +1,4 @@
+// PNG files: written, read, truncated and hostile.
 #include "tare/transform/image.h"
 
 #include <ATen/ops/arange.h>

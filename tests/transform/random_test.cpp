@@ -1,3 +1,4 @@
+// Random bits, seeds and permutations.
 #include "tare/transform/random.h"
 
 #include <gtest/gtest.h>

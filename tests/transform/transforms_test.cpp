@@ -1,3 +1,4 @@
+// Transforms as options, and transforms that a program adds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

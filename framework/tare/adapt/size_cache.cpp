@@ -1,3 +1,4 @@
+// Keeps the sizes that were found, and hands them to the next process in a file.
 #include "tare/adapt/size_cache.h"
 
 #include <charconv>

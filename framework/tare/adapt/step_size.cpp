@@ -1,3 +1,4 @@
+// Shrinks and grows a size within the rules of its policy.
 #include "tare/adapt/step_size.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes bytes as Base64.
 #include "tare/base/base64.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes and reads byte counts, times and numbers.
 #include "tare/base/bytes.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Quotes fields for CSV files, and splits their lines.
 #include "tare/base/csv.h"
 
 #include "tare/base/error.h"

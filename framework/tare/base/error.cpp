@@ -1,3 +1,4 @@
+// Makes the messages of the exceptions, escapes foreign text and finds the nearest name.
 #include "tare/base/error.h"
 
 #include <algorithm>

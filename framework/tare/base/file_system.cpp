@@ -1,3 +1,4 @@
+// Makes the system calls, and holds the FileSystem that a test puts in their place.
 #include "tare/base/file_system.h"
 
 #include <fcntl.h>

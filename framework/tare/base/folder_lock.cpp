@@ -1,3 +1,4 @@
+// Locks a folder for one process.
 #include "tare/base/folder_lock.h"
 
 #include <sys/file.h>

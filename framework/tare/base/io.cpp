@@ -1,3 +1,4 @@
+// Reads, maps and writes files and folders through the FileSystem.
 #include "tare/base/io.h"
 
 #include <sys/mman.h>

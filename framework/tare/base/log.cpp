@@ -1,3 +1,4 @@
+// Writes the log with spdlog, which no other file includes.
 #include "tare/base/log.h"
 
 #include <spdlog/sinks/stdout_sinks.h>

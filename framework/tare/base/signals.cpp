@@ -1,3 +1,4 @@
+// Ignores the signals of refused writes, and restores them.
 #include "tare/base/signals.h"
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// Chooses the widths of columns and breaks the texts of a table.
 #include "tare/base/table.h"
 
 #include <algorithm>

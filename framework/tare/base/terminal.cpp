@@ -1,3 +1,4 @@
+// Asks the terminal for its width, and wraps and colours text for it.
 #include "tare/base/terminal.h"
 
 #include <sys/ioctl.h>

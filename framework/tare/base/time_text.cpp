@@ -1,3 +1,4 @@
+// Writes moments as text.
 #include "tare/base/time_text.h"
 
 #include <cstdio>

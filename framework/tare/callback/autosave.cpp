@@ -1,3 +1,4 @@
+// Writes the periodic checkpoints of a fit under two names in turn.
 #include "tare/callback/autosave.h"
 
 #include <c10/util/Exception.h>

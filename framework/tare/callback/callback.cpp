@@ -1,3 +1,4 @@
+// Names the answers of callbacks, and reads the loss of a step.
 #include "tare/callback/callback.h"
 
 #include "tare/base/error.h"

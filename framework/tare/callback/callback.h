@@ -44,9 +44,9 @@ struct EpochRow {
 };
 
 /// The Learner as callbacks see it: what is safe to call while a fit runs.
-class Trainee {
+class LearnerView {
  public:
-  virtual ~Trainee() = default;
+  virtual ~LearnerView() = default;
   [[nodiscard]] virtual Model& model() = 0;
   [[nodiscard]] virtual Optimizer& optimizer() = 0;
   [[nodiscard]] virtual c10::Device device() const = 0;
@@ -74,7 +74,7 @@ struct MicroBatchChange {
 /// case is one that is the batch. If there are more, `loss` is the mean over the batch and `output`
 /// undefined from after_backward on.
 struct FitContext {
-  Trainee& learner;
+  LearnerView& learner;
   int64_t epoch = 0, epochs = 0;   ///< of this fit: 0 <= epoch < epochs
   int64_t step = 0, steps = 0;     ///< of this fit: optimizer steps taken so far, steps in all
   int64_t batch = 0, batches = 0;  ///< of this epoch: 0 <= batch < batches

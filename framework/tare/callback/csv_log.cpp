@@ -1,3 +1,4 @@
+// Writes epochs and steps as CSV files.
 #include "tare/callback/csv_log.h"
 
 #include <ATen/ops/stack.h>
@@ -23,17 +24,34 @@ std::string number(double value) {
   return text;
 }
 
+void warn(const IoError& error) {
+  log::warning(std::string("the CSV log is not up to date: ") + error.what());
+}
+
+// Made once, so that a folder that is deleted during the fit stays deleted.
+void make_folder_of(const std::filesystem::path& path) {
+  try {
+    io::make_directories(path.parent_path());
+  } catch (const IoError& error) {
+    warn(error);
+  }
+}
+
 // The next write has all rows again.
 void write_log(const std::filesystem::path& path, const std::string& text) {
   try {
-    io::make_directories(path.parent_path());
     io::write_atomically(path, text);
   } catch (const IoError& error) {
-    log::warning(std::string("the CSV log is not up to date: ") + error.what());
+    warn(error);
   }
 }
 
 }  // namespace
+
+Action CsvLog::before_fit(FitContext& context) {
+  make_folder_of(context.learner.folder() / file_);
+  return Action::proceed;
+}
 
 Action CsvLog::after_epoch(FitContext& context) {
   const EpochRow& row = context.row;
@@ -63,6 +81,11 @@ void CsvLog::load_state(const std::string& json) {
   }
   header_ = value["header"].get<std::string>();
   rows_ = value["rows"].get<std::string>();
+}
+
+Action StepsLog::before_fit(FitContext& context) {
+  make_folder_of(context.learner.folder() / file_);
+  return Action::proceed;
 }
 
 Action StepsLog::after_step(FitContext& context) {

@@ -12,14 +12,16 @@ namespace tare {
 /// Writes `file` (relative paths: below the Learner's folder) with the columns epoch, train_loss,
 /// valid_loss, each metric, seconds. The whole file is replaced atomically after each epoch, so it
 /// never holds half a row; a resumed run writes the rows of its checkpoint again. An IoError is
-/// logged as a warning and training continues; the next epoch writes all rows. Numbers are written
-/// so that reading them gives the same bits.
+/// logged as a warning and training continues; the next epoch writes all rows. The file's folder is
+/// made when the fit begins, and not again. Numbers are written so that reading them gives the same
+/// bits.
 class CsvLog final : public Callback {
  public:
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "csv_log:" + file_.string(); }
   [[nodiscard]] CallbackFacts facts() const override { return {.files = {file_.string()}}; }
+  Action before_fit(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
@@ -41,6 +43,7 @@ class StepsLog final : public Callback {
 
   [[nodiscard]] std::string name() const override { return "steps_log:" + file_.string(); }
   [[nodiscard]] CallbackFacts facts() const override { return {.files = {file_.string()}}; }
+  Action before_fit(FitContext& context) override;
   Action after_step(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;

@@ -1,3 +1,4 @@
+// Samples unexplained memory during a fit, and warns where it grows.
 #include "tare/callback/leak_watch.h"
 
 #include <c10/util/intrusive_ptr.h>

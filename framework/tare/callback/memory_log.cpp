@@ -1,3 +1,4 @@
+// Adds memory columns to the rows of the epochs.
 #include "tare/callback/memory_log.h"
 
 #include "tare/memory/snapshot.h"

@@ -1,3 +1,4 @@
+// Keeps the snapshot of a fit's largest event.
 #include "tare/callback/memory_peak.h"
 
 #include "tare/base/bytes.h"

@@ -1,3 +1,4 @@
+// Follows a figure by epoch: saves the best, stops early, stops at NaN.
 #include "tare/callback/monitor.h"
 
 #include <c10/util/Exception.h>

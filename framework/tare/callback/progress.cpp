@@ -1,3 +1,4 @@
+// Prints the epochs table and draws the progress line.
 #include "tare/callback/progress.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps the loss, rate and momentum of every step in tensors.
 #include "tare/callback/recorder.h"
 
 #include <ATen/ops/stack.h>

@@ -1,3 +1,4 @@
+// Writes and reads checkpoint folders with a manifest of their files.
 #include "tare/checkpoint/checkpoint.h"
 
 #include <algorithm>

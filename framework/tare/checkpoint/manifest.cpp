@@ -1,3 +1,4 @@
+// Parses JSON within limits, and seals manifests with their checksum.
 #include "tare/checkpoint/manifest.h"
 
 #include <torch/headeronly/version.h>

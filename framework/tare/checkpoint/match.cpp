@@ -1,3 +1,4 @@
+// Compares two lists of named tensors, and copies one into the other.
 #include "tare/checkpoint/match.h"
 
 #include <c10/core/GradMode.h>

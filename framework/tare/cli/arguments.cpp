@@ -1,3 +1,4 @@
+// Parses a command line by the description of its command, and prints the help.
 #include "tare/cli/arguments.h"
 
 #include <algorithm>

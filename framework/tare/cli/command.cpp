@@ -1,3 +1,4 @@
+// Lists the commands with their options and examples.
 #include "tare/cli/command.h"
 
 #include <algorithm>
@@ -25,8 +26,8 @@ const std::vector<Command>& commands() {
          "let the whole process take at most so much of the host's memory, not only tensors"},
         {"limit-address-space", "",
          "with --process-limit: refuse memory to containers and libraries too"},
-        {"memory-trace", "DIR", "record every allocation, and write files for viewers there"},
-        {"mem-trace", "OPTIONS",
+        {"record-memory", "DIR", "record every allocation, and write files for viewers there"},
+        {"monitor-memory", "OPTIONS",
          "print what holds memory every 300 s, or as {delay: 60, top: 10, trace: 1} says", "{}"},
         {"call-sites", "", "name leaks by the line of code that allocated them; slower"},
         {"resume", "always|auto", "continue an unfinished run; auto: or start anew", "always"},
@@ -39,8 +40,8 @@ const std::vector<Command>& commands() {
        "RUN",
        1,
        {{"out", "FILE", "where the page goes (default: report.html in the run's folder)"},
-        {"memory-trace", "DIR", "what tare run --memory-trace wrote (default: the run's folder)"}},
-       {"tare report runs/digits-staged --memory-trace trace"},
+        {"recording", "DIR", "what tare run --record-memory wrote (default: the run's folder)"}},
+       {"tare report runs/digits-staged --recording trace"},
        report_command},
       {"plan",
        "say what memory each phase of a recipe will need, without running it",

@@ -1,3 +1,4 @@
+// `tare ls` and `tare data`: lists what has a name, fetches and makes data sets.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

@@ -1,3 +1,4 @@
+// `tare explain`: prints what a key of a recipe means.
 #include <algorithm>
 #include <iostream>
 

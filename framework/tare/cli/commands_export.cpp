@@ -1,3 +1,4 @@
+// `tare export`: writes a bundle from a run, a checkpoint or another bundle.
 #include <iostream>
 #include <optional>
 #include <string>

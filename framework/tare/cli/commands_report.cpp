@@ -1,3 +1,4 @@
+// `tare report`: writes the HTML page of a run.
 #include <filesystem>
 #include <iostream>
 
@@ -13,7 +14,7 @@ int report_command(const Arguments& arguments) {
   const std::filesystem::path folder = arguments.positional().front();
   const std::filesystem::path file = arguments.get("out", (folder / "report.html").string());
   refuse_to_replace(file, FileKind::html, "--out");
-  const std::string page = report::html_report(folder, arguments.get("memory-trace"));
+  const std::string page = report::html_report(folder, arguments.get("recording"));
   io::write_atomically(file, page);
   std::cout << file.string() << ", " << format_bytes(static_cast<int64_t>(page.size())) << '\n';
   return kSuccess;

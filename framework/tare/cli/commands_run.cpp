@@ -1,3 +1,4 @@
+// `tare run` and `tare plan`: runs a recipe, or plans its memory.
 #include <iostream>
 
 #include "tare/base/bytes.h"
@@ -29,10 +30,11 @@ Resume resume_of(const Arguments& arguments) {
                     "--resume stands alone or with auto, got '" + printable(value) + "'");
 }
 
-report::MemTrace mem_trace_of(const Arguments& arguments) {
-  report::MemTrace options{.enabled = arguments.has("mem-trace")};
+report::MemoryMonitorOptions memory_monitor_of(const Arguments& arguments) {
+  report::MemoryMonitorOptions options{.enabled = arguments.has("monitor-memory")};
   if (options.enabled)
-    config::read_into(config::parse_text(arguments.get("mem-trace"), "--mem-trace"), options);
+    config::read_into(config::parse_text(arguments.get("monitor-memory"), "--monitor-memory"),
+                      options);
   return options;
 }
 
@@ -68,7 +70,7 @@ void set_process_limit(const Arguments& arguments) {
 
 void refuse_contradictions(const Arguments& arguments) {
   if (!arguments.has("quiet")) return;
-  for (const char* other : {"verbose", "mem-trace"})
+  for (const char* other : {"verbose", "monitor-memory"})
     if (arguments.has(other))
       throw ConfigError("tare run", std::string("--quiet and --") + other +
                                         " contradict each other; give one of them");
@@ -82,11 +84,11 @@ void check_json(const Arguments& arguments) {
                     arguments.positional().front());
 }
 
-/// The folder of --memory-trace, which is made at the end of the run.
-void check_memory_trace(const Arguments& arguments) {
-  const std::filesystem::path folder = arguments.get("memory-trace");
+/// The folder of --record-memory, which is made at the end of the run.
+void check_recording_folder(const Arguments& arguments) {
+  const std::filesystem::path folder = arguments.get("record-memory");
   if (!folder.empty() && std::filesystem::exists(folder) && !std::filesystem::is_directory(folder))
-    throw ConfigError("tare run", "--memory-trace must name a folder, and '" +
+    throw ConfigError("tare run", "--record-memory must name a folder, and '" +
                                       printable(folder.string()) + "' is a file");
 }
 
@@ -137,7 +139,7 @@ int run_command(const Arguments& arguments) {
   refuse_contradictions(arguments);
   const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
   check_json(arguments);
-  check_memory_trace(arguments);
+  check_recording_folder(arguments);
   start();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   set_budgets(arguments, recipe);
@@ -147,8 +149,8 @@ int run_command(const Arguments& arguments) {
                            .resume = resume_of(arguments),
                            .overwrite = arguments.has("overwrite"),
                            .dry_run = arguments.has("dry-run"),
-                           .memory_trace = arguments.get("memory-trace"),
-                           .mem_trace = mem_trace_of(arguments),
+                           .allocation_recording = arguments.get("record-memory"),
+                           .memory_monitor = memory_monitor_of(arguments),
                            .call_sites = arguments.has("call-sites"),
                            .plan = !arguments.has("no-plan")};
   RunReport report;

@@ -1,3 +1,4 @@
+// `tare completion` and `tare man`: prints scripts for shells, and man pages.
 #include <filesystem>
 #include <iostream>
 

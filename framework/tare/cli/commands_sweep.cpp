@@ -18,6 +18,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/base/table.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/sweep_check.h"
@@ -59,7 +60,7 @@ class Plans {
   Plans(std::filesystem::path recipe, bool download)
       : recipe_(std::move(recipe)), download_(download) {}
 
-  /// The highest bytes of tensors over the phases; unset if a phase cannot be told.
+  /// The highest bytes of tensors over the phases; unset if a phase cannot be predicted.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
     const auto recipe = needed(settings);
     const std::string key = config::to_yaml(config::to_node(recipe));
@@ -103,7 +104,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
     command.insert(command.end(), {slot.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
   if (const auto trace = furcate::mem_trace_of(sweep); trace.enabled)
-    command.push_back("--mem-trace=" + search::flow_text(config::to_node(trace)));
+    command.push_back("--monitor-memory=" + search::flow_text(config::to_node(trace)));
   return command;
 }
 
@@ -265,7 +266,7 @@ int plan(const SweepOptions& sweep) {
     }
     round.push_back({place->device, place->bytes});
     std::string line = name + "  round " + std::to_string(rounds) + "  planned " +
-                       (planned ? format_bytes(*planned) : "cannot tell");
+                       (planned ? format_bytes(*planned) : "cannot be predicted");
     if (!executor->has_own_memory_limits()) line += ", reserves " + format_bytes(place->bytes);
     if (slots.size() > 1) line += " of " + slots[place->device].name;
     line += "  " + printable(search::python_text(cell), kLongest);
@@ -358,8 +359,7 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   std::ostringstream text;
   text << "best " << best->run_name << ": " << sweep.metric.name << ' ' << best->value;
   for (const auto& setting : sweep::override_texts(sweep, best->cell)) text << "  " << setting;
-  text << '\n';
-  return text.str();
+  return fitted(text.str(), std::cout) + '\n';
 }
 
 int status(const SweepOptions& sweep) {

@@ -1,3 +1,4 @@
+// `tare top`: shows the load and memory of the devices, again and again.
 #include <unistd.h>
 
 #include <algorithm>

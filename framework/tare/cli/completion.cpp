@@ -1,3 +1,4 @@
+// Writes the completion scripts of bash, zsh and fish.
 #include "tare/cli/completion.h"
 
 #include "tare/base/error.h"

@@ -1,3 +1,4 @@
+// `tare doctor`: prints what this machine has: devices, drivers, disk, data.
 #include <dlfcn.h>
 #include <torch/version.h>
 

@@ -1,3 +1,4 @@
+// The program `tare`: starts the command that its arguments name.
 #include <unistd.h>
 
 #include <exception>

@@ -1,3 +1,4 @@
+// Writes man pages as troff.
 #include "tare/cli/man_page.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes the man page of the recipe's keys as troff.
 #include "tare/cli/man_recipe.h"
 
 #include "tare/cli/man_page.h"

@@ -1,3 +1,4 @@
+// Refuses to replace files of another kind, and checks that a command's output was written.
 #include "tare/cli/output.h"
 
 #include <cctype>

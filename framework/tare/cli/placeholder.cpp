@@ -1,3 +1,4 @@
+// Parses the placeholders of the commands' arguments.
 #include "tare/cli/placeholder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `tare predict`: its options and its arguments.
 #include "tare/cli/arguments.h"
 
 namespace tare::cli {

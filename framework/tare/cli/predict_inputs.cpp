@@ -1,3 +1,4 @@
+// Reads pictures, numbers and texts into samples for a bundle.
 #include "tare/cli/predict_inputs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tries every value of a sweep in its recipe before anything runs.
 #include "tare/cli/sweep_check.h"
 
 #include <algorithm>

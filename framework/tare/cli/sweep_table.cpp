@@ -1,3 +1,4 @@
+// Draws the live table of a sweep, fitted to the terminal.
 #include "tare/cli/sweep_table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the devices and writes them as a table or as JSON.
 #include "tare/cli/top.h"
 
 #include <algorithm>

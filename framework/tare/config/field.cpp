@@ -1,3 +1,4 @@
+// Reads, writes and checks fields through their types.
 #include "tare/config/field.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes, describes and dumps configuration trees.
 #include "tare/config/node.h"
 
 #include <yaml-cpp/emitter.h>

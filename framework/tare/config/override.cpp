@@ -1,3 +1,4 @@
+// Applies `key=value` to a tree.
 #include "tare/config/override.h"
 
 #include <string>

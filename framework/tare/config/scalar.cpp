@@ -1,3 +1,4 @@
+// Recognises bools, integers and numbers in the text of scalars.
 #include "tare/config/scalar.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Follows the caching allocator's blocks from its trace callbacks.
 #include "tare/cuda/block_book.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Measures and limits the memory of a CUDA device.
 #include "tare/cuda/cuda_backend.h"
 
 #include <ATen/Context.h>

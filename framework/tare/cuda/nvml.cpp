@@ -1,3 +1,4 @@
+// Loads NVML at run time, and asks it about cards and processes.
 #include "tare/cuda/nvml.h"
 
 #include <dlfcn.h>

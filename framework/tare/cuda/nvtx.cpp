@@ -1,3 +1,4 @@
+// Opens and closes NVTX ranges as phases begin and end.
 #include "tare/cuda/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>

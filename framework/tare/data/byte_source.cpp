@@ -1,3 +1,4 @@
+// Reads the bytes of a file, and inflates them where they are gzip.
 #include "tare/data/byte_source.h"
 
 #include <algorithm>

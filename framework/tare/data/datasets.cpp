@@ -128,9 +128,8 @@ void add_ours(Registry& all) {
   };
   add("digits", "handwritten digits: MNIST's test set, found or downloaded, else generated ones",
       {"download"}, digits);
-  // It takes `download`, without a use for it, so that a phase may replace digits by it.
   add("generated_digits", "digits drawn from strokes, in a printed or a written style, any size",
-      {"style", "download"}, drawn);
+      {"style"}, drawn);
   add("idx", "images and labels from two IDX files, plain or gzip", {"images", "labels"}, idx);
   add("mnist", "MNIST: 60,000 images for train and valid, its 10,000 test images for test",
       {"download"}, mnist);
@@ -184,15 +183,17 @@ DatasetPtr first(const DatasetPtr& data, int64_t count, bool stratify) {
 DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
   const std::vector<int64_t> shape = data->sample_shape();
   std::vector<Transform> steps;
-  if (o.size > 0 && shape.size() != 3)
-    throw ConfigError("data.make", "size", "is for images, and the samples are none", "0",
-                      std::to_string(o.size));
+  const auto refuse = [&](const char* field, const std::string& allowed, size_t got) {
+    throw ConfigError(
+        "data.make", field,
+        "can change images only, and the shape of a sample is " + c10::str(at::IntArrayRef(shape)),
+        allowed, std::to_string(got));
+  };
+  if (o.size > 0 && shape.size() != 3) refuse("size", "0", static_cast<size_t>(o.size));
   if (o.size > 0 && (shape.at(1) != o.size || shape.at(2) != o.size))
     steps.emplace_back(Resize{o.size, o.size});
   steps.insert(steps.end(), o.transforms.steps().begin(), o.transforms.steps().end());
-  if (shape.size() != 3 && !steps.empty())
-    throw ConfigError("data.make", "transforms", "are for images, and the samples are none",
-                      "no transforms", std::to_string(steps.size()) + " of them");
+  if (shape.size() != 3 && !steps.empty()) refuse("transforms", "an empty list", steps.size());
   if (shape.size() != 3) return data;  // rows of numbers
   return transformed(data, Transforms(std::move(steps)));
 }

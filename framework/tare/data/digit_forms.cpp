@@ -1,3 +1,4 @@
+// Lists the strokes of the ten digits in both styles.
 #include "tare/data/digit_forms.h"
 
 #include <array>

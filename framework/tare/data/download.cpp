@@ -1,3 +1,4 @@
+// Downloads files by `curl`, within their size, and verifies them.
 #include "tare/data/download.h"
 
 #include <fcntl.h>

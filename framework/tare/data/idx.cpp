@@ -1,3 +1,4 @@
+// Reads and writes IDX files, and makes data sets of them.
 #include "tare/data/idx.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Orders the samples of an epoch, and hands out its batches.
 #include "tare/data/loader.h"
 
 #include <numeric>

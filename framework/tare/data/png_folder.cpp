@@ -31,18 +31,29 @@ std::vector<fs::path> entries(const fs::path& folder, Keep keep) {
   return found;
 }
 
-bool is_png(const fs::directory_entry& entry) {
+bool is_named_png(const fs::directory_entry& entry) {
   std::string extension = entry.path().extension().string();
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  if (extension != ".png") return false;
-  std::error_code ignored;  // a link that leads nowhere is taken, so that reading it fails
+  return extension == ".png";
+}
+
+// A link that leads nowhere, or in a circle, is taken, so that reading it fails.
+bool is_broken(const fs::directory_entry& entry) {
+  std::error_code ignored;
   const fs::file_type type = entry.status(ignored).type();
-  return type == fs::file_type::regular || type == fs::file_type::not_found;
+  return type == fs::file_type::not_found || type == fs::file_type::none;
+}
+
+bool is_png(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  return is_named_png(entry) && (entry.is_regular_file(ignored) || is_broken(entry));
 }
 
 bool is_folder(const fs::directory_entry& entry) {
-  return entry.is_directory() && entry.path().filename() != "__MACOSX";  // of a ZIP archive
+  std::error_code ignored;
+  if (entry.path().filename() == "__MACOSX") return false;  // of a ZIP archive
+  return entry.is_directory(ignored) || (!is_named_png(entry) && is_broken(entry));
 }
 
 struct Listing {

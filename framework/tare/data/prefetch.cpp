@@ -1,3 +1,4 @@
+// Makes batches ahead in threads, and hands them out in order.
 #include "tare/data/prefetch.h"
 
 #include <ATen/Parallel.h>

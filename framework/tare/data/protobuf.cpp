@@ -1,3 +1,4 @@
+// Reads varints, fields and packed lists of Protocol Buffers.
 #include "tare/data/protobuf.h"
 
 #include <cstring>

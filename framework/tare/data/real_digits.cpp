@@ -1,3 +1,4 @@
+// Finds or downloads MNIST's digits, and else draws digits in their place.
 #include <cstdlib>
 #include <map>
 #include <mutex>

@@ -1,3 +1,4 @@
+// Divides data sets into splits and folds, with each class's share.
 #include "tare/data/splits.h"
 
 #include <ATen/core/Tensor.h>

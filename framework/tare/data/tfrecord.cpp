@@ -1,3 +1,4 @@
+// Reads TFRecord files, checks their checksums, and parses their examples.
 #include "tare/data/tfrecord.h"
 
 #include <ATen/ops/cat.h>

@@ -38,8 +38,13 @@ int64_t elements(at::IntArrayRef shape) { return c10::multiply_integers(shape); 
 
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n"); }
 
-at::Tensor picture(const std::string& bytes, const TfSampleOptions& options,
-                   std::atomic<bool>& resized) {
+/// What some sample of a data set was; set by several threads.
+struct Seen {
+  std::atomic<bool> picture = false, resized = false;
+};
+
+at::Tensor picture(const std::string& bytes, const TfSampleOptions& options, Seen& seen) {
+  seen.picture = true;
   at::Tensor image = decode_png(std::as_bytes(std::span(bytes)), options.input, options.channels);
   if (!options.shape.empty() && image.sizes() != at::IntArrayRef(options.shape))
     refuse(options.input, "is a picture of the shape " + text_of(image.sizes()) +
@@ -47,16 +52,8 @@ at::Tensor picture(const std::string& bytes, const TfSampleOptions& options,
                               "; leave `shape` out, and give `size` to resize");
   if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
     return image;
-  resized = true;
+  seen.resized = true;
   return resize_image(image, options.size, options.size);
-}
-
-void refuse_channels(const TfSampleOptions& options) {
-  if (options.channels != 0)
-    throw ConfigError(
-        kWhere, "channels",
-        "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
-        "leave it out", std::to_string(options.channels));
 }
 
 at::Tensor raw(const std::string& bytes, const TfSampleOptions& options) {
@@ -89,14 +86,11 @@ at::Tensor numbers(const TfExample& example, const TfFeature& feature,
   return example.tensor(options.input, shape);
 }
 
-at::Tensor input_of(const TfExample& example, const TfSampleOptions& options,
-                    std::atomic<bool>& resized) {
+at::Tensor input_of(const TfExample& example, const TfSampleOptions& options, Seen& seen) {
   const TfFeature& feature = example.feature(options.input);
-  const bool numeric = feature.bytes.empty();
-  if (!numeric && is_png(example.bytes(options.input)))
-    return picture(example.bytes(options.input), options, resized);
-  refuse_channels(options);
-  return numeric ? numbers(example, feature, options) : raw(example.bytes(options.input), options);
+  if (feature.bytes.empty()) return numbers(example, feature, options);
+  const std::string& bytes = example.bytes(options.input);
+  return is_png(bytes) ? picture(bytes, options, seen) : raw(bytes, options);
 }
 
 at::Tensor label_of(const TfExample& example, const std::string& name) {
@@ -126,11 +120,10 @@ std::vector<std::string> names_of(const std::vector<Batch>& parts) {
   return names;
 }
 
-/// What stands in the files; `resized` becomes true where a picture had another size.
-Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options,
-           std::atomic<bool>& resized) {
+/// What stands in the files.
+Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options, Seen& seen) {
   const auto sample = [&](const TfExample& example) {
-    return Batch{.input = input_of(example, options, resized),
+    return Batch{.input = input_of(example, options, seen),
                  .target = label_of(example, options.label)};
   };
   return read_tfrecords(files, sample, {.parallel_reads = options.parallel_reads});
@@ -174,14 +167,19 @@ std::vector<fs::path> tfrecord_files(const std::vector<std::string>& paths) {
 
 std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>>& parts,
                                          const TfSampleOptions& options) {
-  std::atomic<bool> resized = false;
+  Seen seen;
   std::vector<Batch> read_parts;
   for (const auto& files : parts)
-    read_parts.push_back(files.empty() ? Batch{} : read(files, options, resized));
+    read_parts.push_back(files.empty() ? Batch{} : read(files, options, seen));
+  if (options.channels != 0 && !seen.picture)
+    throw ConfigError(
+        kWhere, "channels",
+        "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
+        "leave it out", std::to_string(options.channels));
   check_alike(read_parts);
   const auto names = names_of(read_parts);
   Transforms read_with;
-  if (resized)
+  if (seen.resized)
     read_with = Transforms{Resize{.height = options.size, .width = options.size, .round = true}};
   std::vector<DatasetPtr> sets;
   for (const Batch& part : read_parts)

@@ -28,9 +28,9 @@ struct TfSampleOptions {
 /// of bytes, a PNG file or uint8 values of `shape`, then a picture, or a list of numbers, which
 /// become float32 of `shape`. The feature `label` is one integer, a class from 0 to 65,535 whose
 /// name is its number, or one float. Throws FormatError, naming path and record, for a feature that
-/// is missing or of another kind or length; ShapeError for parts that differ in the shape of their
-/// samples; as tfrecord_dataset() else. A data set for each part, all with the same class names;
-/// none for a part without files.
+/// is missing or of another kind or length; ConfigError for parts that differ in the shape of their
+/// samples, and for `channels` where no sample is a PNG file; as tfrecord_dataset() else. A data
+/// set for each part, all with the same class names; none for a part without files.
 [[nodiscard]] std::vector<DatasetPtr> tfrecord_samples(
     const std::vector<std::vector<std::filesystem::path>>& parts, const TfSampleOptions& options);
 

@@ -1,3 +1,4 @@
+// Weighs a stage of work, frees what it made and finds its leaks.
 #include "tare/experiment/experiment.h"
 
 #include <ATen/autocast_mode.h>

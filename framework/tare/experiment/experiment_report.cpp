@@ -1,3 +1,4 @@
+// Prints what an Experiment found.
 #include "tare/experiment/experiment_report.h"
 
 #include <iomanip>

@@ -1,3 +1,4 @@
+// Measures a region of code and prints its figures.
 #include "tare/experiment/region_log.h"
 
 #include <algorithm>

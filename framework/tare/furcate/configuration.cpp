@@ -157,10 +157,10 @@ Node whole_configuration(const Node& root) {
   return all;
 }
 
-MemTrace mem_trace_of(const sweep::SweepOptions& sweep) {
+MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep) {
   return is_configuration(sweep.origin.configuration)
              ? meta_of(sweep.origin.configuration).mem_trace
-             : MemTrace();
+             : MemoryMonitorOptions();
 }
 
 sweep::SweepOptions program_sweep(const Node& root) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/report/mem_trace.h"
+#include "tare/report/memory_monitor_options.h"
 #include "tare/sweep/sweep_options.h"
 
 namespace tare::furcate {
@@ -14,14 +14,14 @@ namespace tare::furcate {
 [[nodiscard]] bool is_configuration(const config::Node& root);
 
 /// `meta.mem_trace`, for each run.
-using report::MemTrace;
+using report::MemoryMonitorOptions;
 
 /// `meta`: how the runs are done.
 struct Meta {
   bool allow_cpu = false;
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
   std::vector<search::Settings> exclude_configs{};
-  MemTrace mem_trace{};
+  MemoryMonitorOptions mem_trace{};
 };
 void visit_fields(config::Visitor& visit, Meta& o);
 
@@ -46,7 +46,7 @@ void visit_fields(config::Visitor& visit, Meta& o);
 [[nodiscard]] sweep::SweepOptions program_sweep(const config::Node& root);
 
 /// `meta.mem_trace`; not enabled for a sweep that is not one of furcate's.
-[[nodiscard]] MemTrace mem_trace_of(const sweep::SweepOptions& sweep);
+[[nodiscard]] MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep);
 
 /// Reads and checks a configuration of furcate's as the sweep of a recipe, or a sweep's own file as
 /// sweep::read_sweep() does, with `key=value` overrides. data_dir is data.folder where the recipe's

@@ -1,3 +1,4 @@
+// Runs a program once for each combination, and trains in each of its runs.
 #include "tare/furcate/fork.h"
 
 #include <ATen/Context.h>
@@ -25,7 +26,7 @@
 #include "tare/learner/summary.h"
 #include "tare/learner/train_state.h"
 #include "tare/memory/backend.h"
-#include "tare/recipe/mem_trace_log.h"
+#include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/resume.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
@@ -158,7 +159,7 @@ int Fork::run_one(const fs::path& file) {
 
 sweep::RunRecord Fork::train() {
   sweep::RunRecord record{.config = config_, .start = system_clock::now()};
-  MemTraceLog holders(meta.mem_trace, std::cout);
+  MemoryMonitor holders(meta.mem_trace, std::cout);
   const c10::Device device = runtime::parse_device(gpu_id < 0 ? "cpu" : "auto");
   Experiment experiment(
       name_, {.devices = {c10::kCPU, device}, .out = verbose >= 1 ? &std::cout : nullptr});

@@ -1,3 +1,4 @@
+// Reads the configuration of one run.
 #include "tare/furcate/fork_config.h"
 
 #include "tare/config/scalar.h"

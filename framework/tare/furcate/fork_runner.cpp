@@ -1,3 +1,4 @@
+// Starts a program again for each cell of its sweep, and reads how it went.
 #include "tare/furcate/fork_runner.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes, checks and opens bundles, and rebuilds their models.
 #include "tare/inference/bundle.h"
 
 #include <algorithm>

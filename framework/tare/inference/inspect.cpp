@@ -1,3 +1,4 @@
+// Describes bundles, checkpoints and plain safetensors files as text.
 #include "tare/inference/inspect.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Describes bundles, checkpoints and plain safetensors files as JSON.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// Transforms samples, runs a bundle's model and names the classes.
 #include "tare/inference/predictor.h"
 
 #include <ATen/ops/exp.h>

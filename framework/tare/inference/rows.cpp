@@ -1,3 +1,4 @@
+// Parses samples from lines of text.
 #include "tare/inference/rows.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Describes a data set for a bundle, with the transforms that prediction repeats.
 #include "tare/learner/bundle_data.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds the place and advice for an error of LibTorch.
 #include "tare/learner/compute_error.h"
 
 #include <array>

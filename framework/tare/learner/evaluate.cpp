@@ -1,3 +1,4 @@
+// Evaluates a split: losses, metrics and predictions of a Learner.
 #include <ATen/ops/cat.h>
 #include <c10/core/GradMode.h>
 

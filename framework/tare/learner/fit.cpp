@@ -1,3 +1,4 @@
+// The fit loop of a Learner, from epochs down to a step.
 #include <c10/core/GradMode.h>
 
 #include <chrono>

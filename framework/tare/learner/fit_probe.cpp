@@ -20,7 +20,17 @@ using Point = plan::AffineTrace::Point;
 /// of the validation split, the samples and those in the smallest part, 0 where that is the batch.
 /// Whole batches of the validation split have 0 samples where they are as large as the training
 /// split's.
-enum Number : size_t { kSamples, kPart, kRest, kRestPart, kValid, kValidPart, kValidRest, kLast };
+enum Number : size_t {
+  kSamples,
+  kPart,
+  kRest,
+  kRestPart,
+  kValid,
+  kValidPart,
+  kValidRest,
+  kValidRestPart,
+  kNumbers
+};
 
 void put(Point& point, size_t at, const BatchShape& batch) {
   point[at] = batch.samples;
@@ -28,7 +38,7 @@ void put(Point& point, size_t at, const BatchShape& batch) {
 }
 
 Point point_of(const FitShape& shape) {
-  Point point(kLast + 1, 0);
+  Point point(kNumbers, 0);
   put(point, kSamples, shape.train.whole);
   put(point, kRest, shape.train.last);
   if (!shape.valid) return point;
@@ -38,6 +48,7 @@ Point point_of(const FitShape& shape) {
   return point;
 }
 
+/// In a part of a probe; see small().
 constexpr int64_t kLargestPart = 31;
 
 BatchShape resized(BatchShape shape, int64_t samples, int64_t part) {
@@ -54,7 +65,7 @@ FitShape shape_at(FitShape shape, const Point& point) {
   if (!shape.valid) return shape;
   const int64_t whole = point[kValid] > 0 ? point[kValid] : point[kSamples];
   shape.valid->whole = resized(shape.valid->whole, whole, point[kValidPart]);
-  shape.valid->last = resized(shape.valid->last, point[kValidRest], point[kLast]);
+  shape.valid->last = resized(shape.valid->last, point[kValidRest], point[kValidRestPart]);
   return shape;
 }
 
@@ -65,10 +76,10 @@ constexpr int64_t kFew = 19;
 /// Numbers of samples to probe with. A batch in parts has more samples than its parts that a trace
 /// goes through, and a last batch fewer than the whole ones before it, at any two points.
 Point small(const FitShape& shape, int64_t more) {
-  static constexpr std::array<int64_t, kLast + 1> kWhole{20, 0, 12, 0, 13, 0, 12, 0},
+  static constexpr std::array<int64_t, kNumbers> kWhole{20, 0, 12, 0, 13, 0, 12, 0},
       kInParts{100, 20, 60, 12, 80, 13, 61, 12};
   Point point = point_of(shape);
-  for (size_t i = 0; i <= kLast; ++i) {
+  for (size_t i = 0; i < kNumbers; ++i) {
     const auto& base = point[i / 2 * 2 + 1] > 0 ? kInParts : kWhole;
     const int64_t step = i < kRest ? more : (more + 1) / 2;
     if (point[i] > kFew) point[i] = base[i] + step;
@@ -105,33 +116,46 @@ int64_t peak_of(const plan::Trace& trace) {
   return peak;
 }
 
+/// Lifts the budget of the host, which is one for the fit and not for its plan.
+class NoBudget {
+ public:
+  NoBudget() { backend_.set_budget(std::nullopt); }
+  ~NoBudget() { backend_.set_budget(budget_); }
+  NoBudget(const NoBudget&) = delete;
+  NoBudget& operator=(const NoBudget&) = delete;
+
+ private:
+  memory::DeviceBackend& backend_ = memory::backend(c10::kCPU);
+  std::optional<int64_t> budget_ = backend_.budget();
+};
+
 int64_t free_bytes() { return memory::backend(c10::kCPU).memory_info().available_bytes; }
 
 }  // namespace
 
 // Weights, gradients and two states of an optimizer.
-void require_room(const FitSubject& subject) {
+void require_room(const PlanRequest& request) {
   int64_t bytes = 0;
   {
     const plan::MetaScope meta;
-    const Model model = subject.model();
+    const Model model = request.model();
     for (const auto& p : model.parameters())
       bytes += int64_t{4} * static_cast<int64_t>(p.tensor.nbytes());
   }
   const int64_t available = free_bytes();
   if (bytes > available / 2)
-    throw plan::CannotTell("a probe",
-                           "would take " + format_bytes(bytes) + " and more of " +
-                               format_bytes(available) + " that are free here",
-                           "plan where there is more memory");
+    throw plan::NotPlannable("a probe",
+                             "would take " + format_bytes(bytes) + " and more of " +
+                                 format_bytes(available) + " that are free here",
+                             "plan where there is more memory");
 }
 
-FitProbe::FitProbe(const FitSubject& subject) : subject_(subject) { require_room(subject); }
+FitProbe::FitProbe(const PlanRequest& request) : request_(request) { require_room(request); }
 
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   Known known{.shape = shape};
   const auto at = [&](const Point& point) {
-    FitTrace real = trace_real_fit(subject_, shape_at(shape, point));
+    FitTrace real = trace_real_fit(request_, shape_at(shape, point));
     known.counted = real.counted;
     return std::move(real.trace);
   };
@@ -139,13 +163,13 @@ FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   known.probed_bytes = peak_of(at(few));  // what the first one sets up must not count below
   try {
     known.trace.emplace(at, few, more, third);
-  } catch (const plan::CannotTell& error) {
+  } catch (const plan::NotPlannable& error) {
     log::debug(std::string("the whole fit is probed: ") + error.what());
   }
   return known;
 }
 
-// The bytes of a fit rise at most with the numbers of samples.
+// The bytes of a fit are taken to rise at most with the square of the numbers of samples.
 FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
   double times = 1;
   const Point few = small(shape, 0), point = point_of(shape);
@@ -153,20 +177,21 @@ FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
     if (few[i] == 0) continue;
     times = std::max(times, static_cast<double>(point[i]) / static_cast<double>(few[i]));
   }
-  const auto bytes = static_cast<int64_t>(times * static_cast<double>(known.probed_bytes));
+  const auto bytes = static_cast<int64_t>(times * times * static_cast<double>(known.probed_bytes));
   if (const int64_t available = free_bytes(); bytes > available / 2)
-    throw plan::CannotTell("a probe",
-                           "takes memory that is not affine in the number of samples, and all of "
-                           "them may take " +
-                               format_bytes(bytes) + " of " + format_bytes(available) +
-                               " that are free here",
-                           "measure it by a run");
-  return trace_real_fit(subject_, shape);
+    throw plan::NotPlannable("a probe",
+                             "takes memory that is not affine in the number of samples, and all of "
+                             "them may take " +
+                                 format_bytes(bytes) + " of " + format_bytes(available) +
+                                 " that are free here",
+                             "measure it by a run");
+  return trace_real_fit(request_, shape);
 }
 
 FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
   const GeneratorScope keep(c10::kCPU);
-  const FitShape shape = shape_of(subject_, batch, parts);
+  const NoBudget unbounded;
+  const FitShape shape = shape_of(request_, batch, parts);
   auto known =
       std::ranges::find_if(known_, [&](const Known& k) { return cut_alike(k.shape, shape); });
   if (known == known_.end()) {

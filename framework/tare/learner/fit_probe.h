@@ -9,21 +9,22 @@
 
 namespace tare {
 
-/// Throws CannotTell if a model like the subject's may be too large for this host.
-void require_room(const FitSubject& subject);
+/// Throws NotPlannable if a model like the request's may be too large for this host.
+void require_room(const PlanRequest& request);
 
 /// Predicts fits whose allocations meta tensors do not show. Fits are done on this host, with a
-/// model of their own, some samples of the data and the loss and optimizer of the subject; the
+/// model of their own, some samples of the data and the loss and optimizer of the request; the
 /// state of LibTorch's generator of the host is put back.
 class FitProbe {
  public:
-  /// `subject` must outlive it. Throws CannotTell if the model may be too large for this host.
-  explicit FitProbe(const FitSubject& subject);
+  /// `request` must outlive it. Throws NotPlannable if the model may be too large for this host.
+  explicit FitProbe(const PlanRequest& request);
 
   /// The trace of a fit with that batch in parts of these sizes. Where no batch before had an epoch
   /// of batches cut alike, it does four to eleven fits of few samples. If their allocations are not
   /// affine in the numbers of samples, it does one fit with the numbers of samples asked for.
-  /// Throws CannotTell if that fit may be too large for this host.
+  /// Meanwhile the host has no budget, which is one for the fit and not for its plan. Throws
+  /// NotPlannable if that fit may be too large for this host.
   [[nodiscard]] FitTrace of(int64_t batch, const PartSizes& parts);
 
  private:
@@ -36,7 +37,7 @@ class FitProbe {
   [[nodiscard]] Known probe(const FitShape& shape) const;
   [[nodiscard]] FitTrace whole_fit(const FitShape& shape, const Known& known) const;
 
-  const FitSubject& subject_;
+  const PlanRequest& request_;
   std::vector<Known> known_;
 };
 

@@ -1,3 +1,4 @@
+// Runs a fit on the meta device with batches that stand in for real ones.
 #include "tare/learner/fit_trace.h"
 
 #include <ATen/ops/empty_like.h>
@@ -7,21 +8,20 @@
 
 #include "tare/learner/parts.h"
 #include "tare/learner/rng.h"
-#include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 #include "tare/plan/host_trace.h"
 
 namespace tare {
 namespace {
 
-using plan::HostWork;
+using plan::AllocationTrace;
 
 /// A data set with batches of a given shape: real ones, or of meta tensors whose get() allocates
 /// what the real one does on the host. What its loader has made ahead is alive meanwhile. For one
 /// epoch in order.
-class StandIn final : public Dataset {
+class SyntheticDataset final : public Dataset {
  public:
-  StandIn(std::shared_ptr<const BatchWork> work, SplitShape shape, bool real)
+  SyntheticDataset(std::shared_ptr<const BatchAllocations> work, SplitShape shape, bool real)
       : work_(std::move(work)), shape_(shape), real_(real) {}
 
   [[nodiscard]] int64_t size() const override { return shape_.size(); }
@@ -44,13 +44,13 @@ class StandIn final : public Dataset {
     ahead_.push_back(real_ ? work_->read(samples) : stand_in(work_->of(samples)));
     made_ += samples;
   }
-  [[nodiscard]] Batch stand_in(const HostWork& work) const {
+  [[nodiscard]] Batch stand_in(const AllocationTrace& work) const {
     std::vector<c10::DataPtr> held;
     const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
     return {tensors[0], tensors[1]};
   }
-  static HostWork results_only(const HostWork& work) {
-    HostWork results{.steps = {}, .results = work.results};
+  static AllocationTrace results_only(const AllocationTrace& work) {
+    AllocationTrace results{.steps = {}, .results = work.results};
     for (const auto& step : work.steps) {
       if (step.result < 0) continue;
       results.steps.push_back(step);
@@ -59,7 +59,7 @@ class StandIn final : public Dataset {
     return results;
   }
 
-  std::shared_ptr<const BatchWork> work_;
+  std::shared_ptr<const BatchAllocations> work_;
   SplitShape shape_;
   bool real_;
   mutable std::deque<Batch> ahead_;  // the loader of a plan has one thread
@@ -67,7 +67,7 @@ class StandIn final : public Dataset {
 };
 
 /// Tells the trace what tensors are used for, while they are alive.
-class Noter final : public Callback {
+class LedgerAnnotator final : public Callback {
  public:
   [[nodiscard]] std::string name() const override { return "plan"; }
   void follow(const Learner& learner) { learner_ = &learner; }
@@ -103,12 +103,12 @@ class SavedState final : public Callback {
 };
 
 /// As many whole batches as fill the loader twice, and the epoch's last one.
-SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t batch,
+SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work, int64_t batch,
                        int64_t part, bool training) {
-  const LearnerOptions& options = subject.options;
+  const LearnerOptions& options = request.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
-  const int64_t ahead = subject.on_host && options.workers > 0
+  const int64_t ahead = request.on_host && options.workers > 0
                             ? std::max(LoaderOptions{}.prefetch, options.workers)
                             : 0;
   const int64_t whole = std::min(samples / size, ahead + 2);
@@ -117,7 +117,7 @@ SplitShape split_shape(const FitSubject& subject, const BatchWork& work, int64_t
           .last = batch_shape(rest, part),
           .count = whole,
           .ahead = ahead,
-          .counted = subject.on_host};
+          .counted = request.on_host};
 }
 
 /// The parts of a batch that a trace goes through.
@@ -135,53 +135,55 @@ Slicer slicer(const SplitShape& split) {
   };
 }
 
-LearnerOptions options_for(const FitSubject& subject, const FitShape& shape,
+LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
                            std::shared_ptr<Callback> callback) {
-  LearnerOptions options = subject.options;
+  LearnerOptions options = request.options;
   options.batch = shape.train.whole.samples;
   options.micro_batch = shape.micro_batch;
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
-  if (subject.saves && subject.on_host) options.callbacks.push_back(std::make_shared<SavedState>());
+  if (request.saves && request.on_host) options.callbacks.push_back(std::make_shared<SavedState>());
   options.progress = false;
-  if (subject.on_host) options.offload.clear();  // as a Learner on the CPU does
+  if (request.on_host) options.offload.clear();  // as a Learner on the CPU does
   return options;
 }
 
-Splits stand_ins(const FitSubject& subject, const FitShape& shape, bool real) {
+Splits stand_ins(const PlanRequest& request, const FitShape& shape, bool real) {
   Splits data;
-  data.train = std::make_shared<StandIn>(subject.train, shape.train, real);
-  if (shape.valid) data.valid = std::make_shared<StandIn>(subject.valid, *shape.valid, real);
+  data.train = std::make_shared<SyntheticDataset>(request.train, shape.train, real);
+  if (shape.valid)
+    data.valid = std::make_shared<SyntheticDataset>(request.valid, *shape.valid, real);
   return data;
 }
 
 }  // namespace
 
-BatchWork::BatchWork(DatasetPtr data, bool training) : data_(std::move(data)), training_(training) {
+BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
+    : data_(std::move(data)), training_(training) {
   (void)record(2);  // what the first one sets up must not count
   two_ = record(2);
   three_ = record(3);
   if (!plan::alike(two_, three_)) return;
-  const HostWork five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
+  const AllocationTrace five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
   affine_ = plan::alike(five, guess) &&
             std::ranges::equal(five.steps, guess.steps, {}, &plan::HostStep::bytes,
                                &plan::HostStep::bytes);
 }
 
-Batch BatchWork::read(int64_t samples) const {
+Batch BatchAllocations::read(int64_t samples) const {
   std::vector<int64_t> indices(static_cast<size_t>(samples));
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i) % data_->size();
   return data_->get({.indices = indices, .seed = 0, .training = training_});
 }
 
-HostWork BatchWork::record(int64_t samples) const {
+AllocationTrace BatchAllocations::record(int64_t samples) const {
   return plan::record([&] {
     const Batch batch = read(samples);
     return std::vector{batch.input, batch.target};
   });
 }
 
-HostWork BatchWork::of(int64_t samples) const {
+AllocationTrace BatchAllocations::of(int64_t samples) const {
   return affine_ ? plan::extrapolate(two_, 2, three_, 3, samples) : record(samples);
 }
 
@@ -208,32 +210,19 @@ class StandInLearner {
 namespace {
 
 /// From a new model to the end of an epoch, with the marks of what counts.
-void go_through(const FitSubject& subject, const FitShape& shape, const Splits& data,
-                const LearnerOptions& options, Noter& noter, c10::DeviceType device) {
-  const auto learner = StandInLearner::make(subject.model(), data, options, device, shape,
-                                            /*for_card=*/!subject.on_host);
+void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& data,
+               const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
+  const auto learner = StandInLearner::make(request.model(), data, options, device, shape,
+                                            /*for_card=*/!request.on_host);
   noter.follow(*learner);
-  if (subject.before) subject.before(*learner);
+  if (request.before) request.before(*learner);
   plan::mark("begin");
   std::vector<c10::DataPtr> held;
-  (void)plan::play(subject.data_set, held, device);
-  if (subject.set_up) subject.set_up(*learner);
+  (void)plan::play(request.data_set, held, device);
+  if (request.set_up) request.set_up(*learner);
   learner->fit(1);
   plan::mark("end");
 }
-
-/// Lifts the budget of the host, which is one for the fit and not for its plan.
-class NoBudget {
- public:
-  NoBudget() { backend_.set_budget(std::nullopt); }
-  ~NoBudget() { backend_.set_budget(budget_); }
-  NoBudget(const NoBudget&) = delete;
-  NoBudget& operator=(const NoBudget&) = delete;
-
- private:
-  memory::DeviceBackend& backend_ = memory::backend(c10::kCPU);
-  std::optional<int64_t> budget_ = backend_.budget();
-};
 
 FitTrace counted(plan::Trace trace) {
   const plan::Section section{trace.at("begin"), trace.at("end")};
@@ -251,33 +240,32 @@ BatchShape batch_shape(int64_t samples, int64_t size) {
           .larger = std::min(samples % count, parts - 1)};
 }
 
-FitShape shape_of(const FitSubject& subject, int64_t batch, const PartSizes& parts) {
-  FitShape shape{.train = split_shape(subject, *subject.train, batch, parts.train, true)};
+FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts) {
+  FitShape shape{.train = split_shape(request, *request.train, batch, parts.train, true)};
   shape.micro_batch = std::min(parts.train, shape.train.whole.samples);
-  if (subject.valid) shape.valid = split_shape(subject, *subject.valid, batch, parts.valid, false);
+  if (request.valid) shape.valid = split_shape(request, *request.valid, batch, parts.valid, false);
   return shape;
 }
 
-FitTrace trace_fit(const FitSubject& subject, int64_t batch, const PartSizes& parts) {
-  if (subject.options.precision != "fp32")
-    throw plan::CannotTell("precision " + subject.options.precision,
-                           "takes copies that meta tensors do not show",
-                           "plan it on the host, by a probe, or with fp32 as a bound");
-  const FitShape shape = shape_of(subject, batch, parts);
-  const auto noter = std::make_shared<Noter>();
-  const LearnerOptions options = options_for(subject, shape, noter);
-  const Splits data = stand_ins(subject, shape, false);
-  return counted(plan::trace([&] { go_through(subject, shape, data, options, *noter, c10::kMeta); },
-                             subject.on_host ? plan::Machine::host : plan::Machine::card));
+FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts) {
+  if (request.options.precision != "fp32")
+    throw plan::NotPlannable("precision " + request.options.precision,
+                             "takes copies that meta tensors do not show",
+                             "plan it on the host, by a probe, or with fp32 as a bound");
+  const FitShape shape = shape_of(request, batch, parts);
+  const auto noter = std::make_shared<LedgerAnnotator>();
+  const LearnerOptions options = options_for(request, shape, noter);
+  const Splits data = stand_ins(request, shape, false);
+  return counted(plan::trace([&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); },
+                             request.on_host ? plan::Machine::host : plan::Machine::card));
 }
 
-FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape) {
-  const auto noter = std::make_shared<Noter>();
-  const LearnerOptions options = options_for(subject, shape, noter);
-  const Splits data = stand_ins(subject, shape, true);
-  const NoBudget unbounded;
+FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
+  const auto noter = std::make_shared<LedgerAnnotator>();
+  const LearnerOptions options = options_for(request, shape, noter);
+  const Splits data = stand_ins(request, shape, true);
   return counted(
-      plan::host_trace([&] { go_through(subject, shape, data, options, *noter, c10::kCPU); }));
+      plan::host_trace([&] { run_epoch(request, shape, data, options, *noter, c10::kCPU); }));
 }
 
 }  // namespace tare

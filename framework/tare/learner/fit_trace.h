@@ -6,42 +6,42 @@
 #include <optional>
 
 #include "tare/learner/options.h"
+#include "tare/plan/allocation_trace.h"
 #include "tare/plan/estimate.h"
-#include "tare/plan/host_work.h"
 
 namespace tare {
 
 class Learner;
 
 /// What get() of a data set allocates on the host, for any number of samples: recorded on few.
-class BatchWork {
+class BatchAllocations {
  public:
   /// Reads some samples. Throws what the data set throws.
-  BatchWork(DatasetPtr data, bool training);
+  BatchAllocations(DatasetPtr data, bool training);
   /// Input and, if there is one, target. Reads that many samples if few do not tell.
-  [[nodiscard]] plan::HostWork of(int64_t samples) const;
+  [[nodiscard]] plan::AllocationTrace of(int64_t samples) const;
   /// A batch of the first samples, over again where there are fewer.
   [[nodiscard]] Batch read(int64_t samples) const;
   [[nodiscard]] const DatasetPtr& data() const { return data_; }
 
  private:
-  [[nodiscard]] plan::HostWork record(int64_t samples) const;
+  [[nodiscard]] plan::AllocationTrace record(int64_t samples) const;
 
   DatasetPtr data_;
   bool training_;
-  plan::HostWork two_, three_;
+  plan::AllocationTrace two_, three_;
   bool affine_ = false;
 };
 
 /// A fit to be planned.
-struct FitSubject {
+struct PlanRequest {
   std::function<Model()> model{};  ///< builds it anew
   LearnerOptions options{};        ///< batch, loss, metrics, optimizer, workers, drop_last, task
-  std::shared_ptr<const BatchWork> train{}, valid{};  ///< `valid` may be null
+  std::shared_ptr<const BatchAllocations> train{}, valid{};  ///< `valid` may be null
   /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
   std::function<void(Learner&)> before{};
   /// The data set, if it counts: it is read first.
-  plan::HostWork data_set{};
+  plan::AllocationTrace data_set{};
   /// What is done to the model between there and the fit; may be empty.
   std::function<void(Learner&)> set_up{};
   bool on_host = true;  ///< data and loader count too
@@ -61,8 +61,8 @@ struct FitTrace {
 };
 
 /// Some steps, the last of them as short as the epoch's last, and a validation, in parts of these
-/// sizes. Throws plan::CannotTell; c10::Error for work that meta tensors cannot do.
-[[nodiscard]] FitTrace trace_fit(const FitSubject& subject, int64_t batch, const PartSizes& parts);
+/// sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
+[[nodiscard]] FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
 /// A batch of a trace, and its parts that the trace goes through: at most the first two and the
 /// last, because those between allocate what the second does.
@@ -93,10 +93,9 @@ struct FitShape {
 };
 
 /// The shape of the trace of a fit with that batch, in parts of these sizes.
-[[nodiscard]] FitShape shape_of(const FitSubject& subject, int64_t batch, const PartSizes& parts);
+[[nodiscard]] FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
 /// The trace of a fit with batches of that shape, for real on the host with samples of the data.
-/// Meanwhile the host has no budget.
-[[nodiscard]] FitTrace trace_real_fit(const FitSubject& subject, const FitShape& shape);
+[[nodiscard]] FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape);
 
 }  // namespace tare

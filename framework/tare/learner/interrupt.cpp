@@ -1,3 +1,4 @@
+// Catches Ctrl-C and SIGTERM as a request to stop.
 #include "tare/learner/interrupt.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// Finds batches of one sample, and models that refuse them.
 #include "tare/learner/last_batch.h"
 
 #include <ATen/ops/zeros.h>

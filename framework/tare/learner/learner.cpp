@@ -1,3 +1,4 @@
+// Builds a Learner, checks its options, and answers what it holds.
 #include "tare/learner/learner.h"
 
 #include <iostream>

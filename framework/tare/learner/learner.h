@@ -32,7 +32,7 @@ struct Unfinished;
 /// step, and resume() continues from there. (Exception: a torch::optim optimizer that runs out of
 /// memory inside its own step may have moved some weights.) Not thread-safe. Neither copied nor
 /// moved.
-class Learner final : public Accountable, private Trainee {
+class Learner final : public Accountable, private LearnerView {
  public:
   /// Takes the model (a registry model or any torch::nn holder) and moves it to the device. Throws
   /// ConfigError for an option out of range or an unknown loss, metric or device name, DeviceError
@@ -85,8 +85,8 @@ class Learner final : public Accountable, private Trainee {
                                               const PredictOptions& options = {});
   /// What fit() will need with these options, and whether it fits: traced on meta tensors, so
   /// no data is trained on and nothing of the Learner changes. A model that is not from the
-  /// registry cannot be told, see MemoryPlan::method. Throws ConfigError for a device name or batch
-  /// that is not allowed, StateError without a training split or trainable parameter.
+  /// registry cannot be predicted, see MemoryPlan::method. Throws ConfigError for a device name or
+  /// batch that is not allowed, StateError without a training split or trainable parameter.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {});
   /// A table of the modules: shapes, parameters, how many are trainable, MiB. Computes nothing.
   [[nodiscard]] std::string summary() const;

@@ -1,3 +1,4 @@
+// Purges and destroys a Learner, and lists its tensors.
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Divides a batch into parts, smaller ones after an out-of-memory.
 #include "tare/learner/micro_batches.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Prints the results of a Learner.
 #include "tare/learner/options.h"
 
 #include "tare/base/bytes.h"

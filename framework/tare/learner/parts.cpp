@@ -1,3 +1,4 @@
+// Works for the Learner's calls: losses, gradients, devices and micro-batches.
 #include "tare/learner/parts.h"
 
 #include <ATen/ops/zeros.h>

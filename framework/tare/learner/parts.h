@@ -50,7 +50,7 @@ class LossMeter {
   int64_t samples_ = 0, counted_ = 0;
 };
 
-struct FitSubject;
+struct PlanRequest;
 
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
@@ -177,7 +177,7 @@ struct Learner::Parts {
                                                            const FitStart& start) const;
   /// This Learner as a fit to be planned, on its device; without `model` for one that is not from
   /// the registry. Reads some samples.
-  [[nodiscard]] FitSubject fit_subject(bool with_state) const;
+  [[nodiscard]] PlanRequest plan_request(bool with_state) const;
   struct Seen {  // of a batch
     at::Tensor loss{};
     int64_t counted = 0;

@@ -1,3 +1,4 @@
+// Saves, loads and exports a Learner.
 #include <algorithm>
 #include <iterator>
 

@@ -1,3 +1,4 @@
+// Plans the next fit of a Learner.
 #include "tare/learner/plan.h"
 
 #include <new>
@@ -40,13 +41,13 @@ std::function<void(Learner&)> like(const Model& model, bool fp8, bool with_state
 
 }  // namespace
 
-FitSubject Learner::Parts::fit_subject(bool with_state) const {
-  FitSubject subject{.options = options, .on_host = !device.is_cuda()};
-  if (const auto& spec = model.spec()) subject.model = [spec] { return models::make(*spec); };
-  subject.train = std::make_shared<BatchWork>(data.train, true);
-  if (data.valid) subject.valid = std::make_shared<BatchWork>(data.valid, false);
-  subject.before = like(model, options.frozen_weights == "fp8", with_state);
-  return subject;
+PlanRequest Learner::Parts::plan_request(bool with_state) const {
+  PlanRequest request{.options = options, .on_host = !device.is_cuda()};
+  if (const auto& spec = model.spec()) request.model = [spec] { return models::make(*spec); };
+  request.train = std::make_shared<BatchAllocations>(data.train, true);
+  if (data.valid) request.valid = std::make_shared<BatchAllocations>(data.valid, false);
+  request.before = like(model, options.frozen_weights == "fp8", with_state);
+  return request;
 }
 
 std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
@@ -55,9 +56,9 @@ std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
   const GeneratorScope generators(device);
   try {
     const auto target = plan::parse_target(device.str());
-    FitSubject subject = fit_subject(start.with_state);
-    subject.options.recompute = recomputing;
-    return tare::planned_micro_batch(subject, target, target.capacity_bytes - start.allocated_bytes,
+    PlanRequest request = plan_request(start.with_state);
+    request.options.recompute = recomputing;
+    return tare::planned_micro_batch(request, target, target.capacity_bytes - start.allocated_bytes,
                                      failed);
   } catch (const Error& error) {  // then the size is found by trying
     log::debug("no plan of a micro-batch: " + printable(error.what()));
@@ -71,11 +72,11 @@ std::optional<int64_t> Learner::Parts::planned_micro_batch(int64_t failed,
 void Learner::Parts::choose_recompute() {
   if (!is_auto(options.recompute) || stand_in) return;
   const GeneratorScope generators(device);
-  FitSubject subject = fit_subject(!optimizer->state().empty());
+  PlanRequest request = plan_request(!optimizer->state().empty());
   const auto target = plan::parse_target(device.str());
-  tare::choose_recompute(subject, target,
+  tare::choose_recompute(request, target,
                          target.capacity_bytes - memory::backend(device).usage().allocated_bytes);
-  auto& chosen = subject.options.recompute;
+  auto& chosen = request.options.recompute;
   if (chosen == recomputing) return;
   sizes.clear();  // more or less is kept for the backward
   model.set_recompute(chosen);
@@ -96,11 +97,11 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
                         "the model is not from the registry, so it cannot be built a second time; "
                         "give PlanOptions::model");
   }
-  FitSubject subject = p.fit_subject(p.optimizer && !p.optimizer->state().empty());
-  if (options.model) subject.model = options.model;
-  subject.on_host = !target.cuda;
-  subject.options.batch = batch;
-  return plan_adapted(std::move(subject), target, options.advice);
+  PlanRequest request = p.plan_request(p.optimizer && !p.optimizer->state().empty());
+  if (options.model) request.model = options.model;
+  request.on_host = !target.cuda;
+  request.options.batch = batch;
+  return plan_adapted(std::move(request), target, options.advice);
 }
 
 }  // namespace tare

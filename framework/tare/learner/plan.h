@@ -51,7 +51,7 @@ struct MemoryPlan {
   std::vector<PlanSaving> savings{};
   /// "meta": traced on meta tensors. "probe": fits of few samples done for real on this host, told
   /// on to the batch; the largest micro-batch is then one that surely fits, and there are no
-  /// savings. "none": it cannot be told, and the figures of the fit are 0.
+  /// savings. "none": it cannot be predicted, and the figures of the fit are 0.
   std::string method = "meta";
   std::string reason{};  ///< why not "meta"; empty for it
 

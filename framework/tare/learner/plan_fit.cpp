@@ -1,3 +1,4 @@
+// Plans a fit from its trace, and searches what would make it fit.
 #include "tare/learner/plan_fit.h"
 
 #include <c10/util/Exception.h>
@@ -49,7 +50,7 @@ class Search {
       (found.fits ? good_ : bad_) = size;
       // A refused CUDA trace ends at the refusal: its bytes say nothing.
       if (found.fits || !target_.cuda) points_.push_back({size, found.reserved_bytes});
-    } catch (const plan::CannotTell&) {
+    } catch (const plan::NotPlannable&) {
       bad_ = size;
     } catch (const c10::Error&) {  // what the model refuses, such as one sample for a batch norm
       bad_ = size;
@@ -96,12 +97,12 @@ MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t
 
 class Planner {
  public:
-  Planner(const FitSubject& subject, const Target& target) : subject_(subject), target_(target) {}
+  Planner(const PlanRequest& request, const Target& target) : request_(request), target_(target) {}
 
   /// Figures, advice if wanted, and micro-batches where the batch does not fit. A fit that cannot
   /// be predicted has method "none".
   [[nodiscard]] MemoryPlan plan(bool advice) {
-    const int64_t batch = subject_.options.batch;
+    const int64_t batch = request_.options.batch;
     try {
       MemoryPlan plan = figures();
       if (advice) advise(plan);
@@ -109,7 +110,7 @@ class Planner {
       return plan;
     } catch (const OutOfMemory& error) {
       return after_refusal(error, target_, batch);
-    } catch (const plan::CannotTell& error) {
+    } catch (const plan::NotPlannable& error) {
       return unknown_plan(target_, batch, error.what());
     } catch (const c10::Error& error) {
       return unknown_plan(target_, batch, printable(error.what_without_backtrace()));
@@ -118,7 +119,7 @@ class Planner {
 
  private:
   [[nodiscard]] MemoryPlan figures() {
-    const int64_t batch = subject_.options.batch;
+    const int64_t batch = request_.options.batch;
     const Estimate found = first_estimate(batch);
     MemoryPlan plan = plan_for(target_, batch);
     plan.start_bytes = found.start_bytes;
@@ -137,34 +138,34 @@ class Planner {
  public:
   /// Allocated before the fit.
   [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
-    return estimate(subject_, subject_.options.batch, alike(micro_batch)).start_bytes;
+    return estimate(request_, request_.options.batch, alike(micro_batch)).start_bytes;
   }
 
   /// The largest below `failed` that fits; 0: none. As large as the parts of a batch then are.
   [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
-    const int64_t batch = subject_.options.batch;
-    Search parts(target_, [&](int64_t n) { return estimate(subject_, batch, alike(n)); });
+    const int64_t batch = request_.options.batch;
+    Search parts(target_, [&](int64_t n) { return estimate(request_, batch, alike(n)); });
     const int64_t found = parts.largest(failed / 2, failed - 1);
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
   /// Whether the fit fits.
   [[nodiscard]] bool fits(int64_t micro_batch) {
-    return estimate(subject_, subject_.options.batch, alike(micro_batch)).fits;
+    return estimate(request_, request_.options.batch, alike(micro_batch)).fits;
   }
 
  private:
   /// The largest micro-batch of the validations that fits beside training steps in micro-batches
   /// of `train` samples; `train` without validations.
   [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
-    const int64_t batch = subject_.options.batch;
-    if (!subject_.valid) return train;
-    const auto at = [&](int64_t n) { return estimate(subject_, batch, {train, n}); };
+    const int64_t batch = request_.options.batch;
+    if (!request_.valid) return train;
+    const auto at = [&](int64_t n) { return estimate(request_, batch, {train, n}); };
     const int64_t found = Search(target_, at).largest(batch, batch);
     return found > train ? adapt::even_size(batch, found) : train;
   }
 
   void add_micro_batches(MemoryPlan& plan) {
-    const LearnerOptions& options = subject_.options;
+    const LearnerOptions& options = request_.options;
     if (options.micro_batch || options.step_in_backward || plan.fits) return;
     if (plan.largest_micro_batch == 0) plan.largest_micro_batch = largest_micro_batch(plan.batch);
     if (plan.largest_micro_batch == 0) return;
@@ -172,21 +173,21 @@ class Planner {
     const int64_t train = plan.largest_micro_batch;
     plan.largest_validation_micro_batch = largest_validation_micro_batch(train);
     plan.micro_batch_peak_bytes =
-        estimate(subject_, plan.batch, {train, plan.largest_validation_micro_batch}).peak_bytes;
+        estimate(request_, plan.batch, {train, plan.largest_validation_micro_batch}).peak_bytes;
   }
 
   /// Of the model.
   [[nodiscard]] std::vector<std::string> blocks() const {
     const plan::MetaScope meta;
-    return subject_.model().blocks();
+    return request_.model().blocks();
   }
 
   void advise(MemoryPlan& plan) {
     const int64_t batch = plan.batch;
-    Search batches(target_, [&](int64_t n) { return estimate(subject_, n, alike(n)); });
-    plan.largest_batch = batches.largest(batch, subject_.train->data()->size());
+    Search batches(target_, [&](int64_t n) { return estimate(request_, n, alike(n)); });
+    plan.largest_batch = batches.largest(batch, request_.train->data()->size());
     const int64_t micro_batch = own_micro_batch();
-    const bool in_parts = !subject_.options.step_in_backward;
+    const bool in_parts = !request_.options.step_in_backward;
     if (plan.fits) {
       plan.largest_micro_batch = micro_batch;
     } else if (in_parts) {
@@ -195,21 +196,21 @@ class Planner {
     if (probe_) return;
     if (in_parts && micro_batch > 1) {
       const int64_t half = micro_batch / 2;
-      save_by("micro_batch=" + std::to_string(half), subject_, half, plan);
+      save_by("micro_batch=" + std::to_string(half), request_, half, plan);
     }
     for (const auto& other : optimizers()) {
-      FitSubject changed = subject_;
+      PlanRequest changed = request_;
       changed.options.optimizer = other;
       save_by(text_of(other), changed, micro_batch, plan);
     }
-    FitSubject changed = subject_;
+    PlanRequest changed = request_;
     changed.options.recompute = {"all"};
     const bool has_blocks = !blocks().empty();
     if (has_blocks) save_by("recompute=all", changed, micro_batch, plan);
-    changed.options.recompute = subject_.options.recompute;
+    changed.options.recompute = request_.options.recompute;
     changed.options.offload = {"all"};
     if (has_blocks && target_.cuda) save_by("offload=all", changed, micro_batch, plan);
-    if (subject_.options.precision == "fp32" && target_.computes_bfloat16) {
+    if (request_.options.precision == "fp32" && target_.computes_bfloat16) {
       const int64_t activations = plan.categories[Category::activations];
       plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
     }
@@ -221,56 +222,56 @@ class Planner {
 
   /// Of the options; the whole batch if it is found in the run.
   [[nodiscard]] int64_t own_micro_batch() const {
-    const LearnerOptions& options = subject_.options;
+    const LearnerOptions& options = request_.options;
     return std::min(options.micro_batch.value_or(options.batch), options.batch);
   }
 
-  /// By meta tensors, and where these cannot tell by a probe, which is one of the host.
+  /// The estimate is made by meta tensors, and where these do not suffice by a probe of the host.
   [[nodiscard]] Estimate first_estimate(int64_t batch) {
     try {
-      return estimate(subject_, batch, alike(own_micro_batch()));
+      return estimate(request_, batch, alike(own_micro_batch()));
     } catch (const OutOfMemory&) {
       throw;
-    } catch (const plan::CannotTell& error) {
+    } catch (const plan::NotPlannable& error) {
       if (target_.cuda) throw;
       why_probe_ = error.what();
     } catch (const c10::Error& error) {
       if (target_.cuda) throw;
       why_probe_ = printable(error.what_without_backtrace());
     }
-    probe_.emplace(subject_);
-    return estimate(subject_, batch, alike(own_micro_batch()));
+    probe_.emplace(request_);
+    return estimate(request_, batch, alike(own_micro_batch()));
   }
 
-  [[nodiscard]] Estimate estimate(const FitSubject& subject, int64_t batch,
+  [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
                                   const PartSizes& parts) {
-    const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(subject, batch, parts);
-    if (!probe_ && !target_.cuda) require_proven(fit.trace);
+    const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
+    if (!probe_ && !target_.cuda) require_verified(fit.trace);
     return plan::estimate(fit.trace, fit.counted, target_);
   }
 
   /// The plan never guesses: what nobody has compared with the host is not told from meta tensors.
-  static void require_proven(const plan::Trace& trace) {
-    const auto names = plan::unproven(trace);
+  static void require_verified(const plan::Trace& trace) {
+    const auto names = plan::unverified(trace);
     if (!names.empty())
-      throw plan::CannotTell(names.front(), "takes memory of the host that shapes may not tell",
-                             "plan a part without it");
+      throw plan::NotPlannable(names.front(), "takes memory of the host that shapes may not tell",
+                               "plan a part without it");
   }
 
-  void save_by(std::string change, const FitSubject& subject, int64_t micro_batch,
+  void save_by(std::string change, const PlanRequest& request, int64_t micro_batch,
                MemoryPlan& plan) {
     try {
-      const auto found = estimate(subject, plan.batch, alike(micro_batch));
+      const auto found = estimate(request, plan.batch, alike(micro_batch));
       plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.cuda});
-    } catch (const plan::CannotTell&) {  // then there is no advice of this kind
+    } catch (const plan::NotPlannable&) {  // then there is no advice of this kind
     } catch (const c10::Error&) {
     }
   }
 
   /// Those with less state.
   [[nodiscard]] std::vector<OptimizerOptions> optimizers() const {
-    const OptimizerOptions& now = subject_.options.optimizer;
-    if (subject_.options.optimizer_factory) return {};
+    const OptimizerOptions& now = request_.options.optimizer;
+    if (request_.options.optimizer_factory) return {};
     std::vector<OptimizerOptions> others;
     for (const double momentum : {0.9, 0.0}) {
       if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
@@ -288,7 +289,7 @@ class Planner {
            (momentum_of(optimizer) > 0 ? "0.9" : "0");
   }
 
-  const FitSubject& subject_;
+  const PlanRequest& request_;
   const Target& target_;
   std::optional<FitProbe> probe_;
   std::string why_probe_;
@@ -296,15 +297,15 @@ class Planner {
 
 /// Bytes that the model has at least while it trains; 0 where they are not known before a trace,
 /// which then says why.
-int64_t bytes_of_weights(const FitSubject& subject) {
+int64_t bytes_of_weights(const PlanRequest& request) {
   try {
     const plan::MetaScope meta;
-    const Model model = subject.model();
+    const Model model = request.model();
     int64_t bytes = 0;
     for (const auto& [name, tensor] : model.state()) bytes += static_cast<int64_t>(tensor.nbytes());
-    if (subject.options.precision == "bf16-true") bytes /= 2;
-    return subject.options.frozen_weights == "fp8" ? bytes / 4 : bytes;  // at most all of them
-  } catch (const plan::CannotTell&) {
+    if (request.options.precision == "bf16-true") bytes /= 2;
+    return request.options.frozen_weights == "fp8" ? bytes / 4 : bytes;  // at most all of them
+  } catch (const plan::NotPlannable&) {
     return 0;
   } catch (const c10::Error&) {
     return 0;
@@ -312,11 +313,11 @@ int64_t bytes_of_weights(const FitSubject& subject) {
 }
 
 /// The plan of a fit whose weights alone do not fit, so that none of its operators is tried.
-std::optional<MemoryPlan> without_room_for_weights(const FitSubject& subject,
+std::optional<MemoryPlan> without_room_for_weights(const PlanRequest& request,
                                                    const Target& target) {
-  const int64_t bytes = bytes_of_weights(subject);
+  const int64_t bytes = bytes_of_weights(request);
   if (bytes <= target.capacity_bytes) return std::nullopt;
-  MemoryPlan plan = plan_for(target, subject.options.batch);
+  MemoryPlan plan = plan_for(target, request.options.batch);
   plan.start_bytes = plan.reserved_bytes = bytes;
   plan.at = "the weights";
   plan.fits = false;
@@ -332,40 +333,40 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
   return plan;
 }
 
-bool fits(const FitSubject& subject, const Target& target, int64_t micro_batch) {
-  return Planner(subject, target).fits(micro_batch);
+bool fits(const PlanRequest& request, const Target& target, int64_t micro_batch) {
+  return Planner(request, target).fits(micro_batch);
 }
 
-int64_t start_bytes(const FitSubject& subject, const Target& target, int64_t micro_batch) {
-  return Planner(subject, target).start_bytes(micro_batch);
+int64_t start_bytes(const PlanRequest& request, const Target& target, int64_t micro_batch) {
+  return Planner(request, target).start_bytes(micro_batch);
 }
 
-std::optional<int64_t> planned_micro_batch(const FitSubject& subject, Target target,
+std::optional<int64_t> planned_micro_batch(const PlanRequest& request, Target target,
                                            int64_t room_bytes, int64_t failed) {
   if (failed < 2) return std::nullopt;
   try {
-    target.capacity_bytes = Planner(subject, target).start_bytes(failed / 2) + room_bytes;
-    Planner planner(subject, target);
+    target.capacity_bytes = Planner(request, target).start_bytes(failed / 2) + room_bytes;
+    Planner planner(request, target);
     if (planner.fits(failed)) return std::nullopt;
     const int64_t found = planner.largest_micro_batch(failed);
     if (found > 0) return found;
-  } catch (const plan::CannotTell&) {
+  } catch (const plan::NotPlannable&) {
   }
   return std::nullopt;
 }
 
-MemoryPlan plan_adapted(FitSubject subject, const Target& target, bool advice) {
-  if (auto refused = without_room_for_weights(subject, target)) return *std::move(refused);
-  const bool chosen = is_auto(subject.options.recompute);
-  choose_recompute(subject, target);
-  MemoryPlan plan = Planner(subject, target).plan(advice);
+MemoryPlan plan_adapted(PlanRequest request, const Target& target, bool advice) {
+  if (auto refused = without_room_for_weights(request, target)) return *std::move(refused);
+  const bool chosen = is_auto(request.options.recompute);
+  choose_recompute(request, target);
+  MemoryPlan plan = Planner(request, target).plan(advice);
   plan::measurements().save();
-  if (chosen) plan.recompute = subject.options.recompute;
+  if (chosen) plan.recompute = request.options.recompute;
   return plan;
 }
 
 std::string MemoryPlan::str() const {
-  if (!known()) return "cannot tell: " + reason;
+  if (!known()) return "cannot be predicted: " + reason;
   std::string text = "peak " + format_bytes(peak_bytes) + " (" + categories.str() + ")";
   if (!at.empty()) text += " in " + at;
   text += fits ? "; fits " : "; does not fit ";

@@ -11,18 +11,20 @@ namespace tare {
                                       std::string reason);
 
 /// Whether a fit with parts of `micro_batch` samples fits; what is allocated before it. Traced on
-/// meta tensors. Throw plan::CannotTell, c10::Error.
-[[nodiscard]] bool fits(const FitSubject& subject, const plan::Target& target, int64_t micro_batch);
-[[nodiscard]] int64_t start_bytes(const FitSubject& subject, const plan::Target& target,
+/// meta tensors. Throw plan::NotPlannable, c10::Error.
+[[nodiscard]] bool fits(const PlanRequest& request, const plan::Target& target,
+                        int64_t micro_batch);
+[[nodiscard]] int64_t start_bytes(const PlanRequest& request, const plan::Target& target,
                                   int64_t micro_batch);
 
 /// The plan of a fit with its own batch: blocks chosen, figures, advice if wanted, micro-batches if
 /// the batch does not fit. A fit that cannot be predicted has method "none".
-[[nodiscard]] MemoryPlan plan_adapted(FitSubject subject, const plan::Target& target, bool advice);
+[[nodiscard]] MemoryPlan plan_adapted(PlanRequest request, const plan::Target& target, bool advice);
 
 /// The largest micro-batch with which the fit takes at most `room_bytes` above what is there at its
-/// beginning; unset: meta tensors cannot tell, or not why one of `failed` samples did not fit.
-[[nodiscard]] std::optional<int64_t> planned_micro_batch(const FitSubject& subject,
+/// beginning; unset: meta tensors do not predict it, or not why one of `failed` samples did not
+/// fit.
+[[nodiscard]] std::optional<int64_t> planned_micro_batch(const PlanRequest& request,
                                                          plan::Target target, int64_t room_bytes,
                                                          int64_t failed);
 

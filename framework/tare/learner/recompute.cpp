@@ -1,3 +1,4 @@
+// Measures what each block keeps and costs, and chooses those to recompute.
 #include "tare/learner/recompute.h"
 
 #include <c10/util/Exception.h>
@@ -69,18 +70,18 @@ constexpr FitShape kTwoSteps{
     .train = {.whole = {.samples = 4, .smallest = 4}, .last = {}, .count = 2},
     .valid = {}};
 
-/// The blocks of the subject's model that save memory, those first whose forward takes the least
+/// The blocks of the request's model that save memory, those first whose forward takes the least
 /// time for a byte saved (the greedy policy of PyTorch's SACEstimator). Measured in two steps of
-/// four samples of the subject's fit, with a model of its own. Throws what that throws, and
-/// plan::CannotTell if it may be too large for this host.
-std::vector<std::string> blocks_by_cost(const FitSubject& subject) {
-  require_room(subject);
+/// four samples of the request's fit, with a model of its own. Throws what that throws, and
+/// plan::NotPlannable if it may be too large for this host.
+std::vector<std::string> blocks_by_cost(const PlanRequest& request) {
+  require_room(request);
   const GeneratorScope keep(c10::kCPU);
   std::vector<BlockCost> blocks;
-  FitSubject watched = subject;
+  PlanRequest watched = request;
   watched.options.recompute.clear();
   watched.model = [&] {
-    Model model = subject.model();
+    Model model = request.model();
     for (auto& name : model.blocks()) {
       const auto* module = &model.submodule(name);
       blocks.push_back({std::move(name), module});
@@ -98,10 +99,10 @@ std::vector<std::string> blocks_by_cost(const FitSubject& subject) {
 }
 
 /// In the order of their cost; in that of the model if it cannot be measured.
-std::vector<std::string> candidates(const FitSubject& subject) {
+std::vector<std::string> candidates(const PlanRequest& request) {
   std::string reason;
   try {
-    return blocks_by_cost(subject);
+    return blocks_by_cost(request);
   } catch (const Error& error) {
     reason = error.what();
   } catch (const c10::Error& error) {
@@ -111,7 +112,7 @@ std::vector<std::string> candidates(const FitSubject& subject) {
   }
   log::info("recompute: auto takes blocks from the first on, unmeasured: " + printable(reason));
   const plan::MetaScope meta;
-  return subject.model().blocks();
+  return request.model().blocks();
 }
 
 /// As few of `order`, from the first on, as fit; all if even these do not.
@@ -131,19 +132,20 @@ bool is_auto(const std::vector<std::string>& recompute) {
   return recompute.size() == 1 && recompute.front() == "auto";
 }
 
-void choose_recompute(FitSubject& subject, plan::Target target, std::optional<int64_t> room_bytes) {
-  if (!is_auto(subject.options.recompute)) return;
-  subject.options.recompute.clear();
-  FitSubject bound = subject;  // 16-bit types take less than float32, which can be planned
+void choose_recompute(PlanRequest& request, plan::Target target,
+                      std::optional<int64_t> room_bytes) {
+  if (!is_auto(request.options.recompute)) return;
+  request.options.recompute.clear();
+  PlanRequest bound = request;  // 16-bit types take less than float32, which can be planned
   bound.options.precision = "fp32";
-  const int64_t batch = subject.options.micro_batch.value_or(subject.options.batch);
+  const int64_t batch = request.options.micro_batch.value_or(request.options.batch);
   const auto fit = [&] { return fits(bound, target, batch); };
   std::string reason;
   try {
     if (room_bytes) target.capacity_bytes = start_bytes(bound, target, batch) + *room_bytes;
     if (fit()) return;
   } catch (const OutOfMemory&) {  // of one convolution of few images: then it does not fit
-  } catch (const plan::CannotTell& error) {
+  } catch (const plan::NotPlannable& error) {
     reason = error.what();
   } catch (const c10::Error& error) {
     reason = error.what_without_backtrace();
@@ -152,7 +154,7 @@ void choose_recompute(FitSubject& subject, plan::Target target, std::optional<in
     log::warning("recompute: auto keeps everything: " + printable(reason));
     return;
   }
-  const auto order = candidates(subject);
+  const auto order = candidates(request);
   const auto first = [&](size_t blocks) {
     return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
   };
@@ -162,11 +164,11 @@ void choose_recompute(FitSubject& subject, plan::Target target, std::optional<in
       return fit();
     } catch (const c10::Error&) {  // out of memory, or what was told before without a block
       return false;
-    } catch (const plan::CannotTell&) {
+    } catch (const plan::NotPlannable&) {
       return false;
     }
   });
-  subject.options.recompute = first(blocks);
+  request.options.recompute = first(blocks);
 }
 
 }  // namespace tare

@@ -1,3 +1,4 @@
+// Takes and restores the states of the random generators.
 #include "tare/learner/rng.h"
 
 #include <ATen/Context.h>

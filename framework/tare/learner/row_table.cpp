@@ -1,3 +1,4 @@
+// Packs the rows of the epochs into a tensor, and reads them back.
 #include "tare/learner/row_table.h"
 
 #include <ATen/ops/from_blob.h>

@@ -1,5 +1,5 @@
-// Rows of the epochs table as one tensor: a checkpoint's history may grow without limit. The tensors
-// made here lie beside the allocator of tensors and count in no figure of it.
+// Rows of the epochs table as one tensor: a checkpoint's history may grow without limit. The
+// tensors made here lie beside the allocator of tensors and count in no figure of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// Keeps buffers and generators of a step, and puts them back.
 #include "tare/learner/step_snapshot.h"
 
 #include <ATen/ops/empty_like.h>

@@ -1,3 +1,4 @@
+// Lists a model's modules with their shapes, parameters and bytes.
 #include "tare/learner/summary.h"
 
 #include <algorithm>

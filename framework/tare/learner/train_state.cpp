@@ -1,3 +1,4 @@
+// Writes the progress of training to a checkpoint, and checks it on the way back.
 #include "tare/learner/train_state.h"
 
 #include <algorithm>

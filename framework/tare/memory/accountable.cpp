@@ -1,3 +1,4 @@
+// Registers living objects, and counts each storage of their ledgers once.
 #include "tare/memory/accountable.h"
 
 #include <algorithm>

@@ -104,7 +104,7 @@ class Accountable {
   Accountable(const Accountable&) = delete;
   Accountable& operator=(const Accountable&) = delete;
 
-  /// Unique in the process, so that a later object at the same address can be told apart.
+  /// Unique in the process, so that a later object at the same address can be distinguished.
   [[nodiscard]] uint64_t account_id() const { return id_; }
   [[nodiscard]] virtual std::string account_name() const = 0;
   [[nodiscard]] virtual Ledger ledger() const = 0;

@@ -1,3 +1,4 @@
+// Registers the devices' backends, and measures peaks on them.
 #include "tare/memory/backend.h"
 
 #include "tare/base/error.h"

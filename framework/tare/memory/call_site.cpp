@@ -1,3 +1,4 @@
+// Turns addresses into functions, files and lines.
 #include "tare/memory/call_site.h"
 
 #include <cxxabi.h>

@@ -1,3 +1,4 @@
+// Unwinds the stacks of allocations, and numbers the different ones.
 #include "tare/memory/call_stack.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,4 @@
+// Reads the limits of control groups from the kernel's files.
 #include "tare/memory/cgroup.h"
 
 #include <algorithm>

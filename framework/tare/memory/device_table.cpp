@@ -1,3 +1,4 @@
+// Collects load and memory of all devices, and prints them.
 #include "tare/memory/device_table.h"
 
 #include <cmath>

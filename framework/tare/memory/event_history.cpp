@@ -1,3 +1,4 @@
+// Finds the peak of a history, and what was alive at it.
 #include "tare/memory/event_history.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Moves saved tensors to the host, and back before their backward.
 #include "tare/memory/offload.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Words out-of-memory errors, and frees what a failed backward left.
 #include "tare/memory/oom.h"
 
 #include <ATen/core/Tensor.h>

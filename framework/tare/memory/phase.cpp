@@ -1,3 +1,4 @@
+// Keeps the current phase and step of each thread.
 #include "tare/memory/phase.h"
 
 #include <algorithm>

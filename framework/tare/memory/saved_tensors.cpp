@@ -1,3 +1,4 @@
+// Notes what autograd saves, by hooks and an engine of its own.
 #include "tare/memory/saved_tensors.h"
 
 #include <torch/csrc/autograd/engine.h>

@@ -1,3 +1,4 @@
+// Sorts the live blocks of a device by category and holder.
 #include "tare/memory/snapshot.h"
 
 #include <algorithm>

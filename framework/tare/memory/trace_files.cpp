@@ -1,3 +1,4 @@
+// Writes a history as a timeline, a Chrome trace and collapsed stacks.
 #include "tare/memory/trace_files.h"
 
 #include <cstdio>

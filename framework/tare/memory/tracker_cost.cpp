@@ -1,3 +1,4 @@
+// Counts what the tracker records, and the time that takes.
 #include "tare/memory/tracker_cost.h"
 
 #include <cstdio>

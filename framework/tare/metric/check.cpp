@@ -1,3 +1,4 @@
+// Refuses outputs and targets that do not fit each other.
 #include "tare/metric/check.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs a block without its activations, and repeats it in the backward.
 #include "tare/model/block.h"
 
 #include <ATen/ops/empty_like.h>

@@ -1,3 +1,4 @@
+// Finds the tensors of two devices behind an error of a forward.
 #include "tare/model/devices.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Rounds weights to E4M3 with a scale for each row, and back.
 #include "tare/model/fp8.h"
 
 #include <ATen/Parallel.h>

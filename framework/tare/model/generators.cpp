@@ -1,3 +1,4 @@
+// Takes and restores the generators of host and device.
 #include "tare/model/generators.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,3 +1,4 @@
+// Holds parameters as E4M3, and opens them while something computes.
 #include "tare/model/held_weights.h"
 
 #include <c10/core/GradMode.h>

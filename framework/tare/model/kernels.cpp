@@ -1,3 +1,4 @@
+// Sets LibTorch's switches for kernels, and sets them back.
 #include "tare/model/kernels.h"
 
 #include <ATen/Context.h>

@@ -1,3 +1,4 @@
+// Lists the tensors, layer groups and blocks of a module, and moves it.
 #include "tare/model/model.h"
 
 #include <torch/nn/module.h>

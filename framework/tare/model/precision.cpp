@@ -1,3 +1,4 @@
+// Names number formats, and switches autocast.
 #include "tare/model/precision.h"
 
 #include <ATen/autocast_mode.h>

@@ -1,3 +1,4 @@
+// Holds the families of models by name, and builds from them.
 #include "tare/model/registry.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// Reads and writes a model's tensors in their stored types.
 #include "tare/model/stored.h"
 
 #include <ATen/ops/empty.h>

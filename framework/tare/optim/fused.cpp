@@ -1,3 +1,4 @@
+// Keeps the state of fused optimizers, and steps in buckets of alike tensors.
 #include "tare/optim/fused.h"
 
 #include <ATen/ops/_foreach_add.h>
@@ -150,8 +151,7 @@ void FusedOptimizer::fill_buckets() {
       const Slot& slot = slots_[index++];
       lists.parameters.push_back(parameter.tensor);
       if (!with_state) continue;
-      for (size_t i = 0; i < kept_.buffers.size(); ++i)
-        lists.buffers[i].push_back(slot.buffers[i]);
+      for (size_t i = 0; i < kept_.buffers.size(); ++i) lists.buffers[i].push_back(slot.buffers[i]);
       if (kept_.counts) lists.steps.push_back(slot.step);
       if (!kept_.product.empty()) lists.products.push_back(slot.product);
     }

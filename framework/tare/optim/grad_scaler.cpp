@@ -1,3 +1,4 @@
+// Unscales gradients, and adapts the scale to overflows.
 #include "tare/optim/grad_scaler.h"
 
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>

@@ -1,3 +1,4 @@
+// Gives optimizers their common calls, and makes parameter groups.
 #include "tare/optim/optimizer.h"
 
 #include "tare/base/error.h"

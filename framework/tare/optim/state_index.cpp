@@ -1,3 +1,4 @@
+// Finds the saved tensors of an optimizer by buffer and parameter.
 #include "tare/optim/state_index.h"
 
 #include <c10/util/StringUtil.h>

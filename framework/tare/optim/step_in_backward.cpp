@@ -1,3 +1,4 @@
+// Steps each parameter from a hook of its gradient.
 #include "tare/optim/step_in_backward.h"
 
 #include <torch/csrc/autograd/function_hook.h>

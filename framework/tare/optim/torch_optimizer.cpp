@@ -1,3 +1,4 @@
+// Wraps the optimizers of torch::optim: options, state and groups.
 #include "tare/optim/torch_optimizer.h"
 
 #include <ATen/ops/scalar_tensor.h>

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "tare/plan/cannot_tell.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 
@@ -32,10 +32,10 @@ namespace tare::plan {
   return hold(tensor.scalar_type() == type ? 0 : bytes_of(tensor.numel(), type));
 }
 
-/// Throws CannotTell for another dtype than float32 and float64.
+/// Throws NotPlannable for another dtype than float32 and float64.
 inline void require_float(const char* op, const at::Tensor& tensor) {
   if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble)
-    throw CannotTell(op, "is known for float32 and float64 only", "plan in float32");
+    throw NotPlannable(op, "is known for float32 and float64 only", "plan in float32");
 }
 
 /// A tensor of its own, contiguous, with the dtype of `like`.

@@ -19,8 +19,8 @@
 
 #include "tare/base/immortal.h"
 #include "tare/plan/blocks.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch_key.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -54,8 +54,8 @@ Tensor group_norm(const Tensor& input, int64_t groups, const std::optional<Tenso
   if (!planning()) return at::native::group_norm(input, groups, weight, bias, eps, cudnn);
   const bool needs_grad = input.requires_grad() && at::GradMode::is_enabled();
   if (needs_grad && input.suggest_memory_format() != at::MemoryFormat::Contiguous)
-    throw CannotTell("aten::group_norm", "is not known with channels last in a backward pass",
-                     "plan with contiguous()");
+    throw NotPlannable("aten::group_norm", "is not known with channels last in a backward pass",
+                       "plan with contiguous()");
   const int64_t samples = input.size(0), channels = input.size(1);
   const Tensor dense = input.contiguous(input.suggest_memory_format());
   return std::get<0>(at::native_group_norm(
@@ -68,8 +68,8 @@ Tensor group_norm(const Tensor& input, int64_t groups, const std::optional<Tenso
 Tensor one_hot(const Tensor& self, int64_t classes) {
   if (!planning()) return at::native::one_hot(self, classes);
   if (classes <= 0)
-    throw CannotTell("aten::one_hot", "reads the greatest class, and a plan has none",
-                     "give the number of classes");
+    throw NotPlannable("aten::one_hot", "reads the greatest class, and a plan has none",
+                       "give the number of classes");
   for (int i = 0; i < 2; ++i) hold(bytes_of(1, at::kLong)).clear();
   auto sizes = self.sizes().vec();
   sizes.push_back(classes);

@@ -15,8 +15,8 @@ namespace tare::plan {
 /// oneDNN's kind of recurrent layer, as LibTorch numbers it.
 inline constexpr int64_t kLstm = 2;
 
-/// Makes them take the path of the host in a MetaScope, or throw CannotTell there where that is not
-/// known by shapes. Outside of one they are LibTorch's own. Once, for the life of the process.
+/// Makes them take the path of the host in a MetaScope, or throw NotPlannable there where that is
+/// not known by shapes. Outside of one they are LibTorch's own. Once, for the life of the process.
 void register_composites();
 /// LSTM, GRU and RNN, in recurrent.cpp.
 void add_recurrent_composites(torch::Library& library);

@@ -12,8 +12,8 @@
 #include <algorithm>
 
 #include "tare/memory/host_allocator.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/measurements.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -106,15 +106,15 @@ std::vector<Tensor> run(const Convolution& call, const Operands& on) {
 
 constexpr size_t kMaxEvents = 4096;  // a convolution has some twenty
 
-HostWork measure(const Convolution& call) {
+AllocationTrace measure(const Convolution& call) {
   const OnTheHost on_the_host;
   const Operands operands(call);
   return record([&] { return run(call, operands); }, kMaxEvents);
 }
 
 [[noreturn]] void refuse(const Convolution& call, std::string_view reason) {
-  throw CannotTell(call.backward() ? kBackward : kForward, reason,
-                   "plan with a batch that can be run on the host");
+  throw NotPlannable(call.backward() ? kBackward : kForward, reason,
+                     "plan with a batch that can be run on the host");
 }
 
 /// The smaller of two successive batches that take the same kernel as the call's; 0: run the call
@@ -132,7 +132,7 @@ int64_t probing_batch(const Convolution& call) {
 
 }  // namespace
 
-HostWork profile(const Convolution& call) {
+AllocationTrace profile(const Convolution& call) {
   if (!memory::host_allocator::installed())
     refuse(call, "can be measured only while Tare's host allocator is in force");
   const auto at = [&](int64_t batch) {
@@ -141,7 +141,7 @@ HostWork profile(const Convolution& call) {
   };
   const int64_t batch = probing_batch(call);
   if (batch == 0) return at(call.batch());
-  const HostWork first = at(batch), second = at(batch + 1);
+  const AllocationTrace first = at(batch), second = at(batch + 1);
   if (!alike(first, second))
     refuse(call, "allocates differently for batches of " + std::to_string(batch) + " and " +
                      std::to_string(batch + 1));

@@ -1,3 +1,4 @@
+// Plays allocations through a model of CUDA's caching allocator.
 #include "tare/plan/cuda_cache.h"
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #include <ATen/core/stack.h>
 
 #include "tare/base/immortal.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch_key.h"
+#include "tare/plan/not_plannable.h"
 #include "tare/plan/recording.h"
 
 namespace tare::plan {
@@ -97,9 +97,9 @@ void require_shape_only(const c10::OperatorHandle& op) {
   }
   const auto& name = op.operator_name().name;
   if (name == "aten::_local_scalar_dense")
-    throw CannotTell(name, "reads the value of a tensor, and a plan has none",
-                     "decide by shapes, or plan a part that reads no value");
-  throw CannotTell(name, "has no shape-only kernel", "plan a part without it");
+    throw NotPlannable(name, "reads the value of a tensor, and a plan has none",
+                       "decide by shapes, or plan a part that reads no value");
+  throw NotPlannable(name, "has no shape-only kernel", "plan a part without it");
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {

@@ -1,3 +1,4 @@
+// Plays a trace on a device's allocator, and names what its peak holds.
 #include "tare/plan/estimate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds which sums of gradients a backward makes in place.
 #include "tare/plan/gradient_sum.h"
 
 #include <ATen/record_function.h>

@@ -1,3 +1,4 @@
+// Adds up the live bytes of a trace.
 #include "tare/plan/host_peak.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include "tare/memory/block_categories.h"
 #include "tare/memory/event_log.h"
 #include "tare/memory/host_allocator.h"
-#include "tare/plan/cannot_tell.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -77,7 +77,7 @@ bool alike(const Trace& a, const Trace& b) {
 }
 
 [[noreturn]] void refuse(const char* reason) {
-  throw CannotTell("a probe", reason, "measure it by a run");
+  throw NotPlannable("a probe", reason, "measure it by a run");
 }
 
 }  // namespace

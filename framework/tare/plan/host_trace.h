@@ -32,7 +32,7 @@ class AffineTrace {
 
   /// Takes a trace at `base` and, for every number that differs there from `other`, one with that
   /// number of `other`; then compares what they say of `third` with a trace there. Throws
-  /// CannotTell where the traces are not alike but for the sizes, or the sizes not affine.
+  /// NotPlannable where the traces are not alike but for the sizes, or the sizes not affine.
   AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third);
 
   /// Unset: a size there is no whole number of bytes, so that the sizes are not affine.

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "tare/plan/blocks.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/gradient_sum.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -62,8 +62,8 @@ bool equal(const Tensor& self, const Tensor& other) {
   if (self.is_alias_of(other) && self.storage_offset() == other.storage_offset() &&
       self.strides() == other.strides())
     return true;
-  throw CannotTell("aten::equal", "compares the values of two tensors, and a plan has none",
-                   "decide by shapes, or plan a part that reads no value");
+  throw NotPlannable("aten::equal", "compares the values of two tensors, and a plan has none",
+                     "decide by shapes, or plan a part that reads no value");
 }
 
 /// Formulas of gradients overwrite a tensor of zeros on the host, where they make a new one on

@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "tare/plan/blocks.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -21,8 +21,8 @@ using at::Tensor;
 /// The host reduces into the memory of a result of full size, and keeps that.
 Tensor reduced(const char* op, const Tensor& self, const Tensor& target, int64_t reduction) {
   if (self.scalar_type() != target.scalar_type())
-    throw CannotTell(op, "is not known for an output and a target of two dtypes",
-                     "bring them to one");
+    throw NotPlannable(op, "is not known for an output and a target of two dtypes",
+                       "bring them to one");
   Tensor result = fresh(at::infer_size(self.sizes(), target.sizes()), self);
   if (reduction == at::Reduction::None) return result;
   const auto each = hold(bytes_of(result.numel(), result.scalar_type()));
@@ -82,7 +82,7 @@ Tensor huber_backward(const Tensor&, const Tensor& self, const Tensor&, int64_t,
 
 void require_no_weights(const char* op, const std::optional<Tensor>& weight) {
   if (weight && weight->defined())
-    throw CannotTell(op, "is not known with weights", "plan without");
+    throw NotPlannable(op, "is not known with weights", "plan without");
 }
 
 /// The host keeps the memory of all losses for the one result.
@@ -108,8 +108,8 @@ void with_logits(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                  torch::jit::Stack* stack) {
   const auto arguments = op.schema().arguments().size();
   if (torch::jit::peek(*stack, 3, arguments).isTensor())
-    throw CannotTell("aten::binary_cross_entropy_with_logits", "is not known with pos_weight",
-                     "plan without");
+    throw NotPlannable("aten::binary_cross_entropy_with_logits", "is not known with pos_weight",
+                       "plan without");
   op.redispatchBoxed(keys, stack);
 }
 

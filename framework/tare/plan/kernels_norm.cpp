@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tare/plan/blocks.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/not_plannable.h"
 #include "tare/plan/recording.h"
 
 namespace tare::plan {
@@ -37,8 +37,8 @@ Walk walk_of(const Tensor& t) {
 void require_known(const char* op, const Tensor& input) {
   require_float(op, input);
   if (walk_of(input) == Walk::strides)
-    throw CannotTell(op, "is not known for an input with gaps between its elements",
-                     "call contiguous() first");
+    throw NotPlannable(op, "is not known for an input with gaps between its elements",
+                       "call contiguous() first");
 }
 
 /// The host's scratch: values of each channel, `rows` times. A card has none.

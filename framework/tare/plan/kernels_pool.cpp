@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "tare/plan/blocks.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -57,8 +57,8 @@ int64_t of(IntArrayRef values, size_t i) { return values.size() == 1 ? values[0]
 std::tuple<Tensor, Tensor> max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
                                       IntArrayRef padding, IntArrayRef dilation, bool ceil) {
   if (self.suggest_memory_format() != MemoryFormat::Contiguous)
-    throw CannotTell("aten::max_pool3d_with_indices", "is not known with channels last",
-                     "plan with contiguous()");
+    throw NotPlannable("aten::max_pool3d_with_indices", "is not known with channels last",
+                       "plan with contiguous()");
   const auto window = stride.empty() ? kernel : stride;
   std::vector<int64_t> output;
   for (size_t i = 0; i < 3; ++i)

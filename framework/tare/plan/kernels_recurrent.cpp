@@ -14,10 +14,10 @@
 #include <optional>
 #include <tuple>
 
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch.h"
 #include "tare/plan/measurements.h"
+#include "tare/plan/not_plannable.h"
 #include "tare/plan/recording.h"
 
 namespace tare::plan {
@@ -51,16 +51,16 @@ std::optional<Tensor> make(Grad grad, IntArrayRef sizes) {
   return grad == Grad::dense ? zeros(sizes) : zeros({1}).expand(sizes);
 }
 
-/// Throws CannotTell rather than to take long, or much memory.
+/// Throws NotPlannable rather than to take long, or much memory.
 void require_small(const Layer& layer) {
   if (layer.steps * layer.samples * (layer.inputs + 16 * layer.hidden) > kMostElements)
-    throw CannotTell("aten::lstm",
-                     "would have to be tried with " + std::to_string(layer.steps) + " steps of " +
-                         std::to_string(layer.samples) + " samples",
-                     "plan a batch that is a multiple of 64");
+    throw NotPlannable("aten::lstm",
+                       "would have to be tried with " + std::to_string(layer.steps) + " steps of " +
+                           std::to_string(layer.samples) + " samples",
+                       "plan a batch that is a multiple of 64");
 }
 
-HostWork measure(const Layer& layer) {
+AllocationTrace measure(const Layer& layer) {
   require_small(layer);
   const OnTheHost on_the_host;
   const int64_t hidden = layer.hidden;
@@ -111,20 +111,20 @@ std::vector<int64_t> key_of(const Layer& layer) {
 
 /// `of(n)`, or told from two smaller sizes that leave the same remainder and are at least `least`.
 template <class Of>
-HostWork evenly(int64_t n, int64_t period, int64_t least, const Of& of) {
+AllocationTrace evenly(int64_t n, int64_t period, int64_t least, const Of& of) {
   if (n <= least + period) return of(n);
   const int64_t low = (n - least) % period + least, high = low + period;
   if (n <= high) return of(n);
-  const HostWork first = of(low), second = of(high);
+  const AllocationTrace first = of(low), second = of(high);
   if (!alike(first, second))
-    throw CannotTell("aten::lstm",
-                     "allocates differently for " + std::to_string(low) + " and " +
-                         std::to_string(high) + " samples or steps",
-                     "plan by a probe");
+    throw NotPlannable("aten::lstm",
+                       "allocates differently for " + std::to_string(low) + " and " +
+                           std::to_string(high) + " samples or steps",
+                       "plan by a probe");
   return extrapolate(first, low, second, high, n);
 }
 
-HostWork profile(const Layer& layer) {
+AllocationTrace profile(const Layer& layer) {
   const int64_t row = std::gcd(kPaddedRow, 4 * layer.hidden);
   return evenly(layer.samples, kPage / row, kManySamples, [&](int64_t samples) {
     const int64_t period = kPage / std::gcd(kPage, row * samples);
@@ -146,11 +146,11 @@ std::vector<Tensor> results_of(const Layer& layer) {
 Layer layer_of(const Tensor& input, const Tensor& weight, const Tensor& hidden_weight, bool reverse,
                bool has_biases) {
   if (for_card())
-    throw CannotTell("aten::lstm", "takes memory of cuDNN's that only a card knows",
-                     "measure it by a run on the card");
+    throw NotPlannable("aten::lstm", "takes memory of cuDNN's that only a card knows",
+                       "measure it by a run on the card");
   if (!input.is_contiguous() || !weight.is_contiguous() || !hidden_weight.is_contiguous())
-    throw CannotTell("aten::lstm", "is not known for weights with gaps between their elements",
-                     "call contiguous() first");
+    throw NotPlannable("aten::lstm", "is not known for weights with gaps between their elements",
+                       "call contiguous() first");
   return {.steps = input.size(0),
           .samples = input.size(1),
           .inputs = input.size(2),

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tare/plan/blocks.h"
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/dispatch.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -43,9 +43,9 @@ void mean(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack)
 /// The formula of the gradient asks for values.
 void require_no_gradient(const c10::OperatorHandle& op, const Tensor& self) {
   if (self.requires_grad() && c10::GradMode::is_enabled())
-    throw CannotTell(op.operator_name().name,
-                     "has a gradient that reads values, and a plan has none",
-                     "plan a part without it");
+    throw NotPlannable(op.operator_name().name,
+                       "has a gradient that reads values, and a plan has none",
+                       "plan a part without it");
 }
 
 void without_gradient(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {

@@ -1,3 +1,4 @@
+// Keeps measured operators in memory and in a file.
 #include "tare/plan/measurements.h"
 
 #include <ATen/Version.h>
@@ -21,7 +22,7 @@ namespace tare::plan {
 namespace {
 
 using Numbers = Measurements::Key;
-using Works = std::map<Numbers, HostWork>;
+using Works = std::map<Numbers, AllocationTrace>;
 
 constexpr std::string_view kTitle = "tare measurements 1";  // raised with what is measured, and how
 
@@ -43,7 +44,7 @@ uint64_t checksum(std::string_view text) {
 
 // A work is a line of numbers; each list stands behind its length.
 
-Numbers line_of(const Numbers& key, const HostWork& work) {
+Numbers line_of(const Numbers& key, const AllocationTrace& work) {
   Numbers line;
   append(line, key);
   line.push_back(static_cast<int64_t>(work.steps.size()));
@@ -63,8 +64,8 @@ class Reader {
     const auto items = take(static_cast<size_t>(number()));
     return {items.begin(), items.end()};
   }
-  HostWork work() {
-    HostWork work;
+  AllocationTrace work() {
+    AllocationTrace work;
     for (int64_t n = number(); n > 0; --n) {
       const auto step = take(3);
       work.steps.push_back(
@@ -147,7 +148,7 @@ void Measurements::keep_in(const std::filesystem::path& folder) {
   has_read_ = folder.empty();
 }
 
-HostWork Measurements::of(const Key& key, const std::function<HostWork()>& measure) {
+AllocationTrace Measurements::of(const Key& key, const std::function<AllocationTrace()>& measure) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(has_read_, true)) works_.merge(read(file_in(folder_)));
   if (const auto at = works_.find(key); at != works_.end()) return at->second;

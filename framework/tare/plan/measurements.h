@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tare/plan/host_work.h"
+#include "tare/plan/allocation_trace.h"
 
 namespace tare::plan {
 
@@ -27,7 +27,7 @@ class Measurements {
 
   /// What `measure` returns, done once for a key. A lock is held while it measures. Throws what it
   /// throws.
-  [[nodiscard]] HostWork of(const Key& key, const std::function<HostWork()>& measure);
+  [[nodiscard]] AllocationTrace of(const Key& key, const std::function<AllocationTrace()>& measure);
 
   /// Writes what is new, with what is in the file by now; does nothing without a folder or news. A
   /// folder that cannot be written, or is just being written by another process, is a message at
@@ -36,7 +36,7 @@ class Measurements {
 
  private:
   std::mutex mutex_;
-  std::map<Key, HostWork> works_;
+  std::map<Key, AllocationTrace> works_;
   std::filesystem::path folder_;
   bool has_read_ = true;   // the folder's file, or there is no folder
   bool has_news_ = false;  // that are not in the file

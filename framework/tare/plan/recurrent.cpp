@@ -22,9 +22,9 @@
 #include <tuple>
 #include <vector>
 
-#include "tare/plan/cannot_tell.h"
 #include "tare/plan/composites.h"
 #include "tare/plan/dispatch_key.h"
+#include "tare/plan/not_plannable.h"
 
 namespace tare::plan {
 namespace {
@@ -139,8 +139,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& sequence, TensorList state
                             bidirectional, batch_first);
   const bool projected = state[0].size(2) != state[1].size(2);
   if (projected || sequence.scalar_type() != at::kFloat || !at::globalContext().userEnabledMkldnn())
-    throw CannotTell("aten::lstm", "is known as oneDNN does it: in float32, without projections",
-                     "plan in float32 without projections");
+    throw NotPlannable("aten::lstm", "is known as oneDNN does it: in float32, without projections",
+                       "plan in float32 without projections");
   const Tensor dense = (batch_first ? sequence.transpose(0, 1) : sequence).contiguous();
   const Tensor hidden = state[0].contiguous(), cell = state[1].contiguous();
   const auto weights = weights_of(params, has_biases);
@@ -174,8 +174,8 @@ template <class Result, class... Arguments, Result (*kNative)(Arguments...)>
 struct Packed<kNative> {
   static Result run(Arguments... arguments) {
     if (planning())
-      throw CannotTell("a packed sequence", "has lengths that shapes do not tell",
-                       "plan with padded sequences");
+      throw NotPlannable("a packed sequence", "has lengths that shapes do not tell",
+                         "plan with padded sequences");
     return kNative(arguments...);
   }
 };

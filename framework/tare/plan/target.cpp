@@ -1,3 +1,4 @@
+// Parses the device of a plan, and finds what memory it has.
 #include "tare/plan/target.h"
 
 #include <algorithm>

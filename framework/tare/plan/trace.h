@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "tare/memory/accountable.h"
-#include "tare/plan/cannot_tell.h"
+#include "tare/plan/not_plannable.h"
 #include "tare/plan/trace_events.h"
 
 namespace tare::plan {
 
 /// The operators of a trace that nobody has compared with the host, event by event (the others are
-/// in proven.cpp, which the tests hold up): what they take there beyond their results is not known,
-/// so that a plan with one of them may be too small.
-[[nodiscard]] std::vector<std::string> unproven(const Trace& trace);
+/// in verified_operators.cpp, which the tests hold up): what they take there beyond their results
+/// is not known, so that a plan with one of them may be too small.
+[[nodiscard]] std::vector<std::string> unverified(const Trace& trace);
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.
 void mark(std::string name);
@@ -34,8 +34,8 @@ void note(const Ledger& ledger);
 /// While one is alive on a thread, that thread's factory calls make meta tensors whatever device
 /// they name, so that `models::make(...)` gives a model without memory, and operators on meta
 /// tensors allocate what they would on the host. Backward passes started on the thread inherit it.
-/// Other threads are not affected. Reading a value of a meta tensor throws CannotTell, and so does
-/// an operator without a shape-only kernel.
+/// Other threads are not affected. Reading a value of a meta tensor throws NotPlannable, and so
+/// does an operator without a shape-only kernel.
 class MetaScope {
  public:
   /// The first of the process registers a fallback for LibTorch's dispatch key "Fake", which
@@ -61,8 +61,8 @@ class MetaScope {
 /// meta tensors of its own. Throws what `body` throws; the recording is dropped and the allocator
 /// restored.
 ///
-/// In a trace of a card recurrent layers of cuDNN throw CannotTell: their memory is known on a card
-/// only.
+/// In a trace of a card recurrent layers of cuDNN throw NotPlannable: their memory is known on a
+/// card only.
 [[nodiscard]] Trace trace(const std::function<void()>& body, Machine machine = Machine::host);
 
 }  // namespace tare::plan

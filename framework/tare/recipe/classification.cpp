@@ -1,3 +1,4 @@
+// Counts labels against predictions, and finds the worst samples.
 #include "tare/recipe/classification.h"
 
 #include <ATen/core/Tensor.h>

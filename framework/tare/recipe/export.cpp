@@ -1,3 +1,4 @@
+// Exports bundles from runs, checkpoints and other bundles.
 #include "tare/recipe/export.h"
 
 #include <algorithm>

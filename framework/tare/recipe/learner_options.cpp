@@ -1,3 +1,4 @@
+// Copies a recipe's values to the options of a Learner.
 #include "tare/recipe/learner_options.h"
 
 namespace tare {

@@ -1,3 +1,4 @@
+// Collects the versions, processor, memory and device of a run.
 #include "tare/recipe/machine.h"
 
 #include <ATen/Parallel.h>

@@ -1,3 +1,4 @@
+// Finds what a phase takes from its recipe, and checks it against the data.
 #include "tare/recipe/phase_data.h"
 
 #include <ATen/core/Tensor.h>
@@ -118,8 +119,14 @@ OpenData& open_data(const RecipeOptions& recipe, RecipeData& data) {
 
 OpenData& open_data(const RecipeOptions& recipe, size_t phase, RecipeData& data) {
   const PhaseOptions& options = recipe.phases[phase];
-  return *at_fields(recipe, path_of("data", options.data.has_value(), phase),
-                    [&] { return &data.open(data_of(recipe, options)); });
+  try {
+    return data.open(data_of(recipe, options));
+  } catch (const ConfigError& error) {
+    const std::string parent = options.size > 0 && error.field() == "size"
+                                   ? "phases." + std::to_string(phase)
+                                   : path_of("data", options.data.has_value(), phase);
+    throw error.within(parent, recipe.file.place(parent + '.' + error.field()));
+  }
 }
 
 std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptions& phase) {
@@ -163,15 +170,6 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
   return name.empty() ? "phase " + std::to_string(phase) : name;
 }
 
-// Models of images take any height and width, so that another one would change nothing.
-void check_sample_shape(const RecipeOptions& recipe, const DataFacts& facts) {
-  const auto &given = recipe.model.options.sample_shape, &found = facts.sample_shape;
-  if (given.size() == 3 && found.size() == 3 && given[0] == found[0] && given != found)
-    refuse(recipe, "model.sample_shape", "is not the shape of the samples of the first phase",
-           "leave it out, or " + c10::str(at::IntArrayRef(found)),
-           c10::str(at::IntArrayRef(given)));
-}
-
 // What the fit would say at its first batch, and classes that no label of a batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
   const PhaseOptions& options = recipe.phases[phase];
@@ -193,8 +191,15 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            "at least " + std::to_string(labels), std::to_string(classes));
   }
   check_targets(recipe, phase, data.named.splits, classes);
-  if (phase == 0) check_sample_shape(recipe, facts);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
+}
+
+void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first) {
+  const auto &given = recipe.model.options.sample_shape, &found = first.sample_shape;
+  if (!given.empty() && given != found && !models::family(recipe.model.name).tokens)
+    refuse(recipe, "model.sample_shape", "is not the shape of the samples of the first phase",
+           "leave it out, or " + c10::str(at::IntArrayRef(found)),
+           c10::str(at::IntArrayRef(given)));
 }
 
 void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,

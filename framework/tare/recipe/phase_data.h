@@ -46,6 +46,11 @@ namespace tare {
 /// bundle can describe.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data);
 
+/// Throws ConfigError for a `sample_shape` of the recipe that is not the shape of the first phase's
+/// samples: a model of images would take any height and width, so that it would change nothing. The
+/// context of a model of tokens may differ from the samples.
+void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first);
+
 /// Throws ConfigError, with line and nearest name, for a file or folder of the recipe that is not
 /// there.
 void check_files(const RecipeOptions& recipe);

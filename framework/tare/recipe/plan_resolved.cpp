@@ -17,8 +17,8 @@ namespace tare {
 namespace {
 
 /// What reading the data allocates: what stays, and what was freed meanwhile.
-plan::HostWork reading_of(const OpenData& data) {
-  plan::HostWork work;
+plan::AllocationTrace reading_of(const OpenData& data) {
+  plan::AllocationTrace work;
   const int64_t freed = data.peak_bytes - data.bytes;
   for (const int64_t bytes : {data.bytes, freed})
     if (bytes > 0) work.steps.push_back({.block = work.steps.size(), .bytes = bytes});
@@ -71,7 +71,7 @@ class RecipePlanner {
       const plan::MetaScope meta;
       Model model = models::make(spec);
       check(model);
-    } catch (const plan::CannotTell& error) {
+    } catch (const plan::NotPlannable& error) {
       log::debug("phases are not checked against the model: " + std::string(error.what()));
     }
   }
@@ -85,34 +85,36 @@ class RecipePlanner {
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
+    if (index == 0) check_sample_shape(recipe_, data.facts);
     check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
-    const FitSubject subject = subject_of(index, data);
-    MemoryPlan plan = plan_adapted(subject, target_, options_.advice);
-    if (!plan.fits && !options_.advice) plan = plan_adapted(subject, target_, true);
+    const PlanRequest request = subject_of(index, data);
+    MemoryPlan plan = plan_adapted(request, target_, options_.advice);
+    if (!plan.fits && !options_.advice) plan = plan_adapted(request, target_, true);
     plan.name = name_of(recipe_, index);
     return plan;
   }
 
-  [[nodiscard]] FitSubject subject_of(size_t index, OpenData& data) const {
-    FitSubject subject{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
-    subject.options = learner_options(recipe_);
-    subject.options.batch = batch_of(recipe_, recipe_.phases[index], data.facts);
-    subject.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
-    subject.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
-    subject.options.offload = offload_of(recipe_, recipe_.phases[index]);
+  [[nodiscard]] PlanRequest subject_of(size_t index, OpenData& data) const {
+    PlanRequest request{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
+    request.options = learner_options(recipe_);
+    request.options.batch = batch_of(recipe_, recipe_.phases[index], data.facts);
+    request.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
+    request.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
+    request.options.offload = offload_of(recipe_, recipe_.phases[index]);
     const Splits& splits = data.named.splits;
-    if (!data.train) data.train = std::make_shared<BatchWork>(splits.train, true);
-    if (!data.valid && splits.valid) data.valid = std::make_shared<BatchWork>(splits.valid, false);
-    subject.train = data.train;
-    subject.valid = data.valid;
-    if (subject.on_host) subject.data_set = reading_of(data);
-    subject.saves = saves_inside_an_epoch(index, data.facts);
-    subject.before = [this, index](Learner& learner) { keep_states(learner, index); };
-    subject.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
+    if (!data.train) data.train = std::make_shared<BatchAllocations>(splits.train, true);
+    if (!data.valid && splits.valid)
+      data.valid = std::make_shared<BatchAllocations>(splits.valid, false);
+    request.train = data.train;
+    request.valid = data.valid;
+    if (request.on_host) request.data_set = reading_of(data);
+    request.saves = saves_inside_an_epoch(index, data.facts);
+    request.before = [this, index](Learner& learner) { keep_states(learner, index); };
+    request.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
       if (phase.reset_head) models::reset_head(learner.model());
       learner.freeze_to(phase.freeze_to);
     };
-    return subject;
+    return request;
   }
 
   /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.

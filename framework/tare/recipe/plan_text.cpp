@@ -1,3 +1,4 @@
+// Writes the plan of a recipe as a table and as JSON.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <ostream>

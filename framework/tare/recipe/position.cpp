@@ -1,3 +1,4 @@
+// Writes the finished phases of a run as JSON, and reads them back.
 #include "tare/recipe/position.h"
 
 #include "tare/base/error.h"

@@ -1,3 +1,4 @@
+// Opens the data sets of a recipe, one at a time, and counts their labels.
 #include "tare/recipe/recipe_data.h"
 
 #include <ATen/core/Tensor.h>

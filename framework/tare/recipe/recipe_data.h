@@ -37,7 +37,7 @@ struct OpenData {
   int64_t bytes = 0;       ///< of the host's tensors that it holds
   int64_t peak_bytes = 0;  ///< of the host's tensors while it was read, above what was there before
   /// What batches allocate, made by the first plan that asks for it; `valid` may stay null.
-  std::shared_ptr<const BatchWork> train{}, valid{};
+  std::shared_ptr<const BatchAllocations> train{}, valid{};
 };
 
 /// Reads a data set when it is first asked for, and keeps it open until another one is asked for or

@@ -1,3 +1,4 @@
+// Collects the keys of a recipe from its options, and explains them.
 #include "tare/recipe/recipe_keys.h"
 
 #include <algorithm>

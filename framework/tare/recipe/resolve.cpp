@@ -1,3 +1,4 @@
+// Fills a recipe's open values from its data.
 #include "tare/recipe/resolve.h"
 
 #include <utility>
@@ -54,6 +55,7 @@ ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
   resolve_main(given, open_data(recipe, data), resolved);
   for (size_t i = 0; i < recipe.phases.size(); ++i)
     if (recipe.phases[i].data) resolve_phase(given, i, open_data(recipe, i, data), resolved);
+  check_sample_shape(recipe, resolved.phases.front());
   check_recipe(recipe);  // with the batches that the data has decided
   resolved.origin.recipe = essence_of(recipe);
   return resolved;

@@ -1,3 +1,4 @@
+// Finds the newest checkpoint of a run, and refuses that of another recipe.
 #include "tare/recipe/resume.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs the phases of a recipe, and reports each.
 #include "tare/recipe/run.h"
 
 #include <ATen/Context.h>
@@ -25,7 +26,7 @@
 #include "tare/metric/loss.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
-#include "tare/recipe/mem_trace_log.h"
+#include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe_data.h"
@@ -62,11 +63,11 @@ class Runner {
         device_(runtime::parse_device(recipe_.device)),
         folder_(recipe_.folder / recipe_.name),
         autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
-    if (!options.memory_trace.empty()) {
+    if (!options.allocation_recording.empty()) {
       data_.close();  // so that the trace has the blocks of the data too
-      trace_.emplace(options.memory_trace, device_);
+      trace_.emplace(options.allocation_recording, device_);
     }
-    if (options.out) holders_.emplace(options.mem_trace, *options.out);
+    if (options.out) holders_.emplace(options.memory_monitor, *options.out);
     report_.name = recipe_.name;
     report_.device = device_.str();
     report_.machine = this_machine(device_);
@@ -388,8 +389,8 @@ class Runner {
   std::shared_ptr<SmallestMicroBatch> micro_batch_ = std::make_shared<SmallestMicroBatch>();
   std::optional<CheckpointInfo> from_;
   bool under_way_ = false;  // the next phase continues inside its fit
-  std::optional<MemoryTrace> trace_;
-  std::optional<MemTraceLog> holders_;
+  std::optional<AllocationRecording> trace_;
+  std::optional<MemoryMonitor> holders_;
   RunReport report_;
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tare/callback/callback.h"
-#include "tare/recipe/memory_trace.h"
+#include "tare/recipe/allocation_recording.h"
 
 namespace tare {
 
@@ -41,7 +41,7 @@ class SmallestMicroBatch final : public Callback {
 /// Notes what the blocks of a memory trace are for, while they live.
 class NoteCategories final : public Callback {
  public:
-  explicit NoteCategories(MemoryTrace& trace) : trace_(trace) {}
+  explicit NoteCategories(AllocationRecording& trace) : trace_(trace) {}
   [[nodiscard]] std::string name() const override { return "note_categories"; }
   Action before_fit(FitContext&) override { return note(); }
   Action after_epoch(FitContext&) override { return note(); }
@@ -52,7 +52,7 @@ class NoteCategories final : public Callback {
     return Action::proceed;
   }
 
-  MemoryTrace& trace_;
+  AllocationRecording& trace_;
 };
 
 }  // namespace tare

@@ -1,3 +1,4 @@
+// Chooses the folder of a run, and checks the names of its files.
 #include "tare/recipe/run_folder.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Writes the parts of a run's report as JSON, and reads them back.
 #include "tare/recipe/run_json.h"
 
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iosfwd>
 
-#include "tare/report/mem_trace.h"
+#include "tare/report/memory_monitor_options.h"
 
 namespace tare {
 
@@ -24,10 +24,10 @@ struct RunOptions {
   bool overwrite = false;  ///< use folder/name itself, also if it holds a run
   bool dry_run = false;    ///< two steps per phase and nothing saved or exported, to see the peaks
   /// Folder for a record of the device's allocations, also if the run fails; empty: none.
-  std::filesystem::path memory_trace{};
-  report::MemTrace mem_trace{};  ///< printed to `out`, see mem_trace_log.h
-  bool call_sites = false;       ///< name leaks by the line that allocated them; slower
-  bool plan = false;             ///< plan first (see plan.h), and throw DoesNotFit before any work
+  std::filesystem::path allocation_recording{};
+  report::MemoryMonitorOptions memory_monitor{};  ///< printed to `out`, see memory_monitor.h
+  bool call_sites = false;  ///< name leaks by the line that allocated them; slower
+  bool plan = false;        ///< plan first (see plan.h), and throw DoesNotFit before any work
 };
 
 }  // namespace tare

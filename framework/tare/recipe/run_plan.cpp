@@ -1,3 +1,4 @@
+// Plans a run before its work, and answers for its phases.
 #include "tare/recipe/run_plan.h"
 
 #include <utility>

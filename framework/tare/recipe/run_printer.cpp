@@ -1,3 +1,4 @@
+// Prints the lines of a run.
 #include "tare/recipe/run_printer.h"
 
 #include <ostream>

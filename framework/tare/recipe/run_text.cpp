@@ -1,3 +1,4 @@
+// Words the line of a finished phase.
 #include "tare/recipe/run_text.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Turns the worst samples back into pictures for the report.
 #include "tare/recipe/worst_pictures.h"
 
 #include <ATen/core/Tensor.h>

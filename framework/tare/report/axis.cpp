@@ -1,3 +1,4 @@
+// Chooses ranges, ticks and labels of axes.
 #include "tare/report/axis.h"
 
 #include <algorithm>

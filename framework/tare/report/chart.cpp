@@ -1,3 +1,4 @@
+// Draws lines, areas and bars as SVG.
 #include "tare/report/chart.h"
 
 #include <algorithm>

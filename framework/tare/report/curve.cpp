@@ -1,3 +1,4 @@
+// Thins the points of a line, and writes its path.
 #include "tare/report/curve.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws the titles, ticks and labels around a chart.
 #include "tare/report/frame.h"
 
 #include "tare/report/markup.h"

@@ -1,3 +1,4 @@
+// Estimates the importance of parameters by PED-ANOVA.
 #include "tare/report/importance.h"
 
 #include <algorithm>

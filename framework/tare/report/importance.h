@@ -9,7 +9,7 @@
 namespace tare::report {
 
 /// Best runs below which the shares say little: Optuna advises five, and from a single one a
-/// density cannot be told.
+/// density cannot be estimated.
 inline constexpr size_t kFewBest = 5, kTooFewBest = 2;
 
 /// A value.

@@ -1,3 +1,4 @@
+// Draws the metric of many runs by epoch.
 #include "tare/report/learning_curves.h"
 
 #include <algorithm>

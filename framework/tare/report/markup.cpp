@@ -1,3 +1,4 @@
+// Escapes text, and writes numbers and tables for pages.
 #include "tare/report/markup.h"
 
 #include <algorithm>

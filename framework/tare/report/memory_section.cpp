@@ -1,3 +1,4 @@
+// Draws the allocations of a run over time.
 #include "tare/report/memory_section.h"
 
 #include <algorithm>
@@ -148,8 +149,8 @@ std::string left_table(const Timeline& t) {
 std::string memory_of(const RunFiles& run) {
   if (!run.memory) {
     return note(
-        "There is no record of the run's allocations: run it with --memory-trace DIR, then "
-        "tare report RUN --memory-trace DIR.");
+        "There is no record of the run's allocations: run it with --record-memory DIR, then "
+        "tare report RUN --recording DIR.");
   }
   return memory_curve(*run.memory) + phase_shares(*run.memory) + peak_bars(*run.memory) +
          note(format_count(run.memory->events) + " allocations and frees in " +

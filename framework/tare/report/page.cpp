@@ -1,3 +1,4 @@
+// Writes the sections and the frame of an HTML page.
 #include "tare/report/page.h"
 
 #include "tare/report/chart.h"

@@ -1,3 +1,4 @@
+// Draws parallel coordinates.
 #include "tare/report/parallel.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Measures and cuts the texts of a picture.
 #include "tare/report/picture.h"
 
 #include "tare/base/error.h"

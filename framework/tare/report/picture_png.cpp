@@ -1,3 +1,4 @@
+// Draws a picture as a PNG file, with cairo.
 #include <cairo.h>
 #include <zlib.h>
 

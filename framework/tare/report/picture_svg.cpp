@@ -1,3 +1,4 @@
+// Writes a picture as an SVG file.
 #include "tare/report/markup.h"
 #include "tare/report/picture.h"
 

@@ -1,3 +1,4 @@
+// Lays out the plot of a metric by epoch.
 #include "tare/report/plot.h"
 
 #include <algorithm>

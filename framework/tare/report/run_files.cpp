@@ -1,3 +1,4 @@
+// Reads the report, recipe and logs of a run's folder.
 #include "tare/report/run_files.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes the page of a run.
 #include "tare/report/run_report.h"
 
 #include <algorithm>

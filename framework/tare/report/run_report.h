@@ -11,7 +11,7 @@ inline constexpr size_t kMaxPageBytes = size_t{1} << 20;
 
 /// Reads the folder of a run, `tare run` leaves it, and returns the page: loss and rate curves,
 /// metrics, the table of phases, and, from `trace`/timeline.csv, memory by category over time, at
-/// its peak, and what was never freed. `trace`: the folder given to --memory-trace; empty: the
+/// its peak, and what was never freed. `trace`: the folder given to --record-memory; empty: the
 /// run's own, where it need not be. A run that has not ended gives a page that says what is
 /// missing. The page holds no script and no reference, so opening it asks no network. Throws
 /// IoError for a file that is missing or cannot be read, ConfigError for a folder without a run,

@@ -1,3 +1,4 @@
+// Shades and draws the lines of many runs.
 #include "tare/report/strands.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes the page of a sweep.
 #include "tare/report/sweep_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Ranks the runs of a sweep.
 #include "tare/report/sweep_summary.h"
 
 #include <algorithm>

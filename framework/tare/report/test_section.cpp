@@ -1,3 +1,4 @@
+// Draws what a test confused, and its worst samples.
 #include "tare/report/test_section.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads a timeline file, and reduces it to buckets of time.
 #include "tare/report/timeline.h"
 
 #include <algorithm>

@@ -41,7 +41,7 @@ inline constexpr size_t kBuckets = 400;
 inline constexpr size_t kGroups = 24;
 
 /// Reads the file once, in memory that does not grow with it except for the blocks alive at a time.
-/// Throws IoError; FormatError, with the line, for what `tare run --memory-trace` does not write.
+/// Throws IoError; FormatError, with the line, for what `tare run --record-memory` does not write.
 [[nodiscard]] Timeline read_timeline(const std::filesystem::path& path);
 
 }  // namespace tare::report

@@ -12,21 +12,7 @@
 namespace tare::search {
 namespace {
 
-using config::Kind;
 using config::Node;
-
-std::optional<double> number_of(const Node& node) {
-  if (node.kind != Kind::scalar || node.quoted) return std::nullopt;
-  return config::as_number(node.text);
-}
-
-/// Numbers by value: 1 is 1.0.
-bool equal(const Node& a, const Node& b) {
-  const auto x = number_of(a), y = number_of(b);
-  if (x || y) return x == y;
-  if (a.kind == Kind::scalar && b.kind == Kind::scalar) return a.text == b.text;
-  return a.kind == b.kind && flow_text(a) == flow_text(b);
-}
 
 bool matches(const Settings& pairs, const Cell& cell, const Settings& fixed) {
   return std::ranges::all_of(pairs.values, [&](const auto& pair) {

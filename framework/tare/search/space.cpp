@@ -65,6 +65,11 @@ Parameter read_parameter(const config::Entry& entry) {
   return parameter;
 }
 
+std::optional<double> number_of(const Node& node) {
+  if (node.kind != Kind::scalar || node.quoted) return std::nullopt;
+  return config::as_number(node.text);
+}
+
 }  // namespace
 
 const Parameter* Space::find(std::string_view name) const {
@@ -120,6 +125,17 @@ Node to_node(const Settings& value) {
   Node all = Node::map();
   for (const auto& [key, setting] : value.values) all.set(key, setting);
   return all;
+}
+
+bool equal(const Node& a, const Node& b) {
+  const auto x = number_of(a), y = number_of(b);
+  if (x || y) return x == y;
+  if (a.kind != b.kind || a.text != b.text || a.entries.size() != b.entries.size()) return false;
+  return std::ranges::equal(a.items, b.items, equal) &&
+         std::ranges::all_of(a.entries, [&](const config::Entry& entry) {
+           const Node* other = b.find(entry.key);
+           return other && equal(entry.value, *other);
+         });
 }
 
 double count_of(const Parameter& parameter) {

@@ -46,6 +46,10 @@ struct Settings {
 void from_node(const config::Node& node, Settings& value);
 [[nodiscard]] config::Node to_node(const Settings& value);
 
+/// Whether two values of a key are equal: numbers by value, so that 0.01 is 1.0e-2 and 1 is 1.0,
+/// and lists and mappings by what they hold. A quoted number is a text.
+[[nodiscard]] bool equal(const config::Node& a, const config::Node& b);
+
 /// The number of values of the parameter; infinity for a range without steps.
 [[nodiscard]] double count_of(const Parameter& parameter);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "tare/config/scalar.h"
-#include "tare/search/value_text.h"
 
 namespace tare::search {
 namespace {
@@ -14,7 +13,7 @@ constexpr std::array kStates{"WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAIL"}
 
 double param_value(const Parameter& parameter, const config::Node& value) {
   for (size_t i = 0; i < parameter.values.size(); ++i)
-    if (flow_text(parameter.values[i]) == flow_text(value)) return static_cast<double>(i);
+    if (equal(parameter.values[i], value)) return static_cast<double>(i);
   if (!parameter.range) return std::nan("");
   return config::as_number(value.text).value_or(std::nan(""));
 }

@@ -23,9 +23,9 @@ struct SweepHost {
   /// Where runs may be, asked at the start and after each edit: the slots of the executor, the GPUs
   /// or the host; empty: host_slot(). A run on a GPU sees no other.
   std::function<std::vector<launch::DeviceSlot>(const Resources&)> slots{};
-  /// The bytes of tensors that a run with these settings will need; unset: it cannot be told.
+  /// The bytes of tensors that a run with these settings will need; unset: it cannot be predicted.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
-  /// Equal for runs that need the same memory, asked where `predict` cannot tell; empty: all do.
+  /// Equal for runs that need the same memory, asked where `predict` gives nothing; empty: all do.
   std::function<std::string(const std::vector<std::string>& settings)> signature{};
   /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
   /// nothing of a run is known before its end, and the run writes all of its files itself.

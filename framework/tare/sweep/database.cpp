@@ -1,3 +1,4 @@
+// Runs statements and transactions on SQLite.
 #include "tare/sweep/database.h"
 
 #include <sqlite3.h>

@@ -1,3 +1,4 @@
+// Locks the folder of a sweep, and checks its store and its free space.
 #include "tare/sweep/folder.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Reads how a run went from its files.
 #include "tare/sweep/outcome.h"
 
 #include <algorithm>

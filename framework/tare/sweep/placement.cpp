@@ -1,3 +1,4 @@
+// Chooses the run that starts next, and its device.
 #include "tare/sweep/placement.h"
 
 #include <algorithm>

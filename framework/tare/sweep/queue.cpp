@@ -1,3 +1,4 @@
+// Keeps the waiting runs, and chooses the next one that fits.
 #include "tare/sweep/queue.h"
 
 #include <algorithm>

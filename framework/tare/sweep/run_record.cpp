@@ -1,3 +1,4 @@
+// Makes the files of a finished run from its logs.
 #include "tare/sweep/run_record.h"
 
 #include <algorithm>

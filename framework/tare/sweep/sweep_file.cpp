@@ -1,3 +1,4 @@
+// Notices edits of a sweep's file, and reads it again.
 #include "tare/sweep/sweep_file.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// Collects a sweep's runs from the store for its page.
 #include "tare/sweep/sweep_page.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Keeps the trials that samplers and pruners decide by.
 #include "tare/sweep/tuner.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Lists the cells of a sweep, and counts the states of their runs.
 #include "tare/sweep/wanted_runs.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Decodes, encodes and resizes pictures.
 #include "tare/transform/image.h"
 
 #include <ATen/ops/empty.h>
@@ -84,7 +85,7 @@ at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
   if (channels != 0 && channels != 1 && channels != 3)
     throw ConfigError("transform.decode_png", "channels", "is not a number of channels",
                       "1 (grey), 3 (RGB), 0 (as in the file)", std::to_string(channels));
-  if (bytes.empty()) refuse(name, "file", "is empty");
+  if (bytes.empty()) refuse(name, "header", "is missing: the file is empty");
   Png png;
   if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
     refuse(name, "header", png.image.message);

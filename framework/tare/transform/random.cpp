@@ -1,3 +1,4 @@
+// Draws permutations.
 #include "tare/transform/random.h"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Groups transforms into passes over the images, and draws their moves.
 #include "tare/transform/stages.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-#include "tare/recipe/mem_trace_log.h"
+// The lines of mem_trace.
+#include "tare/recipe/memory_monitor.h"
 
 #include <ATen/ops/empty.h>
 #include <gmock/gmock.h>
@@ -52,10 +53,10 @@ size_t threads() {
   return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-TEST(MemTraceLog, TellsWhatHasChangedSinceTheStartAndSinceTheLinesBefore) {
+TEST(MemoryMonitor, TellsWhatHasChangedSinceTheStartAndSinceTheLinesBefore) {
   std::ostringstream out;
   at::Tensor first, second;
-  MemTraceLog log({.enabled = true}, out);
+  MemoryMonitor log({.enabled = true}, out);
   {
     const memory::Phase phase("mine");
     first = bytes(1000);
@@ -81,19 +82,19 @@ TEST(MemTraceLog, TellsWhatHasChangedSinceTheStartAndSinceTheLinesBefore) {
   const auto two = lines(out, "two", "top_incremental");
   ASSERT_THAT(two, SizeIs(1));
   EXPECT_THAT(two[0], AllOf(StartsWith("top_incremental i=1, stat=cpu, phase mine, "),
-                            HasSubstr("mem_trace_log_test.cpp:"),
+                            HasSubstr("memory_monitor_test.cpp:"),
                             EndsWith("(+500 B), count=2 (+1), average=750 B")))
       << "both are of the line in bytes()";
   EXPECT_THAT(lines(out, "three", "top_incremental"),
               Contains(EndsWith(": size=500 B (-1,000 B), count=1 (-1), average=500 B")));
   EXPECT_THAT(lines(out, "three", "top_current"),
-              Contains(AllOf(HasSubstr("mem_trace_log_test.cpp:"),
+              Contains(AllOf(HasSubstr("memory_monitor_test.cpp:"),
                              EndsWith(": size=500 B, count=1, average=500 B"))));
 }
 
-TEST(MemTraceLog, ListsAsManyAsItIsAskedFor) {
+TEST(MemoryMonitor, ListsAsManyAsItIsAskedFor) {
   std::ostringstream out;
-  MemTraceLog log({.enabled = true, .top = 2, .trace = 1}, out);
+  MemoryMonitor log({.enabled = true, .top = 2, .trace = 1}, out);
   std::vector<at::Tensor> kept;
   for (const char* name : {"a", "b", "c"}) {
     const memory::Phase phase(name);
@@ -107,26 +108,26 @@ TEST(MemTraceLog, ListsAsManyAsItIsAskedFor) {
   EXPECT_THAT(lines(out, "now", "traceback"), SizeIs(1));
   const auto frames = lines(out, "now", "  ");
   ASSERT_FALSE(frames.empty());
-  EXPECT_THAT(frames.front(), HasSubstr("mem_trace_log_test.cpp:")) << "no frame of the allocator";
+  EXPECT_THAT(frames.front(), HasSubstr("memory_monitor_test.cpp:")) << "no frame of the allocator";
   for (const auto& frame : frames) EXPECT_THAT(frame, Not(HasSubstr("__libc_start")));
   EXPECT_THAT(lines(out, "now", "host_stats"), SizeIs(1));
   EXPECT_THAT(lines(out, "now", "tensors device=cpu, size="), SizeIs(1));
 }
 
-TEST(MemTraceLog, SaysSoWhereThereIsNoCallStack) {
+TEST(MemoryMonitor, SaysSoWhereThereIsNoCallStack) {
   const at::Tensor before = bytes(int64_t{1} << 27);
   std::ostringstream out;
-  { const MemTraceLog log({.enabled = true}, out); }
+  { const MemoryMonitor log({.enabled = true}, out); }
   EXPECT_THAT(lines(out, "End", "  "), Contains("  no call stack"));
   EXPECT_THAT(lines(out, "End", "top_current i=1"), Contains(HasSubstr(", unknown: size=134,")));
   EXPECT_THAT(lines(out, "End", "top_diffs"), IsEmpty());
 }
 
-TEST(MemTraceLog, DoesNothingUnlessItIsEnabled) {
+TEST(MemoryMonitor, DoesNothingUnlessItIsEnabled) {
   std::ostringstream out;
   const size_t before = threads();
   {
-    MemTraceLog log({}, out);
+    MemoryMonitor log({}, out);
     log.snapshot("now");
     EXPECT_EQ(threads(), before);
     EXPECT_FALSE(memory::CallSites::in_scope());
@@ -156,10 +157,10 @@ class SharedText final : public std::streambuf {
   std::string text_;
 };
 
-TEST(MemTraceLog, LooksAgainWhileTheWorkGoesOn) {
+TEST(MemoryMonitor, LooksAgainWhileTheWorkGoesOn) {
   SharedText text;
   std::ostream out(&text);
-  MemTraceLog log({.enabled = true, .delay = 1}, out);
+  MemoryMonitor log({.enabled = true, .delay = 1}, out);
   std::atomic<bool> done = false;
   std::thread work([&] {
     while (!done) (void)bytes(100);
@@ -171,10 +172,10 @@ TEST(MemTraceLog, LooksAgainWhileTheWorkGoesOn) {
   text.wait_for("- after -");
 }
 
-TEST(MemTraceLog, IsPartOfARunThatAsksForIt) {
+TEST(MemoryMonitor, IsPartOfARunThatAsksForIt) {
   const TempDir folder;
   std::ostringstream out;
-  (void)run_recipe(tiny(folder), {.out = &out, .mem_trace = {.enabled = true}});
+  (void)run_recipe(tiny(folder), {.out = &out, .memory_monitor = {.enabled = true}});
   EXPECT_THAT(lines(out, "Before the purge of first", "top_diffs"), Contains(HasSubstr(" (+")));
   EXPECT_THAT(lines(out, "Before the purge of all", "top_current"), Not(IsEmpty()));
   EXPECT_THAT(lines(out, "End", "host_stats"), SizeIs(1));

@@ -1,17 +1,18 @@
-// MemTraceLog: what holds the memory of a run, in lines of mem_trace.
+// MemoryMonitor: what holds the memory of a run, in lines of mem_trace.
 #pragma once
 
 #include <iosfwd>
 #include <memory>
 #include <string>
 
-#include "tare/report/mem_trace.h"
+#include "tare/report/memory_monitor_options.h"
 
 namespace tare {
 
-/// Prints what holds memory when it is made ("Start"), every MemTrace::delay seconds from a thread
-/// of its own ("Snapshot"), and when it is destroyed ("End"). Where the options are not enabled it
-/// does nothing: no thread, no line, no call stack. Else a memory::CallSites is in scope.
+/// Prints what holds memory when it is made ("Start"), every MemoryMonitorOptions::delay seconds
+/// from a thread of its own ("Snapshot"), and when it is destroyed ("End"). Where the options are
+/// not enabled it does nothing: no thread, no line, no call stack. Else a memory::CallSites is in
+/// scope.
 ///
 ///   2026-11-22 09:30:00.000123: mem_trace] ------ Snapshot ------
 ///   ... GPU Stats               each card as NVIDIA's library tells it, the host, tensors by
@@ -24,14 +25,14 @@ namespace tare {
 /// Sizes are those of live blocks of tensors on every device, exact at one moment for each device.
 /// What did not change since is in neither of the diffs. Ledgers are those of the training's
 /// thread, so blocks have no category here.
-class MemTraceLog {
+class MemoryMonitor {
  public:
   /// `out` must outlive it and may be written meanwhile by other threads, as std::cout may; a
   /// moment's lines are written to it at once.
-  MemTraceLog(const report::MemTrace& options, std::ostream& out);
-  ~MemTraceLog();
-  MemTraceLog(const MemTraceLog&) = delete;
-  MemTraceLog& operator=(const MemTraceLog&) = delete;
+  MemoryMonitor(const report::MemoryMonitorOptions& options, std::ostream& out);
+  ~MemoryMonitor();
+  MemoryMonitor(const MemoryMonitor&) = delete;
+  MemoryMonitor& operator=(const MemoryMonitor&) = delete;
 
   /// Prints the same now. Thread-safe.
   void snapshot(const std::string& title);

@@ -6,8 +6,8 @@
 #include <array>
 #include <string_view>
 
-#include "tare/plan/proven.h"
 #include "tare/plan/trace.h"
+#include "tare/plan/verified_operators.h"
 
 namespace tare::plan {
 namespace {
@@ -296,9 +296,9 @@ bool is_view(const std::string& called) {
 
 }  // namespace
 
-std::span<const std::string_view> proven() { return kProven; }
+std::span<const std::string_view> verified_operators() { return kProven; }
 
-std::vector<std::string> unproven(const Trace& trace) {
+std::vector<std::string> unverified(const Trace& trace) {
   std::vector<std::string> names;
   std::ranges::copy_if(trace.called, std::back_inserter(names), [](const std::string& name) {
     return !std::ranges::binary_search(kProven, name) && !is_view(name);

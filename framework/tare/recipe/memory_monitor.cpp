@@ -1,4 +1,5 @@
-#include "tare/recipe/mem_trace_log.h"
+// Compares what holds memory with the lines before, and prints the changes.
+#include "tare/recipe/memory_monitor.h"
 
 #include <algorithm>
 #include <chrono>
@@ -128,9 +129,9 @@ std::string host_line() {
 }  // namespace
 
 /// Once the thread is on, whoever prints holds the mutex, which guards all that is not constant.
-class MemTraceLog::Tracer {
+class MemoryMonitor::Tracer {
  public:
-  Tracer(const report::MemTrace& options, std::ostream& out)
+  Tracer(const report::MemoryMonitorOptions& options, std::ostream& out)
       : options_(options), out_(out), devices_(memory::devices()) {
     const auto now = origins();
     start_ = by_phase(now);
@@ -266,7 +267,7 @@ class MemTraceLog::Tracer {
   }
 
   const memory::CallSites call_sites_;
-  const report::MemTrace options_;
+  const report::MemoryMonitorOptions options_;
   std::ostream& out_;
   const std::vector<c10::Device> devices_;
   std::mutex mutex_;
@@ -278,13 +279,13 @@ class MemTraceLog::Tracer {
   std::thread thread_;
 };
 
-MemTraceLog::MemTraceLog(const report::MemTrace& options, std::ostream& out) {
+MemoryMonitor::MemoryMonitor(const report::MemoryMonitorOptions& options, std::ostream& out) {
   if (options.enabled) tracer_ = std::make_unique<Tracer>(options, out);
 }
 
-MemTraceLog::~MemTraceLog() = default;
+MemoryMonitor::~MemoryMonitor() = default;
 
-void MemTraceLog::snapshot(const std::string& title) {
+void MemoryMonitor::snapshot(const std::string& title) {
   if (tracer_) tracer_->snapshot(title);
 }
 

@@ -33,7 +33,7 @@ struct HostStep {
   int64_t result = -1;  ///< birth: index of the result that this block is the storage of, or -1
 };
 
-struct HostWork {
+struct AllocationTrace {
   std::vector<HostStep> steps{};
   std::vector<Layout> results{};
 };
@@ -50,20 +50,21 @@ class OnTheHost {
 /// own (memory::ThreadPhase). `result`s are the tensors that the work returns. Throws what the work
 /// throws; StateError unless Tare's host allocator is in force or if there are more than `capacity`
 /// events.
-[[nodiscard]] HostWork record(const std::function<std::vector<at::Tensor>()>& work,
-                              size_t capacity = size_t{1} << 16);
+[[nodiscard]] AllocationTrace record(const std::function<std::vector<at::Tensor>()>& work,
+                                     size_t capacity = size_t{1} << 16);
 
 /// Whether two recordings have the same steps but for the sizes.
-[[nodiscard]] bool alike(const HostWork& a, const HostWork& b);
+[[nodiscard]] bool alike(const AllocationTrace& a, const AllocationTrace& b);
 
 /// The work at size `n`, where it is affine in the size: from two recordings that are alike, at the
 /// sizes `a` and `b`.
-[[nodiscard]] HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int64_t b,
-                                   int64_t n);
+[[nodiscard]] AllocationTrace extrapolate(const AllocationTrace& at_a, int64_t a,
+                                          const AllocationTrace& at_b, int64_t b, int64_t n);
 
 /// Allocates and frees the same on a device. Returns the results; blocks that are alive after the
 /// work and hold no result are appended to `held`.
-[[nodiscard]] std::vector<at::Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held,
+[[nodiscard]] std::vector<at::Tensor> play(const AllocationTrace& work,
+                                           std::vector<c10::DataPtr>& held,
                                            c10::DeviceType device = c10::kMeta);
 
 }  // namespace tare::plan

@@ -1,4 +1,4 @@
-// MemoryTrace: records a run's allocations and writes them to a folder. Internal.
+// AllocationRecording: records a run's allocations and writes them to a folder. Internal.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@ namespace tare {
 /// Records from construction on. Writes timeline.csv, snapshot.pickle, trace.json and peak.folded
 /// (see memory/trace_files.h) into `folder` in finish(), or in the destructor, which an error of
 /// the run leads to; the folder is made then. Not thread-safe.
-class MemoryTrace {
+class AllocationRecording {
  public:
   /// Throws IoError if the folder cannot be written to, or made in its parent.
-  MemoryTrace(std::filesystem::path folder, c10::Device device);
+  AllocationRecording(std::filesystem::path folder, c10::Device device);
   /// Logs an error if writing fails.
-  ~MemoryTrace();
-  MemoryTrace(const MemoryTrace&) = delete;
-  MemoryTrace& operator=(const MemoryTrace&) = delete;
+  ~AllocationRecording();
+  AllocationRecording(const AllocationRecording&) = delete;
+  AllocationRecording& operator=(const AllocationRecording&) = delete;
 
   /// Notes which blocks are in the ledgers of the living now, so that the files know what they are
   /// for.

@@ -1,4 +1,5 @@
-#include "tare/recipe/memory_trace.h"
+// Records the allocations of a run, and writes them as files.
+#include "tare/recipe/allocation_recording.h"
 
 #include <utility>
 
@@ -21,10 +22,10 @@ std::filesystem::path checked(std::filesystem::path folder) {
 
 }  // namespace
 
-MemoryTrace::MemoryTrace(std::filesystem::path folder, c10::Device device)
+AllocationRecording::AllocationRecording(std::filesystem::path folder, c10::Device device)
     : folder_(checked(std::move(folder))), device_(device), log_({.device = device}) {}
 
-MemoryTrace::~MemoryTrace() {
+AllocationRecording::~AllocationRecording() {
   if (finished_) return;
   try {
     log::info(finish());
@@ -33,11 +34,11 @@ MemoryTrace::~MemoryTrace() {
   }
 }
 
-void MemoryTrace::note_categories() {
+void AllocationRecording::note_categories() {
   categories_.merge(memory::categories_now(device_, Accountable::living_ledger()));
 }
 
-std::string MemoryTrace::finish() {
+std::string AllocationRecording::finish() {
   finished_ = true;
   memory::EventHistory history = log_.history();
   memory::assign_categories(history, categories_);

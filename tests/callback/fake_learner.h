@@ -11,7 +11,7 @@
 
 namespace tare::testing {
 
-class FakeTrainee final : public Trainee {
+class FakeLearner final : public LearnerView {
  public:
   Model& model() override { throw std::logic_error("no model"); }
   Optimizer& optimizer() override { throw std::logic_error("no optimizer"); }

@@ -1,4 +1,4 @@
-// MemTrace: how a run prints what holds its memory.
+// MemoryMonitorOptions: how a run prints what holds its memory.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace tare::report {
 
-/// `mem_trace` of a run: it prints what holds its memory (see recipe/mem_trace_log.h).
-struct MemTrace {
+/// `mem_trace` of a run: it prints what holds its memory (see recipe/memory_monitor.h).
+struct MemoryMonitorOptions {
   bool enabled = false;
   int64_t delay = 300;  ///< seconds between two looks, 1 to 31,536,000
   int64_t top = 10;     ///< lines of each section at most
   int64_t trace = 1;    ///< call stacks that are printed: those that hold the most
 };
-void visit_fields(auto& visit, MemTrace& o) {
+void visit_fields(auto& visit, MemoryMonitorOptions& o) {
   visit("enabled", o.enabled);
   visit("delay", o.delay, config::between(1, 31'536'000));  // a year
   visit("top", o.top, config::at_least(0));

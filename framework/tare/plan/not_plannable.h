@@ -1,4 +1,4 @@
-// CannotTell: a plan needs what shapes alone cannot give.
+// NotPlannable: a plan needs what shapes alone cannot give.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace tare::plan {
 
 /// The work needs what shapes alone cannot give: an operator without a shape-only kernel, or the
 /// values of a tensor (`item()`, a condition on data). The plan never guesses instead.
-class CannotTell : public Error {
+class NotPlannable : public Error {
  public:
-  CannotTell(std::string op, std::string_view reason, std::string_view advice);
+  NotPlannable(std::string op, std::string_view reason, std::string_view advice);
   /// The operator, e.g. "aten::foo".
   [[nodiscard]] const std::string& op() const { return op_; }
 

@@ -1,4 +1,5 @@
-#include "tare/plan/host_work.h"
+// Reads what work allocated on the host, and extrapolates it to other sizes.
+#include "tare/plan/allocation_trace.h"
 
 #include <ATen/ops/empty_strided.h>
 
@@ -17,9 +18,9 @@ namespace {
 using at::Tensor;
 
 /// What was allocated in the phase, freed or not, and which of the blocks hold the results.
-HostWork read(const memory::EventHistory& history, uint32_t phase,
-              const std::vector<Tensor>& results) {
-  HostWork work;
+AllocationTrace read(const memory::EventHistory& history, uint32_t phase,
+                     const std::vector<Tensor>& results) {
+  AllocationTrace work;
   std::unordered_map<uint64_t, size_t> births;  // by the allocator's number of the block: its step
   for (const memory::MemoryEvent& event : history.events) {
     if (event.allocated_in != phase) continue;
@@ -65,7 +66,7 @@ void append(std::vector<int64_t>& numbers, const Layout& layout) {
   numbers.push_back(static_cast<int64_t>(layout.type));
 }
 
-HostWork record(const std::function<std::vector<Tensor>()>& work, size_t capacity) {
+AllocationTrace record(const std::function<std::vector<Tensor>()>& work, size_t capacity) {
   if (!memory::host_allocator::installed()) {
     throw StateError("plan.record", "without Tare's host allocator",
                      "let no other library replace LibTorch's allocator");
@@ -82,14 +83,15 @@ HostWork record(const std::function<std::vector<Tensor>()>& work, size_t capacit
   return read(history, memory::current_phase(), results);
 }
 
-bool alike(const HostWork& a, const HostWork& b) {
+bool alike(const AllocationTrace& a, const AllocationTrace& b) {
   return std::ranges::equal(a.steps, b.steps, [](const HostStep& x, const HostStep& y) {
     return x.block == y.block && x.result == y.result && (x.bytes > 0) == (y.bytes > 0);
   });
 }
 
-HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int64_t b, int64_t n) {
-  HostWork work = at_a;
+AllocationTrace extrapolate(const AllocationTrace& at_a, int64_t a, const AllocationTrace& at_b,
+                            int64_t b, int64_t n) {
+  AllocationTrace work = at_a;
   const auto affine = [=](int64_t x, int64_t y) { return x + (y - x) / (b - a) * (n - a); };
   for (size_t i = 0; i < work.steps.size(); ++i)
     work.steps[i].bytes = affine(at_a.steps[i].bytes, at_b.steps[i].bytes);
@@ -103,7 +105,7 @@ HostWork extrapolate(const HostWork& at_a, int64_t a, const HostWork& at_b, int6
   return work;
 }
 
-std::vector<Tensor> play(const HostWork& work, std::vector<c10::DataPtr>& held,
+std::vector<Tensor> play(const AllocationTrace& work, std::vector<c10::DataPtr>& held,
                          c10::DeviceType device) {
   std::vector<Tensor> results(work.results.size());
   std::vector<c10::DataPtr> blocks;
