@@ -334,12 +334,15 @@ TEST(Sampler, TpeFollowsItsOptions) {
   const std::string space = "parameters: {x: {min: 0.0, max: 1.0}, y: {min: 0.0, max: 1.0}}\n";
   const auto history = sampled(options(space, "random"), 12);
   const auto next = [&](const std::string& method) {
-    return python_text(*search::sample(options(space, method), history, 12, 3));
+    std::vector<std::string> cells;
+    for (int64_t number = 12; number < 20; ++number)
+      cells.push_back(python_text(*search::sample(options(space, method), history, number, 3)));
+    return cells;
   };
   EXPECT_EQ(next("{tpe: {start_trials: 10, candidates: 24}}"), next("tpe"));
   EXPECT_EQ(next("{tpe: {start_trials: 13}}"), next("random"));
   EXPECT_NE(next("tpe"), next("random"));
-  EXPECT_NE(next("{tpe: {candidates: 2}}"), next("tpe"));
+  EXPECT_NE(next("{tpe: {candidates: 1}}"), next("tpe"));
 }
 
 TEST(Sampler, AChoiceIsReadWithItsPlaceAndWrittenShort) {

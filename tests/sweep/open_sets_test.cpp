@@ -101,7 +101,7 @@ TEST_F(OpenSetsOfSweeps, ASweepNamesWhatTheProgramAdds) {
       "method: {outward: {share: 1}}\ntrials: 2\nparameters: {a: {min: 2.0, max: 4.0}}\n"
       "pruner: {type: end_after, reports: 2}\nexecutor: {type: noted, note: began}\n"
       "resources: {jobs: 1}\n");
-  auto host = host_of(sweep, "train 0.1 0.2 0.3 0.4; sleep 30");
+  auto host = host_of(sweep, "train 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8");
   const auto executor = launch::executor_type(sweep.executor).make({});
   host.executor = executor.get();
   const auto report = sweep::run_sweep(sweep, host);

@@ -75,7 +75,7 @@ void visit_fields(auto& visit, CrossEntropyOptions& o) {
 }
 
 struct BceOptions {
-  double positive_weight = 1;  ///< factor of the loss of a target of 1, > 0; above 1: more recall
+  double positive_weight = 1;  ///< multiplies the loss where the target is 1, > 0; more: recall
 };
 void visit_fields(auto& visit, BceOptions& o) {
   visit("positive_weight", o.positive_weight, config::above(0));
