@@ -1,8 +1,11 @@
 // Fills a recipe's open values from its data.
 #include "tare/recipe/resolve.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <utility>
 
+#include "tare/base/error.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
@@ -12,12 +15,21 @@ namespace {
 
 Origin::Data origin_of(const datasets::Named& data) { return {data.description, data.identity}; }
 
-/// The facts for a phase that shows the images of `data` in its own size.
-DataFacts resized(const DataFacts& facts, const DataOptions& data, const PhaseOptions& phase) {
+/// The facts for the phase, which shows the images of `data` in its own size. Throws ConfigError
+/// for a size of samples that are no images.
+DataFacts resized(const DataFacts& facts, const DataOptions& data, const RecipeOptions& recipe,
+                  size_t index) {
   DataFacts result = facts;
-  if (phase.size > 0 && facts.sample_shape.size() == 3)
-    result.sample_shape =
-        data.transforms.output_shape({facts.sample_shape[0], phase.size, phase.size});
+  const int64_t size = recipe.phases[index].size;
+  if (size == 0) return result;
+  const std::string key = "phases." + std::to_string(index) + ".size";
+  if (facts.sample_shape.size() != 3)
+    throw ConfigError("recipe.run", key,
+                      "can change images only, and the shape of a sample is " +
+                          c10::str(at::IntArrayRef(facts.sample_shape)),
+                      "0", std::to_string(size))
+        .within("", recipe.file.place(key));
+  result.sample_shape = data.transforms.output_shape({facts.sample_shape[0], size, size});
   return result;
 }
 
@@ -31,7 +43,7 @@ void resolve_main(const RecipeOptions& given, const OpenData& data, ResolvedReci
   const Origin::Data origin = origin_of(data.named);
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     resolved.origin.data.push_back(origin);
-    resolved.phases.push_back(resized(data.facts, recipe.data, recipe.phases[i]));
+    resolved.phases.push_back(resized(data.facts, recipe.data, recipe, i));
     if (!recipe.phases[i].data) check_data(recipe, i, data);
   }
 }
@@ -43,7 +55,7 @@ void resolve_phase(const RecipeOptions& given, size_t index, const OpenData& dat
   if (phase.batch == 0 && !given.batch) phase.batch = batch_of(given, phase, data.facts);
   check_data(recipe, index, data);
   resolved.origin.data[index] = origin_of(data.named);
-  resolved.phases[index] = resized(data.facts, *phase.data, phase);
+  resolved.phases[index] = resized(data.facts, *phase.data, recipe, index);
   if (index + 1 == recipe.phases.size()) resolved.generated = data.named.generated;
 }
 
