@@ -86,7 +86,7 @@ std::vector<Mistake> mistakes_on_the_command_line() {
        .pieces = {"'now'", "takes no argument", "See tare doctor --help"}},
       {.name = "UnknownThingToList",
        .arguments = {"ls", "modls"},
-       .pieces = {"there are callbacks, datasets, losses", "(did you mean \"models\"?)",
+       .pieces = {"there are callbacks, datasets, executors, losses", "(did you mean \"models\"?)",
                   "'modls'"}},
       {.name = "EndOfAKeyToExplain",
        .arguments = {"explain", "freeze_to"},

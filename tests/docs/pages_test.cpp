@@ -13,6 +13,7 @@
 #include "tare/model/registry.h"
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/recipe_keys.h"
+#include "tare/search/samplers.h"
 #include "tare/sweep/sweep_options.h"
 
 namespace tare::testing {

@@ -17,6 +17,7 @@
 #include "tare/base/io.h"
 #include "tare/search/grid.h"
 #include "tare/search/normal.h"
+#include "tare/search/samplers.h"
 #include "tare/search/tpe.h"
 
 namespace tare::testing {

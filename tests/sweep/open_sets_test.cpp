@@ -6,6 +6,7 @@
 #include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
 #include "tare/launch/local_executor.h"
+#include "tare/search/samplers.h"
 
 namespace tare::testing {
 namespace {

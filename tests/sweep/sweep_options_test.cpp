@@ -56,9 +56,8 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
   const auto executor = read(
       "executor: {type: slurm, options: ['--gres=gpu:1'], setup: [module load cuda], "
       "save_before_s: 30}\n");
-  EXPECT_EQ(
-      config::to_yaml(config::to_node(executor)),
-      "type: slurm\noptions:\n  - --gres=gpu:1\nsetup:\n  - module load cuda\nsave_before_s: 30\n");
+  EXPECT_EQ(config::to_yaml(config::to_node(executor)),
+            "type: slurm\noptions: [--gres=gpu:1]\nsetup: [module load cuda]\nsave_before_s: 30\n");
   const std::map<std::string, std::string> wrong{
       {"executor: ray\n", "sweep.yaml:5:11: executor.type is no executor, got ray"},
       {"executor: {type: slurm, options: [gpu]}\n", "has what is no option of sbatch"},

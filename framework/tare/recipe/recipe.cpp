@@ -77,8 +77,13 @@ config::Node to_node(const ModelChoice& value) {
 void from_node(const config::Node& node, LossChoice& value) {
   LossChoice read;
   from_node(node, static_cast<config::Choice&>(read));
-  if (losses::registry().contains(read.name))
-    static_cast<config::Choice&>(read) = losses::registry().complete(read);
+  const auto& all = losses::registry();
+  if (all.contains(read.name)) {
+    const config::Choice complete = all.complete(read);
+    // Options at their defaults are as good as none.
+    read.options =
+        complete == all.complete({.name = read.name}) ? config::Node::map() : complete.options;
+  }
   value = std::move(read);
 }
 

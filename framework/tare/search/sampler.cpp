@@ -1,6 +1,8 @@
 // Draws the next cell by the sampler that a search names.
 #include "tare/search/sampler.h"
 
+#include "tare/search/samplers.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>

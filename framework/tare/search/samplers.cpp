@@ -2,6 +2,7 @@
 #include "tare/search/samplers.h"
 
 #include "tare/search/random_sampler.h"
+#include "tare/search/sampler_choice.h"
 #include "tare/search/tpe.h"
 
 namespace tare::search {

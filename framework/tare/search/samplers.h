@@ -13,10 +13,4 @@ using Registry = config::Registry<Sampler()>;
 [[nodiscard]] Registry& registry();
 }  // namespace samplers
 
-/// A sampler with its options; one that is read is complete.
-struct SamplerChoice : config::Choice {};
-/// Throws ConfigError, with place and nearest name.
-void from_node(const config::Node& node, SamplerChoice& value);
-[[nodiscard]] config::Node to_node(const SamplerChoice& value);
-
 }  // namespace tare::search

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/search/samplers.h"
+#include "tare/search/sampler_choice.h"
 #include "tare/search/space.h"
 
 namespace tare::search {
