@@ -29,6 +29,8 @@ for library, (covered, total) in sorted(lines.items()):
     print(f"{library:12} {covered:5} of {total:5} lines  {share:5.1f} %")
     if library in core and share < least:
         low.append(library)
+if absent := core - {library for library, (_, total) in lines.items() if total}:
+    sys.exit(f"no line of {', '.join(sorted(absent))} was counted: name today's libraries in `core`")
 if low:
     sys.exit(f"below {least} %: {', '.join(low)}")
 PYTHON

@@ -50,6 +50,22 @@ TEST(PngFolder, SubfoldersAreClassesInTheOrderOfTheirNames) {
   EXPECT_THAT(data->sample_shape(), ElementsAre(1, 4, 6));
 }
 
+TEST(PngFolder, NamesSamplesByTheirFilesThroughEveryDecorator) {
+  const TempDir folder;
+  for (const char* file : {"cat/1.png", "cat/2.png", "dog/1.png"}) add(folder / file, plain(1));
+  const DatasetPtr data = png_folder(folder.path());
+  EXPECT_EQ(data->sample_name(1), "cat/2.png");
+  EXPECT_EQ(png_folder(folder.path() / "")->sample_name(1), "cat/2.png");
+  EXPECT_THROW((void)data->sample_name(3), ConfigError);
+  const DatasetPtr some = subset(transformed(data, {Flip{1}}), {2, 0});
+  EXPECT_EQ(some->sample_name(0), "dog/1.png");
+  EXPECT_THROW((void)some->sample_name(2), ConfigError);
+  const DatasetPtr mapped = map(some, [](Batch batch) { return batch; });
+  for (const DatasetPtr& other : {mapped, transformed(mapped, {Flip{1}}), cache(mapped)})
+    EXPECT_EQ(other->sample_name(1), "cat/1.png");
+  EXPECT_EQ(cache(tensor_dataset(plain(1)))->sample_name(0), "") << "without a file";
+}
+
 TEST(PngFolder, ChannelsFollowTheFirstFileOrTheOptions) {
   const TempDir folder;
   add(folder / "a/1.png", plain(7, 4, 6, 3));

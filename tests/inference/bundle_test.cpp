@@ -2,6 +2,7 @@
 #include "tare/inference/bundle.h"
 
 #include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "support/fault_file_system.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/manifest.h"
+#include "tare/inference/bundle_folder.h"
 
 namespace tare {
 namespace {
@@ -25,6 +27,7 @@ using tare::testing::flipped;
 using tare::testing::reduced;
 using tare::testing::spliced;
 using tare::testing::TempDir;
+using ::testing::HasSubstr;
 
 void write_small(const std::filesystem::path& path) {
   const Model model = small_model();
@@ -51,6 +54,42 @@ TEST(Bundle, GivesBackManifestAndTensors) {
   for (const auto& [name, tensor] : model.state()) {
     EXPECT_TRUE(at::equal(bundle.file().tensor(name), tensor)) << name;
   }
+}
+
+std::string refused(const std::filesystem::path& path) {
+  try {
+    return bundle_at(path).string();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+TEST(BundleFolder, HasTheOnlyBundleOrSaysWhatMakesOne) {
+  const TempDir dir;
+  const auto run = dir / "runs/mine";
+  EXPECT_EQ(bundle_at(dir / "absent"), dir / "absent") << "opening it says what is wrong";
+  io::make_directories(run);
+  EXPECT_THAT(refused(dir / "runs"), HasSubstr("is neither a run's folder nor a checkpoint"));
+  io::write_atomically(run / "recipe.yaml", "name: mine");
+  EXPECT_THAT(refused(dir / "runs"),
+              HasSubstr("holds runs: give one of them, such as " + run.string()));
+  EXPECT_THAT(refused(run), HasSubstr("without a bundle (a .tare file) and without a checkpoint: "
+                                      "`tare run " +
+                                      (run / "recipe.yaml").string() +
+                                      " export=NAME.tare` makes the run again, with a bundle"));
+  io::make_directories(run / "saved");
+  io::write_atomically(run / "saved/manifest.json", "{}");
+  EXPECT_THAT(refused(run / "saved"), HasSubstr("is a checkpoint and no bundle (a .tare file): "
+                                                "`tare export " +
+                                                (run / "saved").string() + '`'));
+  EXPECT_THAT(refused(run), HasSubstr("without a bundle (a .tare file): `tare export " +
+                                      run.string() + "` makes a bundle of it"));
+  io::make_directories(run / "folder.tare");
+  write_small(run / "mine.tare");
+  EXPECT_EQ(bundle_at(run), run / "mine.tare");
+  write_small(run / "another.tare");
+  EXPECT_THAT(refused(run), HasSubstr("has 2 bundles (.tare files): name one of them, such as " +
+                                      (run / "another.tare").string()));
 }
 
 TEST(Bundle, HoldsNoRandomTransform) {

@@ -141,7 +141,10 @@ TEST(ExportBundle, RefusesWhatIsNoneOfThese) {
   const auto refused = [](const std::filesystem::path& from) {
     return outcome_of([&] { (void)export_bundle(from); });
   };
-  EXPECT_THAT(refused(folder.path()), HasSubstr("is neither a run's folder nor a checkpoint"));
+  EXPECT_THAT(refused(folder.path()),
+              HasSubstr("holds runs: give one of them, such as " + (folder / "tiny").string()));
+  io::make_directories(folder / "empty");
+  EXPECT_THAT(refused(folder / "empty"), HasSubstr("is neither a run's folder nor a checkpoint"));
   EXPECT_THAT(refused(run.export_path), HasSubstr("say with --out where the new one goes"));
   EXPECT_THAT(refused(folder / "none"), HasSubstr("IoError"));
   EXPECT_THAT(refused(folder / "tiny/report.json"), HasSubstr("FormatError"));
@@ -149,6 +152,7 @@ TEST(ExportBundle, RefusesWhatIsNoneOfThese) {
   EXPECT_THAT(refused(folder / "alone"), HasSubstr("outside a run's folder"));
   io::remove_all(run.export_path);
   EXPECT_THAT(refused(folder / "tiny"), HasSubstr("holds neither a checkpoint nor the bundle"));
+  EXPECT_THAT(refused(folder / "tiny"), HasSubstr("tiny/recipe.yaml export=NAME.tare` makes"));
   io::move(folder / "alone", folder / "tiny/first");
   recipe.model.options.width = 8;
   io::write_atomically(folder / "tiny/recipe.yaml", config::to_yaml(config::to_node(recipe)));

@@ -60,6 +60,7 @@ TEST_F(ResumedRun, EqualsTheUndisturbedOneAfterCrashesAnywhere) {
   EXPECT_GE(run_with_crashes(recipe, {600, 700, 1200, 300, 900, 1500, 1100}), 5);
   const RunReport report = run_recipe(recipe, {.resume = Resume::always});
   EXPECT_FALSE(report.resumed_from.empty());
+  EXPECT_GE(report.resumes, 1);
   EXPECT_EQ(report.phases.size(), 3U);
   EXPECT_EQ(report.residual_bytes, 0);
   expect_equal(folder_ / "tiny", straight_folder_ / "tiny");
@@ -88,6 +89,8 @@ TEST_F(ResumedRun, GoesOnBehindAnInterruptWithOtherThreads) {
     of_phases += phase.seconds;
   }
   EXPECT_GE(report.seconds, of_phases);
+  EXPECT_EQ(report.resumes, 4);
+  EXPECT_THAT(to_json(report), HasSubstr("\"resumes\": 4"));
 }
 
 TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {

@@ -13,6 +13,7 @@
 
 #include "recipe/tiny.h"
 #include "tare/base/error.h"
+#include "tare/data/datasets.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
@@ -159,6 +160,24 @@ TEST(Run, ReportsWhatItsTestConfused) {
   EXPECT_EQ(json["classification"]["worst"][0]["index"], worst[0].index);
   EXPECT_EQ(
       json["classification"]["worst"][0]["picture"].get<std::string>().rfind("iVBORw0KGgo", 0), 0U);
+}
+
+TEST(Run, NamesTheFilesThatItsTestConfused) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  (void)datasets::make_png_files("generated_digits", folder / "pictures",
+                                 {.count = 60, .size = 16});
+  recipe.data = {.name = "png_folder", .folder = (folder / "pictures").string()};
+  recipe.batch = 16;
+  const auto json = nlohmann::json::parse(to_json(run_recipe(recipe)));
+  for (const auto& sample : json["classification"]["worst"]) {
+    const auto name = sample["name"].get<std::string>();
+    EXPECT_TRUE(name.starts_with(sample["label"].get<std::string>() + '/')) << name;
+    EXPECT_TRUE(std::filesystem::exists(folder / "pictures" / name)) << name;
+  }
+  EXPECT_FALSE(json["classification"]["worst"].empty());
+  const auto drawn = nlohmann::json::parse(to_json(run_recipe(tiny(folder))));
+  EXPECT_FALSE(drawn["classification"]["worst"][0].contains("name")) << "no files";
 }
 
 TEST(Run, StopsAfterAStepWhenAsked) {

@@ -115,6 +115,40 @@ TEST(RunReport, ShowsThePicturesOfTheWorstSamples) {
   }
 }
 
+TEST(RunReport, NamesTheFilesOfTheWorstSamples) {
+  const auto html_of = [](const std::string& name, const std::string& picture) {
+    const TempDir folder;
+    write_run(folder.path());
+    add_to_run(folder.path(),
+               R"("classification":{"labels":["cat","dog"],"counts":[[7,1],[0,4]],"worst":[{)"
+               R"("index":17,"name":")" +
+                   name + R"(","label":"cat","predicted":"dog","probability":0.75,"loss":1.5)" +
+                   picture + "}]},");
+    return html_report(folder.path());
+  };
+  const std::string cards = html_of("cat/<1>.png", R"(,"picture":"iVBORw0KGgoAAAA=")");
+  EXPECT_TRUE(is_well_formed(cards));
+  EXPECT_THAT(cards, HasSubstr("alt=\"cat/&lt;1&gt;.png\">"));
+  EXPECT_THAT(cards, HasSubstr("<span class=\"soft\">cat/&lt;1&gt;.png</span>"));
+  EXPECT_THAT(html_of("cat/1.png", ""), HasSubstr("<th scope=\"row\">cat/1.png</th><td>cat</td>"));
+  const std::string cut = html_of(std::string(200, 'a') + "/1.png", "");
+  EXPECT_THAT(cut, HasSubstr("<th scope=\"row\">..." + std::string(71, 'a') + "/1.png</th>"));
+}
+
+TEST(RunReport, SaysThatTheRunWasResumed) {
+  const auto html_of = [](const std::string& members) {
+    const TempDir folder;
+    write_run(folder.path());
+    add_to_run(folder.path(), members);
+    return html_report(folder.path());
+  };
+  EXPECT_THAT(html_of(""), Not(HasSubstr(", resumed")));
+  const std::string from = R"("resumed_from":"autosave-1",)";
+  EXPECT_THAT(html_of(from), HasSubstr(", resumed; ")) << "of an earlier version";
+  EXPECT_THAT(html_of(from + R"("resumes":1,)"), HasSubstr(", resumed once; "));
+  EXPECT_THAT(html_of(from + R"("resumes":3,)"), HasSubstr(", resumed 3 times; "));
+}
+
 TEST(RunReport, ListsConfusedPairsOfManyLabels) {
   const TempDir folder;
   write_run(folder.path());

@@ -66,6 +66,24 @@ class OnePlace : public launch::Executor {
   int questions_ = 0;
 };
 
+/// Takes which runs have ended, with the file that each has printed to.
+class Ends final : public sweep::RunRecorder {
+ public:
+  void starts(const std::string&, const std::filesystem::path&) override {}
+  void look() override {}
+  void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,
+             int64_t, int64_t) override {
+    all.push_back(name + ' ' + std::string(how) + ' ' + printed.filename().string());
+  }
+  [[nodiscard]] config::Node configuration(const sweep::SweepOptions&, const sweep::Trial&,
+                                           std::optional<int64_t>) const override {
+    return {};
+  }
+  [[nodiscard]] std::string table(const std::vector<sweep::Trial>&) override { return {}; }
+
+  std::vector<std::string> all{};
+};
+
 using ExecutorTest = ShellSweepTest;
 
 TEST_F(ExecutorTest, RunsWaitForAPlaceAndGoOnInAnother) {
@@ -99,12 +117,31 @@ TEST_F(ExecutorTest, FollowsWhatAnotherCoordinatorHasStarted) {
                  .err = files_.log_dir() / "err"},
       false);
   host.executor = &place;
+  Ends ends;
+  host.recorder = &ends;
   const auto report = sweep::run_sweep(sweep, host);
+  EXPECT_THAT(ends.all, ::testing::Contains("s1_a2 complete s1_a2.log"));
   EXPECT_EQ(report.complete, 2);
   EXPECT_EQ(report.started, 2);  // the other one twice: it has lost its place
   EXPECT_THAT(place.started_, ElementsAre("s0_a1", "s0_a1"));
   EXPECT_THAT(rows(store(), "SELECT value FROM trial_values ORDER BY trial_id"),
               ElementsAre("1.0", "2.0"));
+}
+
+TEST_F(ExecutorTest, RecordsARunThatEndedWhileNoCoordinatorWasThere) {
+  const auto sweep = read("parameters: {a: [1]}\n");
+  auto host = host_of(sweep, "finish 1 1");
+  Ends ends;
+  host.recorder = &ends;
+  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 1);
+  (void)rows(store(),
+             "DELETE FROM trial_values; DELETE FROM trial_intermediate_values; "
+             "UPDATE trials SET state = 'RUNNING'");
+  ends.all.clear();
+  const auto report = sweep::run_sweep(sweep, host);
+  EXPECT_EQ(report.started, 0);
+  EXPECT_EQ(report.complete, 1);
+  EXPECT_THAT(ends.all, ElementsAre("s0_a1 complete s0_a1.log"));
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "tare/checkpoint/checkpoint.h"
 #include "tare/cli/command.h"
-#include "tare/inference/bundle.h"
+#include "tare/inference/bundle_folder.h"
 #include "tare/inference/inspect.h"
 
 namespace tare::cli {
@@ -11,7 +12,8 @@ namespace tare::cli {
 int inspect_command(const Arguments& arguments) {
   std::filesystem::path path = arguments.positional().front();
   std::error_code error;
-  if (std::filesystem::exists(path / "recipe.yaml", error)) path = bundle_at(path);  // of a run
+  if (std::filesystem::is_directory(path, error) && !checkpoint::exists(path))
+    path = bundle_at(path);
   std::cout << (arguments.has("json") ? inspect_json(path) : inspect(path, width_for(std::cout)));
   return kSuccess;
 }

@@ -13,6 +13,7 @@
 #include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
+#include "tare/inference/bundle_folder.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
 #include "tare/runtime/device_name.h"

@@ -30,6 +30,8 @@ Batch Batch::narrow(int64_t start, int64_t length) const {
           target.defined() ? target.narrow(0, start, length) : at::Tensor()};
 }
 
+std::string Dataset::sample_name(int64_t) const { return {}; }
+
 at::Tensor Dataset::targets() const { return get_all(*this).target; }
 
 void check_labels(const at::Tensor& targets, int64_t classes) {

@@ -47,6 +47,9 @@ class Dataset {
   [[nodiscard]] virtual Batch get(const BatchRequest& request) const = 0;
   /// Shape of one input as get() gives it, e.g. [channels, height, width].
   [[nodiscard]] virtual std::vector<int64_t> sample_shape() const = 0;
+  /// A name of the sample by which a person finds it, such as the path of its file below the data
+  /// folder; empty: it has none. `index`: in [0, size).
+  [[nodiscard]] virtual std::string sample_name(int64_t index) const;
   /// Names of the classes, by class index; empty: unknown.
   [[nodiscard]] virtual std::vector<std::string> labels() const { return {}; }
   /// What was done to a raw sample until get() gives it, for the bundle: the steps of its reader,

@@ -1,4 +1,6 @@
 // Builds one data set from another: transforms, subsets, maps and a cache.
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -23,6 +25,9 @@ class Decorator : public Dataset {
   }
   [[nodiscard]] int64_t size() const override { return base_->size(); }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
+  [[nodiscard]] std::string sample_name(int64_t index) const override {
+    return base_->sample_name(index);
+  }
   [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
   [[nodiscard]] bool described() const override { return base_->described(); }
@@ -86,6 +91,10 @@ class Subset : public Decorator {
       mapped.push_back(indices_[static_cast<size_t>(index)]);
     return base_->get({mapped, request.seed, request.training && random_});
   }
+  [[nodiscard]] std::string sample_name(int64_t index) const override {
+    check_indices({&index, 1}, size());
+    return base_->sample_name(indices_[static_cast<size_t>(index)]);
+  }
   [[nodiscard]] bool in_memory() const override { return base_->in_memory(); }
   [[nodiscard]] at::Tensor targets() const override {
     const at::Tensor all = base_->targets();
@@ -131,13 +140,21 @@ class Mapped : public Decorator {
   bool described_ = false;
 };
 
+SampleNames names_of(const Dataset& data) {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < data.size(); ++i) names.push_back(data.sample_name(i));
+  if (std::ranges::all_of(names, &std::string::empty)) return nullptr;
+  return std::make_shared<const std::vector<std::string>>(std::move(names));
+}
+
 class Cached : public Decorator {
  public:
   explicit Cached(DatasetPtr base) : Decorator("data.cache", std::move(base)) {
     if (base_->transforms()) transforms_ = base_->transforms()->deterministic();
     described_ = base_->described();
     const Batch all = get_all(*base_);
-    base_ = tensor_dataset(all.input, all.target, base_->labels());
+    base_ = std::make_shared<TensorDataset>(all.input, all.target, base_->labels(), std::nullopt,
+                                            Transforms{}, names_of(*base_));
   }
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
     return base_->get(request);

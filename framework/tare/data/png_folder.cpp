@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,6 +108,13 @@ at::Tensor read_one(const fs::path& path, const PngFolderOptions& options, bool&
   return resize_image(image, options.height, options.width);
 }
 
+SampleNames names_of(const Listing& listing, const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::path& file : listing.files)
+    names.push_back(file.lexically_relative(folder).generic_string());
+  return std::make_shared<const std::vector<std::string>>(std::move(names));
+}
+
 at::Tensor targets_of(const Listing& listing) {
   if (listing.labels.empty()) return {};
   at::Tensor target = at::empty({static_cast<int64_t>(listing.classes.size())}, at::kLong);
@@ -147,7 +155,7 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   if (resized)
     read_with = Transforms{Resize{.height = options.height, .width = options.width, .round = true}};
   return std::make_shared<TensorDataset>(images, targets_of(listing), listing.labels, std::nullopt,
-                                         read_with);
+                                         read_with, names_of(listing, folder));
 }
 
 }  // namespace tare

@@ -20,11 +20,12 @@ at::Tensor checked(const at::Tensor& tensor, const char* what) {
 
 TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
                              std::vector<std::string> labels, std::optional<Transforms> transforms,
-                             Transforms read_with)
+                             Transforms read_with, SampleNames names)
     : labels_(std::move(labels)),
       transforms_(std::move(transforms)),
       read_with_(std::move(read_with)),
-      all_(joined(&read_with_, transforms_.value_or(Transforms{}))) {
+      all_(joined(&read_with_, transforms_.value_or(Transforms{}))),
+      names_(std::move(names)) {
   if (!input.defined())
     throw ConfigError("tensor_dataset", "the input is undefined, give a tensor [samples, ...]");
   input_ = checked(input, "input");
@@ -56,6 +57,11 @@ Batch TensorDataset::get(const BatchRequest& request) const {
   return batch;
 }
 
+std::string TensorDataset::sample_name(int64_t index) const {
+  check_indices({&index, 1}, size());
+  return names_ ? names_->at(static_cast<size_t>(index)) : std::string();
+}
+
 at::Tensor TensorDataset::targets() const {
   return moves_targets_ ? transforms_->apply_to_targets(target_, {}, false) : target_;
 }
@@ -66,8 +72,9 @@ void TensorDataset::account(Ledger& ledger) const {
 }
 
 DatasetPtr TensorDataset::with(const Transforms& more) const {
-  return std::make_shared<TensorDataset>(
-      input_, target_, labels_, joined(transforms_ ? &*transforms_ : nullptr, more), read_with_);
+  return std::make_shared<TensorDataset>(input_, target_, labels_,
+                                         joined(transforms_ ? &*transforms_ : nullptr, more),
+                                         read_with_, names_);
 }
 
 DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target,

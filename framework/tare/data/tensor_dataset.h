@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,15 +12,20 @@
 
 namespace tare {
 
+/// See Dataset::sample_name(), one for each sample; null: none has one.
+using SampleNames = std::shared_ptr<const std::vector<std::string>>;
+
 /// See tensor_dataset(). With transforms, gather and transforms are one pass.
 class TensorDataset : public Dataset {
  public:
   /// `read_with`: what a reader did to the samples before they came here.
   TensorDataset(const at::Tensor& input, const at::Tensor& target, std::vector<std::string> labels,
-                std::optional<Transforms> transforms, Transforms read_with = {});
+                std::optional<Transforms> transforms, Transforms read_with = {},
+                SampleNames names = {});
   [[nodiscard]] int64_t size() const override { return input_.size(0); }
   [[nodiscard]] Batch get(const BatchRequest& request) const override;
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
+  [[nodiscard]] std::string sample_name(int64_t index) const override;
   [[nodiscard]] std::vector<std::string> labels() const override { return labels_; }
   [[nodiscard]] const Transforms* transforms() const override {
     return transforms_ || !read_with_.steps().empty() ? &all_ : nullptr;
@@ -39,6 +45,7 @@ class TensorDataset : public Dataset {
   Transforms read_with_, all_;            // all_: read_with_, then transforms_
   bool moves_targets_ = false;            // targets that are images move with the inputs
   std::vector<int64_t> sample_shape_;
+  SampleNames names_;
 };
 
 }  // namespace tare

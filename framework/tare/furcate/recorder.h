@@ -21,9 +21,9 @@ class Recorder final : public sweep::RunRecorder {
     log_.starts(name, printed);
   }
   void look() override { log_.look(); }
-  void ended(const std::string& name, std::string_view how, int64_t remaining,
-             int64_t jobs) override {
-    log_.ended(name, how, remaining, jobs);
+  void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,
+             int64_t remaining, int64_t jobs) override {
+    log_.ended(name, printed, how, remaining, jobs);
   }
   /// The configuration with the values of the run, its folder as log_dir and its card as gpu_id.
   [[nodiscard]] config::Node configuration(const sweep::SweepOptions& sweep,

@@ -2,6 +2,7 @@
 #include "tare/furcate/run_log.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -16,36 +17,48 @@ using std::chrono::microseconds;
 namespace {
 
 constexpr size_t kLongest = 2000;  // bytes of a line
+constexpr std::string_view kFurcate = ": furcate] ", kMemTrace = ": mem_trace] ";
+constexpr std::string_view kRun = "mem_trace of ";  // before the name of the run
 
-/// "2026-11-22 09:30:00.000123: mem_trace] ..."
-bool is_of_mem_trace(std::string_view line) {
-  constexpr std::string_view kMark = ": mem_trace] ";
+/// What stands behind the time and the module in "2026-11-22 09:30:00.000123: mem_trace] ...";
+/// unset in a line of another module.
+std::optional<std::string_view> text_of(std::string_view line, std::string_view module) {
   constexpr size_t kTime = 26;
-  return line.size() > kTime && line.substr(kTime).starts_with(kMark);
+  if (line.size() <= kTime || !line.substr(kTime).starts_with(module)) return std::nullopt;
+  return line.substr(kTime + module.size());
 }
 
 }  // namespace
 
-NewLines::NewLines(std::filesystem::path file) : path_(std::move(file)) {
-  std::error_code absent;
-  const auto size = std::filesystem::file_size(path_, absent);
-  if (!absent) skipped_ = size;
+bool NewLines::read() {
+  if (!file_) {
+    if (path_.empty() || !std::filesystem::exists(path_)) return false;
+    file_ = std::make_unique<io::File>(path_, io::Mode::read);
+  }
+  std::string piece(size_t{64} << 10, '\0');
+  const size_t size = file_->read(piece.data(), piece.size());
+  text_.append(piece.data(), size);
+  return size > 0;
 }
 
-void NewLines::read() {
-  std::string piece(size_t{64} << 10, '\0');
-  if (!file_) {
-    if (path_.empty() || !std::filesystem::exists(path_)) return;
-    file_ = std::make_unique<io::File>(path_, io::Mode::read);
-    while (skipped_ > 0) {
-      const size_t size = file_->read(
-          piece.data(), static_cast<size_t>(std::min<uint64_t>(piece.size(), skipped_)));
-      if (size == 0) return;
-      skipped_ -= size;
-    }
+RunLog::RunLog(std::filesystem::path file, bool mem_trace)
+    : file_(std::move(file)), mem_trace_(mem_trace) {
+  if (mem_trace_) read_last_lines();
+}
+
+void RunLog::read_last_lines() {
+  std::string* last = nullptr;  // of the run that was named
+  try {
+    NewLines(file_).each([&](std::string_view line) {
+      if (const auto text = text_of(line, kFurcate))
+        last =
+            text->starts_with(kRun) ? &last_line_[std::string(text->substr(kRun.size()))] : nullptr;
+      else if (last != nullptr && text_of(line, kMemTrace))
+        *last = line;
+    });
+  } catch (const IoError& error) {
+    log::warning(error.what());
   }
-  while (const size_t size = file_->read(piece.data(), piece.size()))
-    text_.append(piece.data(), size);
 }
 
 void RunLog::write(const std::string& lines) const {
@@ -59,40 +72,62 @@ void RunLog::write(const std::string& lines) const {
 }
 
 void RunLog::line(const std::string& text) const {
-  write(exact_time_text(std::chrono::system_clock::now()) + ": furcate] " + printable(text, 1000) +
-        '\n');
+  write(exact_time_text(std::chrono::system_clock::now()) + std::string(kFurcate) +
+        printable(text, 1000) + '\n');
 }
 
 void RunLog::starts(const std::string& name, const std::filesystem::path& printed) {
-  started_.insert_or_assign(name, Followed{.started = Clock::now(),
-                                           .printed = mem_trace_ ? NewLines(printed) : NewLines()});
+  started_.insert_or_assign(name,
+                            Followed{.started = Clock::now(),
+                                     .printed = mem_trace_ ? catch_up(name, printed) : NewLines()});
   line(name + " starts");
 }
 
-void RunLog::look(const std::string& name, Followed& run) const {
-  std::string lines;
+std::vector<std::string> RunLog::new_lines(NewLines& printed) const {
+  std::vector<std::string> lines;
   try {
-    run.printed.each([&lines](std::string_view line) {
-      if (is_of_mem_trace(line)) lines += printable(line, kLongest) + '\n';
+    printed.each([&lines](std::string_view line) {
+      if (text_of(line, kMemTrace)) lines.push_back(printable(line, kLongest));
     });
   } catch (const IoError& error) {
     log::warning(error.what());
-    run.printed = NewLines();  // one warning is enough
+    printed = NewLines();  // one warning is enough
   }
+  return lines;
+}
+
+NewLines RunLog::catch_up(const std::string& name, const std::filesystem::path& printed) {
+  NewLines all(printed);
+  std::vector<std::string> lines = new_lines(all);
+  const auto last = last_line_.find(name);
+  if (last != last_line_.end())
+    lines.erase(lines.begin(), std::find(lines.rbegin(), lines.rend(), last->second).base());
+  copy(name, lines);
+  return all;
+}
+
+void RunLog::copy(const std::string& name, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
-  line("mem_trace of " + name);
-  write(lines);
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  line(std::string(kRun) + name);
+  write(text);
+  last_line_[name] = lines.back();
 }
 
 void RunLog::look() {
-  if (!mem_trace_) return;
-  for (auto& [name, run] : started_) look(name, run);
+  for (auto& [name, run] : started_) copy(name, new_lines(run.printed));
 }
 
-void RunLog::ended(const std::string& name, std::string_view how, int64_t remaining, int64_t jobs) {
+void RunLog::ended(const std::string& name, const std::filesystem::path& printed,
+                   std::string_view how, int64_t remaining, int64_t jobs) {
   const auto found = started_.find(name);
-  if (found == started_.end()) return;
-  look(name, found->second);
+  if (found == started_.end()) {
+    if (mem_trace_) (void)catch_up(name, printed);
+    line(name + " has ended, " + std::string(how) + "; it was started before this sweep continued");
+    return;
+  }
+  copy(name, new_lines(found->second.printed));
   const auto time = Clock::now() - found->second.started;
   started_.erase(found);
   all_ += time;

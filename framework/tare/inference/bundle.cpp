@@ -243,24 +243,6 @@ void write_bundle(const std::filesystem::path& path, const BundleManifest& manif
   checkpoint::write(path, host, {{kKey, text}});
 }
 
-std::filesystem::path bundle_at(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return path;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
-    if (it->path().extension() == ".tare") found.push_back(it->path());
-  if (error) throw IoError(kOpen, path.string(), error.value());
-  if (found.size() == 1) return found.front();
-  const std::string folder = printable(path.string());
-  if (found.empty())
-    throw ConfigError(kOpen, folder +
-                                 " is a folder without a bundle (a .tare file): give one; `tare "
-                                 "export FOLDER` makes it from a run or a checkpoint");
-  throw ConfigError(kOpen, folder + " has " + std::to_string(found.size()) +
-                               " bundles (.tare files): name one of them");
-}
-
 Bundle open_bundle(const std::filesystem::path& path) {
   auto file = checkpoint::SafeTensors::open(path);
   const auto entry = file.metadata().find(kKey);

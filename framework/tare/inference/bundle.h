@@ -96,10 +96,6 @@ class Bundle {
   std::map<std::string, at::Tensor> scales_;
 };
 
-/// `path`, or where that is a folder, such as that of a run, the only .tare file in it. Throws
-/// ConfigError for a folder with none or with several, IoError for one that cannot be read.
-[[nodiscard]] std::filesystem::path bundle_at(const std::filesystem::path& path);
-
 /// Maps a bundle into memory and verifies all of it, including the hash of every tensor. Throws
 /// IoError; FormatError, naming tensor or field, for a file that is truncated, altered, no bundle,
 /// or of a newer format, and for float8 weights that scales_in() refuses.

@@ -13,6 +13,7 @@ struct Predictions;
 /// A sample by its index in the split, with the loss of its own.
 struct WorstSample {
   int64_t index = 0;
+  std::string name{};  ///< see Dataset::sample_name()
   std::string label{}, predicted{};
   double probability = 0;  ///< of the predicted class
   double loss = 0;

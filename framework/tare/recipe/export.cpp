@@ -10,6 +10,7 @@
 #include "tare/callback/autosave.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
+#include "tare/inference/bundle_folder.h"
 #include "tare/learner/bundle_data.h"
 #include "tare/learner/train_state.h"
 #include "tare/metric/loss.h"
@@ -135,7 +136,8 @@ BundleExport from_run(const fs::path& folder, fs::path to,
     return from_bundle(own, to, weights.value_or("as_is"));
   if (!newest) newest = newest_checkpoint(folder, saved_names(recipe, folder));
   if (!newest)
-    refuse(folder, "holds neither a checkpoint nor the bundle of its run; let a phase `save` one");
+    refuse(folder,
+           "holds neither a checkpoint nor the bundle of its run: " + run_again_text(folder));
   return from_checkpoint(recipe, folder / newest->name, to, weights);
 }
 
@@ -148,7 +150,7 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to,
   const fs::path path = from.has_filename() ? from : from.parent_path();
   if (fs::is_directory(path)) {
     if (fs::is_regular_file(path / kRecipe)) return from_run(path, to, weights);
-    if (!checkpoint::exists(path)) refuse(path, "is neither a run's folder nor a checkpoint");
+    if (!checkpoint::exists(path)) refuse(path, other_folder_text(path));
   }
   if (checkpoint::exists(path)) {
     const fs::path run = fs::absolute(path).lexically_normal().parent_path();

@@ -1,4 +1,4 @@
-// Writes the finished phases of a run as JSON, and reads them back.
+// Writes the position of a run as JSON, and reads it back.
 #include "tare/recipe/position.h"
 
 #include "tare/base/error.h"
@@ -43,16 +43,19 @@ void read_state(const std::string& json, const Read& read) {
 std::string Position::state() const {
   auto phases = ordered_json::array();
   for (const auto& phase : done_) phases.push_back(phase_to_json(phase));
-  return ordered_json{{"phases", phases}, {"origin", to_json(origin_)}}.dump(
-      -1, ' ', false, ordered_json::error_handler_t::replace);
+  const ordered_json value{{"phases", phases}, {"origin", to_json(origin_)}, {"resumes", resumes_}};
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 void Position::load_state(const std::string& json) {
   std::vector<PhaseReport> phases;
+  int64_t resumes = 0;
   read_state(json, [&](const ordered_json& value) {
     for (const auto& phase : value.at("phases")) phases.push_back(phase_from_json(phase));
+    resumes = value.value("resumes", int64_t{0});  // an earlier version does not have it
   });
   done_ = std::move(phases);
+  resumes_ = resumes + 1;
 }
 
 Origin Position::origin_in(const std::string& json) {

@@ -1,6 +1,8 @@
-// Position: what a run is and its finished phases, stored in every checkpoint of it. Internal.
+// Position: what a run is, its finished phases and how often it was resumed, stored in every
+// checkpoint of it. Internal.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,11 +28,14 @@ class Position final : public Callback {
  public:
   explicit Position(Origin origin = {}) : origin_(std::move(origin)) {}
   [[nodiscard]] const std::vector<PhaseReport>& done() const { return done_; }
+  /// How often the run was resumed.
+  [[nodiscard]] int64_t resumes() const { return resumes_; }
   void add(PhaseReport phase) { done_.push_back(std::move(phase)); }
 
   [[nodiscard]] std::string name() const override { return "recipe"; }
   [[nodiscard]] std::string state() const override;
-  /// Takes the finished phases; the origin stays. Throws FormatError for what is no state().
+  /// Takes the finished phases, and counts one resume more than the state has; the origin stays.
+  /// Throws FormatError for what is no state().
   void load_state(const std::string& json) override;
   /// The origin in a state(); an empty one in that of an earlier version. Throws as above.
   [[nodiscard]] static Origin origin_in(const std::string& json);
@@ -38,6 +43,7 @@ class Position final : public Callback {
  private:
   Origin origin_;
   std::vector<PhaseReport> done_;
+  int64_t resumes_ = 0;
 };
 
 }  // namespace tare

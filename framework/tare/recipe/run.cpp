@@ -158,6 +158,7 @@ class Runner {
   void continue_run(Learner& learner) {
     restore(from_->callbacks, {position_});
     report_.resumed_from = from_->name;
+    report_.resumes = position_->resumes();
     report_.phases = position_->done();
     for (const PhaseReport& phase : report_.phases) earlier_seconds_ += phase.seconds;
     under_way_ = from_->unfinished;
@@ -354,7 +355,10 @@ class Runner {
     if (!sorts || labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
     EvaluatedPredictions both = learner.evaluate(split, {.losses = true});
     report_.classification = classification_of(both.predictions, labels);
-    if (report_.classification) add_pictures(*report_.classification, *data);
+    if (report_.classification) {
+      add_names(*report_.classification, *data);
+      add_pictures(*report_.classification, *data);
+    }
     return both.figures;
   }
 

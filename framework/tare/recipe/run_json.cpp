@@ -89,6 +89,7 @@ ordered_json classification_to_json(const Classification& classification) {
                      {"predicted", sample.predicted},
                      {"probability", number(sample.probability)},
                      {"loss", number(sample.loss)}});
+    if (!sample.name.empty()) worst.back()["name"] = sample.name;
     if (!sample.picture.empty()) worst.back()["picture"] = base64(sample.picture);
   }
   return {{"labels", classification.labels}, {"counts", classification.counts}, {"worst", worst}};
@@ -151,7 +152,10 @@ std::string to_json(const RunReport& report) {
       {"reason", report.reason == StopReason::interrupted ? "interrupted" : "finished"},
       {"phases", phases}};
   value["machine"] = machine_to_json(report.machine);
-  if (!report.resumed_from.empty()) value["resumed_from"] = report.resumed_from;
+  if (!report.resumed_from.empty()) {
+    value["resumed_from"] = report.resumed_from;
+    value["resumes"] = report.resumes;
+  }
   if (report.generated) value["generated"] = true;
   if (report.test) value["test"] = evaluation_to_json(*report.test);
   if (report.valid) value["valid"] = evaluation_to_json(*report.valid);

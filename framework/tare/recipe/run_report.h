@@ -60,6 +60,7 @@ struct RunReport {
   memory::TrackerCost tracker{};  ///< the counts and tags of every allocation of the run
   StopReason reason = StopReason::finished;
   std::string resumed_from{};  ///< name of the checkpoint; empty: not resumed
+  int64_t resumes = 0;         ///< how often the run was resumed
   bool unsaved = false;        ///< the last automatic checkpoint could not be written
 };
 

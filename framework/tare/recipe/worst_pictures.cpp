@@ -1,4 +1,4 @@
-// Turns the worst samples back into pictures for the report.
+// Names the worst samples for the report, and turns them back into pictures.
 #include "tare/recipe/worst_pictures.h"
 
 #include <ATen/core/Tensor.h>
@@ -68,6 +68,10 @@ at::Tensor no_larger(const at::Tensor& image) {
 }
 
 }  // namespace
+
+void add_names(Classification& classification, const Dataset& data) {
+  for (auto& sample : classification.worst) sample.name = data.sample_name(sample.index);
+}
 
 void add_pictures(Classification& classification, const Dataset& data) {
   if (!is_image(data.sample_shape())) return;

@@ -1,4 +1,4 @@
-// The pictures of the samples that a classifier is most wrong about. Internal.
+// The names and pictures of the samples that a classifier is most wrong about. Internal.
 #pragma once
 
 #include "tare/data/dataset.h"
@@ -8,6 +8,9 @@ namespace tare {
 
 /// Longest side of a picture in pixels; larger samples are scaled down.
 inline constexpr int64_t kPictureSide = 64;
+
+/// Sets the names of the worst samples, which are samples of `data` by their index.
+void add_names(Classification& classification, const Dataset& data);
 
 /// Sets the pictures of the worst samples, which are samples of `data` by their index: the inputs
 /// without random transforms, with what normalised their values undone. Samples that are no images,

@@ -120,6 +120,7 @@ std::optional<ConfusionFigures> confusion_of(const Object& report, const fs::pat
   for (const auto& row : counts) figures.counts.push_back(counts_of(place, row, labels.size()));
   for (const Object& sample : place.objects("worst"))
     figures.worst.push_back({.index = sample.count("index"),
+                             .name = sample.find("name") ? sample.text("name") : "",
                              .label = sample.text("label"),
                              .predicted = sample.text("predicted"),
                              .probability = sample.number("probability"),
@@ -188,6 +189,7 @@ void read_report(const fs::path& path, RunFiles& run) {
                      .process_bytes = report.count("process_bytes"),
                      .seconds = report.number("seconds")};
   if (report.find("resumed_from")) figures.resumed_from = report.text("resumed_from");
+  if (report.find("resumes")) figures.resumes = report.count("resumes");
   if (const auto* value = report.find("export")) {
     const Object exported(*value, path, "export.");
     figures.export_path = exported.text("path");

@@ -55,6 +55,7 @@ struct NamedValue {
 
 struct WorstLine {
   int64_t index = 0;
+  std::string name{};  ///< of its file below the data folder; empty: none
   std::string label{}, predicted{};
   double probability = 0, loss = 0;
   std::string picture{};  ///< a PNG file in base64; empty: none
@@ -80,6 +81,7 @@ struct RunFigures {
   std::vector<NamedValue> valid{};  ///< the same of the validation split, where there is no test
   std::optional<ConfusionFigures> confusion{};
   MachineFigures machine{};
+  int64_t resumes = 0;  ///< 0 with a resumed_from: the file does not say how many
   int64_t export_bytes = 0, residual_bytes = 0, process_bytes = 0;
   double seconds = 0;
 };

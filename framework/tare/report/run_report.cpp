@@ -255,10 +255,16 @@ std::string summary(const RunFiles& run) {
   return tiles(all);
 }
 
+std::string resumed_text(const RunFigures& figures) {
+  if (figures.resumed_from.empty()) return {};
+  if (figures.resumes == 0) return ", resumed";
+  return ", resumed " + (figures.resumes == 1 ? "once" : format_count(figures.resumes) + " times");
+}
+
 std::string subtitle(const RunFiles& run) {
   if (!run.figures) return "not ended";
   const RunFigures& f = *run.figures;
-  return f.reason + " on " + f.device + (f.resumed_from.empty() ? "" : ", resumed") + "; " + f.data;
+  return f.reason + " on " + f.device + resumed_text(f) + "; " + f.data;
 }
 
 std::string machine_table(const RunFiles& run) {

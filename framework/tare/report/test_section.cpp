@@ -70,21 +70,26 @@ std::string probability_of(const WorstLine& sample) {
   return std::isnan(sample.probability) ? "-" : percent(sample.probability);
 }
 
+/// The name of its file, or its index.
+std::string name_of(const WorstLine& sample) {
+  return sample.name.empty() ? std::to_string(sample.index) : tail(sample.name, kNameBytes - 3);
+}
+
 /// A picture with what was said of it.
 std::string card(const WorstLine& sample) {
-  const std::string index = "sample " + std::to_string(sample.index);
-  return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + index +
+  const std::string name = (sample.name.empty() ? "sample " : "") + escaped(name_of(sample));
+  return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + name +
          "\"><span><b>" + escaped(sample.label, kLabelBytes) + "</b>, predicted <b>" +
          escaped(sample.predicted, kLabelBytes) + "</b></span><span class=\"soft\">with " +
          probability_of(sample) + ", loss " + figure(sample.loss) + "</span><span class=\"soft\">" +
-         index + "</span></li>";
+         name + "</span></li>";
 }
 
 std::string worst_table(const ConfusionFigures& confusion) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& sample : confusion.worst)
-    rows.push_back({std::to_string(sample.index), sample.label, sample.predicted,
-                    probability_of(sample), figure(sample.loss)});
+    rows.push_back({name_of(sample), sample.label, sample.predicted, probability_of(sample),
+                    figure(sample.loss)});
   return table("worst samples", {"sample", "label", "predicted", "with", "loss"}, rows);
 }
 
@@ -98,8 +103,8 @@ std::string worst_samples(const ConfusionFigures& confusion) {
   return chart_with("Worst samples",
                     pictures ? "<ul class=\"worst\">" + cards + "</ul>" : worst_table(confusion)) +
          note(
-             "The samples of the highest loss, by their index in the split, from 0: the label, and "
-             "the predicted class with its probability.");
+             "The samples of the highest loss: the label, the predicted class with its "
+             "probability, and the file in the data folder, or else the index in the split.");
 }
 
 }  // namespace

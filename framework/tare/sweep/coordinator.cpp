@@ -97,6 +97,11 @@ class Coordinator {
     return sweep_.log_dir / trial.run_name;
   }
 
+  /// What a run prints, without its errors.
+  [[nodiscard]] fs::path printed_by(const Trial& trial) const {
+    return folder_of(trial) / (log_stem(sweep_, trial.run_name) + ".log");
+  }
+
   /// What has been deleted or replaced takes no results: the runs would be lost without a word.
   void check_still_there() const {
     lock_->check_still_there();
@@ -137,6 +142,8 @@ class Coordinator {
         recovered.erase(found);
       } else if (outcome.state == search::TrialState::complete) {
         store_.finish(trial, outcome);
+        if (host_.recorder)
+          host_.recorder->ended(trial.run_name, printed_by(trial), "complete", 0, 1);
       } else if (was_on) {
         store_.put_back(trial);
       }
@@ -291,7 +298,7 @@ class Coordinator {
         .name = trial.run_name,
         .command = host_.command(settings_of(sweep_, trial.cell, trial.run_name), slot,
                                  next.bytes - slot.context_bytes),
-        .out = folder / (log_stem(sweep_, trial.run_name) + ".log"),
+        .out = printed_by(trial),
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(slots_.jobs()))}}};
     if (slot.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", slot.name);
@@ -360,7 +367,8 @@ class Coordinator {
         outcome = std::move(done);
     const bool complete = outcome.state == search::TrialState::complete;
     if (host_.recorder)
-      host_.recorder->ended(run.trial.run_name, complete ? "complete" : outcome.reason,
+      host_.recorder->ended(run.trial.run_name, printed_by(run.trial),
+                            complete ? "complete" : outcome.reason,
                             std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {

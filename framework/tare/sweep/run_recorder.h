@@ -22,10 +22,11 @@ class RunRecorder {
   virtual void starts(const std::string& name, const std::filesystem::path& printed) = 0;
   /// Called a few times a second while runs are running.
   virtual void look() = 0;
-  /// Called when a run has ended. `how`: "complete", or the reason of its failure. `remaining`:
-  /// runs that wait or are running; `jobs`: runs at a time.
-  virtual void ended(const std::string& name, std::string_view how, int64_t remaining,
-                     int64_t jobs) = 0;
+  /// Called when a run has ended, also one that a coordinator before has started. `how`:
+  /// "complete", or the reason of its failure. `remaining`: runs that wait or are running; `jobs`:
+  /// runs at a time.
+  virtual void ended(const std::string& name, const std::filesystem::path& printed,
+                     std::string_view how, int64_t remaining, int64_t jobs) = 0;
   /// The configuration that run_data.json of a run holds. `gpu_id` as Trial::gpu_id.
   [[nodiscard]] virtual config::Node configuration(const SweepOptions& sweep, const Trial& trial,
                                                    std::optional<int64_t> gpu_id) const = 0;
