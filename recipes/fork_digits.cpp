@@ -35,7 +35,7 @@ class Digits : public Fork {
 
   // Ink from 0 to 1 becomes numbers around 0.
   Batch preprocess(Batch batch) const override {
-    batch.input = (batch.input - 0.13) / 0.31;
+    batch.set_input((batch.input() - 0.13) / 0.31);
     return batch;
   }
   // The same for those who predict with the model's bundle.

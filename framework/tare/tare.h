@@ -18,6 +18,7 @@
 #include "tare/callback/progress.h"
 #include "tare/callback/recorder.h"
 #include "tare/callback/registry.h"
+#include "tare/data/collate.h"
 #include "tare/data/dataset.h"
 #include "tare/data/datasets.h"
 #include "tare/data/digits.h"

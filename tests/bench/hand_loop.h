@@ -34,7 +34,7 @@ class HandLoop {
     double sum = 0;
     bool first = true;
     for (Batch batch; loader_.next(batch);) {
-      auto loss = torch::cross_entropy_loss(net_->forward(batch.input), batch.target);
+      auto loss = torch::cross_entropy_loss(net_->forward(batch.input()), batch.target());
       loss.backward();
       gradients_.clear();
       for (const auto& p : parameters_) gradients_.push_back(p.grad());

@@ -40,8 +40,8 @@ TEST(TensorDataset, GathersRowsInTheOrderAskedFor) {
   const DatasetPtr data = numbers();
   const Batch batch = get(data, {7, 0, 7});
   EXPECT_EQ(batch.size(), 3);
-  EXPECT_TRUE(at::equal(batch.input, at::tensor({7.F, 0.F, 7.F}).view({3, 1})));
-  EXPECT_TRUE(at::equal(batch.target, at::tensor({70, 0, 70}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.input(), at::tensor({7.F, 0.F, 7.F}).view({3, 1})));
+  EXPECT_TRUE(at::equal(batch.target(), at::tensor({70, 0, 70}, at::kLong)));
   EXPECT_EQ(data->sample_shape(), std::vector<int64_t>{1});
 }
 
@@ -49,16 +49,16 @@ TEST(TensorDataset, TakesAnyTypeAndStridesAndNoTarget) {
   const at::Tensor source = at::rand({3, 5}, at::kDouble).t();
   const DatasetPtr data = tensor_dataset(source);
   const Batch batch = get(data, {4, 1});
-  EXPECT_TRUE(at::equal(batch.input[0], source[4]));
-  EXPECT_TRUE(at::equal(batch.input[1], source[1]));
-  EXPECT_FALSE(batch.target.defined());
+  EXPECT_TRUE(at::equal(batch.input()[0], source[4]));
+  EXPECT_TRUE(at::equal(batch.input()[1], source[1]));
+  EXPECT_FALSE(batch.target().defined());
   EXPECT_FALSE(data->targets().defined());
 }
 
 TEST(TensorDataset, BatchesAreCopies) {
   const DatasetPtr data = numbers();
-  get(data, {1}).input.fill_(99);
-  EXPECT_EQ(get(data, {1}).input.item<float>(), 1);
+  get(data, {1}).input().fill_(99);
+  EXPECT_EQ(get(data, {1}).input().item<float>(), 1);
 }
 
 TEST(TensorDataset, WrongInputIsRefused) {
@@ -83,18 +83,18 @@ TEST(Transformed, OnePassEqualsTwo) {
   const DatasetPtr one = transformed(base, transforms);
   const DatasetPtr two =
       transformed(map(base, [](Batch b) { return b; }), transforms.deterministic());
-  EXPECT_TRUE(at::equal(get(one, {3, 1}).input, get(two, {3, 1}).input));
+  EXPECT_TRUE(at::equal(get(one, {3, 1}).input(), get(two, {3, 1}).input()));
   EXPECT_EQ(*one->transforms(), transforms);
   EXPECT_EQ(one->labels(), base->labels());
 }
 
 TEST(Transformed, IsRandomInTrainingOnlyAndBySeedAndIndex) {
   const DatasetPtr data = transformed(images(), {Shift{3}});
-  const at::Tensor batch = get(data, {5, 6, 7, 8}, 1, true).input;
-  EXPECT_TRUE(at::equal(batch, get(data, {5, 6, 7, 8}, 1, true).input));
-  EXPECT_TRUE(at::equal(batch[2], get(data, {7}, 1, true).input[0]));
-  EXPECT_FALSE(at::equal(batch, get(data, {5, 6, 7, 8}, 2, true).input));
-  EXPECT_TRUE(at::equal(get(data, {5}, 1, false).input, get(data, {5}, 2, false).input));
+  const at::Tensor batch = get(data, {5, 6, 7, 8}, 1, true).input();
+  EXPECT_TRUE(at::equal(batch, get(data, {5, 6, 7, 8}, 1, true).input()));
+  EXPECT_TRUE(at::equal(batch[2], get(data, {7}, 1, true).input()[0]));
+  EXPECT_FALSE(at::equal(batch, get(data, {5, 6, 7, 8}, 2, true).input()));
+  EXPECT_TRUE(at::equal(get(data, {5}, 1, false).input(), get(data, {5}, 2, false).input()));
 }
 
 TEST(Transformed, PipelinesAddUp) {
@@ -106,7 +106,7 @@ TEST(Transformed, PipelinesAddUp) {
     const DatasetPtr both = transformed(base, {second});
     EXPECT_EQ(*both->transforms(), (Transforms{first, second}));
     EXPECT_EQ(both->sample_shape(), (std::vector<int64_t>{1, 4, 6}));
-    EXPECT_EQ(get(both, {2, 1}).input.sizes(), at::IntArrayRef({2, 1, 4, 6}));
+    EXPECT_EQ(get(both, {2, 1}).input().sizes(), at::IntArrayRef({2, 1, 4, 6}));
   }
 }
 
@@ -118,7 +118,7 @@ TEST(Transformed, RandomStepsOfTwoLayersAreUnrelated) {
   const DatasetPtr twice = transformed(once, {Flip{0.5}});
   std::vector<int64_t> all(16);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  EXPECT_FALSE(at::equal(get(twice, all, 1, true).input, get(twice, all, 1, false).input));
+  EXPECT_FALSE(at::equal(get(twice, all, 1, true).input(), get(twice, all, 1, false).input()));
 }
 
 TEST(Transformed, NonImagesAreRefused) {
@@ -138,18 +138,18 @@ TEST(Transformed, MovesMasksWithTheirPictures) {
   for (const DatasetPtr& data :
        {transformed(base, transforms), transformed(subset(base, all), transforms)}) {
     const Batch batch = get(data, all, 3, true);
-    ASSERT_EQ(batch.target.sizes(), at::IntArrayRef({30, 16, 16}));
-    const at::Tensor bright = batch.input.squeeze(1).gt(0.5).to(at::kLong);
-    EXPECT_TRUE(at::equal(bright, batch.target));
+    ASSERT_EQ(batch.target().sizes(), at::IntArrayRef({30, 16, 16}));
+    const at::Tensor bright = batch.input().squeeze(1).gt(0.5).to(at::kLong);
+    EXPECT_TRUE(at::equal(bright, batch.target()));
     EXPECT_EQ(data->targets().sizes(), at::IntArrayRef({30, 16, 16}));
-    EXPECT_FALSE(at::equal(batch.target, data->targets())) << "nothing moved";
+    EXPECT_FALSE(at::equal(batch.target(), data->targets())) << "nothing moved";
   }
 }
 
 TEST(Subset, SelectsAndRepeats) {
   const DatasetPtr data = subset(numbers(), {9, 2, 2});
   EXPECT_EQ(data->size(), 3);
-  EXPECT_TRUE(at::equal(get(data, {0, 1, 2}).target, at::tensor({90, 20, 20}, at::kLong)));
+  EXPECT_TRUE(at::equal(get(data, {0, 1, 2}).target(), at::tensor({90, 20, 20}, at::kLong)));
   EXPECT_TRUE(at::equal(data->targets(), at::tensor({90, 20, 20}, at::kLong)));
   EXPECT_THROW((void)get(data, {3}), ConfigError);
   EXPECT_THROW((void)subset(numbers(), {}), ConfigError);
@@ -158,7 +158,7 @@ TEST(Subset, SelectsAndRepeats) {
 
 TEST(Subset, MayHoldRandomTransformsBack) {
   const DatasetPtr data = subset(transformed(images(), {Flip{1}}), {4, 5}, false);
-  EXPECT_TRUE(at::equal(get(data, {0, 1}, 3, true).input, get(data, {0, 1}, 3, false).input));
+  EXPECT_TRUE(at::equal(get(data, {0, 1}, 3, true).input(), get(data, {0, 1}, 3, false).input()));
 }
 
 TEST(Map, ActsOnWholeBatches) {
@@ -166,11 +166,11 @@ TEST(Map, ActsOnWholeBatches) {
   const DatasetPtr data = map(numbers(),
                               [&](Batch batch) {
                                 ++calls;
-                                batch.input = batch.input.expand({-1, 3}).contiguous();
+                                batch.set_input(batch.input().expand({-1, 3}).contiguous());
                                 return batch;
                               },
                               {3});
-  EXPECT_EQ(get(data, {4, 5}).input.sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(get(data, {4, 5}).input().sizes(), at::IntArrayRef({2, 3}));
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(data->sample_shape(), std::vector<int64_t>{3});
   EXPECT_TRUE(at::equal(data->targets(), numbers()->targets()));
@@ -178,7 +178,7 @@ TEST(Map, ActsOnWholeBatches) {
 
 TEST(Map, LosingSamplesIsAnError) {
   const DatasetPtr data = map(numbers(), [](Batch b) {
-    return Batch{b.input.slice(0, 1), b.target};
+    return Batch{b.input().slice(0, 1), b.target()};
   });
   EXPECT_THROW((void)get(data, {1, 2}), ShapeError);
   EXPECT_THROW((void)map(numbers(), {}), ConfigError);
@@ -192,7 +192,7 @@ TEST(Cache, ReadsTheBaseOnce) {
   });
   const DatasetPtr data = cache(slow);
   EXPECT_EQ(samples, 600);
-  EXPECT_TRUE(at::equal(get(data, {599, 300}).target, at::tensor({5990, 3000}, at::kLong)));
+  EXPECT_TRUE(at::equal(get(data, {599, 300}).target(), at::tensor({5990, 3000}, at::kLong)));
   EXPECT_EQ(samples, 600);
 }
 
@@ -216,7 +216,7 @@ TEST(Cache, KeepsWhatTheBundleNeeds) {
   const DatasetPtr data = cache(base);
   EXPECT_EQ(*data->transforms(), Transforms{normalise});
   EXPECT_EQ(data->labels(), base->labels());
-  EXPECT_TRUE(at::equal(get(data, {3}, 1, true).input, get(base, {3}, 1, false).input));
+  EXPECT_TRUE(at::equal(get(data, {3}, 1, true).input(), get(base, {3}, 1, false).input()));
 }
 
 TEST(CheckLabels, NamesTheFirstWrongSample) {

@@ -197,7 +197,7 @@ TEST(IdxDataset, PairsImagesWithLabels) {
   EXPECT_EQ(data->labels().size(), 6U);
   EXPECT_TRUE(at::equal(data->targets(), at::arange(6)));
   const std::vector<int64_t> indices{3};
-  EXPECT_TRUE(at::equal(data->get({indices}).input[0][0], images[3]));
+  EXPECT_TRUE(at::equal(data->get({indices}).input()[0][0], images[3]));
 }
 
 TEST(IdxDataset, FilesThatDoNotBelongTogetherAreRefused) {

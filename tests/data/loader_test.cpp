@@ -27,8 +27,8 @@ DatasetPtr numbers(int64_t count) {
 std::vector<at::Tensor> rest(Loader& loader) {
   std::vector<at::Tensor> inputs;
   Batch batch;
-  while (loader.next(batch)) inputs.push_back(batch.input);
-  EXPECT_FALSE(batch.input.defined());
+  while (loader.next(batch)) inputs.push_back(batch.input());
+  EXPECT_FALSE(batch.input().defined());
   return inputs;
 }
 
@@ -81,7 +81,7 @@ TEST_P(LoaderWorkers, MayEndInTheMiddleOfAnEpoch) {
 
 TEST_P(LoaderWorkers, AnErrorComesOutAtItsBatchAndTheLoaderGoesOnWorking) {
   const DatasetPtr broken = map(numbers(60), [](Batch batch) {
-    if ((batch.input == 42).any().item<bool>()) throw std::domain_error("sample 42");
+    if ((batch.input() == 42).any().item<bool>()) throw std::domain_error("sample 42");
     return batch;
   });
   Loader loader(broken, {.batch = 5, .workers = GetParam(), .prefetch = 3});
@@ -90,7 +90,7 @@ TEST_P(LoaderWorkers, AnErrorComesOutAtItsBatchAndTheLoaderGoesOnWorking) {
     Batch batch;
     for (int i = 0; i < 8; ++i) ASSERT_TRUE(loader.next(batch));
     EXPECT_THROW((void)loader.next(batch), std::domain_error);
-    EXPECT_FALSE(batch.input.defined());
+    EXPECT_FALSE(batch.input().defined());
     EXPECT_THROW((void)loader.next(batch), StateError);
   }
   EXPECT_EQ(epoch(loader, 0, 9).size(), 3U);
@@ -101,8 +101,8 @@ TEST_P(LoaderWorkers, LetsTheTensorsOfTheLastBatchGoFirst) {
   loader.start(0);
   Batch batch;
   ASSERT_TRUE(loader.next(batch));
-  EXPECT_EQ(batch.input.use_count(), 1U);
-  EXPECT_EQ(batch.target.use_count(), 1U);
+  EXPECT_EQ(batch.input().use_count(), 1U);
+  EXPECT_EQ(batch.target().use_count(), 1U);
 }
 
 TEST(Loader, ShuffleHoldsEverySampleOnceAndChangesWithEpochAndSeed) {

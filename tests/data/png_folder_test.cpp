@@ -32,7 +32,7 @@ void add(const std::filesystem::path& path, const at::Tensor& image) {
 at::Tensor first_pixels(const DatasetPtr& data) {
   std::vector<int64_t> all;
   for (int64_t i = 0; i < data->size(); ++i) all.push_back(i);
-  return data->get({all}).input.select(1, 0).select(1, 0).select(1, 0).contiguous();
+  return data->get({all}).input().select(1, 0).select(1, 0).select(1, 0).contiguous();
 }
 
 TEST(PngFolder, SubfoldersAreClassesInTheOrderOfTheirNames) {
@@ -114,7 +114,7 @@ TEST(PngFolder, SaysHowItResizedItsFiles) {
   EXPECT_EQ(*smaller->transforms(), (Transforms{resize, Resize{2, 3}, Flip{1}}));
   const std::vector<int64_t> second{1};
   EXPECT_TRUE(at::equal(
-      smaller->get({second}).input,
+      smaller->get({second}).input(),
       smaller->transforms()->apply(read_png(folder / "a/2.png").unsqueeze(0), {}, false)));
   io::remove_all(folder / "a/2.png");
   EXPECT_EQ(png_folder(folder.path(), {.height = 4, .width = 6})->transforms(), nullptr)

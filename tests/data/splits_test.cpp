@@ -123,7 +123,7 @@ TEST(Stratified, PartsAreDisjointAndDependOnTheSeed) {
   const auto inputs = [](const DatasetPtr& data) {
     std::vector<int64_t> all(static_cast<size_t>(data->size()));
     std::iota(all.begin(), all.end(), int64_t{0});
-    const at::Tensor input = data->get({all}).input.contiguous();
+    const at::Tensor input = data->get({all}).input().contiguous();
     const int64_t* begin = input.const_data_ptr<int64_t>();
     return std::set<int64_t>{begin, begin + input.numel()};
   };
@@ -165,7 +165,7 @@ TEST(Split, OnlyTrainingSeesRandomTransforms) {
       split(transformed(images, {Flip{1}}), {.train = 0.5, .valid = 0.25, .test = 0.25});
   const std::vector<int64_t> indices{0, 1, 2};
   const auto changes = [&](const DatasetPtr& data) {
-    return !at::equal(data->get({indices, 1, true}).input, data->get({indices, 1, false}).input);
+    return !at::equal(data->get({indices, 1, true}).input(), data->get({indices, 1, false}).input());
   };
   EXPECT_TRUE(changes(parts.train));
   EXPECT_FALSE(changes(parts.valid));

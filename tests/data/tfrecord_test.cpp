@@ -119,7 +119,7 @@ TEST(TfRecord, FilesAreOneDataSetInTheirOrderWhoeverReadsThem) {
   EXPECT_TRUE(at::equal(one->targets().slice(0, 0, 4), at::tensor({0, 1, 2, 3}, at::kLong)));
   const std::vector<int64_t> indices{35, 0};
   EXPECT_TRUE(
-      at::equal(one->get({indices, 0, false}).input, several->get({indices, 0, false}).input));
+      at::equal(one->get({indices, 0, false}).input(), several->get({indices, 0, false}).input()));
 }
 
 TEST(TfRecord, EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany) {

@@ -161,7 +161,7 @@ class Points : public Fork {
   }
   [[nodiscard]] Batch preprocess(Batch batch) const override {
     processed_ += batch.size();
-    batch.input = at::mul(batch.input, get<double>("factor", 1));
+    batch.set_input(at::mul(batch.input(), get<double>("factor", 1)));
     return batch;
   }
   [[nodiscard]] std::optional<Transforms> preprocess_transforms() const override {

@@ -206,9 +206,9 @@ TEST(Predictor, TakesBytesAsTheyAreWhereTrainingDid) {
   manifest.transforms = {};
   write_bundle(dir / "m.tare", manifest, model.state());
   at::ScalarType seen = at::kFloat;
-  const auto forward = [&](Model& own, const at::Tensor& input) {
-    seen = input.scalar_type();
-    return own.forward(input.to(at::kFloat));
+  const auto forward = [&](Model& own, const Batch& batch) {
+    seen = batch.input().scalar_type();
+    return own.forward(batch.input().to(at::kFloat));
   };
   Predictor predictor(dir / "m.tare", {.forward = forward});
   write_png(dir / "i.png", at::full({1, 4, 4}, 7, at::kByte));

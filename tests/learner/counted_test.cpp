@@ -19,10 +19,10 @@ DatasetPtr with_ignored(int64_t n, uint64_t seed) {
   std::vector<int64_t> all(static_cast<size_t>(n));
   std::iota(all.begin(), all.end(), 0);
   const Batch batch = whole->get({.indices = all});
-  auto target = batch.target.clone();
+  auto target = batch.target().clone();
   target.slice(0, 0, 20).fill_(kIgnoredLabel);
   target.slice(0, 20, n, 4).fill_(kIgnoredLabel);
-  return tensor_dataset(batch.input, target);
+  return tensor_dataset(batch.input(), target);
 }
 
 LearnerOptions fixed_order(const TempDir& folder, int64_t batch) {
@@ -127,7 +127,7 @@ TEST(Counted, TokensWeighSequencesOfDifferentLengths) {
     std::vector<int64_t> indices(10);
     std::iota(indices.begin(), indices.end(), first);
     const Batch batch = data->get({.indices = indices});
-    sum += F::cross_entropy(learner.model().forward(batch.input), batch.target,
+    sum += F::cross_entropy(learner.model().forward(batch.input()), batch.target(),
                             F::CrossEntropyFuncOptions().reduction(torch::kSum))
                .item<double>();
   }
@@ -160,10 +160,10 @@ TEST(Counted, AFunctionAndATaskSayWhatTheirMeanIsOver) {
   EXPECT_NEAR(by_function.metrics.at(0).value, expected, kRounding);
   task.task = {.step =
                    [&](Model& model, const Batch& batch) {
-                     const auto output = model.forward(batch.input);
-                     return StepResult{mean(output, batch.target), output};
+                     const auto output = model.forward(batch.input());
+                     return StepResult{mean(output, batch.target()), output};
                    },
-               .counted = [&](const Batch& batch) { return count(batch.target); }};
+               .counted = [&](const Batch& batch) { return count(batch.target()); }};
   EXPECT_NEAR(evaluated(task).loss, expected, kRounding);
   task.micro_batch = 3;
   EXPECT_NEAR(evaluated(task).loss, expected, kRounding);

@@ -16,7 +16,7 @@ std::vector<Mistake> mistakes_about_devices() {
        {"two devices: input on meta and model on cpu; move one of them"},
        [](Bench& b) {
          b.fit(map(points(48, 1), [](Batch batch) {
-           batch.input = batch.input.to(torch::kMeta);
+           batch.set_input(batch.input().to(torch::kMeta));
            return batch;
          }));
        }},
@@ -25,7 +25,7 @@ std::vector<Mistake> mistakes_about_devices() {
        {"two devices: target on meta and model on cpu"},
        [](Bench& b) {
          b.fit(map(points(48, 1), [](Batch batch) {
-           batch.target = batch.target.to(torch::kMeta);
+           batch.set_target(batch.target().to(torch::kMeta));
            return batch;
          }));
        }},
@@ -34,7 +34,7 @@ std::vector<Mistake> mistakes_about_devices() {
        {"input on meta", "model on cpu"},
        [](Bench& b) {
          b.fit(points(48, 1), {at(Event::before_batch, 1, [](FitContext& c) {
-                 c.data.input = c.data.input.to(torch::kMeta);
+                 c.data.set_input(c.data.input().to(torch::kMeta));
                })});
        }},
       {"OutputMovedByACallback",
@@ -42,7 +42,7 @@ std::vector<Mistake> mistakes_about_devices() {
        {"output on meta", "target on cpu"},
        [](Bench& b) {
          b.fit(points(48, 1), {at(Event::after_forward, 0,
-                                  [](FitContext& c) { c.output = c.output.to(torch::kMeta); })});
+                                  [](FitContext& c) { c.outputs = c.output().to(torch::kMeta); })});
        }},
       {"UnknownDevice",
        "ConfigError",
@@ -102,8 +102,8 @@ std::vector<Mistake> mistakes_about_data() {
        {"class labels", "to 7, the model has 3 outputs"},
        [](Bench& b) {
          b.fit(points(48, 1), {at(Event::before_batch, 2, [](FitContext& c) {
-                 c.data.target = c.data.target.clone();
-                 c.data.target[3] = 7;
+                 c.data.set_target(c.data.target().clone());
+                 c.data.target()[3] = 7;
                })});
        }},
       {"LabelsBeyondTheModelInValidation",

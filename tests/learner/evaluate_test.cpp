@@ -33,12 +33,12 @@ TEST(GetPreds, GivesTheSplitInItsOrderWithActivationAndLosses) {
   std::vector<int64_t> all(90);
   std::iota(all.begin(), all.end(), 0);
   const Batch whole = data.train->get({.indices = all});
-  EXPECT_TRUE(torch::equal(p.targets, whole.target));
+  EXPECT_TRUE(torch::equal(p.targets, whole.target()));
   EXPECT_TRUE(torch::allclose(p.outputs.sum(1), torch::ones(90)));
   const auto raw = learner.get_preds(Split::train, {.activation = false}).outputs;
   EXPECT_TRUE(torch::allclose(torch::softmax(raw, 1), p.outputs));
   const auto losses = torch::nn::functional::cross_entropy(
-      raw, whole.target, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+      raw, whole.target(), torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
   EXPECT_TRUE(torch::allclose(losses, p.losses));
   EXPECT_FALSE(learner.get_preds(Split::train).losses.defined());
 }
@@ -87,11 +87,11 @@ TEST(Evaluate, TakesATasksPredictionsFromItsOwnFunction) {
   const TempDir folder;
   LearnerOptions options = quiet(folder);
   options.task.step = [](Model& model, const Batch& batch) {
-    const auto output = model.forward(batch.input);
-    return StepResult{torch::nn::functional::cross_entropy(output, batch.target), output};
+    const auto output = model.forward(batch.input());
+    return StepResult{torch::nn::functional::cross_entropy(output, batch.target()), output};
   };
-  options.task.predict = [](Model& model, const at::Tensor& input) {
-    return model.forward(input) * 2;
+  options.task.predict = [](Model& model, const Batch& batch) {
+    return model.forward(batch.input()) * 2;
   };
   Learner learner(make_net(), split_points(), options);
   const auto both = learner.evaluate(Split::valid, {.activation = false});

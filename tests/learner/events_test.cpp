@@ -19,7 +19,7 @@ struct Spy final : Callback {
   Action before_epoch(FitContext&) override { return note(Event::before_epoch); }
   Action before_batch(FitContext&) override { return note(Event::before_batch); }
   Action after_forward(FitContext& c) override {
-    EXPECT_TRUE(c.output.defined());
+    EXPECT_TRUE(c.output().defined());
     return note(Event::after_forward);
   }
   Action after_loss(FitContext& c) override {

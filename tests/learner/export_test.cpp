@@ -82,7 +82,7 @@ TEST_P(EveryModel, PredictsFromItsBundleWhatTheLearnerPredicts) {
   Predictor predictor(folder / "net.tare");
   std::vector<int64_t> indices(24);
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i);
-  const auto inputs = data->get({indices}).input;
+  const auto inputs = data->get({indices}).input();
   EXPECT_EQ(predictor.manifest().input, zoo.is("gpt") ? "int64" : "float32");
   EXPECT_LT((predictor.predict(inputs) - learner.get_preds().outputs).abs().max().item<float>(),
             1e-5);
@@ -183,7 +183,7 @@ TEST(Export, RefusesDataThatNoBundleCanDescribe) {
   const TempDir folder;
   const DatasetPtr raw = shades(8, {});
   const auto halve = [](Batch batch) {
-    batch.input = batch.input.to(torch::kFloat) / 510;
+    batch.set_input(batch.input().to(torch::kFloat) / 510);
     return batch;
   };
   Learner learner(shade_model(8), both(map(raw, halve)), quiet(folder));
@@ -200,7 +200,7 @@ TEST(Export, RefusesDataThatNoBundleCanDescribe) {
   const auto expected = learner.get_preds().outputs;
   learner.export_to(folder / "net.tare");
   const std::vector<int64_t> first{0, 1};
-  EXPECT_TRUE(torch::allclose(Predictor(folder / "net.tare").predict(raw->get({first}).input),
+  EXPECT_TRUE(torch::allclose(Predictor(folder / "net.tare").predict(raw->get({first}).input()),
                               expected.slice(0, 0, 2), 1e-5, 1e-5));
   // Random changes of the training split alone leave a validation split that says what is done.
   learner.set_data({.train = map(raw, halve), .valid = transformed(raw, {Normalise{{0}, {2}}})},
@@ -220,7 +220,7 @@ TEST(Export, ALossFunctionsActivationMakesProbabilities) {
   learner.fit(1);
   learner.export_to(folder / "net.tare");
   const std::vector<int64_t> first{0, 1, 2};
-  const auto inputs = points(30, 12)->get({first}).input;
+  const auto inputs = points(30, 12)->get({first}).input();
   const auto output = Predictor(folder / "net.tare").predict(inputs);
   EXPECT_TRUE(torch::allclose(output.sum(1), torch::ones({3})));
   EXPECT_TRUE(torch::allclose(output, learner.get_preds().outputs.slice(0, 0, 3)));
@@ -253,10 +253,12 @@ TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
     return model.as<PairNetImpl>().forward(input.select(1, 0), input.select(1, 1));
   };
   LearnerOptions options = quiet(folder);
-  options.task.predict = predict;
+  options.task.predict = [predict](Model& model, const Batch& batch) {
+    return predict(model, batch.input());
+  };
   options.task.step = [predict](Model& model, const Batch& batch) -> StepResult {
-    const auto output = predict(model, batch.input);
-    return {torch::cross_entropy_loss(output, batch.target), output};
+    const auto output = predict(model, batch.input());
+    return {torch::cross_entropy_loss(output, batch.target()), output};
   };
   torch::manual_seed(1);
   const auto inputs = torch::randn({32, 2, kFeatures});
@@ -264,9 +266,15 @@ TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
   Learner learner(PairNet(), both(data), options);
   learner.fit(1);
   learner.export_to(folder / "pair.tare");
-  EXPECT_THAT(outcome_of([&] { Predictor(folder / "pair.tare", Model(PairNet())); }),
+  EXPECT_THAT(outcome_of([&] {
+                (void)Predictor(folder / "pair.tare", Model(PairNet())).predict(inputs);
+              }),
+              HasSubstr("a batch of 2 inputs"));
+  EXPECT_THAT(outcome_of([&] {
+                Predictor(folder / "pair.tare", Model(PairNet().ptr(), Model::Forward()));
+              }),
               HasSubstr("give PredictorOptions::forward"));
-  Predictor predictor(folder / "pair.tare", Model(PairNet()), {.forward = predict});
+  Predictor predictor(folder / "pair.tare", Model(PairNet()), {.forward = options.task.predict});
   const auto expected = learner.get_preds().outputs;
   EXPECT_TRUE(torch::allclose(predictor.predict(inputs), expected));
   EXPECT_THROW((void)predictor.predict(torch::randn({4, kFeatures})), ShapeError);

@@ -27,7 +27,7 @@ std::vector<Batch> batches_of(const DatasetPtr& data, const LearnerOptions& opti
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     loader.start(epoch);
     for (Batch batch; loader.next(batch);)
-      all.push_back({batch.input.clone(), batch.target.clone()});
+      all.push_back({batch.input().clone(), batch.target().clone()});
   }
   return all;
 }
@@ -45,7 +45,7 @@ Trained by_hand(Module net, const LearnerOptions& options, MakeOptimizer make) {
   for (const auto& batch : batches_of(split_points().train, options, 10)) {
     if (static_cast<int64_t>(result.losses.size()) == kSteps) break;
     optimizer->zero_grad();
-    auto loss = torch::nn::functional::cross_entropy(net->forward(batch.input), batch.target);
+    auto loss = torch::nn::functional::cross_entropy(net->forward(batch.input()), batch.target());
     loss.backward();
     optimizer->step();
     result.losses.push_back(loss.template item<float>());
@@ -175,9 +175,9 @@ TEST(Fit, RunsATaskForModelsWithTheirOwnStep) {
   options.metrics.clear();
   options.task.step = [](Model& model, const Batch& batch) {
     auto& net = model.as<NetImpl>();
-    auto output = net.forward(batch.input);
+    auto output = net.forward(batch.input());
     return StepResult{
-        torch::mse_loss(output, torch::one_hot(batch.target, kClasses).to(torch::kFloat)), output};
+        torch::mse_loss(output, torch::one_hot(batch.target(), kClasses).to(torch::kFloat)), output};
   };
   Learner learner(make_net(), split_points(), options);
   const FitResult result = learner.fit(4, {.lr = 0.02});
@@ -217,7 +217,7 @@ TEST(Fit, KeepsTheOrderOfTheSamplesIfItMayNotShuffle) {
   struct Targets final : Callback {
     [[nodiscard]] std::string name() const override { return "targets"; }
     Action after_batch(FitContext& c) override {
-      all.push_back(c.data.target.clone());
+      all.push_back(c.data.target().clone());
       return Action::proceed;
     }
     std::vector<torch::Tensor> all;

@@ -219,7 +219,7 @@ TEST_P(FrozenFp8Of, CheckpointsAndBundlesHoldWhatTheModelComputesWith) {
     const std::vector<int64_t> indices{0, 1, 2};
     const auto batch = learner.data().valid->get({.indices = indices});
     const auto expected = preds.narrow(0, 0, 3);
-    EXPECT_LT((predictor.predict(batch.input) - expected).abs().max().item<double>(), 0.05);
+    EXPECT_LT((predictor.predict(batch.input()) - expected).abs().max().item<double>(), 0.05);
   }
   learner.unfreeze();
   EXPECT_TRUE(torch::equal(computed(learner), values)) << "the rounded values";

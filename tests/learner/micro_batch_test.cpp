@@ -175,7 +175,7 @@ TEST(MicroBatches, WhatBeforeBatchDrewIsNotDrawnAgain) {
     explicit Noise(uint64_t k) : fail_at(k) {}
     [[nodiscard]] std::string name() const override { return "noise"; }
     Action before_batch(FitContext& c) override {
-      c.data.input = c.data.input + 0.1 * torch::randn(c.data.input.sizes());
+      c.data.set_input(c.data.input() + 0.1 * torch::randn(c.data.input().sizes()));
       if (c.step == 0) host::fail_at(fail_at);
       return Action::proceed;
     }

@@ -240,7 +240,7 @@ TEST(LearnerMistake, InALaterBatchKeepsWhatWasLearnedBefore) {
   torch::Tensor after_two_steps;
   const auto spoil = at(Event::before_batch, 2, [&](FitContext& c) {
     after_two_steps = flat(learner.model());
-    c.data.target = torch::full_like(c.data.target, kClasses);
+    c.data.set_target(torch::full_like(c.data.target(), kClasses));
   });
   EXPECT_THROW(learner.fit(1, {.callbacks = {spoil}}), ConfigError);
   EXPECT_TRUE(torch::equal(flat(learner.model()), after_two_steps));
@@ -250,7 +250,7 @@ TEST(LearnerMistake, InALaterBatchKeepsWhatWasLearnedBefore) {
 TEST(LearnerMistake, LabelsThatTheLossLeavesOutAreNone) {
   const Bench bench;
   Learner learner(make_net(), {.train = points(48, 1)}, bench.options);
-  const auto mask = at(Event::before_batch, 1, [](FitContext& c) { c.data.target[0] = -100; });
+  const auto mask = at(Event::before_batch, 1, [](FitContext& c) { c.data.target()[0] = -100; });
   EXPECT_EQ(learner.fit(1, {.callbacks = {mask}}).reason, StopReason::finished);
 }
 

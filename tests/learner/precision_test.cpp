@@ -25,8 +25,8 @@ LearnerOptions in(const std::string& precision, const TempDir& folder) {
 struct Types final : Callback {
   [[nodiscard]] std::string name() const override { return "types"; }
   Action after_loss(FitContext& c) override {
-    input = c.data.input.scalar_type();
-    output = c.output.scalar_type();
+    input = c.data.input().scalar_type();
+    output = c.output().scalar_type();
     loss = c.loss.scalar_type();
     return Action::proceed;
   }

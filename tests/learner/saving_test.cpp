@@ -100,7 +100,7 @@ TEST(StepInBackward, LeavesNoHookBehind) {
   learner.fit(1);
   const std::vector<int64_t> indices{0, 1, 2, 3};
   const Batch batch = learner.data().train->get({.indices = indices});
-  torch::cross_entropy_loss(learner.model().forward(batch.input), batch.target).backward();
+  torch::cross_entropy_loss(learner.model().forward(batch.input()), batch.target()).backward();
   const auto& first = learner.model().parameters().front();
   EXPECT_TRUE(first.tensor.grad().defined());
 }
@@ -300,7 +300,7 @@ TEST(ChannelsLast, LaysOutWeightsAndImagesAndSurvivesACheckpoint) {
   struct Look final : Callback {
     [[nodiscard]] std::string name() const override { return "look"; }
     Action after_loss(FitContext& c) override {
-      input = c.data.input.is_contiguous(torch::MemoryFormat::ChannelsLast);
+      input = c.data.input().is_contiguous(torch::MemoryFormat::ChannelsLast);
       return Action::proceed;
     }
     bool input = false;

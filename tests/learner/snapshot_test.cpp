@@ -127,7 +127,7 @@ TEST(Unexplained, GrowsWithOutputsThatACallbackKeeps) {
   struct Keep final : Callback {
     [[nodiscard]] std::string name() const override { return "keep"; }
     Action after_forward(FitContext& c) override {
-      kept.push_back(c.output.detach());
+      kept.push_back(c.output().detach());
       return Action::proceed;
     }
     std::vector<at::Tensor> kept;

@@ -28,7 +28,7 @@ int main() {
   const tare::memory::CallSites gather;
   const tare::Batch batch = user::first_batch(data);
   for (const auto& block : tare::memory::host_allocator::live_blocks())
-    if (block.data == batch.input.data_ptr())
+    if (block.data == batch.input().data_ptr())
       std::puts(tare::memory::site_of(block.stack).str().c_str());
   return 0;
 }

@@ -70,9 +70,9 @@ struct MicroBatchChange {
 /// current training step, on the Learner's device, and undefined outside it; a callback that keeps
 /// one keeps its memory (free it in purge(), list it in account()).
 ///
-/// In after_forward and after_loss `data`, `output` and `loss` are of one micro-batch. The usual
-/// case is one that is the batch. If there are more, `loss` is the mean over the batch and `output`
-/// undefined from after_backward on.
+/// In after_forward and after_loss `data`, `outputs` and `loss` are of one micro-batch. The usual
+/// case is one that is the batch. If there are more, `loss` is the mean over the batch and
+/// `outputs` empty from after_backward on.
 struct FitContext {
   LearnerView& learner;
   int64_t epoch = 0, epochs = 0;   ///< of this fit: 0 <= epoch < epochs
@@ -80,7 +80,7 @@ struct FitContext {
   int64_t batch = 0, batches = 0;  ///< of this epoch: 0 <= batch < batches
   Batch data{};                    ///< the current batch, on the device
   int64_t micro_batch = 0, micro_batches = 1;  ///< of the batch: 0 <= micro_batch < micro_batches
-  at::Tensor output{};                         ///< of the model, from after_forward on
+  Outputs outputs{};  ///< of the model, from after_forward on
   at::Tensor loss{};  ///< scalar, from after_loss on; with its graph until backward
   std::optional<MicroBatchChange> micro_batch_change{};  ///< in on_micro_batch
   double lr = 0, momentum = 0;                           ///< of the last parameter group
@@ -88,6 +88,8 @@ struct FitContext {
   std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
   bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
 
+  /// The first output, which is the only one of most models; undefined: there is none.
+  [[nodiscard]] const at::Tensor& output() const { return outputs.front(); }
   /// The loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
 };

@@ -76,8 +76,11 @@ Action LeakWatch::after_loss(FitContext& context) {
   if (!graphs_) graphs_ = std::make_unique<Graphs>();
   graphs_->step = context.step;
   graphs_->number = memory::current_step();
-  for (const auto* tensor : {&context.loss, &context.output})
-    if (tensor->defined() && tensor->grad_fn()) graphs_->nodes.push_back(weak(tensor->grad_fn()));
+  const auto watch = [this](const at::Tensor& tensor) {
+    if (tensor.defined() && tensor.grad_fn()) graphs_->nodes.push_back(weak(tensor.grad_fn()));
+  };
+  watch(context.loss);
+  std::ranges::for_each(context.outputs, watch);
   return Action::proceed;
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/checkpoint/named_tensor.h"
+#include "tare/memory/named_tensor.h"
 
 namespace tare::checkpoint {
 

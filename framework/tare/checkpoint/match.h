@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tare/checkpoint/named_tensor.h"
+#include "tare/memory/named_tensor.h"
 
 namespace tare::checkpoint {
 

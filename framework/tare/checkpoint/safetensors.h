@@ -21,7 +21,7 @@
 
 #include "tare/base/io.h"
 #include "tare/checkpoint/digest.h"
-#include "tare/checkpoint/named_tensor.h"
+#include "tare/memory/named_tensor.h"
 #include "tare/checkpoint/safetensors_header.h"
 #include "tare/checkpoint/tensor_info.h"
 

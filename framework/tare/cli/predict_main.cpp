@@ -156,6 +156,10 @@ class Printer {
 // Continues behind a sample that fails; returns the first failure's code.
 int predict(const Request& request) {
   Predictor predictor(request.bundle, request.predictor);
+  if (const auto& more = predictor.manifest().more_inputs; !more.empty())
+    throw ConfigError("predict", "the model takes " + std::to_string(more.size() + 1) +
+                                     " inputs, and this command gives it one; predict with "
+                                     "Predictor::predict(const Batch&) in C++");
   if (request.text) check_takes_text(predictor.manifest());
   Printer printer(request);
   int code = kSuccess;

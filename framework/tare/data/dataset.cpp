@@ -4,35 +4,49 @@
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/data/gather.h"
 
 namespace tare {
 
 Batch get_all(const Dataset& data) {
-  constexpr int64_t kChunk = 256;
+  constexpr int64_t kFew = 256;
+  // Batches of samples of different sizes may not fit together.
+  const int64_t chunk = data.sample_size(0) > 0 ? data.size() : kFew;
   std::vector<int64_t> indices;
-  std::vector<at::Tensor> inputs, targets;
-  for (int64_t begin = 0; begin < data.size(); begin += kChunk) {
-    indices.resize(static_cast<size_t>(std::min(kChunk, data.size() - begin)));
+  std::vector<Batch> chunks;
+  for (int64_t begin = 0; begin < data.size(); begin += chunk) {
+    indices.resize(static_cast<size_t>(std::min(chunk, data.size() - begin)));
     std::iota(indices.begin(), indices.end(), begin);
-    Batch batch = data.get({.indices = indices});
-    inputs.push_back(std::move(batch.input));
-    if (batch.target.defined()) targets.push_back(std::move(batch.target));
+    chunks.push_back(data.get({.indices = indices}));
   }
-  return {at::cat(inputs), targets.empty() ? at::Tensor() : at::cat(targets)};
+  return joined(std::move(chunks), [](const auto& parts) { return at::cat(parts); });
 }
 
-Batch Batch::narrow(int64_t start, int64_t length) const {
-  return {input.narrow(0, start, length),
-          target.defined() ? target.narrow(0, start, length) : at::Tensor()};
+Batch first_sample(const Dataset& data) {
+  constexpr std::array<int64_t, 1> kFirst{0};
+  return data.get({.indices = kFirst});
 }
 
 std::string Dataset::sample_name(int64_t) const { return {}; }
 
-at::Tensor Dataset::targets() const { return get_all(*this).target; }
+int64_t Dataset::sample_size(int64_t) const { return 0; }
+
+int64_t largest_sample(const Dataset& data) {
+  int64_t largest = 0, size = data.sample_size(0);
+  for (int64_t i = 1; size > 0 && i < data.size(); ++i) {
+    if (data.sample_size(i) <= size) continue;
+    size = data.sample_size(i);
+    largest = i;
+  }
+  return largest;
+}
+
+at::Tensor Dataset::targets() const { return get_all(*this).target(); }
 
 void check_labels(const at::Tensor& targets, int64_t classes) {
   if (!targets.defined() || targets.scalar_type() != at::kLong || !targets.device().is_cpu())

@@ -15,19 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "tare/data/batch.h"
 #include "tare/memory/accountable.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
-
-/// Samples as tensors, on the host unless a Learner has moved them. N: samples.
-struct Batch {
-  at::Tensor input{};   ///< [N, ...]
-  at::Tensor target{};  ///< [N] int64 class indices, or [N, ...]; undefined: the data has none
-  [[nodiscard]] int64_t size() const { return input.defined() ? input.size(0) : 0; }
-  /// The samples [start, start + length), as views.
-  [[nodiscard]] Batch narrow(int64_t start, int64_t length) const;
-};
 
 /// Which samples to get, and how.
 struct BatchRequest {
@@ -45,11 +37,14 @@ class Dataset {
   /// The requested samples, in that order, in new tensors. Throws ConfigError for an index
   /// out of range.
   [[nodiscard]] virtual Batch get(const BatchRequest& request) const = 0;
-  /// Shape of one input as get() gives it, e.g. [channels, height, width].
+  /// Shape of one sample of the first input as get() gives it, e.g. [channels, height, width].
   [[nodiscard]] virtual std::vector<int64_t> sample_shape() const = 0;
   /// A name of the sample by which a person finds it, such as the path of its file below the data
   /// folder; empty: it has none. `index`: in [0, size).
   [[nodiscard]] virtual std::string sample_name(int64_t index) const;
+  /// How large a sample is beside the others, such as the length of a sequence; a batch takes the
+  /// most memory with the largest. 0 for all: they are of one size. `index`: in [0, size).
+  [[nodiscard]] virtual int64_t sample_size(int64_t index) const;
   /// Names of the classes, by class index; empty: unknown.
   [[nodiscard]] virtual std::vector<std::string> labels() const { return {}; }
   /// What was done to a raw sample until get() gives it, for the bundle: the steps of its reader,
@@ -58,7 +53,8 @@ class Dataset {
   /// Whether transforms() says everything that is done to the inputs. Without it a model that is
   /// trained on them cannot be exported, because predictions would see other inputs.
   [[nodiscard]] virtual bool described() const { return true; }
-  /// All targets in order, [size, ...]; undefined: none. The default collects them with get().
+  /// The first target of all samples in order, [size, ...]; undefined: there is none. The default
+  /// collects it with get().
   [[nodiscard]] virtual at::Tensor targets() const;
   /// Whether get() does nothing but copy samples of tensors that it keeps: there is nothing to
   /// cache().
@@ -71,17 +67,30 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 /// The whole data set in one batch, without random transforms.
 [[nodiscard]] Batch get_all(const Dataset& data);
 
+/// The first sample alone, without random transforms: names, shapes and dtypes of what the data
+/// set gives.
+[[nodiscard]] Batch first_sample(const Dataset& data);
+
+/// The index of the largest sample by sample_size(), the first of several; 0: all are of one size.
+[[nodiscard]] int64_t largest_sample(const Dataset& data);
+
 /// A data set of tensors in memory, shared with the caller, who must not change them afterwards.
 /// `input`: [N, ...] of any dtype, on the host, made contiguous; `target`: [N, ...] or undefined.
 /// Throws ConfigError for an empty set, or a class index of `target` without a name in `labels` if
 /// there are any; ShapeError for different sizes; DeviceError for a tensor that is not on the host.
 [[nodiscard]] DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target = {},
                                         std::vector<std::string> labels = {});
+/// A data set of several inputs or targets, each [N, ...], in the order of the model's forward.
+/// `labels` are those of the first target. Throws as above; ConfigError for a name that is empty or
+/// there twice.
+[[nodiscard]] DatasetPtr tensor_dataset(const NamedTensors& inputs, const NamedTensors& targets,
+                                        std::vector<std::string> labels = {});
 
 /// `base`, whose samples are images [channels, height, width] of uint8 or float32, with
-/// `transforms` applied after its own. Targets that are images of the inputs' height and width
-/// (masks) are moved with them, see Transforms::apply_to_targets. transforms() gives the whole
-/// list. On a tensor_dataset, gather and transforms are one pass.
+/// `transforms` applied after its own. Further inputs that are images, of any size, get them too,
+/// with random numbers of their own; other inputs stay as they are. Targets that are images of the
+/// first input's height and width (masks) are moved with it, see Transforms::apply_to_targets.
+/// transforms() gives the whole list. On a tensor_dataset, gather and transforms are one pass.
 [[nodiscard]] DatasetPtr transformed(const DatasetPtr& base, const Transforms& transforms);
 
 /// The samples at `indices` of `base`, in that order; repetition is allowed. Random transforms of

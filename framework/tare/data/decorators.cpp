@@ -28,6 +28,9 @@ class Decorator : public Dataset {
   [[nodiscard]] std::string sample_name(int64_t index) const override {
     return base_->sample_name(index);
   }
+  [[nodiscard]] int64_t sample_size(int64_t index) const override {
+    return base_->sample_size(index);
+  }
   [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
   [[nodiscard]] bool described() const override { return base_->described(); }
@@ -48,13 +51,19 @@ class Transformed : public Decorator {
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
     Batch batch = base_->get(request);
     const bool random = request.training && own_.random();
-    std::vector<uint64_t> seeds;
     // Another seed than that of the base's own random steps, which are at the same places of their
     // list.
-    if (random) seeds = sample_seeds({request.indices, derive_seed(request.seed, ~depth_), true});
-    if (batch.target.defined() && Transforms::are_images(batch.target.sizes(), batch.input.sizes()))
-      batch.target = own_.apply_to_targets(batch.target.contiguous(), seeds, random);
-    batch.input = own_.apply(batch.input.contiguous(), seeds, random);
+    const BatchRequest own{request.indices, derive_seed(request.seed, ~depth_), true};
+    const std::vector<uint64_t> seeds = random ? sample_seeds(own) : std::vector<uint64_t>();
+    const std::vector<int64_t> images = batch.input().sizes().vec();
+    for (auto& [name, target] : batch.targets)
+      if (Transforms::are_images(target.sizes(), images))
+        target = own_.apply_to_targets(target.contiguous(), seeds, random);
+    for (size_t i = 0; i < batch.inputs.size(); ++i) {
+      at::Tensor& input = batch.inputs[i].tensor;
+      if (i == 0 || input.dim() == 4)
+        input = own_.apply(input.contiguous(), random ? sample_seeds(own, i) : seeds, random);
+    }
     return batch;
   }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
@@ -95,6 +104,10 @@ class Subset : public Decorator {
     check_indices({&index, 1}, size());
     return base_->sample_name(indices_[static_cast<size_t>(index)]);
   }
+  [[nodiscard]] int64_t sample_size(int64_t index) const override {
+    check_indices({&index, 1}, size());
+    return base_->sample_size(indices_[static_cast<size_t>(index)]);
+  }
   [[nodiscard]] bool in_memory() const override { return base_->in_memory(); }
   [[nodiscard]] at::Tensor targets() const override {
     const at::Tensor all = base_->targets();
@@ -121,10 +134,11 @@ class Mapped : public Decorator {
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
     Batch batch = function_(base_->get(request));
     const auto expected = static_cast<int64_t>(request.indices.size());
-    if (batch.size() != expected || (batch.target.defined() && batch.target.size(0) != expected))
-      throw ShapeError("data.map",
-                       "a function that keeps the number of samples, " + std::to_string(expected),
-                       std::to_string(batch.size()));
+    for (const at::Tensor& tensor : batch.tensors())
+      if (tensor.size(0) != expected)
+        throw ShapeError("data.map",
+                         "a function that keeps the number of samples, " + std::to_string(expected),
+                         std::to_string(tensor.size(0)));
     return batch;
   }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
@@ -153,7 +167,7 @@ class Cached : public Decorator {
     if (base_->transforms()) transforms_ = base_->transforms()->deterministic();
     described_ = base_->described();
     const Batch all = get_all(*base_);
-    base_ = std::make_shared<TensorDataset>(all.input, all.target, base_->labels(), std::nullopt,
+    base_ = std::make_shared<TensorDataset>(all.inputs, all.targets, base_->labels(), std::nullopt,
                                             Transforms{}, names_of(*base_));
   }
   [[nodiscard]] Batch get(const BatchRequest& request) const override {

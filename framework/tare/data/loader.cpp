@@ -114,8 +114,9 @@ const LoaderOptions& Loader::options() const { return state_->options; }
 void Loader::account(Ledger& ledger) const {
   if (!state_->prefetch) return;
   for (const Batch& batch : state_->prefetch->settled()) {
-    ledger.add(Category::batch, "loader.input", batch.input);
-    ledger.add(Category::batch, "loader.target", batch.target);
+    for (const auto* list : {&batch.inputs, &batch.targets})
+      for (const auto& [name, tensor] : *list)
+        ledger.add(Category::batch, "loader." + name, tensor);
   }
 }
 

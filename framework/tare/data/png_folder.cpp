@@ -154,7 +154,8 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   Transforms read_with;
   if (resized)
     read_with = Transforms{Resize{.height = options.height, .width = options.width, .round = true}};
-  return std::make_shared<TensorDataset>(images, targets_of(listing), listing.labels, std::nullopt,
+  const Batch all(images, targets_of(listing));
+  return std::make_shared<TensorDataset>(all.inputs, all.targets, listing.labels, std::nullopt,
                                          read_with, names_of(listing, folder));
 }
 

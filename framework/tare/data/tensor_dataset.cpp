@@ -1,6 +1,7 @@
 // Gives samples of tensors in memory, transformed while they are copied.
 #include "tare/data/tensor_dataset.h"
 
+#include <set>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -9,16 +10,41 @@
 namespace tare {
 namespace {
 
-at::Tensor checked(const at::Tensor& tensor, const char* what) {
+at::Tensor checked(const at::Tensor& tensor, const std::string& what) {
   if (!tensor.device().is_cpu()) throw DeviceError("tensor_dataset", tensor.device().str(), "cpu");
   if (tensor.dim() == 0)
-    throw ShapeError("tensor_dataset", std::string(what) + " with a sample dimension", "a scalar");
+    throw ShapeError("tensor_dataset", what + " with a sample dimension", "a scalar");
   return tensor.detach().contiguous();
+}
+
+// The inputs, then the targets.
+NamedTensors checked(const NamedTensors& inputs, const NamedTensors& targets) {
+  NamedTensors all = inputs;
+  all.append(targets.begin(), targets.end());
+  if (inputs.empty() || !inputs.front().tensor.defined())
+    throw ConfigError("tensor_dataset", "the input is undefined, give a tensor [samples, ...]");
+  std::set<std::string> names;
+  for (auto& [name, tensor] : all) {
+    if (name.empty() || !names.insert(name).second)
+      throw ConfigError("tensor_dataset", "each tensor needs a name of its own, got '" +
+                                              printable(name) + "' " +
+                                              (name.empty() ? "for one" : "twice"));
+    if (!tensor.defined())
+      throw ConfigError("tensor_dataset", printable(name) + " is undefined, leave it out");
+    tensor = checked(tensor, name);
+    if (tensor.size(0) == 0 || all.front().tensor.numel() == 0)
+      throw ConfigError("tensor_dataset", "the data set is empty, give at least one sample");
+    if (tensor.size(0) != all.front().tensor.size(0))
+      throw ShapeError("tensor_dataset",
+                       "as many targets as inputs, " + std::to_string(all.front().tensor.size(0)),
+                       std::to_string(tensor.size(0)) + " of " + printable(name));
+  }
+  return all;
 }
 
 }  // namespace
 
-TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
+TensorDataset::TensorDataset(const NamedTensors& inputs, const NamedTensors& targets,
                              std::vector<std::string> labels, std::optional<Transforms> transforms,
                              Transforms read_with, SampleNames names)
     : labels_(std::move(labels)),
@@ -26,34 +52,43 @@ TensorDataset::TensorDataset(const at::Tensor& input, const at::Tensor& target,
       read_with_(std::move(read_with)),
       all_(joined(&read_with_, transforms_.value_or(Transforms{}))),
       names_(std::move(names)) {
-  if (!input.defined())
-    throw ConfigError("tensor_dataset", "the input is undefined, give a tensor [samples, ...]");
-  input_ = checked(input, "input");
-  if (input_.size(0) == 0 || input_.numel() == 0)
-    throw ConfigError("tensor_dataset", "the data set is empty, give at least one sample");
-  sample_shape_ = input_.sizes().slice(1).vec();
+  inputs_ = checked(inputs, targets);
+  targets_.assign(inputs_.begin() + static_cast<std::ptrdiff_t>(inputs.size()), inputs_.end());
+  inputs_.resize(inputs.size());
+  sample_shape_ = raw_input().sizes().slice(1).vec();
   if (transforms_) sample_shape_ = transforms_->output_shape(sample_shape_);
-  if (!target.defined()) return;
-  target_ = checked(target, "target");
-  if (target_.size(0) != input_.size(0))
-    throw ShapeError("tensor_dataset",
-                     "as many targets as inputs, " + std::to_string(input_.size(0)),
-                     std::to_string(target_.size(0)));
-  moves_targets_ = transforms_ && Transforms::are_images(target_.sizes(), input_.sizes());
-  if (!labels_.empty() && target_.scalar_type() == at::kLong)
-    check_labels(target_, static_cast<int64_t>(labels_.size()));
+  if (!labels_.empty() && !targets_.empty() &&
+      targets_.front().tensor.scalar_type() == at::kLong)
+    check_labels(targets_.front().tensor, static_cast<int64_t>(labels_.size()));
+}
+
+// Gather and transforms are one pass.
+at::Tensor TensorDataset::gathered(size_t input, const BatchRequest& request, bool random) const {
+  const at::Tensor& rows = inputs_[input].tensor;
+  if (!transforms_ || (input > 0 && rows.dim() != 4)) return gather_rows(rows, request.indices);
+  const auto seeds = random ? sample_seeds(request, input) : std::vector<uint64_t>();
+  return transforms_->apply_rows(rows, request.indices, seeds, random);
+}
+
+// Whether a target is an image, which moves with the first input.
+bool TensorDataset::moves(const at::Tensor& target) const {
+  return transforms_ && Transforms::are_images(target.sizes(), raw_input().sizes());
 }
 
 Batch TensorDataset::get(const BatchRequest& request) const {
   check_indices(request.indices, size());
   Batch batch;
   const bool random = request.training && transforms_ && transforms_->random();
-  const auto seeds = random ? sample_seeds(request) : std::vector<uint64_t>();
-  batch.input = transforms_ ? transforms_->apply_rows(input_, request.indices, seeds, random)
-                            : gather_rows(input_, request.indices);
-  if (!target_.defined()) return batch;
-  batch.target = gather_rows(target_, request.indices);
-  if (moves_targets_) batch.target = transforms_->apply_to_targets(batch.target, seeds, random);
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    batch.inputs.push_back({inputs_[i].name, gathered(i, request, random)});
+  for (const auto& [name, rows] : targets_) {
+    at::Tensor target = gather_rows(rows, request.indices);
+    if (moves(rows)) {
+      const auto seeds = random ? sample_seeds(request) : std::vector<uint64_t>();
+      target = transforms_->apply_to_targets(target, seeds, random);
+    }
+    batch.targets.push_back({name, std::move(target)});
+  }
   return batch;
 }
 
@@ -63,23 +98,32 @@ std::string TensorDataset::sample_name(int64_t index) const {
 }
 
 at::Tensor TensorDataset::targets() const {
-  return moves_targets_ ? transforms_->apply_to_targets(target_, {}, false) : target_;
+  if (targets_.empty()) return {};
+  const at::Tensor& first = targets_.front().tensor;
+  return moves(first) ? transforms_->apply_to_targets(first, {}, false) : first;
 }
 
 void TensorDataset::account(Ledger& ledger) const {
-  ledger.add(Category::other, "dataset.input", input_);
-  ledger.add(Category::other, "dataset.target", target_);
+  for (const auto* list : {&inputs_, &targets_})
+    for (const auto& [name, tensor] : *list)
+      ledger.add(Category::other, "dataset." + name, tensor);
 }
 
 DatasetPtr TensorDataset::with(const Transforms& more) const {
-  return std::make_shared<TensorDataset>(input_, target_, labels_,
+  return std::make_shared<TensorDataset>(inputs_, targets_, labels_,
                                          joined(transforms_ ? &*transforms_ : nullptr, more),
                                          read_with_, names_);
 }
 
 DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target,
                           std::vector<std::string> labels) {
-  return std::make_shared<TensorDataset>(input, target, std::move(labels), std::nullopt);
+  const Batch all(input, target);
+  return tensor_dataset(all.inputs, all.targets, std::move(labels));
+}
+
+DatasetPtr tensor_dataset(const NamedTensors& inputs, const NamedTensors& targets,
+                          std::vector<std::string> labels) {
+  return std::make_shared<TensorDataset>(inputs, targets, std::move(labels), std::nullopt);
 }
 
 }  // namespace tare

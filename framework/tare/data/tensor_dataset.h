@@ -19,10 +19,10 @@ using SampleNames = std::shared_ptr<const std::vector<std::string>>;
 class TensorDataset : public Dataset {
  public:
   /// `read_with`: what a reader did to the samples before they came here.
-  TensorDataset(const at::Tensor& input, const at::Tensor& target, std::vector<std::string> labels,
-                std::optional<Transforms> transforms, Transforms read_with = {},
-                SampleNames names = {});
-  [[nodiscard]] int64_t size() const override { return input_.size(0); }
+  TensorDataset(const NamedTensors& inputs, const NamedTensors& targets,
+                std::vector<std::string> labels, std::optional<Transforms> transforms,
+                Transforms read_with = {}, SampleNames names = {});
+  [[nodiscard]] int64_t size() const override { return raw_input().size(0); }
   [[nodiscard]] Batch get(const BatchRequest& request) const override;
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
   [[nodiscard]] std::string sample_name(int64_t index) const override;
@@ -33,17 +33,19 @@ class TensorDataset : public Dataset {
   [[nodiscard]] at::Tensor targets() const override;
   [[nodiscard]] bool in_memory() const override { return !transforms_; }
   void account(Ledger& ledger) const override;
-  /// [size, ...] on the host, contiguous, before its transforms.
-  [[nodiscard]] const at::Tensor& raw_input() const { return input_; }
+  /// The first input, [size, ...] on the host, contiguous, before its transforms.
+  [[nodiscard]] const at::Tensor& raw_input() const { return inputs_.front().tensor; }
   /// The same tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;
 
  private:
-  at::Tensor input_, target_;
+  [[nodiscard]] at::Tensor gathered(size_t input, const BatchRequest& request, bool random) const;
+  [[nodiscard]] bool moves(const at::Tensor& target) const;
+
+  NamedTensors inputs_, targets_;
   std::vector<std::string> labels_;
   std::optional<Transforms> transforms_;  // that get() applies
   Transforms read_with_, all_;            // all_: read_with_, then transforms_
-  bool moves_targets_ = false;            // targets that are images move with the inputs
   std::vector<int64_t> sample_shape_;
   SampleNames names_;
 };

@@ -18,6 +18,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/data/byte_source.h"
+#include "tare/data/gather.h"
 #include "tare/data/protobuf.h"
 
 namespace tare {
@@ -91,34 +92,22 @@ Batch read_sample(const std::string& record, const std::function<Batch(const TfE
   }
 }
 
-bool alike(const at::Tensor& one, const at::Tensor& other) {
-  return one.defined() == other.defined() &&
-         (!one.defined() ||
-          (one.sizes() == other.sizes() && one.scalar_type() == other.scalar_type()));
-}
-
 /// The samples of one file.
 Batch read_file(const fs::path& file, const std::function<Batch(const TfExample&)>& sample,
                 int64_t limit_bytes) {
   const c10::NoGradGuard no_grad;
   TfRecordReader records(file, limit_bytes);
-  std::vector<at::Tensor> inputs, targets;
+  std::vector<Batch> samples;
   while (const auto record = records.next()) {
-    Batch one = read_sample(*record, sample, file, inputs.size());
-    const bool fits =
-        inputs.empty() || (alike(one.input, inputs[0]) &&
-                           alike(one.target, targets.empty() ? at::Tensor() : targets[0]));
-    if (!fits || !one.input.defined())
-      throw ShapeError(
-          kRead, "samples of one shape and type",
-          "another in record " + std::to_string(inputs.size()) + " of " + printable(file.string()));
-    inputs.push_back(std::move(one.input));
-    if (one.target.defined()) targets.push_back(std::move(one.target));
+    Batch one = read_sample(*record, sample, file, samples.size());
+    if (!one.input().defined() || (!samples.empty() && !alike(one, samples.front())))
+      throw ShapeError(kRead, "samples of one shape and type",
+                       "another in record " + std::to_string(samples.size()) + " of " +
+                           printable(file.string()));
+    samples.push_back(std::move(one));
   }
-  Batch all;
-  if (!inputs.empty()) all.input = at::stack(inputs);
-  if (!targets.empty()) all.target = at::stack(targets);
-  return all;
+  if (samples.empty()) return {};
+  return joined(std::move(samples), [](const auto& all) { return at::stack(all); });
 }
 
 /// Calls `work(i)` for i below `count` by so many threads, and throws what the lowest i has thrown.
@@ -285,28 +274,26 @@ Batch read_tfrecords(const std::vector<fs::path>& files,
   std::vector<Batch> parts(files.size());
   for_each(files.size(), options.parallel_reads,
            [&](size_t i) { parts[i] = read_file(files[i], sample, options.limit_bytes); });
-  std::vector<at::Tensor> inputs, targets;
+  std::vector<Batch> read;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const Batch& part = parts[i];
-    if (!part.input.defined()) continue;  // a file without records
-    if (!inputs.empty() && !alike(part.input[0], inputs[0][0]))
+    if (!parts[i].input().defined()) continue;  // a file without records
+    read.push_back(std::move(parts[i]));
+    if (read.back().targets.size() != read.front().targets.size())
+      throw ShapeError(kRead, "a target for every sample", "none in one of the files");
+    if (!alike(read.back(), read.front(), 1))
       throw ShapeError(kRead, "samples of one shape and type",
                        "others in " + printable(files[i].string()));
-    inputs.push_back(part.input);
-    if (part.target.defined()) targets.push_back(part.target);
   }
-  if (inputs.empty())
+  if (read.empty())
     throw ConfigError(kRead, "there is no record in " + std::to_string(files.size()) + " files");
-  if (!targets.empty() && targets.size() != inputs.size())
-    throw ShapeError(kRead, "a target for every sample", "none in one of the files");
-  return {.input = at::cat(inputs), .target = targets.empty() ? at::Tensor() : at::cat(targets)};
+  return joined(std::move(read), [](const auto& all) { return at::cat(all); });
 }
 
 DatasetPtr tfrecord_dataset(const std::vector<fs::path>& files,
                             const std::function<Batch(const TfExample&)>& sample,
                             const TfRecordOptions& options) {
   const Batch all = read_tfrecords(files, sample, options);
-  return tensor_dataset(all.input, all.target);
+  return tensor_dataset(all.inputs, all.targets);
 }
 
 }  // namespace tare

@@ -111,9 +111,10 @@ at::Tensor label_of(const TfExample& example, const std::string& name) {
 std::vector<std::string> names_of(const std::vector<Batch>& parts) {
   int64_t highest = -1;
   for (const Batch& part : parts) {
-    if (!part.target.defined() || part.target.scalar_type() != at::kLong) continue;
-    const int64_t* labels = part.target.const_data_ptr<int64_t>();
-    highest = std::max(highest, *std::max_element(labels, labels + part.target.numel()));
+    const at::Tensor& target = part.target();
+    if (!target.defined() || target.scalar_type() != at::kLong) continue;
+    const int64_t* labels = target.const_data_ptr<int64_t>();
+    highest = std::max(highest, *std::max_element(labels, labels + target.numel()));
   }
   std::vector<std::string> names;
   for (int64_t i = 0; i <= highest; ++i) names.push_back(std::to_string(i));
@@ -123,22 +124,22 @@ std::vector<std::string> names_of(const std::vector<Batch>& parts) {
 /// What stands in the files.
 Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options, Seen& seen) {
   const auto sample = [&](const TfExample& example) {
-    return Batch{.input = input_of(example, options, seen),
-                 .target = label_of(example, options.label)};
+    at::Tensor input = input_of(example, options, seen);  // first: its mistakes are named first
+    return Batch(std::move(input), label_of(example, options.label));
   };
   return read_tfrecords(files, sample, {.parallel_reads = options.parallel_reads});
 }
 
 std::string kind_of(const Batch& part) {
-  return "samples of shape " + text_of(part.input.sizes().slice(1)) + " with " +
-         (part.target.is_floating_point() ? "a float" : "a class") + " as label";
+  return "samples of shape " + text_of(part.input().sizes().slice(1)) + " with " +
+         (part.target().is_floating_point() ? "a float" : "a class") + " as label";
 }
 
 /// `parts`: of files, valid_files and test_files.
 void check_alike(const std::vector<Batch>& parts) {
   const std::string wanted = kind_of(parts.front());
   for (size_t i = 1; i < parts.size(); ++i)
-    if (parts[i].input.defined() && kind_of(parts[i]) != wanted)
+    if (parts[i].input().defined() && kind_of(parts[i]) != wanted)
       throw ConfigError(kWhere, i == 1 ? "valid_files" : "test_files",
                         "must have samples like those of `files`", wanted, kind_of(parts[i]));
 }
@@ -183,8 +184,8 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
     read_with = Transforms{Resize{.height = options.size, .width = options.size, .round = true}};
   std::vector<DatasetPtr> sets;
   for (const Batch& part : read_parts)
-    sets.push_back(part.input.defined()
-                       ? std::make_shared<TensorDataset>(part.input, part.target, names,
+    sets.push_back(part.input().defined()
+                       ? std::make_shared<TensorDataset>(part.inputs, part.targets, names,
                                                          std::nullopt, read_with)
                        : nullptr);
   return sets;

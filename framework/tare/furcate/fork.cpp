@@ -218,13 +218,14 @@ DatasetPtr Fork::processed(const DatasetPtr& data, Process process) const {
   const auto function = [this, process](Batch batch) { return (this->*process)(std::move(batch)); };
   const std::vector<int64_t> first{0};
   const Batch given = data->get({first, static_cast<uint64_t>(seed), false});
-  const at::Tensor before = given.input.clone();
+  const at::Tensor before = given.input().clone();
   const Batch one = function(given);
   if (one.size() != 1)
     throw ShapeError("fork.preprocess", "the one sample that it got", std::to_string(one.size()));
   auto as = preprocess_transforms();
-  if (!as && one.input.is_same(given.input) && at::equal(given.input, before)) as = Transforms();
-  return map(data, function, one.input.sizes().slice(1).vec(), as);
+  const at::Tensor &input = one.input(), &from = given.input();
+  if (!as && input.is_same(from) && at::equal(from, before)) as = Transforms();
+  return map(data, function, input.sizes().slice(1).vec(), as);
 }
 
 int64_t Fork::loader_threads() const {

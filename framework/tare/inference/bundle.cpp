@@ -23,11 +23,13 @@ constexpr const char* kWrite = "bundle.write";
 constexpr const char* kOpen = "bundle.open";
 constexpr const char* kKey = "tare";  // of the metadata entry
 constexpr const char* kFormat = "tare.bundle";
-constexpr int64_t kVersion = 1, kVersionFp8 = 2;  // the second where weights are float8
+// The second where weights are float8, the third where there are several inputs.
+constexpr int64_t kVersion = 1, kVersionFp8 = 2, kVersionInputs = 3;
 constexpr const char* kFp8 = "fp8";
 constexpr size_t kMaxLabels = 1'000'000;
 constexpr size_t kMaxLabelBytes = 4096;
 constexpr size_t kMaxShape = 8;
+constexpr size_t kMaxInputs = 64;
 constexpr std::array kActivations = {"softmax", "exp", "sigmoid", "none"};
 
 // The first field that is out of range, and why; shared by writer and reader.
@@ -44,19 +46,33 @@ constexpr std::array kInputs = {Input{"float32", c10::kFloat}, Input{"float64", 
                                 Input{"uint8", c10::kByte}, Input{"int64", c10::kLong},
                                 Input{"int32", c10::kInt}};
 
+bool is_shape(const std::vector<int64_t>& sizes) {
+  return sizes.size() <= kMaxShape && std::ranges::all_of(sizes, [](int64_t n) { return n >= 1; });
+}
+
+bool is_input(const std::string& dtype) {
+  return std::ranges::find(kInputs, dtype, &Input::name) != kInputs.end();
+}
+
 Problem find_problem(const BundleManifest& m) {
   const auto too_long = [](const std::string& label) { return label.size() > kMaxLabelBytes; };
   if (std::ranges::find(kActivations, m.activation) == kActivations.end()) {
     return {"activation",
             "must be softmax, exp, sigmoid or none, got '" + printable(m.activation) + "'"};
   }
-  if (std::ranges::find(kInputs, m.input, &Input::name) == kInputs.end()) {
+  if (!is_input(m.input)) {
     return {"input",
             "must be float32, float64, uint8, int64 or int32, got '" + printable(m.input) + "'"};
   }
-  if (m.sample_shape.size() > kMaxShape ||
-      std::ranges::any_of(m.sample_shape, [](int64_t n) { return n < 1; })) {
-    return {"sample_shape", "must be at most 8 sizes >= 1"};
+  if (!is_shape(m.sample_shape)) return {"sample_shape", "must be at most 8 sizes >= 1"};
+  const auto is_wrong = [&](const BundleInput& input) {
+    return input.name.empty() || too_long(input.name) || !is_input(input.dtype) ||
+           !is_shape(input.sample_shape);
+  };
+  if (m.more_inputs.size() > kMaxInputs || std::ranges::any_of(m.more_inputs, is_wrong)) {
+    return {"more_inputs",
+            "must be at most 64, each with a name of at most 4,096 bytes, a dtype (float32, "
+            "float64, uint8, int64 or int32) and at most 8 sizes >= 1"};
   }
   if (m.labels.size() > kMaxLabels || std::ranges::any_of(m.labels, too_long)) {
     return {"labels", "must be at most 1,000,000 of at most 4,096 bytes"};
@@ -83,9 +99,16 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
           {"digest", checkpoint::to_json(digest)}};
 }
 
-// Version 1 has no such field, so that what it says is what its readers know.
-void add_weights(json& manifest, const BundleManifest& m) {
-  if (m.weights == kFp8) manifest["weights"] = m.weights;
+// Earlier versions have no such fields, so that what they say is what their readers know.
+void add_later_fields(json& manifest, const BundleManifest& m) {
+  if (m.weights == kFp8 || !m.more_inputs.empty()) manifest["weights"] = m.weights;
+  if (m.more_inputs.empty()) return;
+  manifest["version"] = kVersionInputs;
+  json& inputs = manifest["more_inputs"] = json::array();
+  for (const BundleInput& input : m.more_inputs)
+    inputs.push_back({{"name", input.name},
+                      {"dtype", input.dtype},
+                      {"sample_shape", input.sample_shape}});
 }
 
 bool has_fp8(const std::vector<NamedTensor>& tensors) {
@@ -124,9 +147,10 @@ class Reader {
     return field(name, json::value_t::number_unsigned, json_).get<uint64_t>();
   }
 
-  [[nodiscard]] std::vector<int64_t> shape() const {
+  [[nodiscard]] std::vector<int64_t> shape() const { return shape(json_); }
+  [[nodiscard]] std::vector<int64_t> shape(const json& from) const {
     std::vector<int64_t> sizes;
-    for (const json& size : list("sample_shape")) {
+    for (const json& size : field("sample_shape", json::value_t::array, from)) {
       if (!size.is_number_unsigned() || size.get<uint64_t>() > INT32_MAX)
         fail("sample_shape", "has no valid size");
       sizes.push_back(size.get<int64_t>());
@@ -159,6 +183,14 @@ class Reader {
     }
     return result;
   }
+  [[nodiscard]] std::vector<BundleInput> more_inputs() const {
+    std::vector<BundleInput> result;
+    for (const json& input : list("more_inputs")) {
+      if (!input.is_object()) fail("more_inputs", "has one that is no object");
+      result.push_back({text("name", input), text("dtype", input), shape(input)});
+    }
+    return result;
+  }
   [[nodiscard]] Transforms transforms() const {
     try {
       return config::read<Transforms>(config::parse_text(text("transforms"), "transforms"));
@@ -176,21 +208,25 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   const Reader reader(manifest, path);
   if (reader.text("format") != kFormat) reader.fail("format", "is not " + std::string(kFormat));
   const auto version = reader.number("version");
-  if (version != kVersion && version != kVersionFp8)
-    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1 and 2");
-  if (version == kVersionFp8 && reader.text("weights") != kFp8)
+  if (version < kVersion || version > kVersionInputs)
+    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1, 2 and 3");
+  const std::string weights = version == kVersion ? "as_is" : reader.text("weights");
+  if (version == kVersionFp8 && weights != kFp8)
     reader.fail("weights", "is not fp8, as those of version 2 are");
+  if (weights != kFp8 && weights != "as_is") reader.fail("weights", "is neither fp8 nor as_is");
   const json& model = reader.object("model");
   const ModelSpec spec{reader.text("name", model), reader.text("options", model)};
   BundleManifest result{.model = spec,
                         .sample_shape = reader.shape(),
                         .input = reader.input(spec),
+                        .more_inputs = version == kVersionInputs ? reader.more_inputs()
+                                                                 : std::vector<BundleInput>(),
                         .transforms = reader.transforms(),
                         .labels = reader.labels(),
                         .metrics = reader.metrics(),
                         .activation = reader.text("activation"),
                         .loss = reader.text("loss"),
-                        .weights = version == kVersionFp8 ? kFp8 : "as_is",
+                        .weights = weights,
                         .tare_version = reader.text("tare"),
                         .libtorch_version = reader.text("libtorch")};
   if (const Problem problem = find_problem(result); problem.field)
@@ -208,7 +244,7 @@ std::string sealed(const BundleManifest& manifest, const checkpoint::Digest& dig
   std::string text;
   try {
     json fields = to_json(manifest, digest);
-    add_weights(fields, manifest);
+    add_later_fields(fields, manifest);
     text = checkpoint::seal(fields);
   } catch (const json::exception&) {
     throw ConfigError(kWrite, "a label, a metric's name or the model's options are not UTF-8");

@@ -154,6 +154,9 @@ void add_manifest(Page& out, const BundleManifest& m) {
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
   add_line(out, "sample shape", "[" + joined(sizes) + "]");
   add_line(out, "dtype", m.input);
+  for (const BundleInput& input : m.more_inputs)
+    add_line(out, "input " + printable(input.name),
+             input.dtype + " " + sizes_text(input.sample_shape));
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));

@@ -61,6 +61,10 @@ json options_of(const ModelSpec& model) {
 void add_manifest(json& out, const BundleManifest& m) {
   out["model"] = {{"name", m.model.name}, {"options", options_of(m.model)}};
   out["input"] = {{"kind", name_of(sample_kind(m))}, {"dtype", m.input}, {"shape", m.sample_shape}};
+  out["more_inputs"] = json::array();
+  for (const BundleInput& input : m.more_inputs)
+    out["more_inputs"].push_back(
+        {{"name", input.name}, {"dtype", input.dtype}, {"shape", input.sample_shape}});
   const auto classes = class_count(m);
   out["classes"] = classes ? json(*classes) : json();
   out["labels"] = m.labels;

@@ -89,7 +89,7 @@ Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options
       forward_(options.forward),
       vocabulary_(vocabulary_of(manifest().model)) {
   if (!forward_ && !model_.has_forward()) {
-    throw StateError("predictor", "with a model without forward(Tensor) -> Tensor",
+    throw StateError("predictor", "with a model without a forward of tensors or of a Batch",
                      "give PredictorOptions::forward, such as the Task's predict");
   }
   if (device_.is_cpu() || !bundle_.scales().empty()) {
@@ -158,13 +158,51 @@ at::Tensor Predictor::transformed(const at::Tensor& inputs) const {
   return input;
 }
 
-at::Tensor Predictor::predict(const at::Tensor& inputs) {
+// An input after the first: an image gets the transforms, any other has to fit as it is.
+at::Tensor Predictor::transformed(const at::Tensor& inputs, const BundleInput& as) const {
+  const bool by_transforms = as.dtype == "float32" && as.sample_shape.size() == 3;
+  const at::Tensor input =
+      by_transforms && inputs.dim() == 4
+          ? manifest().transforms.apply(inputs.contiguous(), {}, /*training=*/false)
+          : inputs;
+  if (input.dim() > 0 && input.scalar_type() == bundle_dtype(as.dtype) &&
+      input.sizes().slice(1) == as.sample_shape)
+    return input;
+  throw ShapeError(kPredict, printable(as.name) + ": " + as.dtype + " " + batch_of(as.sample_shape),
+                   checkpoint::describe(inputs.scalar_type(), inputs.sizes()));
+}
+
+Batch Predictor::transformed(const Batch& batch) const {
+  const auto& more = manifest().more_inputs;
+  if (batch.inputs.size() != 1 + more.size())
+    throw ShapeError(kPredict, std::to_string(1 + more.size()) + " inputs",
+                     std::to_string(batch.inputs.size()));
+  Batch ready;
+  for (size_t i = 0; i < batch.inputs.size(); ++i) {
+    const auto& [name, tensor] = batch.inputs[i];
+    const at::Tensor input = i == 0 ? transformed(tensor) : transformed(tensor, more[i - 1]);
+    if (input.size(0) != batch.size())
+      throw ShapeError(kPredict, "as many samples of each input, " + std::to_string(batch.size()),
+                       std::to_string(input.size(0)) + " of " + printable(name));
+    ready.inputs.push_back({name, input.to(device_)});
+  }
+  return ready;
+}
+
+Outputs Predictor::predict(const Batch& batch) {
   const c10::AutoGradMode no_grad(false);
-  const at::Tensor input = transformed(inputs).to(device_);
+  const Batch ready = transformed(batch);
   std::optional<OpenWeights> open;
   if (outside_) open.emplace(outside_);
-  const at::Tensor output = forward_ ? forward_(model_, input) : model_.forward(input);
-  return activated(output.to(at::kFloat), manifest().activation).cpu();
+  Outputs outputs = forward_ ? forward_(model_, ready) : model_.forward(ready);
+  for (at::Tensor& output : outputs)
+    output = activated(output.to(at::kFloat), manifest().activation).cpu();
+  return outputs;
+}
+
+at::Tensor Predictor::predict(const at::Tensor& inputs) {
+  if (!inputs.defined()) (void)transformed(inputs);  // throws
+  return predict(Batch(inputs)).front();
 }
 
 at::Tensor Predictor::predict_picture(const at::Tensor& pixels) {

@@ -17,10 +17,9 @@ namespace tare {
 
 struct PredictorOptions {
   std::string device = "cpu";  ///< cpu | cuda | cuda:N; CUDA only after tare::init()
-  /// Replaces the model's forward, as Task::predict does in training: for a model that is not one
-  /// tensor in, one tensor out. `input`: the batch on the device, after the transforms; a model
-  /// with several inputs gets them as training gave them to its Task, in one tensor.
-  std::function<at::Tensor(Model& model, const at::Tensor& input)> forward{};
+  /// Replaces the model's forward, as Task::predict does in training. `batch`: the inputs on the
+  /// device, after the transforms, without targets.
+  std::function<Outputs(Model& model, const Batch& batch)> forward{};
 };
 
 /// One class and its probability.
@@ -58,6 +57,10 @@ class Predictor final : public Accountable {
   /// activation, without autograd. Waits for the device. Throws ShapeError; ConfigError for a token
   /// out of range.
   [[nodiscard]] at::Tensor predict(const at::Tensor& inputs);
+  /// The same for a model of several inputs or outputs: the inputs of `batch`, each as above, in
+  /// the order of training; their names are not compared. Returns all outputs, each on the host
+  /// after the activation. Throws ShapeError for another number of inputs.
+  [[nodiscard]] Outputs predict(const Batch& batch);
   /// Predicts one picture, uint8 [channels, height, width] of any size: where the transforms do not
   /// bring it to sample_shape(), it is resized first. Returns [1, ...]. Throws as predict(), and
   /// StateError for a model that takes no pictures.
@@ -91,6 +94,8 @@ class Predictor final : public Accountable {
  private:
   Predictor(Bundle bundle, Model model, const PredictorOptions& options);
   [[nodiscard]] at::Tensor transformed(const at::Tensor& inputs) const;
+  [[nodiscard]] at::Tensor transformed(const at::Tensor& inputs, const BundleInput& as) const;
+  [[nodiscard]] Batch transformed(const Batch& batch) const;
   void check_shape(const at::Tensor& input) const;
   void check_tokens(const at::Tensor& tokens) const;
 
@@ -98,7 +103,7 @@ class Predictor final : public Accountable {
   Model model_;
   c10::Device device_;
   c10::ScalarType dtype_;
-  std::function<at::Tensor(Model&, const at::Tensor&)> forward_;
+  std::function<Outputs(Model&, const Batch&)> forward_;
   int64_t vocabulary_ = 0;                // 0: unknown
   std::shared_ptr<HeldWeights> outside_;  // fp8 weights outside of blocks; null: none
 };

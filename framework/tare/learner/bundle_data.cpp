@@ -9,8 +9,6 @@
 namespace tare {
 namespace {
 
-constexpr std::array<int64_t, 1> kFirst{0};
-
 Transforms steps_of(const Dataset& set) {
   return set.transforms() ? set.transforms()->deterministic() : Transforms{};
 }
@@ -48,6 +46,14 @@ Transforms resized_first(const BundleManifest& manifest) {
   return Transforms(std::move(steps));
 }
 
+/// A name that a bundle has, or LibTorch's: the export refuses it.
+std::string dtype_name(c10::ScalarType type) {
+  constexpr std::array kNamed = {c10::kFloat, c10::kDouble,  c10::kByte, c10::kLong,
+                                 c10::kInt,   c10::kBFloat16, c10::kHalf};
+  return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type)
+                                                         : c10::toString(type);
+}
+
 }  // namespace
 
 std::optional<BundleData> bundle_data(const Splits& data) {
@@ -66,10 +72,25 @@ std::optional<BundleData> bundle_data(const Splits& data) {
   return result;
 }
 
-std::optional<c10::ScalarType> input_dtype(const Splits& data) {
-  for (const DatasetPtr& set : {data.valid, data.train, data.test})
-    if (set) return set->get({.indices = kFirst}).input.scalar_type();
-  return std::nullopt;
+std::vector<BundleInput> more_inputs(const Batch& batch) {
+  std::vector<BundleInput> more;
+  for (size_t i = 1; i < batch.inputs.size(); ++i) {
+    const auto& [name, tensor] = batch.inputs[i];
+    more.push_back({.name = name,
+                    .dtype = dtype_name(tensor.scalar_type()),
+                    .sample_shape = tensor.sizes().slice(1).vec()});
+  }
+  return more;
+}
+
+void add_inputs(BundleData& to, const Splits& data) {
+  for (const DatasetPtr& set : {data.valid, data.train, data.test}) {
+    if (!set) continue;
+    const Batch sample = first_sample(*set);
+    to.input = sample.input().scalar_type();
+    to.more_inputs = more_inputs(sample);
+    return;
+  }
 }
 
 void describe(BundleManifest& manifest, const BundleData& data, const char* call) {
@@ -81,6 +102,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   manifest.sample_shape = data.sample_shape;
   manifest.transforms = data.transforms;
   manifest.labels = data.labels;
+  manifest.more_inputs = data.more_inputs;
   if (data.input) manifest.input = bundle_input(*data.input);
 }
 

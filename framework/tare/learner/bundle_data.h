@@ -17,14 +17,19 @@ struct BundleData {
   std::vector<std::string> labels{};       ///< empty: unknown
   bool described = true;                   ///< false: no split says everything done to its inputs
   std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
+  std::vector<BundleInput> more_inputs{};  ///< those after the first, where a batch was seen
 };
 
 /// Describes the first split of valid, train and test that says everything done to its inputs; the
 /// labels are those of the first split that has some. Reads no sample. Unset: there is no data.
 [[nodiscard]] std::optional<BundleData> bundle_data(const Splits& data);
 
-/// The dtype of a sample's input, by reading one; unset: there is no data.
-[[nodiscard]] std::optional<c10::ScalarType> input_dtype(const Splits& data);
+/// The inputs of a batch after the first, as a bundle describes them; a dtype that no bundle can
+/// name has the name that LibTorch gives it.
+[[nodiscard]] std::vector<BundleInput> more_inputs(const Batch& batch);
+
+/// Adds dtype and further inputs of a sample, by reading one.
+void add_inputs(BundleData& to, const Splits& data);
 
 /// Puts the description into a manifest. Throws StateError, naming `call`, for data that no bundle
 /// can describe.

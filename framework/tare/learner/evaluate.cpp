@@ -25,34 +25,63 @@ at::Tensor on_host(const at::Tensor& t, c10::ScalarType dtype) {
 }
 
 at::Tensor joined(const std::vector<at::Tensor>& parts) {
-  return parts.empty() ? at::Tensor() : at::cat(parts);
+  if (parts.empty()) return {};
+  for (const at::Tensor& part : parts)
+    if (part.sizes().slice(1) != parts.front().sizes().slice(1))
+      throw ShapeError("learner.get_preds",
+                       "samples of one shape in all batches, " +
+                           c10::str(parts.front().sizes().slice(1)) +
+                           "; pad them to one length (PadOptions::multiple)",
+                       c10::str(part.sizes().slice(1)));
+  return at::cat(parts);
 }
 
 }  // namespace
 
 void Collected::append(const Collected& batch) {
-  outputs.insert(outputs.end(), batch.outputs.begin(), batch.outputs.end());
-  targets.insert(targets.end(), batch.targets.begin(), batch.targets.end());
+  const auto append = [](auto& lists, const auto& more) {
+    lists.resize(std::max(lists.size(), more.size()));
+    for (size_t i = 0; i < more.size(); ++i)
+      lists[i].insert(lists[i].end(), more[i].begin(), more[i].end());
+  };
+  append(outputs, batch.outputs);
+  append(targets, batch.targets);
   losses.insert(losses.end(), batch.losses.begin(), batch.losses.end());
 }
 
-Predictions Collected::all() const { return {joined(outputs), joined(targets), joined(losses)}; }
+Predictions Collected::all() const {
+  Predictions result;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    (i == 0 ? result.outputs : result.more_outputs.emplace_back()) = joined(outputs[i]);
+  for (size_t i = 0; i < targets.size(); ++i)
+    (i == 0 ? result.targets : result.more_targets.emplace_back()) = joined(targets[i]);
+  result.losses = joined(losses);
+  return result;
+}
 
 void Learner::Parts::check_predict(const PredictOptions& wanted, const char* call) const {
   if (wanted.losses && !loss.per_sample)
     throw StateError(call, "without a loss per sample", "a named loss has one; a function has not");
 }
 
-void Learner::Parts::collect(const Batch& part, const at::Tensor& output,
+// The loss of a sample is the mean over its targets.
+void Learner::Parts::collect(const Batch& part, const Outputs& outputs,
                              const PredictOptions& wanted, Collected& into) {
   if (wanted.losses) {
-    check_output(output, part);
-    into.losses.push_back(on_host(loss.per_sample(output, part.target), c10::kFloat));
+    check_outputs(outputs, part);
+    at::Tensor each = loss.per_sample(outputs.front(), part.target());
+    for (size_t i = 1; i < part.targets.size(); ++i)
+      each = each.add(loss.per_sample(outputs[i], part.targets[i].tensor));
+    if (part.targets.size() > 1) each = each.div(static_cast<double>(part.targets.size()));
+    into.losses.push_back(on_host(each, c10::kFloat));
   }
-  into.outputs.push_back(
-      on_host(wanted.activation ? loss.activation(output) : output, c10::kFloat));
-  if (part.target.defined())
-    into.targets.push_back(on_host(part.target, part.target.scalar_type()));
+  Collected own;
+  for (const at::Tensor& output : outputs)
+    own.outputs.push_back(
+        {on_host(wanted.activation ? loss.activation(output) : output, c10::kFloat)});
+  for (const NamedTensor& target : part.targets)
+    own.targets.push_back({on_host(target.tensor, target.tensor.scalar_type())});
+  into.append(own);
 }
 
 Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
@@ -61,30 +90,39 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
   Seen seen{.metrics = fresh};
   for (const BatchPart& part : parts_of(whole, size, slicers.valid)) {
     const Batch& batch = part.batch;
-    at::Tensor output, loss_value;
+    Outputs outputs;
+    at::Tensor loss_value;
     int64_t counts = 0;
     if (options.task) {
       StepResult result =
           explained(ComputeError::Stage::forward, &batch, [&] { return compute_task(batch); });
-      output = std::move(result.output);
+      outputs = std::move(result.outputs);
       loss_value = std::move(result.loss);
       counts = part.counted ? *part.counted : counted(batch);
     } else {
-      output =
-          explained(ComputeError::Stage::forward, &batch, [&] { return compute(batch.input); });
-      const auto labels = check_output(output, batch);
+      outputs = explained(ComputeError::Stage::forward, &batch, [&] { return compute(batch); });
+      const Labels labels = check_outputs(outputs, batch);
       counts = part.counted ? *part.counted : counted(batch, labels);
       loss_value = explained(ComputeError::Stage::loss, nullptr,
-                             [&] { return mean_loss(output, batch, counts); });
+                             [&] { return mean_loss(outputs, batch, counts); });
     }
     seen.counted += counts;
     if (part.share != 1) loss_value = loss_value.mul(part.share);
     if (part.share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
-    for (auto& metric : seen.metrics) metric.update(output, batch.target);
+    const size_t targets = std::max<size_t>(1, batch.targets.size());
+    for (size_t i = 0; i < seen.metrics.size(); ++i) {
+      const size_t of = i % targets;
+      if (of >= outputs.size())
+        throw ShapeError("learner.metrics", "an output of the model for each target, " +
+                                                std::to_string(targets),
+                         std::to_string(outputs.size()));
+      seen.metrics[i].update(outputs[of],
+                             batch.targets.empty() ? at::Tensor() : batch.targets[of].tensor);
+    }
     if (!wanted) continue;
     if (options.task.predict)  // a forward of its own
-      output = explained(ComputeError::Stage::forward, &batch, [&] { return predict(batch); });
-    collect(batch, output, *wanted, seen.predictions);
+      outputs = explained(ComputeError::Stage::forward, &batch, [&] { return predict(batch); });
+    collect(batch, outputs, *wanted, seen.predictions);
   }
   return seen;
 }
@@ -98,7 +136,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
   LossMeter meter;
   meter.prepare(device);
   for (auto& metric : metrics) metric.reset();
-  const std::vector<MetricState> fresh = metrics;
+  std::vector<MetricState> fresh = metrics;
   MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Collected collected;
@@ -107,6 +145,8 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
   for (Batch batch; loader.next(batch);) {
     batch = to_device(batch);
     check_devices(batch);
+    prepare_metrics(batch);
+    if (fresh.size() != metrics.size()) fresh = metrics;
     generators.take(device);
     const Seen seen = micro_batches.attempt(
         batch,
@@ -173,9 +213,9 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
     const auto predict = [&](int64_t size) {
       Collected seen;
       for (const Batch& part : slices_of(batch, size)) {
-        const at::Tensor output =
+        const Outputs outputs =
             p.explained(ComputeError::Stage::forward, &part, [&] { return p.predict(part); });
-        p.collect(part, output, options, seen);
+        p.collect(part, outputs, options, seen);
       }
       return seen;
     };
@@ -185,16 +225,16 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   return all.all();
 }
 
-at::Tensor Learner::Parts::predict(const Batch& batch) {
-  if (!options.task) return compute(batch.input);
-  if (!options.task.predict) return compute_task(batch).output;
+Outputs Learner::Parts::predict(const Batch& batch) {
+  if (!options.task) return compute(batch);
+  if (!options.task.predict) return compute_task(batch).outputs;
   const AutocastScope in_precision(autocast);
-  return full_precision(options.task.predict(model, batch.input));
+  return full_precision(options.task.predict(model, batch));
 }
 
-at::Tensor Learner::Parts::compute(const at::Tensor& input) const {
+Outputs Learner::Parts::compute(const Batch& batch) const {
   const AutocastScope in_precision(autocast);
-  return full_precision(model.forward(input));
+  return full_precision(model.forward(batch));
 }
 
 StepResult Learner::Parts::compute_task(const Batch& batch) {
@@ -205,10 +245,11 @@ StepResult Learner::Parts::compute_task(const Batch& batch) {
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {
-    explain_devices("learner.task", model, batch.input, error);
+    explain_devices("learner.task", model, batch, error);
     throw;
   }
-  return {.loss = full_precision(result.loss), .output = full_precision(result.output)};
+  return {.loss = full_precision(result.loss),
+          .outputs = full_precision(std::move(result.outputs))};
 }
 
 }  // namespace tare

@@ -190,11 +190,14 @@ void Learner::Parts::explain(ComputeError::Stage stage, const Batch* batch,
           if (options.task) {
             (void)options.task.step(model, *batch);
           } else {
-            (void)compute(batch->input);
+            (void)compute(*batch);
           }
         },
         problem);
-    if (operation.operands.empty()) operation.operands = "input " + describe(batch->input);
+    if (operation.operands.empty())
+      for (const auto& [name, tensor] : batch->inputs)
+        operation.operands +=
+            (operation.operands.empty() ? "" : ", ") + printable(name) + ' ' + describe(tensor);
   }
   std::throw_with_nested(ComputeError(running_call, stage, std::move(operation), problem));
 }
@@ -210,9 +213,12 @@ void Learner::Parts::check_graph(const at::Tensor& value, const Batch& batch) {
   const auto list = [](std::string& names, const std::string& name) {
     names += (names.empty() ? "" : ", ") + name;
   };
+  const std::vector<at::Tensor> given = batch.tensors();
+  const auto is_leaf = [](const at::Tensor& leaf) {
+    return [&leaf](const at::Tensor& one) { return one.is_same(leaf); };
+  };
   for (const at::Tensor& leaf : leaves_of(value)) {
-    if (trained.contains(leaf.unsafeGetTensorImpl()) || leaf.is_same(batch.input) ||
-        leaf.is_same(batch.target))
+    if (trained.contains(leaf.unsafeGetTensorImpl()) || std::ranges::any_of(given, is_leaf(leaf)))
       continue;
     const auto& all = model.parameters();
     const auto own = std::ranges::find_if(

@@ -92,7 +92,7 @@ void Learner::Parts::check_fit(const FitPlan& plan, const std::string& call) {
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
   check_step_in_backward(options, call);
   if (!model.has_forward() && !options.task) {
-    throw StateError(call, "without forward(Tensor) -> Tensor",
+    throw StateError(call, "without a forward of tensors or of a Batch",
                      "give LearnerOptions::task for such a model");
   }
   check_single_samples(call);
@@ -331,18 +331,18 @@ void Learner::forward(Run& run, std::optional<int64_t> counted) {
   if (p.options.task) {
     StepResult result =
         p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute_task(c.data); });
-    c.output = std::move(result.output);
+    c.outputs = std::move(result.outputs);
     c.loss = std::move(result.loss);
     run.counted += counted ? *counted : p.counted(c.data);
     run.allows(&Callback::after_forward, Action::stop_epoch);
   } else {
-    c.output =
-        p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data.input); });
+    c.outputs =
+        p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data); });
     run.allows(&Callback::after_forward, Action::stop_epoch);
-    const auto labels = p.check_output(c.output, c.data);
+    const auto labels = p.check_outputs(c.outputs, c.data);
     const int64_t counts = counted ? *counted : p.counted(c.data, labels);
     c.loss = p.explained(ComputeError::Stage::loss, nullptr,
-                         [&] { return p.mean_loss(c.output, c.data, counts); });
+                         [&] { return p.mean_loss(c.outputs, c.data, counts); });
     run.counted += counts;
   }
 }

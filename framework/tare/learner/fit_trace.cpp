@@ -47,7 +47,7 @@ class SyntheticDataset final : public Dataset {
   [[nodiscard]] Batch stand_in(const AllocationTrace& work) const {
     std::vector<c10::DataPtr> held;
     const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
-    return {tensors[0], tensors[1]};
+    return work_->named(tensors);
   }
   static AllocationTrace results_only(const AllocationTrace& work) {
     AllocationTrace results{.steps = {}, .results = work.results};
@@ -159,8 +159,11 @@ Splits stand_ins(const PlanRequest& request, const FitShape& shape, bool real) {
 }  // namespace
 
 BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
-    : data_(std::move(data)), training_(training) {
-  (void)record(2);  // what the first one sets up must not count
+    : data_(std::move(data)), training_(training), largest_(largest_sample(*data_)) {
+  {
+    const Batch first = read(2);  // what the first one sets up must not count
+    names_ = first.with(std::vector<at::Tensor>(first.tensors().size()));
+  }
   two_ = record(2);
   three_ = record(3);
   if (!plan::alike(two_, three_)) return;
@@ -172,14 +175,15 @@ BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
 
 Batch BatchAllocations::read(int64_t samples) const {
   std::vector<int64_t> indices(static_cast<size_t>(samples));
-  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i) % data_->size();
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = (largest_ + static_cast<int64_t>(i)) % data_->size();
   return data_->get({.indices = indices, .seed = 0, .training = training_});
 }
 
 AllocationTrace BatchAllocations::record(int64_t samples) const {
   return plan::record([&] {
     const Batch batch = read(samples);
-    return std::vector{batch.input, batch.target};
+    return batch.tensors();
   });
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "tare/learner/options.h"
 #include "tare/plan/allocation_trace.h"
@@ -18,9 +19,14 @@ class BatchAllocations {
  public:
   /// Reads some samples. Throws what the data set throws.
   BatchAllocations(DatasetPtr data, bool training);
-  /// Input and, if there is one, target. Reads that many samples if few do not tell.
+  /// The inputs, then the targets. Reads that many samples where few do not show it.
   [[nodiscard]] plan::AllocationTrace of(int64_t samples) const;
-  /// A batch of the first samples, over again where there are fewer.
+  /// The tensors that a trace of of() gives, under their names.
+  [[nodiscard]] Batch named(std::span<const at::Tensor> tensors) const {
+    return names_.with(tensors);
+  }
+  /// A batch of the largest sample and the first others, over again where there are fewer: no batch
+  /// of the data takes more memory.
   [[nodiscard]] Batch read(int64_t samples) const;
   [[nodiscard]] const DatasetPtr& data() const { return data_; }
 
@@ -29,8 +35,10 @@ class BatchAllocations {
 
   DatasetPtr data_;
   bool training_;
+  int64_t largest_;  // index of a sample
   plan::AllocationTrace two_, three_;
   bool affine_ = false;
+  Batch names_;  // without tensors
 };
 
 /// A fit to be planned.

@@ -76,8 +76,8 @@ bool has_batch_norm_of_vectors(const Model& model) {
   return batch_norms(model) == Norms::of_vectors;
 }
 
-bool refuses_single_sample(Model& model, std::vector<int64_t> shape, c10::ScalarType dtype,
-                           const std::function<at::Tensor(const at::Tensor&)>& forward) {
+bool refuses_single_sample(Model& model, const Batch& sample,
+                           const std::function<Outputs(const Batch&)>& forward) {
   const Norms norms = batch_norms(model);
   if (norms == Norms::none) return false;
   const c10::AutoGradMode no_grad(false);
@@ -87,9 +87,11 @@ bool refuses_single_sample(Model& model, std::vector<int64_t> shape, c10::Scalar
   before.take();
   model.train(true);
   bool refused = norms == Norms::of_vectors;
-  shape.insert(shape.begin(), 1);
+  Batch zeros = sample;
+  for (NamedTensor& input : zeros.inputs)
+    input.tensor = at::zeros(input.tensor.sizes(), input.tensor.options().device(model.device()));
   try {
-    (void)forward(at::zeros(shape, at::TensorOptions(dtype).device(model.device())));
+    (void)forward(zeros);
     refused = false;
   } catch (const c10::OutOfMemoryError&) {
     throw;
@@ -105,9 +107,13 @@ bool Learner::Parts::refuses_single_sample() {
   if (options.task) return has_batch_norm_of_vectors(model);  // what it gives the model is unknown
   const std::vector<int64_t> shape = data.train->sample_shape();
   if (single_sample && single_sample->shape == shape) return single_sample->refused;
-  const auto dtype = precision == Precision::bf16_true ? c10::kBFloat16 : c10::kFloat;
+  if (batch_norms(model) == Norms::none) return false;
+  Batch sample = first_sample(*data.train);
+  for (NamedTensor& input : sample.inputs)
+    if (precision == Precision::bf16_true && input.tensor.is_floating_point())
+      input.tensor = input.tensor.to(c10::kBFloat16);
   const bool refused = tare::refuses_single_sample(
-      model, shape, dtype, [this](const at::Tensor& input) { return compute(input); });
+      model, sample, [this](const Batch& batch) { return compute(batch); });
   single_sample = SingleSample{.shape = shape, .refused = refused};
   return refused;
 }

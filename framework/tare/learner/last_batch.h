@@ -37,13 +37,12 @@ enum class SinglePart {
 void check_single_samples(const std::string& call, const BatchSizes& sizes,
                           const std::function<bool()>& refuses);
 
-/// Whether a batch norm of the model refuses to train on one sample of this shape and dtype, tried
-/// by `forward` on the model's device, which may be meta. Leaves the model and the random
+/// Whether a batch norm of the model refuses to train on one sample like `sample`, a batch of one,
+/// tried by `forward` with zeros on the model's device, which may be meta. Leaves the model and the random
 /// generators as they were. Throws what `forward` throws, except LibTorch's errors other than
 /// OutOfMemory.
 [[nodiscard]] bool refuses_single_sample(
-    Model& model, std::vector<int64_t> shape, c10::ScalarType dtype,
-    const std::function<at::Tensor(const at::Tensor&)>& forward);
+    Model& model, const Batch& sample, const std::function<Outputs(const Batch&)>& forward);
 /// The same for a model whose inputs are unknown: whether it has a batch norm of vectors. Images
 /// have more than one value per channel.
 [[nodiscard]] bool has_batch_norm_of_vectors(const Model& model);

@@ -91,6 +91,7 @@ void Learner::set_data(Splits data, int64_t batch) {
   p.checked_batch = false;
   p.pending.reset();
   p.seen_input.reset();
+  p.seen_more.clear();
   p.new_data = true;
 }
 

@@ -205,9 +205,10 @@ Ledger Learner::ledger() const {
     if (*set) (*set)->account(all);
   if (p.run) {
     const Run& run = *p.run;
-    all.add(Category::batch, "input", run.context.data.input);
-    all.add(Category::batch, "target", run.context.data.target);
-    all.add(Category::activations, "output", run.context.output);
+    for (const auto* list : {&run.context.data.inputs, &run.context.data.targets})
+      for (const auto& [name, tensor] : *list) all.add(Category::batch, name, tensor);
+    for (const at::Tensor& output : run.context.outputs)
+      all.add(Category::activations, "output", output);
     all.add(Category::activations, "loss", run.context.loss);
     all.add(Category::activations, "loss", run.loss_mean.sum());
     for (const auto& copy : run.snapshot.copies()) all.add(Category::workspace, "snapshot", copy);

@@ -52,10 +52,15 @@ MicroBatches::MicroBatches(Settings settings, adapt::SizeCache& sizes)
   settings_.search.on_change = [this](const adapt::Change& change) { note(change); };
 }
 
-adapt::Search& MicroBatches::search_for(const at::Tensor& input) {
-  const auto sample = input.sizes().slice(1);
-  if (search_ && std::ranges::equal(shape_, sample)) return *search_;
-  shape_ = sample.vec();
+adapt::Search& MicroBatches::search_for(const Batch& whole) {
+  std::vector<int64_t> shape;
+  for (const NamedTensor& input : whole.inputs) {
+    const auto sample = input.tensor.sizes().slice(1);
+    if (!shape.empty()) shape.push_back(0);  // between two inputs
+    shape.insert(shape.end(), sample.begin(), sample.end());
+  }
+  if (search_ && shape_ == shape) return *search_;
+  shape_ = std::move(shape);
   std::string key = settings_.phase;
   for (const int64_t size : shape_) key += ' ' + std::to_string(size);
   search_.emplace(settings_.batch, settings_.search, sizes_, std::move(key), settings_.device);

@@ -61,7 +61,7 @@ class MicroBatches {
   auto attempt(const Batch& whole, Work&& work, Undo&& undo) {
     const int64_t samples = whole.size();
     if (settings_.fixed || samples == 0) return work(settings_.fixed.value_or(samples));
-    adapt::Search& search = search_for(whole.input);
+    adapt::Search& search = search_for(whole);
     search.clear_history();
     return search.attempt(samples, work, undo);
   }
@@ -73,12 +73,12 @@ class MicroBatches {
   }
 
  private:
-  adapt::Search& search_for(const at::Tensor& input);
+  adapt::Search& search_for(const Batch& whole);
   void note(const adapt::Change& change);
 
   Settings settings_;
   adapt::SizeCache& sizes_;
-  std::vector<int64_t> shape_;  // of the samples that search_ is for
+  std::vector<int64_t> shape_;  // of the inputs of the samples that search_ is for
   std::optional<adapt::Search> search_;
   std::vector<MicroBatchChange> changes_;
 };

@@ -22,17 +22,17 @@
 
 namespace tare {
 
-/// What a Task's step returns: the scalar loss to differentiate, and the output for the metrics.
+/// What a Task's step returns: the scalar loss to differentiate, and the outputs for the metrics.
 struct StepResult {
   at::Tensor loss{};
-  at::Tensor output{};
+  Outputs outputs{};
 };
 
-/// Replaces `loss(model(input), target)` for models that are not one tensor in, one tensor out.
+/// Replaces `loss(model(inputs), targets)` where training is more than a forward and a loss.
 struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
-  /// For get_preds; empty: the output of `step`.
-  std::function<at::Tensor(Model&, const at::Tensor& input)> predict{};
+  /// For get_preds; empty: the outputs of `step`.
+  std::function<Outputs(Model&, const Batch&)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
   /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
@@ -44,7 +44,9 @@ struct Task {
 /// How a Learner trains: what every fit has in common.
 struct LearnerOptions {
   Loss loss = "cross_entropy";    ///< a name (see loss_names()) or a function of (output, target)
-  std::vector<Metric> metrics{};  ///< names (see metric_names()) or functions; of each validation
+  /// Names (see metric_names()) or functions, computed in each validation. Of data with several
+  /// targets each metric has a column for each target: "mae.age".
+  std::vector<Metric> metrics{};
   std::string device = "auto";    ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
   int64_t batch = 64;             ///< samples per optimizer step, >= 1
   /// Samples per forward and backward, in [1, batch]; gradients add up over the batch. Unset: the
@@ -93,7 +95,7 @@ struct LearnerOptions {
   bool stop_on_nan = true;
   std::filesystem::path folder = "runs";  ///< for checkpoints and logs; created when first needed
   std::vector<CallbackPtr> callbacks{};   ///< of every fit
-  Task task{};                            ///< empty: loss(model(input), target)
+  Task task{};                            ///< empty: loss(model(inputs), targets)
   bool progress = true;                   ///< print the epochs table to standard output
 };
 
@@ -156,9 +158,11 @@ struct PredictOptions {
 
 /// Predictions of a whole split, in the order of the data set, on the host.
 struct Predictions {
-  at::Tensor outputs{};  ///< [samples, ...] float32
-  at::Tensor targets{};  ///< [samples, ...]; undefined where the data has none
+  at::Tensor outputs{};  ///< the first output, [samples, ...] float32
+  at::Tensor targets{};  ///< the first target, [samples, ...]; undefined where the data has none
   at::Tensor losses{};   ///< [samples] float32 from the raw outputs; undefined unless asked for
+  std::vector<at::Tensor> more_outputs{};  ///< those after the first, [samples, ...] float32
+  std::vector<at::Tensor> more_targets{};  ///< those after the first, [samples, ...]
 };
 
 /// What one pass over a split gives: the figures of validate() and the predictions of get_preds().

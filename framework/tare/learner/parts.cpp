@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -63,7 +64,7 @@ void LossMean::add(FitContext& c, double share) {
   const at::Tensor loss = c.loss.detach().mul(share);
   sum_ = sum_.defined() ? sum_.add_(loss) : loss;
   shares_ += share;
-  c.output.reset();
+  c.outputs.reset();
   c.loss.reset();
 }
 
@@ -145,18 +146,24 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
 
 Batch Learner::Parts::to_device(const Batch& batch) {
   Batch moved = batch;
-  if (batch.input.defined()) seen_input = batch.input.scalar_type();
-  if (precision == Precision::bf16_true && batch.input.is_floating_point())
-    moved.input = moved.input.to(c10::kBFloat16);
-  if (options.kernels.channels_last && batch.input.dim() == 4)
-    moved.input = moved.input.contiguous(c10::MemoryFormat::ChannelsLast);
+  if (!batch.inputs.empty()) seen_input = batch.input().scalar_type();
+  if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
+  for (NamedTensor& input : moved.inputs) {
+    if (precision == Precision::bf16_true && input.tensor.is_floating_point())
+      input.tensor = input.tensor.to(c10::kBFloat16);
+    if (options.kernels.channels_last && input.tensor.dim() == 4)
+      input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
+    if (!device.is_cpu()) input.tensor = input.tensor.to(device, /*non_blocking=*/true);
+  }
   if (device.is_cpu()) return moved;
-  moved.input = moved.input.to(device, /*non_blocking=*/true);
-  sent = {};
-  if (!batch.target.defined()) return moved;
-  moved.target = batch.target.to(device, /*non_blocking=*/true);
-  sent = {label_range(loss, batch.target), moved.target.storage().unsafeGetStorageImpl(),
-          moved.target._version(), moved.target.numel()};
+  sent.clear();
+  for (NamedTensor& target : moved.targets) {
+    const at::Tensor on_host = target.tensor;
+    target.tensor = on_host.to(device, /*non_blocking=*/true);
+    sent.push_back({label_range(loss, on_host),
+                    target.tensor.storage().unsafeGetStorageImpl(), target.tensor._version(),
+                    target.tensor.numel()});
+  }
   return moved;
 }
 
@@ -185,44 +192,90 @@ double Learner::Parts::base_rate() {
 }
 
 void Learner::Parts::check_devices(const Batch& batch) const {
-  for (const auto& [name, tensor] : {std::pair{"input", &batch.input}, {"target", &batch.target}}) {
-    if (!tensor->defined() || tensor->device() == device) continue;
-    throw DeviceError("learner.batch", std::string(name) + " on " + tensor->device().str(),
-                      "model on " + device.str());
+  for (const auto* list : {&batch.inputs, &batch.targets}) {
+    for (const auto& [name, tensor] : *list) {
+      if (!tensor.defined() || tensor.device() == device) continue;
+      throw DeviceError("learner.batch", printable(name) + " on " + tensor.device().str(),
+                        "model on " + device.str());
+    }
   }
 }
 
 std::optional<LabelRange> Learner::Parts::labels_of(const at::Tensor& target) const {
   if (device.is_cpu()) return label_range(loss, target);
-  if (!target.defined() || sent.target != target.storage().unsafeGetStorageImpl() ||
-      sent.version != target._version())
-    return std::nullopt;
-  std::optional<LabelRange> range = sent.range;
-  if (range && sent.elements != target.numel()) range->count = -1;
+  if (!target.defined()) return std::nullopt;
+  const auto found =
+      std::ranges::find(sent, target.storage().unsafeGetStorageImpl(), &SentLabels::target);
+  if (found == sent.end() || found->version != target._version()) return std::nullopt;
+  std::optional<LabelRange> range = found->range;
+  if (range && found->elements != target.numel()) range->count = -1;
   return range;
 }
 
-std::optional<LabelRange> Learner::Parts::check_output(const at::Tensor& output,
-                                                       const Batch& batch) {
-  const std::optional<LabelRange> labels = labels_of(batch.target);
-  if (!checked_batch || !batch.target.defined()) {
-    check_batch(loss, output, batch.target);
-    checked_batch = true;
-  } else if (labels && output.dim() > 1) {
-    check_labels(loss, *labels, output.size(1));
+Learner::Parts::Labels Learner::Parts::check_outputs(const Outputs& outputs, const Batch& batch) {
+  Labels labels;
+  if (loss.batch_mean) return labels;
+  const size_t targets = std::max<size_t>(1, batch.targets.size());
+  if (outputs.size() != targets)
+    throw ShapeError("learner.loss",
+                     "as many outputs of the model as targets of the data, " +
+                         std::to_string(targets) + ", or a loss of the whole batch",
+                     std::to_string(outputs.size()));
+  for (size_t i = 0; i < targets; ++i) {
+    const at::Tensor target = batch.targets.empty() ? at::Tensor() : batch.targets[i].tensor;
+    labels.push_back(labels_of(target));
+    if (!checked_batch || !target.defined()) {
+      check_batch(loss, outputs[i], target);
+    } else if (labels.back() && outputs[i].dim() > 1) {
+      check_labels(loss, *labels.back(), outputs[i].size(1));
+    }
   }
+  checked_batch = true;
   return labels;
 }
 
-int64_t Learner::Parts::counted(const Batch& batch, const std::optional<LabelRange>& labels) const {
-  if (options.task) return options.task.counted ? options.task.counted(batch) : batch.size();
+int64_t Learner::Parts::counted(const at::Tensor& target,
+                                const std::optional<LabelRange>& labels) const {
   if (labels && labels->count >= 0) return labels->count;
-  return tare::counted(loss, batch.target).value_or(batch.size());
+  return *tare::counted(loss, target);
 }
 
-at::Tensor Learner::Parts::mean_loss(const at::Tensor& output, const Batch& batch,
+int64_t Learner::Parts::counted(const Batch& batch, const Labels& labels) const {
+  if (options.task) return options.task.counted ? options.task.counted(batch) : batch.size();
+  if (loss.batch_counted) return loss.batch_counted(batch);
+  if (loss.batch_mean || batch.targets.empty()) return batch.size();
+  int64_t all = 0;
+  for (size_t i = 0; i < batch.targets.size(); ++i)
+    all += counted(batch.targets[i].tensor, i < labels.size() ? labels[i] : std::nullopt);
+  return all;
+}
+
+at::Tensor Learner::Parts::mean_loss(const Outputs& outputs, const Batch& batch,
                                      int64_t counted) const {
-  return (counted == 0 && loss.sum ? loss.sum : loss.mean)(output, batch.target);
+  if (loss.batch_mean) return loss.batch_mean(outputs, batch);
+  const LossFunction& mean = counted == 0 && loss.sum ? loss.sum : loss.mean;
+  if (batch.targets.size() < 2) return mean(outputs.front(), batch.target());
+  at::Tensor sum;
+  for (size_t i = 0; i < batch.targets.size(); ++i) {
+    const at::Tensor& target = batch.targets[i].tensor;
+    const int64_t own = this->counted(target, labels_of(target));
+    if (own == 0 && counted > 0) continue;  // it has no mean
+    const double share = counted > 0 ? static_cast<double>(own) / static_cast<double>(counted) : 1;
+    const at::Tensor part = mean(outputs[i], target).mul(share);
+    sum = sum.defined() ? sum.add(part) : part;
+  }
+  return sum;
+}
+
+void Learner::Parts::prepare_metrics(const Batch& batch) {
+  const size_t targets = std::max<size_t>(1, batch.targets.size());
+  if (metrics.size() == targets * options.metrics.size()) return;
+  metrics.clear();
+  for (const Metric& metric : options.metrics) {
+    if (targets == 1) metrics.emplace_back(metric);
+    for (size_t i = 0; targets > 1 && i < targets; ++i)
+      metrics.emplace_back(metric).add_to_name("." + batch.targets[i].name);
+  }
 }
 
 void Learner::Parts::keep_position(const Run& fit) {
@@ -274,6 +327,11 @@ std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size
 
 at::Tensor full_precision(const at::Tensor& tensor) {
   return tensor.defined() ? in_float32(tensor) : tensor;
+}
+
+Outputs full_precision(Outputs outputs) {
+  for (at::Tensor& output : outputs) output = full_precision(output);
+  return outputs;
 }
 
 Learner::Parts::Gradients Learner::Parts::take_gradients() const {
@@ -332,7 +390,7 @@ void Learner::Run::release_step() {
   context.micro_batch = 0;
   context.micro_batches = 1;
   context.data = {};
-  context.output.reset();
+  context.outputs.reset();
   context.loss.reset();
 }
 

@@ -57,10 +57,12 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
 
 /// float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
+[[nodiscard]] Outputs full_precision(Outputs outputs);
 
 /// Tensors of a split on the host, batch by batch.
 struct Collected {
-  std::vector<at::Tensor> outputs, targets, losses;
+  std::vector<std::vector<at::Tensor>> outputs, targets;  // by output and target, then by batch
+  std::vector<at::Tensor> losses;
 
   void append(const Collected& batch);
   [[nodiscard]] Predictions all() const;
@@ -88,13 +90,14 @@ struct Learner::Parts {
   int64_t epochs_done = 0;     ///< over the Learner's life; numbers the rows, seeds sample order
   int64_t saves = 0;           ///< checkpoints written, over the Learner's life
   bool checked_batch = false;  ///< the first batch's target was checked against the output
-  /// The labels of the batch that was last moved to a device, read before the move. Valid for that
-  /// tensor until a callback writes to it.
-  struct {
-    std::optional<LabelRange> range;
+  /// The labels of a target of the batch that was last moved to a device, read before the move.
+  /// Valid for that tensor until a callback writes to it.
+  struct SentLabels {
+    std::optional<LabelRange> range{};
     const void* target = nullptr;  // its storage, which parts share
     int64_t version = 0, elements = 0;
-  } sent;
+  };
+  std::vector<SentLabels> sent;
   bool checked_graph = false;  ///< the first loss was searched for tensors that are not trained
   /// Whether the model refuses to train on one sample, for data of that shape.
   struct SingleSample {
@@ -111,6 +114,7 @@ struct Learner::Parts {
   /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
   std::optional<BundleData> trained_on;
   std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
+  std::vector<BundleInput> seen_more;         ///< their inputs after the first
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
   /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
@@ -190,9 +194,9 @@ struct Learner::Parts {
   /// Throws StateError for losses that are asked for and not there.
   void check_predict(const PredictOptions& wanted, const char* call) const;
   /// What get_preds() gives for the raw output of a part.
-  void collect(const Batch& part, const at::Tensor& output, const PredictOptions& wanted,
+  void collect(const Batch& part, const Outputs& outputs, const PredictOptions& wanted,
                Collected& into);
-  [[nodiscard]] at::Tensor predict(const Batch& batch);
+  [[nodiscard]] Outputs predict(const Batch& batch);
   /// Does work of a stage; what LibTorch refuses in it becomes a ComputeError.
   template <class Work>
   auto explained(ComputeError::Stage stage, const Batch* batch, Work&& work) {
@@ -208,21 +212,28 @@ struct Learner::Parts {
   void check_graph(const at::Tensor& loss, const Batch& batch);
   /// Throws DivergedError.
   [[noreturn]] void diverged(const FitContext& context, const char* figure, double loss) const;
-  /// The model's output, and a Task's step, computed in `precision`; the results are float32.
-  [[nodiscard]] at::Tensor compute(const at::Tensor& input) const;
+  /// The model's outputs, and a Task's step, computed in `precision`; the results are float32.
+  [[nodiscard]] Outputs compute(const Batch& batch) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch);
   /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
   /// the range is that of its batch, and `count` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
-  /// Checks what the loss would fail on: shapes at the first batch, class labels at each. Throws as
-  /// check_batch(). Waits for the device at the first batch only. Returns the labels that it saw.
-  std::optional<LabelRange> check_output(const at::Tensor& output, const Batch& batch);
+  /// The labels of each target, as far as they are known.
+  using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;
+  /// Checks what the loss would fail on: shapes and the number of outputs at the first batch, class
+  /// labels at each. Throws as check_batch(). Waits for the device at the first batch only. Returns
+  /// the labels that it saw.
+  Labels check_outputs(const Outputs& outputs, const Batch& batch);
   /// What the mean loss of a batch is over; `labels`: those of the batch, where they are known.
-  [[nodiscard]] int64_t counted(const Batch& batch,
-                                const std::optional<LabelRange>& labels = {}) const;
+  [[nodiscard]] int64_t counted(const Batch& batch, const Labels& labels = {}) const;
+  /// What the mean loss over one target is over.
+  [[nodiscard]] int64_t counted(const at::Tensor& target,
+                                const std::optional<LabelRange>& labels) const;
   /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
-  [[nodiscard]] at::Tensor mean_loss(const at::Tensor& output, const Batch& batch,
+  [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
                                      int64_t counted) const;
+  /// Makes a state for each metric and each of so many targets, with names of their own.
+  void prepare_metrics(const Batch& batch);
   /// Throws DeviceError for a batch that is not on the model's device.
   void check_devices(const Batch& batch) const;
   /// Stores the position of a stopped fit, for save() and resume().

@@ -168,7 +168,9 @@ void Learner::restore_weights(const std::string& name) {
 
 void Learner::Parts::note_trained() {
   trained_on = bundle_data(data);
-  if (trained_on) trained_on->input = seen_input;
+  if (!trained_on) return;
+  trained_on->input = seen_input;
+  trained_on->more_inputs = seen_more;
 }
 
 BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
@@ -178,7 +180,12 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
   auto described = trained_on;
   if (!described && !origin) described = bundle_data(data);
   if (described) {
-    if (!described->input) described->input = seen_input ? seen_input : input_dtype(data);
+    if (!described->input && seen_input) {
+      described->input = seen_input;
+      described->more_inputs = seen_more;
+    } else if (!described->input) {
+      add_inputs(*described, data);
+    }
     describe(manifest, *described, call);
   } else if (!origin && takes_tokens(manifest.model)) {
     manifest.input = "int64";
@@ -200,7 +207,7 @@ void Learner::check_export() const {
   Parts& p = parts("learner.check_export");
   auto now = bundle_data(p.data);
   if (!now) return;
-  now->input = input_dtype(p.data);
+  add_inputs(*now, p.data);
   check_describable(*now, "learner.check_export");
 }
 

@@ -8,7 +8,7 @@
 
 #include "tare/adapt/size_cache.h"
 #include "tare/callback/callback.h"
-#include "tare/checkpoint/named_tensor.h"
+#include "tare/memory/named_tensor.h"
 #include "tare/optim/grad_scaler.h"
 #include "tare/optim/schedule.h"
 

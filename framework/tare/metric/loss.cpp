@@ -208,14 +208,17 @@ ResolvedLoss resolve(const Loss& loss) {
     return resolved;
   }
   const auto& function = std::get<LossFunction>(loss);
-  if (!function) throw ConfigError("loss", "the loss function is empty; give a name or a function");
+  if (!function && !loss.batch_function)
+    throw ConfigError("loss", "the loss function is empty; give a name or a function");
   const std::string activation = checked_activation(loss.activation);
   return {.name = "custom",
           .custom = true,
           .mean = function,
           .activation = [activation](const Tensor& o) { return activate(activation, o); },
           .activation_name = activation,
-          .counted = loss.counted};
+          .counted = loss.counted,
+          .batch_mean = loss.batch_function,
+          .batch_counted = loss.batch_counted};
 }
 
 std::vector<std::string> loss_names() { return losses::registry().names(); }

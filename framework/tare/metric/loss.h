@@ -13,12 +13,18 @@
 #include <vector>
 
 #include "tare/config/registry.h"
+#include "tare/data/batch.h"
 #include "tare/memory/accountable.h"
 
 namespace tare {
 
 /// (output, target), both [batch, ...], -> scalar, differentiable: the mean over the batch.
 using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
+
+/// (outputs, batch) -> scalar, differentiable: the mean over the batch.
+using BatchLossFunction = std::function<at::Tensor(const Outputs& outputs, const Batch& batch)>;
+/// What the loss of a batch is the mean over, such as its tokens.
+using BatchCountFunction = std::function<int64_t(const Batch& batch)>;
 
 /// The class label that losses and metrics leave out, as torch does by default.
 inline constexpr int64_t kIgnoredLabel = -100;
@@ -48,6 +54,14 @@ struct Loss : std::variant<std::string, LossFunction> {
         activation(std::move(of_outputs)) {}
   Loss(LossFunction function, CountFunction counts)
       : std::variant<std::string, LossFunction>(std::move(function)), counted(std::move(counts)) {}
+  /// A loss of the whole batch, for masks, weights of samples, and several outputs or targets. A
+  /// function whose mean is not over the samples comes with what it counts.
+  [[nodiscard]] static Loss of_batch(BatchLossFunction function, BatchCountFunction counts = {}) {
+    Loss loss{LossFunction()};
+    loss.batch_function = std::move(function);
+    loss.batch_counted = std::move(counts);
+    return loss;
+  }
   /// A function object that lists its tensors by `void account(Ledger&) const`.
   template <class F>
   requires Accounting<F>
@@ -63,6 +77,8 @@ struct Loss : std::variant<std::string, LossFunction> {
   std::function<void(Ledger&)> account{};
   std::string activation = {};  ///< of a function; empty: none
   CountFunction counted = {};   ///< of a function; empty: the samples
+  BatchLossFunction batch_function = {};  ///< of of_batch(), in place of a function of two tensors
+  BatchCountFunction batch_counted = {};  ///< of of_batch(); empty: the samples
 };
 
 struct CrossEntropyOptions {
@@ -112,6 +128,10 @@ using Registry = config::Registry<Loss()>;
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
 /// torch::nn::functional does; cross_entropy and nll leave out labels of -100. The activation works
 /// on dimension 1. Options change none of this, nor what a plan knows of the loss.
+///
+/// Where a batch has several targets, the model gives as many outputs. A loss of two tensors then
+/// takes each target with the output at its place, and the mean is over all that is counted in all
+/// of them.
 struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function without a name
   bool custom = false;  ///< a function: nothing is known of what it takes
@@ -125,6 +145,8 @@ struct ResolvedLoss {
   std::function<at::Tensor(const at::Tensor& output)> activation{};
   std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
   CountFunction counted{};        ///< of a function, see Loss
+  BatchLossFunction batch_mean{};      ///< of Loss::of_batch(), in place of `mean`
+  BatchCountFunction batch_counted{};  ///< of Loss::of_batch(), see there
 };
 
 /// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss, an

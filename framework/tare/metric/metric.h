@@ -73,6 +73,8 @@ class MetricState {
   explicit MetricState(const Metric& metric);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// Appends to its name, such as the name of the target that it is over.
+  void add_to_name(const std::string& text) { name_ += text; }
   /// Starts again from zero and frees the sum.
   void reset();
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps

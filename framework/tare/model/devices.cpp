@@ -33,9 +33,11 @@ struct Mismatch {
 };
 
 /// The first tensor that is not on the device of most, and one that is.
-std::optional<Mismatch> mismatch(const Model& model, const at::Tensor& input) {
-  auto all = state_of(model);
-  if (input.defined()) all.insert(all.begin(), {"input", input.device()});
+std::optional<Mismatch> mismatch(const Model& model, const Batch& batch) {
+  std::vector<Placed> all;
+  for (const auto& [name, tensor] : batch.inputs)
+    all.push_back({name == "input" ? name : "input '" + printable(name) + "'", tensor.device()});
+  for (Placed& placed : state_of(model)) all.push_back(std::move(placed));
   const auto on = [&](c10::Device device) {
     return std::ranges::count(all, device, &Placed::device);
   };
@@ -57,25 +59,28 @@ bool is_of_devices(std::string_view text) {
 
 }  // namespace
 
-void explain_devices(const std::string& where, const Model& model, const at::Tensor& input,
+void explain_devices(const std::string& where, const Model& model, const Batch& batch,
                      const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   if (!is_of_devices(text)) return;
-  if (const auto found = mismatch(model, input))
+  if (const auto found = mismatch(model, batch))
     throw DeviceError(where, found->first.str(), found->second.str());
   const bool has_devices = text.find("device") != text.npos || text.find("meta") != text.npos;
-  if (!has_devices || !input.defined()) return;
-  throw DeviceError(where, "a tensor that the forward makes is not on " + input.device().str() +
+  if (!has_devices || batch.inputs.empty()) return;
+  throw DeviceError(where, "a tensor that the forward makes is not on " +
+                               batch.input().device().str() +
                                ", where its input and parameters are: " + printable(text) +
                                "; make it there");
 }
 
-void check_output_device(const std::string& where, const Model& model, const at::Tensor& input,
-                         const at::Tensor& output) {
-  if (!output.defined() || !output.is_meta() || !input.defined() || input.is_meta()) return;
-  if (const auto found = mismatch(model, input))
+void check_output_devices(const std::string& where, const Model& model, const Batch& batch,
+                          const Outputs& outputs) {
+  const auto on_meta = [](const at::Tensor& one) { return one.defined() && one.is_meta(); };
+  if (batch.inputs.empty() || batch.input().is_meta()) return;
+  if (std::ranges::none_of(outputs, on_meta)) return;
+  if (const auto found = mismatch(model, batch))
     throw DeviceError(where, found->first.str(), found->second.str());
-  throw DeviceError(where, "output on meta", "input on " + input.device().str());
+  throw DeviceError(where, "output on meta", "input on " + batch.input().device().str());
 }
 
 }  // namespace tare

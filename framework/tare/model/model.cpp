@@ -181,20 +181,32 @@ void Model::require(const char* call) const {
     throw StateError(call, "moved away", "the model belongs to whoever it was moved to");
 }
 
-at::Tensor Model::forward(const at::Tensor& input) const {
+void detail::refuse_inputs(const Batch& batch, const std::vector<size_t>& allowed) {
+  std::string names, numbers;
+  for (const NamedTensor& input : batch.inputs)
+    names += (names.empty() ? "" : ", ") + printable(input.name);
+  for (const size_t number : allowed)
+    numbers += (numbers.empty() ? "" : " or ") + std::to_string(number);
+  throw ShapeError("model.forward",
+                   "a batch of " + numbers + (numbers == "1" ? " input" : " inputs") +
+                       ", as many as the module's forward has parameters",
+                   std::to_string(batch.inputs.size()) + ": " + names);
+}
+
+Outputs Model::forward(const Batch& batch) const {
   require("model.forward");
   if (!forward_) {
-    throw StateError("model.forward", "without forward(Tensor) -> Tensor",
+    throw StateError("model.forward", "without a forward of tensors or of a Batch",
                      "give the Learner a Task for such a model");
   }
   try {
-    at::Tensor output = forward_(input);
-    check_output_device("model.forward", *this, input, output);
-    return output;
+    Outputs outputs = forward_(batch);
+    check_output_devices("model.forward", *this, batch, outputs);
+    return outputs;
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {
-    explain_devices("model.forward", *this, input, error);
+    explain_devices("model.forward", *this, batch, error);
     throw;
   }
 }

@@ -13,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tare/checkpoint/named_tensor.h"
+#include "tare/memory/named_tensor.h"
+#include "tare/data/batch.h"
 #include "tare/memory/accountable.h"
 
 namespace torch::nn {
@@ -54,15 +55,75 @@ concept ModuleHolderLike = requires(H holder) {
   { holder.is_empty() } -> std::convertible_to<bool>;
 };
 
+namespace detail {
+
+/// Stands for an argument that a forward takes as a tensor, so that a forward of a Batch, which a
+/// tensor converts to, is not taken for one of a tensor.
+struct TensorArgument {
+  operator const at::Tensor&() const;  // NOLINT: never defined, for `requires` alone
+};
+
+/// Throws ShapeError: the forward does not take so many inputs. `allowed`: numbers that it takes.
+[[noreturn]] void refuse_inputs(const Batch& batch, const std::vector<size_t>& allowed);
+
+template <class H, size_t... I>
+constexpr bool takes_tensors(std::index_sequence<I...>) {
+  return requires(H holder, TensorArgument x) { Outputs(holder->forward((void(I), x)...)); };
+}
+template <class H, size_t N>
+inline constexpr bool kTakes = takes_tensors<H>(std::make_index_sequence<N>());
+
+template <class H, size_t... I>
+Outputs call(H& holder, const Batch& batch, std::index_sequence<I...>) {
+  return Outputs(holder->forward(batch.inputs[I].tensor...));
+}
+
+/// Calls the forward of N tensors, if there is one and the batch has so many inputs.
+template <size_t N, class H>
+bool call_if(H& holder, const Batch& batch, Outputs& outputs, std::vector<size_t>& allowed) {
+  if constexpr (kTakes<H, N>) {
+    if (batch.inputs.size() == N) {
+      outputs = call(holder, batch, std::make_index_sequence<N>());
+      return true;
+    }
+    allowed.push_back(N);
+  }
+  return false;
+}
+
+template <class H>
+std::function<Outputs(const Batch&)> forward_of(H holder) {
+  if constexpr (kTakes<H, 1> || kTakes<H, 2> || kTakes<H, 3> || kTakes<H, 4>) {
+    return [holder](const Batch& batch) mutable {
+      Outputs outputs;
+      std::vector<size_t> allowed;
+      if (!call_if<1>(holder, batch, outputs, allowed) &&
+          !call_if<2>(holder, batch, outputs, allowed) &&
+          !call_if<3>(holder, batch, outputs, allowed) &&
+          !call_if<4>(holder, batch, outputs, allowed))
+        refuse_inputs(batch, allowed);
+      return outputs;
+    };
+  } else if constexpr (requires(const Batch& batch) { Outputs(holder->forward(batch)); }) {
+    return [holder](const Batch& batch) mutable { return Outputs(holder->forward(batch)); };
+  } else {
+    return {};
+  }
+}
+
+}  // namespace detail
+
 /// Owns, or shares, a module. Movable, not copyable; a moved-from Model is empty: forward() and the
 /// calls that read or change its tensors then throw StateError. Not thread-safe.
 class Model {
  public:
-  using Forward = std::function<at::Tensor(const at::Tensor&)>;
+  using Forward = std::function<Outputs(const Batch&)>;
 
-  /// Takes a module holder. Its `forward(Tensor) -> Tensor` becomes the model's forward; without
-  /// one, training needs a Task (learner/options.h). `groups`: from input to output; empty: one
-  /// group for each child that has parameters.
+  /// Takes a module holder. Its forward becomes the model's: of one to four tensors, which get the
+  /// inputs of a batch in their order, or of a whole `const Batch&`; it returns a tensor, a
+  /// std::pair, std::tuple or std::vector of tensors, or Outputs. Without such a forward, training
+  /// needs a Task (learner/options.h). `groups`: from input to output; empty: one group for each
+  /// child that has parameters.
   template <ModuleHolderLike H>
   Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT: implicit, any holder is a model
       : Model(holder.is_empty() ? nullptr : holder.ptr(), forward_of(holder), std::move(groups)) {}
@@ -77,9 +138,14 @@ class Model {
   Model& operator=(const Model&) = delete;
   ~Model() = default;
 
-  /// Maps input [batch, ...] on the model's device to output [batch, ...], in the current mode and
-  /// autograd mode. Throws what the module throws.
-  [[nodiscard]] at::Tensor forward(const at::Tensor& input) const;
+  /// Maps the inputs [batch, ...], on the model's device, to outputs [batch, ...], in the current
+  /// mode and autograd mode. Throws ShapeError for a batch with another number of inputs than the
+  /// module's forward takes, and what the module throws.
+  [[nodiscard]] Outputs forward(const Batch& batch) const;
+  /// The short form for one input and its first output.
+  [[nodiscard]] at::Tensor forward(const at::Tensor& input) const {
+    return forward(Batch(input)).front();
+  }
   [[nodiscard]] bool has_forward() const { return static_cast<bool>(forward_); }
 
   /// All parameters, frozen ones included, in order of registration; they share the module's
@@ -147,13 +213,7 @@ class Model {
  private:
   template <class H>
   static Forward forward_of(H holder) {
-    if constexpr (requires(at::Tensor x) {
-                    { holder->forward(x) } -> std::same_as<at::Tensor>;
-                  }) {
-      return [holder](const at::Tensor& x) mutable { return holder->forward(x); };
-    } else {
-      return {};
-    }
+    return detail::forward_of(holder);
   }
   void require(const char* call) const;
   void list_tensors();

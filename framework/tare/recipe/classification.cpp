@@ -10,8 +10,9 @@ namespace tare {
 namespace {
 
 bool classifies(const Predictions& predictions, size_t classes) {
-  const auto& [outputs, targets, losses] = predictions;
-  return classes >= 2 && classes <= kMostClasses && outputs.defined() && targets.defined() &&
+  const at::Tensor &outputs = predictions.outputs, &targets = predictions.targets,
+                   &losses = predictions.losses;
+  return classes >= 2 && classes <= kMostClasses && predictions.more_targets.empty() && outputs.defined() && targets.defined() &&
          losses.defined() && outputs.dim() == 2 &&
          outputs.size(1) == static_cast<int64_t>(classes) && targets.dim() == 1 &&
          targets.scalar_type() == at::kLong;

@@ -66,7 +66,9 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
 /// Whether loss and metrics take the targets of the data, tried with outputs of zeros.
 void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data, int64_t classes) {
   const std::vector<int64_t> first{0};
-  const at::Tensor target = data.train->get({.indices = first}).target;
+  const Batch sample = data.train->get({.indices = first});
+  if (sample.targets.size() > 1) return;  // each has an output of its own, known by the model alone
+  const at::Tensor target = sample.target();
   if (!target.defined())
     refuse(recipe, "loss",
            "needs labels, and the data set '" + data_of(recipe, recipe.phases[phase]).name +
@@ -215,8 +217,8 @@ void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& d
 }
 
 bool refuses_one_of(const DataFacts& data, Model& model) {
-  return refuses_single_sample(model, data.sample_shape, c10::kFloat,
-                               [&](const at::Tensor& input) { return model.forward(input); });
+  return refuses_single_sample(model, data.sample,
+                               [&](const Batch& batch) { return model.forward(batch); });
 }
 
 void check_files(const RecipeOptions& recipe) {

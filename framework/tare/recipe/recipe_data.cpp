@@ -45,10 +45,13 @@ LabelCount labels_of(const Splits& data) {
 DataFacts facts_of(const Splits& data) {
   DataFacts facts{
       .has_valid = data.valid != nullptr, .labels = labels_of(data), .bundle = bundle_data(data)};
-  if (facts.bundle) facts.bundle->input = input_dtype(data);
+  if (facts.bundle) add_inputs(*facts.bundle, data);
   if (!data.train) return facts;
   facts.training_samples = data.train->size();
   facts.sample_shape = data.train->sample_shape();
+  facts.sample = first_sample(*data.train);
+  for (auto* list : {&facts.sample.inputs, &facts.sample.targets})
+    for (NamedTensor& one : *list) one.tensor = one.tensor.to(c10::kMeta);
   return facts;
 }
 

@@ -23,6 +23,7 @@ struct DataFacts {
   int64_t training_samples = 0;         ///< 0: there is no training split
   bool has_valid = false;               ///< there is a validation split
   std::vector<int64_t> sample_shape{};  ///< of the training split; empty: there is none
+  Batch sample{};  ///< one of the training split, on the meta device; empty: there is none
   LabelCount labels{};
   std::optional<BundleData> bundle{};  ///< what a bundle says of the data; unset: there are none
 };

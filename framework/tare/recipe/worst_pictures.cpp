@@ -77,7 +77,7 @@ void add_pictures(Classification& classification, const Dataset& data) {
   if (!is_image(data.sample_shape())) return;
   for (auto& sample : classification.worst) {
     const std::vector<int64_t> index{sample.index};
-    const at::Tensor input = data.get({.indices = index}).input;
+    const at::Tensor input = data.get({.indices = index}).input();
     sample.picture = encode_png(no_larger(pixels_of(input[0], data.transforms())));
   }
 }

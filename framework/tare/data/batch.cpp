@@ -1,0 +1,81 @@
+// Finds, replaces and cuts the tensors of a batch.
+#include "tare/data/batch.h"
+
+#include <string>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+const at::Tensor& no_tensor() {
+  static const at::Tensor none;
+  return none;
+}
+
+const at::Tensor& first(const NamedTensors& all) {
+  return all.empty() ? no_tensor() : all.front().tensor;
+}
+
+const at::Tensor& named(const NamedTensors& all, std::string_view name, const char* kind) {
+  std::vector<std::string> names;
+  for (const NamedTensor& one : all) {
+    if (one.name == name) return one.tensor;
+    names.push_back(one.name);
+  }
+  throw ConfigError("batch", "has no " + std::string(kind) + " '" + printable(std::string(name)) +
+                                 "'" + did_you_mean(name, names));
+}
+
+void replace_first(NamedTensors& all, at::Tensor tensor, const char* name) {
+  if (all.empty()) {
+    all.push_back({name, std::move(tensor)});
+  } else {
+    all.front().tensor = std::move(tensor);
+  }
+}
+
+NamedTensors narrowed(const NamedTensors& all, int64_t start, int64_t length) {
+  NamedTensors part;
+  for (const auto& [name, tensor] : all) part.push_back({name, tensor.narrow(0, start, length)});
+  return part;
+}
+
+}  // namespace
+
+Batch::Batch(at::Tensor input, at::Tensor target) {
+  if (input.defined()) set_input(std::move(input));
+  if (target.defined()) set_target(std::move(target));
+}
+
+const at::Tensor& Batch::input() const& { return first(inputs); }
+const at::Tensor& Batch::target() const& { return first(targets); }
+const at::Tensor& Batch::input(std::string_view name) const& { return named(inputs, name, "input"); }
+const at::Tensor& Batch::target(std::string_view name) const& {
+  return named(targets, name, "target");
+}
+void Batch::set_input(at::Tensor tensor) { replace_first(inputs, std::move(tensor), "input"); }
+void Batch::set_target(at::Tensor tensor) { replace_first(targets, std::move(tensor), "target"); }
+
+Batch Batch::narrow(int64_t start, int64_t length) const {
+  return {narrowed(inputs, start, length), narrowed(targets, start, length)};
+}
+
+std::vector<at::Tensor> Batch::tensors() const {
+  std::vector<at::Tensor> all;
+  for (const auto* list : {&inputs, &targets})
+    for (const NamedTensor& one : *list) all.push_back(one.tensor);
+  return all;
+}
+
+Batch Batch::with(std::span<const at::Tensor> tensors) const {
+  Batch other = *this;
+  auto next = tensors.begin();
+  for (auto* list : {&other.inputs, &other.targets})
+    for (NamedTensor& one : *list) one.tensor = *next++;
+  return other;
+}
+
+const at::Tensor& Outputs::front() const { return all_.empty() ? no_tensor() : all_.front(); }
+
+}  // namespace tare

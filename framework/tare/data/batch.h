@@ -1,0 +1,92 @@
+// Batch: named input and target tensors of some samples; and Outputs: what a model makes of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tare/memory/named_tensor.h"
+
+namespace tare {
+
+/// Tensors with their names, in a fixed order. A list of one tensor needs no memory of its own.
+using NamedTensors = c10::SmallVector<NamedTensor, 1>;
+
+/// Some samples as tensors, on the host unless a Learner has moved them. N: samples. A value: its
+/// copies share the tensors.
+struct Batch {
+  Batch() = default;
+  /// The short form: one tensor named "input" and, unless it is undefined, one named "target".
+  Batch(at::Tensor input, at::Tensor target = {});  // NOLINT: implicit, `return {x, y}`
+  Batch(NamedTensors of_inputs, NamedTensors of_targets)
+      : inputs(std::move(of_inputs)), targets(std::move(of_targets)) {}
+
+  NamedTensors inputs{};   ///< each [N, ...], in the order of the model's forward
+  NamedTensors targets{};  ///< [N] int64 class indices, or [N, ...]; empty: the data has none
+
+  /// The first input, which is the only one of most data; undefined: the batch is empty.
+  [[nodiscard]] const at::Tensor& input() const&;
+  [[nodiscard]] at::Tensor input() && { return std::as_const(*this).input(); }
+  /// The first target, which is the only one of most data; undefined: there is none.
+  [[nodiscard]] const at::Tensor& target() const&;
+  [[nodiscard]] at::Tensor target() && { return std::as_const(*this).target(); }
+  /// An input by its name. Throws ConfigError, naming the nearest, for one that the batch has not.
+  [[nodiscard]] const at::Tensor& input(std::string_view name) const&;
+  /// A target by its name. Throws as input().
+  [[nodiscard]] const at::Tensor& target(std::string_view name) const&;
+  /// Replaces the first input; adds one named "input" where there is none.
+  void set_input(at::Tensor tensor);
+  /// Replaces the first target; adds one named "target" where there is none.
+  void set_target(at::Tensor tensor);
+
+  [[nodiscard]] int64_t size() const { return input().defined() ? input().size(0) : 0; }
+  /// The samples [start, start + length), as views.
+  [[nodiscard]] Batch narrow(int64_t start, int64_t length) const;
+  /// The inputs, then the targets.
+  [[nodiscard]] std::vector<at::Tensor> tensors() const;
+  /// These tensors, as many as tensors() gives, under the names of this batch.
+  [[nodiscard]] Batch with(std::span<const at::Tensor> tensors) const;
+};
+
+/// What a model's forward or a Task makes of a batch: one tensor or several, in the order in which
+/// they are returned. N: samples.
+class Outputs {
+ public:
+  Outputs() = default;
+  Outputs(at::Tensor one) { all_.push_back(std::move(one)); }  // NOLINT: implicit
+  Outputs(const std::vector<at::Tensor>& several)              // NOLINT: implicit
+      : all_(several.begin(), several.end()) {}
+  template <std::convertible_to<at::Tensor>... T>
+  Outputs(const std::tuple<T...>& several) {  // NOLINT: implicit
+    std::apply([this](const auto&... tensor) { (all_.push_back(tensor), ...); }, several);
+  }
+  Outputs(const std::pair<at::Tensor, at::Tensor>& two) {  // NOLINT: implicit
+    all_.push_back(two.first);
+    all_.push_back(two.second);
+  }
+
+  /// The first tensor, [N, ...]; undefined: there is none.
+  [[nodiscard]] const at::Tensor& front() const;
+  [[nodiscard]] size_t size() const { return all_.size(); }
+  [[nodiscard]] bool defined() const { return front().defined(); }
+  [[nodiscard]] const at::Tensor& operator[](size_t index) const { return all_[index]; }
+  [[nodiscard]] at::Tensor& operator[](size_t index) { return all_[index]; }
+  [[nodiscard]] auto begin() const { return all_.begin(); }
+  [[nodiscard]] auto end() const { return all_.end(); }
+  [[nodiscard]] auto begin() { return all_.begin(); }
+  [[nodiscard]] auto end() { return all_.end(); }
+  /// Releases the tensors.
+  void reset() { all_.clear(); }
+
+ private:
+  c10::SmallVector<at::Tensor, 1> all_;
+};
+
+}  // namespace tare

@@ -1,0 +1,55 @@
+// The recipes of models of many tensors: each ends, its plan is exact, and it survives a budget.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Recipe {
+  const char* name;
+  const char* budget;  ///< less than a whole batch takes
+};
+void PrintTo(const Recipe& recipe, std::ostream* out) { *out << recipe.name; }
+
+class ManyTensors : public ::testing::TestWithParam<Recipe> {};
+
+/// The peaks that the program prints: planned, measured.
+std::pair<std::string, std::string> peaks(const std::string& out) {
+  static const std::regex line("planned peak ([0-9]+) B, measured ([0-9]+) B");
+  std::smatch found;
+  if (!std::regex_search(out, found, line)) return {};
+  return {found[1], found[2]};
+}
+
+TEST_P(ManyTensors, ArePlannedToTheByte) {
+  const TempDir folder;
+  const auto result = run_program(GetParam().name, {}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto [planned, measured] = peaks(result.out);
+  EXPECT_FALSE(planned.empty()) << result.out;
+  EXPECT_EQ(planned, measured);
+}
+
+TEST_P(ManyTensors, SurviveABudget) {
+  const TempDir folder;
+  const auto result = run_program(GetParam().name, {GetParam().budget}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("micro-batch of train: ")) << result.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, ManyTensors,
+                         ::testing::Values(Recipe{"siamese_digits", "5MiB"},
+                                           Recipe{"image_and_table", "1300KiB"},
+                                           Recipe{"two_targets", "560KiB"},
+                                           Recipe{"segmentation", "15MiB"},
+                                           Recipe{"brackets", "3MiB"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tare::testing
