@@ -150,13 +150,13 @@ std::string in_blocks(const std::vector<TableColumn>& columns, const std::vector
                       size_t width) {
   size_t heads = 0;
   for (const auto& column : columns) heads = std::max(heads, columns_of(column.head));
-  const size_t room = std::max(kLeast, width - std::min(width, heads + 2));
+  const size_t available = std::max(kLeast, width - std::min(width, heads + 2));
   std::string text;
   for (const auto& row : rows) {
     if (!text.empty()) text += '\n';
     for (size_t i = 0; i < columns.size(); ++i) {
       std::string head = columns[i].head;
-      for (const auto& line : cell_lines(row[i], room)) {
+      for (const auto& line : cell_lines(row[i], available)) {
         const std::string all = padded(head, heads, false) + "  " + line;
         text += all.substr(0, all.find_last_not_of(' ') + 1) + '\n';
         head.clear();

@@ -56,7 +56,7 @@ class RunLog {
   /// Before the run is started: `printed` is where its output goes.
   void starts(const std::string& name, const std::filesystem::path& printed);
   /// Takes what the runs that are running have printed of their memory.
-  void look();
+  void poll();
   /// `printed` as above, also for a run that was not started here. `how`: "complete", or the reason
   /// of its failure. `remaining`: runs that wait or are running; `jobs`: runs at a time.
   void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,

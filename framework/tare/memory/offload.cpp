@@ -140,7 +140,7 @@ class Slot {
   }
   /// Memory to come back to; undefined if it is on the device, be it because somebody else has
   /// kept it there as it was.
-  [[nodiscard]] c10::Storage room() {
+  [[nodiscard]] c10::Storage destination() {
     if (source_.defined() || back_) return {};
     auto alive = storage_.lock();
     if (alive && counter_.current_version() == version_) {
@@ -149,9 +149,9 @@ class Slot {
     }
     return at::empty({bytes_}, at::TensorOptions(c10::kByte).device(device_)).storage();
   }
-  void copy_to_device(const c10::Storage& room, const SideWork& side) {
+  void copy_to_device(const c10::Storage& destination, const SideWork& side) {
     copies_ = side.done();
-    if (host_.defined()) bytes_of(room).copy_(host_, /*non_blocking=*/true);
+    if (host_.defined()) bytes_of(destination).copy_(host_, /*non_blocking=*/true);
   }
   void come_back(c10::Storage storage) {
     back_ = std::move(storage);
@@ -244,11 +244,12 @@ class Group {
     if (fetched_) return;
     std::vector<std::pair<std::shared_ptr<Slot>, c10::Storage>> coming;
     for (auto& slot : alive())
-      if (auto room = slot->room()) coming.emplace_back(std::move(slot), std::move(room));
+      if (auto destination = slot->destination())
+        coming.emplace_back(std::move(slot), std::move(destination));
     in_.run([&] {
-      for (const auto& [slot, room] : coming) slot->copy_to_device(room, in_);
+      for (const auto& [slot, destination] : coming) slot->copy_to_device(destination, in_);
     });
-    for (auto& [slot, room] : coming) slot->come_back(std::move(room));
+    for (auto& [slot, destination] : coming) slot->come_back(std::move(destination));
     fetched_ = true;
   }
 

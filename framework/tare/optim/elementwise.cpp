@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include "tare/optim/fused.h"
-#include "tare/optim/kinds.h"
+#include "tare/optim/optimizers.h"
 
 namespace tare {
 namespace {

@@ -77,7 +77,7 @@ class Coordinator {
     while (true) {
       check_still_there();
       if (!report_.interrupted && interrupted()) stop();
-      if (!report_.interrupted) follow_edits();
+      if (!report_.interrupted) apply_edits();
       const bool waits = start_what_fits();
       if (running_.empty() && !waits) break;
       watch();
@@ -131,20 +131,20 @@ class Coordinator {
       if (trial.state == search::TrialState::running) ids.push_back(trial.child);
     auto recovered = executor_.recover(ids);
     for (const Trial& trial : trials) {
-      const bool was_on = trial.state == search::TrialState::running;
+      const bool was_running = trial.state == search::TrialState::running;
       const bool waits = trial.state == search::TrialState::waiting;
       const auto found = recovered.find(trial.run_name);
-      const bool is_on = found != recovered.end() && !found->second->has_ended();
-      const bool may_be_done = was_on || (waits && found != recovered.end());
+      const bool is_running = found != recovered.end() && !found->second->has_ended();
+      const bool may_be_done = was_running || (waits && found != recovered.end());
       const Outcome outcome = may_be_done ? outcome_of_run(trial, {}) : Outcome{};
-      if (is_on || (was_on && found != recovered.end())) {
+      if (is_running || (was_running && found != recovered.end())) {
         follow(trial, std::move(found->second), 0, 0);
         recovered.erase(found);
       } else if (outcome.state == search::TrialState::complete) {
         store_.finish(trial, outcome);
         if (host_.recorder)
           host_.recorder->ended(trial.run_name, printed_by(trial), "complete", 0, 1);
-      } else if (was_on) {
+      } else if (was_running) {
         store_.put_back(trial);
       }
     }
@@ -182,7 +182,7 @@ class Coordinator {
   }
 
   /// All of an edit or nothing.
-  void follow_edits() {
+  void apply_edits() {
     if (!host_.edited) return;
     auto edited = host_.edited();
     if (!edited) return;
@@ -198,8 +198,8 @@ class Coordinator {
         sweep_ = before;
         throw;
       }
-      slots_.follow(sweep_.resources);
-      tuner_.follow_edit();
+      slots_.update(sweep_.resources);
+      tuner_.apply_edit();
       load();
       log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
                 " runs wait");
@@ -327,7 +327,7 @@ class Coordinator {
   void watch() {
     if (Clock::now() - watched_ < executor_.poll_interval()) return;
     watched_ = Clock::now();
-    if (host_.recorder) host_.recorder->look();
+    if (host_.recorder) host_.recorder->poll();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
       if (run.decision != search::PruneDecision::proceed) continue;  // it is saving

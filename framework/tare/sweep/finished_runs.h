@@ -46,7 +46,7 @@ class FinishedRuns {
   [[nodiscard]] SweepProgress progress() const;
 
  private:
-  void say(const Trial& trial, const Outcome& outcome) const;
+  void print(const Trial& trial, const Outcome& outcome) const;
 
   const SweepOptions& sweep_;
   std::ostream* out_;

@@ -18,7 +18,7 @@ class Tuner {
   /// Whether cells are drawn one by one, and not counted.
   [[nodiscard]] bool draws() const { return draws_; }
   /// Takes the pruner of the sweep, which was edited.
-  void follow_edit();
+  void apply_edit();
   /// Sees the trial from now on, or in its new state.
   void add(const Trial& trial);
   /// No longer: its recipe is another one now.
