@@ -44,7 +44,7 @@ class NewLines {
   std::string text_{};                // begun lines
 };
 
-/// One line for each event, "2026-11-22 09:30:00.000123: furcate] ...". The lines of a run's
+/// Writes one line for each event, "2026-11-22 09:30:00.000123: furcate] ...". The lines of a run's
 /// mem_trace stand behind one that names the run. Lines that a run prints while no process keeps
 /// the log are taken when the run ends, or is started again. A line that cannot be written or read
 /// is a warning.
@@ -53,7 +53,7 @@ class RunLog {
   /// `mem_trace`: whether the runs print such lines. Looks up which of them the file has.
   RunLog(std::filesystem::path file, bool mem_trace);
 
-  /// Before the run is started: `printed` is where its output goes.
+  /// Called before the run is started: `printed` is where its output goes.
   void starts(const std::string& name, const std::filesystem::path& printed);
   /// Takes what the runs that are running have printed of their memory.
   void poll();

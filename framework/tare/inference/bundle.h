@@ -28,10 +28,10 @@ struct BundleMetric {
 
 /// What a bundle holds besides its tensors.
 struct BundleManifest {
-  /// In the registry; an empty name: a module that is not in it.
+  /// The model's name in the registry and its options; an empty name: a module that is not in it.
   ModelSpec model{};
-  /// Of one sample as the model's input: [channels, height, width], [features] or, of tokens, the
-  /// longest that training saw, [tokens]; empty: unknown.
+  /// The shape of one sample as the model's input: [channels, height, width], [features] or, of
+  /// tokens, the longest that training saw, [tokens]; empty: unknown.
   std::vector<int64_t> sample_shape{};
   /// Dtype of the model's input: float32 | float64 | uint8 (an image as it is in its file) | int64
   /// | int32 (tokens).
@@ -80,9 +80,9 @@ class Bundle {
  public:
   [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
   [[nodiscard]] const checkpoint::SafeTensors& file() const { return file_; }
-  /// As they are stored: float8 weights and their scales are two tensors.
+  /// Returns the tensors as they are stored: float8 weights and their scales are two tensors.
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
-  /// Of float8 weights, by the weight's name.
+  /// Returns the scales of float8 weights, by the weight's name.
   [[nodiscard]] const std::map<std::string, at::Tensor>& scales() const { return scales_; }
   [[nodiscard]] int64_t elements() const;  ///< of all weights and buffers, without scales
 

@@ -186,7 +186,8 @@ class SlurmExecutor::Cluster {
   }
 
  private:
-  /// Where a file system has no locks, another coordinator is known by its heartbeat.
+  /// Throws if another coordinator runs, which its heartbeat shows where a file system has no
+  /// locks.
   void require_no_other() const {
     const auto before = read_heartbeat(folder_);
     if (before.empty()) return;
@@ -234,7 +235,7 @@ class SlurmExecutor::Cluster {
         "agents end before they have done anything; the last one printed: " + tools_.log_of(id));
   }
 
-  /// Without waiting for the answer.
+  /// Asks Slurm for its tasks without waiting for the answer.
   void ask() {
     if (!tools_.asks() && Clock::now() - asked_ >= kAskEvery) {
       tools_.ask();

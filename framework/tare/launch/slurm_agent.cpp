@@ -100,7 +100,7 @@ class Agent {
   }
 
  private:
-  /// Whether the agent can go on.
+  /// Whether the agent can continue.
   bool carry_out(const Job& job) {
     if (job.stop) {  // before it has begun
       end(job, {.exit_code = 128 + SIGTERM});
@@ -135,7 +135,7 @@ class Agent {
     return false;
   }
 
-  /// This job does not come back.
+  /// Ends this job, which does not come back.
   void retire() {
     state_.retired = true;
     write(folder_, state_);

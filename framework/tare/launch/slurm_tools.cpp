@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLogBytes = 1000;
 
-/// For a shell.
+/// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) c == '\'' ? text += "'\\''" : text += c;
@@ -36,7 +36,7 @@ std::string script_of(const SlurmOptions& options, const std::vector<std::string
   return text + ' ' + quoted(folder.string()) + '\n';
 }
 
-/// Of no other sweep.
+/// Returns a name that no other sweep has.
 std::string new_name() {
   std::random_device random;
   std::ostringstream name;

@@ -34,7 +34,8 @@ class SlurmTools {
   /// Starts to ask which tasks of this sweep Slurm knows.
   void ask();
   [[nodiscard]] bool asks() const { return squeue_.has_value(); }
-  /// Unset: there is none yet, or squeue has failed, which is said once.
+  /// Returns squeue's answer; unset: there is none yet, or squeue has failed, which is a warning
+  /// once.
   [[nodiscard]] std::optional<Tasks> answer();
   /// Throws StateError if squeue fails.
   [[nodiscard]] Tasks wait_for_answer();

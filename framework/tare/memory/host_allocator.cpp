@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kAlignment = 64;  // what LibTorch's kernels expect of the default allocator
 constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 
-/// In front of every block. The blocks form a list in order of birth.
+/// The header in front of every block. The blocks form a list in order of birth.
 struct alignas(kAlignment) Header {
   void* raw = nullptr;  // what malloc gave
   int64_t bytes = 0;
@@ -191,7 +191,7 @@ HostAllocator& allocator() {
   return *instance;
 }
 
-// Before main, so that no tensor escapes the count and init() can tell whether one came before it.
+// Before main, so that no tensor escapes the count and init() knows whether one came before it.
 [[maybe_unused]] const bool in_force_before_main = host_allocator::install();
 
 }  // namespace

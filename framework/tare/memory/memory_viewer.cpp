@@ -94,7 +94,7 @@ class Layout {
     addresses_[block] = address;
     return address;
   }
-  /// Where a block is; it is there no longer.
+  /// Removes a block, and returns where it was.
   uint64_t take(uint64_t block, int64_t bytes) {
     const auto found = addresses_.extract(block);
     const uint64_t address = found.mapped();

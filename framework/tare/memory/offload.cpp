@@ -55,7 +55,7 @@ class SideWork {
     done_ = std::make_shared<c10::Event>(device.type());
   }
 
-  /// After what the computation has been given so far.
+  /// Runs `copies` after what the computation has been given so far.
   template <class Copies>
   void run(const Copies& copies) {
     if (!done_) return copies();
@@ -71,7 +71,7 @@ class SideWork {
     }
     done_->record(side);
   }
-  /// After the last copies; null where there are no streams.
+  /// The event after the last copies; null where there are no streams.
   [[nodiscard]] const std::shared_ptr<c10::Event>& done() const { return done_; }
 
  private:
@@ -158,7 +158,7 @@ class Slot {
     mark_ = SavedMark(back_);
     if (home_) home_ = VirtualGuardImpl(device_.type()).getStream(device_);
   }
-  /// For what the computation is given from now on.
+  /// Returns the storage for what the computation is given from now on.
   [[nodiscard]] c10::Storage on_device() const {
     if (!back_) return source_.storage();
     if (home_) wait(VirtualGuardImpl(device_.type()).getStream(device_));
@@ -199,7 +199,8 @@ class Group {
   [[nodiscard]] c10::Device device() const { return device_; }
   [[nodiscard]] bool empty() const { return slots_.empty(); }
 
-  /// One that there is, here or in the group before, whose output may be this one's input.
+  /// Returns the tensor's slot: one that there is, here or in the group before, whose output may be
+  /// this one's input.
   std::shared_ptr<Slot> add(const at::Tensor& tensor) {
     if (auto known = find(tensor)) return known;
     const auto before = before_.lock();
@@ -215,7 +216,7 @@ class Group {
     for (const auto& slot : alive()) slot->leave_device();
     fetched_ = false;
   }
-  /// For the computation; the first time also the group before, which comes next.
+  /// Fetches the group for the computation; the first time also the group before, which comes next.
   void bring_back() {
     fetch();
     if (std::exchange(asked_, true)) return;
@@ -239,7 +240,7 @@ class Group {
       if (slot->holds(tensor)) return slot;
     return nullptr;
   }
-  /// All or none: out of memory changes nothing.
+  /// Fetches all slots or none: out of memory changes nothing.
   void fetch() {
     if (fetched_) return;
     std::vector<std::pair<std::shared_ptr<Slot>, c10::Storage>> coming;

@@ -153,8 +153,8 @@ struct LabelRange {
   int64_t count = 0;
 };
 
-/// Of an int64 target on the host, without the labels of -100 that cross_entropy and nll leave out.
-/// Unset for a loss that takes no class labels, and for any other target.
+/// Returns the range of an int64 target on the host, without the labels of -100 that cross_entropy
+/// and nll leave out. Unset for a loss that takes no class labels, and for any other target.
 [[nodiscard]] std::optional<LabelRange> label_range(const ResolvedLoss& loss,
                                                     const at::Tensor& target);
 /// Throws ConfigError unless the labels are in [0, classes).

@@ -1,4 +1,4 @@
-// Keeps the state of fused optimizers, and steps in buckets of alike tensors.
+// Keeps the state of fused optimizers, and steps in buckets of tensors with one dtype and device.
 #include "tare/optim/fused.h"
 
 #include <ATen/ops/_foreach_add.h>

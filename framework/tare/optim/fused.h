@@ -50,7 +50,7 @@ class FusedOptimizer : public Optimizer {
  protected:
   /// Whether the parameters of this group have state at all.
   [[nodiscard]] virtual bool needs_state(const ParameterGroup&) const { return true; }
-  /// One kernel call; the step counters have been raised. Must not allocate where
+  /// Makes one kernel call; the step counters have been raised. Must not allocate where
   /// steps_atomically().
   virtual void launch(const ParameterGroup& group, FusedLists& lists) = 0;
 

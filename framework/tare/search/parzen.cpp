@@ -29,7 +29,8 @@ std::vector<double> weights_of(size_t observations) {
   return weights;
 }
 
-/// For each mean the larger gap to its neighbours; the ends are neighbours of a single one only.
+/// Returns for each mean the larger gap to its neighbours; the ends are neighbours of a single one
+/// only.
 std::vector<double> widths_of(const std::vector<double>& means, double low, double high) {
   const size_t count = means.size();
   std::vector<size_t> order(count);

@@ -48,7 +48,7 @@ class Coordinator {
         slots_(host_.slots, sweep_.resources),
         estimator_(sweep_, slots_, host_.predict, host_.signature) {}
 
-  /// What fails because the folder or the store is gone says so.
+  /// Throws an error that says so where the folder or the store is gone.
   SweepReport run() {
     try {
       return run_all();
@@ -61,7 +61,7 @@ class Coordinator {
   }
 
  private:
-  /// From the table a store that is gone can be made again.
+  /// Writes the table, from which a store that is gone can be made again.
   void write_table() {
     try {
       finished_.write();
@@ -181,7 +181,7 @@ class Coordinator {
     finished_.replace(std::move(ended));
   }
 
-  /// All of an edit or nothing.
+  /// Applies all of an edit or nothing.
   void apply_edits() {
     if (!host_.edited) return;
     auto edited = host_.edited();
@@ -244,7 +244,7 @@ class Coordinator {
     return !paused_.empty() && tuner_.promotion() ? 1 : 0;
   }
 
-  /// A run that may go on, or a new one where they are drawn.
+  /// Adds a run that may continue, or a new one where they are drawn.
   void refill() {
     if (const auto number = tuner_.promotion(); number && paused_.contains(*number)) {
       queue_.add_first(std::move(paused_.extract(*number).mapped()));
@@ -323,7 +323,7 @@ class Coordinator {
       if (run.decision == search::PruneDecision::proceed) run.process->send(SIGTERM);
   }
 
-  /// Asks runs to save and end that should not go on.
+  /// Asks runs to save and end that should not continue.
   void watch() {
     if (Clock::now() - watched_ < executor_.poll_interval()) return;
     watched_ = Clock::now();
@@ -414,7 +414,7 @@ class Coordinator {
     estimator_.add(ended);
   }
 
-  /// Nothing can promote them any more.
+  /// Ends paused runs, which nothing can promote any more.
   void end_paused() {
     for (const auto& [number, trial] : paused_) {
       Outcome outcome = outcome_of_run(trial, {});
