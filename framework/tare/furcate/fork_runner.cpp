@@ -146,7 +146,7 @@ class Runner {
   }
 
  private:
-  /// Returns a slot for each card, or as many as it takes for `jobs`.
+  /// Returns a slot for each card, with one run, or as many as it takes for `jobs`.
   [[nodiscard]] std::vector<DeviceSlot> slots(const sweep::Resources& resources) const {
     std::vector<DeviceSlot> all;
     const auto cards = static_cast<int64_t>(gpus_.size());

@@ -26,7 +26,7 @@ void binary(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stac
   op.redispatchBoxed(keys, stack);
 }
 
-/// Adds an operator like binary(), or in place: what is left on the stack is the result.
+/// Runs like binary(), or in place: what is left on the stack is the result.
 template <bool (*InPlace)(const Tensor&)>
 void overwriting(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const size_t arguments = op.schema().arguments().size();
