@@ -16,8 +16,8 @@ using namespace tare;
 struct ReaderImpl : torch::nn::Module {
   ReaderImpl() {
     embedding = register_module("embedding", torch::nn::Embedding(256, 16));
-    lstm = register_module("lstm",
-                           torch::nn::LSTM(torch::nn::LSTMOptions(16, 32).batch_first(true)));
+    lstm =
+        register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(16, 32).batch_first(true)));
     head = register_module("head", torch::nn::Linear(32, 2));
   }
   /// text: int64 [samples, longest], the bytes; lengths: int64 [samples].

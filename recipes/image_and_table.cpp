@@ -15,10 +15,10 @@ struct PictureAndRowImpl : torch::nn::Module {
     picture = register_module(
         "picture", torch::nn::Sequential(
                        torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 16, 3).stride(2).padding(1)),
-                       torch::nn::ReLU(), torch::nn::Flatten(),
-                       torch::nn::Linear(16 * 8 * 8, 48), torch::nn::ReLU()));
-    row = register_module("row",
-                          torch::nn::Sequential(torch::nn::Linear(2, 16), torch::nn::ReLU()));
+                       torch::nn::ReLU(), torch::nn::Flatten(), torch::nn::Linear(16 * 8 * 8, 48),
+                       torch::nn::ReLU()));
+    row =
+        register_module("row", torch::nn::Sequential(torch::nn::Linear(2, 16), torch::nn::ReLU()));
     head = register_module("head", torch::nn::Linear(48 + 16, 10));
   }
   torch::Tensor forward(const Batch& batch) {
@@ -32,15 +32,14 @@ TORCH_MODULE(PictureAndRow);
 
 DatasetPtr measured_digits(int64_t count) {
   const Batch all = get_all(*generated_digits({.count = count, .size = 16, .style = "written"}));
-  const at::Tensor pictures = all.input().to(torch::kFloat) / 255 +
-                              0.4 * torch::randn(all.input().sizes());
+  const at::Tensor pictures =
+      all.input().to(torch::kFloat) / 255 + 0.4 * torch::randn(all.input().sizes());
   const at::Tensor label = all.target().to(torch::kFloat);
-  const at::Tensor row = torch::stack({label / 9 + 0.1 * torch::randn({count}),
-                                       label.fmod(2) + 0.2 * torch::randn({count})},
-                                      1);
-  return transformed(tensor_dataset({{"picture", pictures}, {"row", row}},
-                                    {{"digit", all.target()}}),
-                     {Normalise{.mean = {0.13}, .std = {0.5}}});
+  const at::Tensor row = torch::stack(
+      {label / 9 + 0.1 * torch::randn({count}), label.fmod(2) + 0.2 * torch::randn({count})}, 1);
+  return transformed(
+      tensor_dataset({{"picture", pictures}, {"row", row}}, {{"digit", all.target()}}),
+      {Normalise{.mean = {0.13}, .std = {0.5}}});
 }
 
 }  // namespace

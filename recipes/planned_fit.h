@@ -22,10 +22,9 @@ inline void planned_fit(tare::Learner& learner, int64_t epochs, double max_lr, i
                         char** argv) {
   const tare::MemoryPlan plan = learner.plan({.advice = false});
   auto& host = tare::memory::backend(c10::kCPU);
-  if (argc > 1)
-    host.set_budget(host.usage().allocated_bytes + tare::parse_bytes(argv[1]).value());
+  if (argc > 1) host.set_budget(host.usage().allocated_bytes + tare::parse_bytes(argv[1]).value());
   const tare::memory::PeakScope peak(c10::kCPU);
   learner.fit_one_cycle(epochs, {.max_lr = max_lr});
-  std::cout << "planned peak " << plan.peak_bytes << " B, measured " << peak.peak_above_start_bytes()
-            << " B\n";
+  std::cout << "planned peak " << plan.peak_bytes << " B, measured "
+            << peak.peak_above_start_bytes() << " B\n";
 }

@@ -34,13 +34,12 @@ TORCH_MODULE(SmallUnet);
 
 /// Pictures under noise, [1, 28, 28], with masks [28, 28]: 1 where there is ink.
 DatasetPtr masked_digits(int64_t count) {
-  const at::Tensor ink =
-      get_all(*generated_digits({.count = count, .style = "written"})).input();
+  const at::Tensor ink = get_all(*generated_digits({.count = count, .style = "written"})).input();
   const at::Tensor noisy = ink.to(torch::kFloat) / 255 + 0.3 * torch::randn(ink.sizes());
   const at::Tensor masks = ink.squeeze(1).gt(127).to(torch::kLong);
-  return transformed(tensor_dataset({{"picture", noisy}}, {{"mask", masks}}),
-                     {Normalise{.mean = {0.13}, .std = {0.4}}, Affine{.degrees = 10},
-                      Shift{.pixels = 2}});
+  return transformed(
+      tensor_dataset({{"picture", noisy}}, {{"mask", masks}}),
+      {Normalise{.mean = {0.13}, .std = {0.4}}, Affine{.degrees = 10}, Shift{.pixels = 2}});
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ DatasetPtr pairs(int64_t count) {
     const auto at = static_cast<size_t>(i);
     const int64_t own = labels[i].item<int64_t>();
     same[at] = i / 10 % 2;  // the digits take turns
-    for (int64_t j = i; ; ++j) {
+    for (int64_t j = i;; ++j) {
       partner[at] = order[j % count].item<int64_t>();
       if ((labels[partner[at]].item<int64_t>() == own) == (same[at] == 1)) break;
     }

@@ -18,8 +18,8 @@ struct MeasuringImpl : torch::nn::Module {
     body = register_module(
         "body", torch::nn::Sequential(
                     torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 8, 3).stride(2).padding(1)),
-                    torch::nn::ReLU(), torch::nn::Flatten(),
-                    torch::nn::Linear(8 * 8 * 8, 32), torch::nn::ReLU()));
+                    torch::nn::ReLU(), torch::nn::Flatten(), torch::nn::Linear(8 * 8 * 8, 32),
+                    torch::nn::ReLU()));
     centre = register_module("centre", torch::nn::Linear(32, 2));
     ink = register_module("ink", torch::nn::Linear(32, 1));
   }

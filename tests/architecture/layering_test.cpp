@@ -69,6 +69,22 @@ std::set<std::string> open_to(const std::string& library) {
   return open;
 }
 
+/// Doc comments of `text` that begin elliptically: their first words name no subject.
+std::vector<std::string> elliptic_comments(const std::string& text) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  bool continues = false;  // the line before is of the same paragraph
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    const bool is_comment = line.starts_with("/// ");
+    if (is_comment && !continues)
+      for (const char* start : {"Of ", "The same ", "That of ", "Those ", "As ", "By "})
+        if (line.substr(4).starts_with(start)) found.push_back(line);
+    continues = is_comment;
+  }
+  return found;
+}
+
 /// Headers that only the named files (or the files of a library, "config/") may include.
 struct Guarded {
   std::string header;
@@ -161,6 +177,28 @@ TEST(Layering, EverySourceSaysWhatItIsForInItsFirstLine) {
       EXPECT_TRUE(io::read_text(entry.path()).starts_with("// ")) << entry.path();
     }
   EXPECT_GT(files, 500);
+}
+
+TEST(DocComments, BeginWithTheirSubjectOrVerb) {
+  const fs::path root = source_folder();
+  ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
+  const std::set<std::string> unread{"learner", "data", "model", "recipe"};
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string extension = entry.path().extension().string();
+    const std::string name = fs::relative(entry.path(), root).generic_string();
+    if ((extension != ".h" && extension != ".cpp") || unread.contains(library_of(name))) continue;
+    ++files;
+    EXPECT_THAT(elliptic_comments(io::read_text(entry.path())), IsEmpty()) << name;
+  }
+  EXPECT_GT(files, 20);
+}
+
+TEST(DocComments, EllipticStartsAreFoundInFirstLinesOnly) {
+  EXPECT_THAT(elliptic_comments("int a;\n  /// Of the model.\n"), ElementsAre("/// Of the model."));
+  EXPECT_THAT(elliptic_comments("/// Saves.\n///\n/// As usual.\n"), ElementsAre("/// As usual."));
+  EXPECT_THAT(elliptic_comments("/// Returns the name\n/// Of all.\n"), IsEmpty());
+  EXPECT_THAT(elliptic_comments("int a = 0;  ///< Of the model.\n/// Office hours.\n"), IsEmpty());
 }
 
 TEST(Layering, TheTableHasNoCycle) {

@@ -8,7 +8,7 @@
 namespace tare::testing {
 namespace {
 
-TEST(Refusal, TellsTypeAndText) {
+TEST(Refusal, NamesTypeAndText) {
   EXPECT_EQ(refusal_of([] {}).outcome, "accepted");
   EXPECT_THAT(refusal_of([] { throw FormatError("op", "file", "part", "is wrong"); }).outcome,
               ::testing::StartsWith("FormatError: [op] file: part: is wrong"));

@@ -46,6 +46,13 @@ TEST(Cli, HelpHasAnExampleForEveryCommand) {
   EXPECT_EQ(run_program("tare", {}).status, 2);
 }
 
+TEST(Cli, HelpNamesTheDeviceThatABudgetIsFor) {
+  const auto help = run_program("tare", {"run", "--help"});
+  EXPECT_NE(help.out.find("let tensors take at most so much of the GPU's memory"),
+            std::string::npos)
+      << help.out;
+}
+
 TEST(Cli, RunsARecipePredictsAndInspects) {
   const Recipe recipe;
   const auto run = recipe.run({"--json", "report.json"});
@@ -127,7 +134,7 @@ TEST(Cli, PrintsWhatHoldsMemory) {
   EXPECT_NE(wrong.err.find("did you mean \"delay\"?"), std::string::npos) << wrong.err;
 }
 
-TEST(Cli, PlansAlikeFromWhatAnEarlierPlanMeasured) {
+TEST(Cli, PlansEquallyFromWhatAnEarlierPlanMeasured) {
   const Recipe recipe;
   const ScopedVariable home("TARE_HOME", (recipe.folder / "home").string());
   const auto plan = [&] {
@@ -157,7 +164,8 @@ TEST(Cli, ABudgetIsPlannedFor) {
   EXPECT_EQ(recipe.run({"--host-budget", "much"}).status, 2);
   const auto on_host = recipe.run({"--device-budget", "8GiB"});
   EXPECT_EQ(on_host.status, 2);
-  EXPECT_NE(on_host.err.find("give --host-budget"), std::string::npos) << on_host.err;
+  EXPECT_NE(on_host.err.find("this run uses the host; give --host-budget"), std::string::npos)
+      << on_host.err;
 }
 
 TEST(Cli, ALimitOfTheProcessIsForAllItsMemory) {
@@ -241,7 +249,7 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
       << of_data.err;
 }
 
-TEST(Cli, ExitCodesTellTheCause) {
+TEST(Cli, ExitCodesShowTheCause) {
   const Recipe recipe;
   EXPECT_EQ(recipe.run({"batchh=3"}).status, 2);
   EXPECT_EQ(recipe.run({"batch=none"}).status, 2);

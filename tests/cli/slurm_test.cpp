@@ -176,7 +176,7 @@ TEST_F(SlurmTest, SavesAndRequeuesItselfWhenTimeIsShort) {
   expect_whole_epochs(60);
 }
 
-TEST_F(SlurmTest, GoesOnAfterAnotherJobTookItsPlace) {
+TEST_F(SlurmTest, ContinuesAfterAnotherJobTookItsPlace) {
   long_sweep();
   const auto program = start();
   ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
@@ -190,7 +190,7 @@ TEST_F(SlurmTest, GoesOnAfterAnotherJobTookItsPlace) {
   expect_whole_epochs(60);
 }
 
-TEST_F(SlurmTest, AnotherAgentGoesOnWithTheRunOfACancelledOne) {
+TEST_F(SlurmTest, AnotherAgentContinuesTheRunOfACancelledOne) {
   long_sweep();
   const auto program = start();
   ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");
@@ -215,7 +215,7 @@ TEST_F(SlurmTest, WhatWasDoneWithoutACoordinatorIsNotDoneAgain) {
 }
 
 // Two of the six jobs wait for processors, and have no run.
-TEST_F(SlurmTest, GoesOnWhenItsCoordinatorIsKilledWhileRunsSave) {
+TEST_F(SlurmTest, ContinuesWhenItsCoordinatorIsKilledWhileRunsSave) {
   sweep(
       "parameters: {seed: {min: 1, max: 6}}\nset: {phases.0.epochs: 40}\n"
       "on_failure: {max_retries: 0}\n");
@@ -230,7 +230,7 @@ TEST_F(SlurmTest, GoesOnWhenItsCoordinatorIsKilledWhileRunsSave) {
   expect_whole_epochs(40);
 }
 
-TEST_F(SlurmTest, StopsAndGoesOn) {
+TEST_F(SlurmTest, StopsAndContinues) {
   long_sweep();
   const auto program = start();
   ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err");

@@ -39,7 +39,7 @@ parameters: {phases.0.lr: [1.0e-3, 1.0e-2], model.width: [4, 8]}
   TempDir folder;
 };
 
-TEST(SweepCommand, PlansRunsAndTells) {
+TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
   const Sweep sweep;
   const auto before = sweep.tare({"status", "sweep.yaml"});
   EXPECT_EQ(before.status, 2);
@@ -124,7 +124,7 @@ TEST(SweepCommand, PlanRefusesALastBatchThatTheRunsWouldRefuse) {
 }
 
 // Before any run, with the key and the line of the sweep's own file.
-TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
+TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
   const Sweep sweep;
   const auto message = [&](const std::string& file, const std::string& text) {
     std::ofstream(sweep.folder / file) << text;
@@ -168,7 +168,7 @@ TEST(SweepCommand, AWrongValueIsSaidAtItsPlace) {
               HasSubstr("w.json:4:28: optimizer_name is not known"));
 }
 
-TEST(SweepCommand, AnEditWithAWrongValueIsSaidAndChangesNothing) {
+TEST(SweepCommand, AnEditWithAWrongValueIsReportedAndChangesNothing) {
   const Sweep sweep;
   const std::string text = content_of(sweep.folder / "sweep.yaml");
   Program program("tare", {"sweep", "run", "sweep.yaml", "resources.jobs=1"}, sweep.folder.path());
@@ -275,7 +275,7 @@ TEST(SweepCommand, RunsOfFurcatePrintWhatHoldsMemory) {
       << "it is the same run";
 }
 
-TEST(SweepCommand, GoesOnAfterItWasKilledOrStopped) {
+TEST(SweepCommand, ContinuesAfterItWasKilledOrStopped) {
   const Sweep sweep;
   const std::vector<std::string> words{"sweep", "run", "sweep.yaml"};
   for (const int signal : {SIGKILL, SIGTERM, SIGKILL, SIGINT}) {
@@ -293,7 +293,7 @@ TEST(SweepCommand, GoesOnAfterItWasKilledOrStopped) {
   EXPECT_THAT(data, Not(HasSubstr("FAIL")));
 }
 
-TEST(SweepCommand, AFullOrReadOnlyDiskIsOneMessageAndLaterTheSweepGoesOn) {
+TEST(SweepCommand, AFullOrReadOnlyDiskIsOneMessageAndLaterTheSweepContinues) {
   const SmallDisk disk(int64_t{32} << 20);
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
   const Sweep sweep;

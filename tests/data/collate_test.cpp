@@ -21,7 +21,8 @@ std::vector<std::string> names_of(const NamedTensors& all) {
 }
 
 Batch row(std::vector<int64_t> numbers, int64_t label) {
-  return {{{"text", at::tensor(numbers, at::kLong)}}, {{"label", at::scalar_tensor(label, at::kLong)}}};
+  return {{{"text", at::tensor(numbers, at::kLong)}},
+          {{"label", at::scalar_tensor(label, at::kLong)}}};
 }
 
 Batch get(const DatasetPtr& data, const std::vector<int64_t>& indices, bool training = false) {
@@ -48,12 +49,13 @@ TEST(Batch, KeepsNamesInViewsAndLists) {
 TEST(Batch, DecoratorsHandleEveryTensor) {
   const at::Tensor pictures = at::rand({6, 1, 8, 8}), others = at::rand({6, 1, 4, 4});
   const at::Tensor numbers = at::arange(6).to(at::kFloat).unsqueeze(1);
-  const DatasetPtr raw = tensor_dataset(
-      {{"left", pictures}, {"right", pictures}, {"small", others}, {"row", numbers}},
-      {{"label", at::arange(6)}, {"mask", at::ones({6, 8, 8}, at::kLong)}});
+  const DatasetPtr raw =
+      tensor_dataset({{"left", pictures}, {"right", pictures}, {"small", others}, {"row", numbers}},
+                     {{"label", at::arange(6)}, {"mask", at::ones({6, 8, 8}, at::kLong)}});
   const Transforms steps{Normalise{.mean = {1}, .std = {2}}, Shift{.pixels = 3}};
   for (const DatasetPtr& data :
-       {transformed(raw, steps), transformed(map(raw, [](Batch b) { return b; }, {}, Transforms{}),
+       {transformed(raw, steps), transformed(map(
+                                                 raw, [](Batch b) { return b; }, {}, Transforms{}),
                                              steps)}) {
     const Batch plain = get(data, {4, 1});
     EXPECT_THAT(names_of(plain.inputs), ElementsAre("left", "right", "small", "row"));
@@ -63,10 +65,13 @@ TEST(Batch, DecoratorsHandleEveryTensor) {
     EXPECT_TRUE(at::equal(plain.target("label"), at::tensor({4, 1}, at::kLong)));
     const Batch moved = get(data, {0, 1, 2, 3, 4, 5}, true);
     EXPECT_FALSE(at::equal(moved.input("left"), moved.input("right"))) << "each has its own shift";
-    EXPECT_TRUE(at::equal(moved.input("right"), get(data, {0, 1, 2, 3, 4, 5}, true).input("right")));
+    EXPECT_TRUE(
+        at::equal(moved.input("right"), get(data, {0, 1, 2, 3, 4, 5}, true).input("right")));
     EXPECT_FALSE(at::equal(moved.target("mask"), get(data, {0, 1, 2, 3, 4, 5}).target("mask")));
   }
-  const DatasetPtr kept = cache(subset(map(raw, [](Batch b) { return b; }, {}, Transforms{}), {5, 2}));
+  const DatasetPtr kept = cache(subset(map(
+                                           raw, [](Batch b) { return b; }, {}, Transforms{}),
+                                       {5, 2}));
   EXPECT_TRUE(at::equal(get(kept, {1}).input("row"), numbers.narrow(0, 2, 1)));
   Ledger ledger;
   kept->account(ledger);
@@ -75,11 +80,17 @@ TEST(Batch, DecoratorsHandleEveryTensor) {
 
 TEST(Batch, ATensorDatasetRefusesWhatIsNotAlike) {
   const at::Tensor two = at::zeros({2}), three = at::zeros({3});
-  EXPECT_THAT(outcome_of([&] { (void)tensor_dataset({{"a", two}, {"a", two}}, {}); }),
+  EXPECT_THAT(outcome_of([&] {
+                (void)tensor_dataset({{"a", two}, {"a", two}}, {});
+              }),
               HasSubstr("each tensor needs a name of its own, got 'a' twice"));
-  EXPECT_THAT(outcome_of([&] { (void)tensor_dataset({{"a", two}, {"b", three}}, {}); }),
+  EXPECT_THAT(outcome_of([&] {
+                (void)tensor_dataset({{"a", two}, {"b", three}}, {});
+              }),
               HasSubstr("3 of b"));
-  EXPECT_THAT(outcome_of([&] { (void)tensor_dataset({{"a", two}}, {{"y", at::Tensor()}}); }),
+  EXPECT_THAT(outcome_of([&] {
+                (void)tensor_dataset({{"a", two}}, {{"y", at::Tensor()}});
+              }),
               HasSubstr("y is undefined"));
 }
 
@@ -99,7 +110,8 @@ TEST(Collate, PadsToTheLongestWithLengths) {
 
 TEST(Collate, MarksPaddingByAMaskAndLeavesPaddedLabelsOut) {
   const auto tagged = [](std::vector<int64_t> words, std::vector<int64_t> tags) {
-    return Batch({{"words", at::tensor(words, at::kLong)}}, {{"tags", at::tensor(tags, at::kLong)}});
+    return Batch({{"words", at::tensor(words, at::kLong)}},
+                 {{"tags", at::tensor(tags, at::kLong)}});
   };
   const DatasetPtr data = sample_dataset({tagged({1, 2, 3}, {0, 1, 0}), tagged({4}, {1})},
                                          pad({.value = 9, .with = "mask", .multiple = 4}));
@@ -132,15 +144,16 @@ TEST(Collate, IsAnOpenSetWithOptions) {
   EXPECT_TRUE(at::equal(first({row({1}, 0), row({2}, 0)}).input(), at::tensor({1}, at::kLong)));
   EXPECT_THAT(outcome_of([] {
                 (void)collates::registry().make(
-                    {.name = "pad",
-                     .options = config::parse_text("{with: lenghts}", "test")});
+                    {.name = "pad", .options = config::parse_text("{with: lenghts}", "test")});
               }),
               HasSubstr("lengths"));
 }
 
 TEST(Collate, RefusesWhatDoesNotFit) {
   const std::vector<Batch> uneven{row({1, 2}, 0), row({3}, 1)};
-  EXPECT_THAT(outcome_of([&] { (void)get(sample_dataset(uneven, stack), {0, 1}); }),
+  EXPECT_THAT(outcome_of([&] {
+                (void)get(sample_dataset(uneven, stack), {0, 1});
+              }),
               HasSubstr("text of one shape, [2], or a collate function such as pad"));
   EXPECT_THAT(outcome_of([&] { (void)sample_dataset({}, stack); }), HasSubstr("is empty"));
   EXPECT_THAT(outcome_of([&] { (void)sample_dataset(uneven, {}); }), HasSubstr("is empty"));
@@ -149,8 +162,9 @@ TEST(Collate, RefusesWhatDoesNotFit) {
               }),
               HasSubstr("others in sample 1"));
   EXPECT_THAT(outcome_of([&] {
-                (void)get(sample_dataset({Batch(at::zeros({1, 2})), Batch(at::zeros({1, 3}))}, pad()),
-                          {0, 1});
+                (void)get(
+                    sample_dataset({Batch(at::zeros({1, 2})), Batch(at::zeros({1, 3}))}, pad()),
+                    {0, 1});
               }),
               HasSubstr("input of one shape"));
 }

@@ -165,7 +165,8 @@ TEST(Split, OnlyTrainingSeesRandomTransforms) {
       split(transformed(images, {Flip{1}}), {.train = 0.5, .valid = 0.25, .test = 0.25});
   const std::vector<int64_t> indices{0, 1, 2};
   const auto changes = [&](const DatasetPtr& data) {
-    return !at::equal(data->get({indices, 1, true}).input(), data->get({indices, 1, false}).input());
+    return !at::equal(data->get({indices, 1, true}).input(),
+                      data->get({indices, 1, false}).input());
   };
   EXPECT_TRUE(changes(parts.train));
   EXPECT_FALSE(changes(parts.valid));

@@ -150,8 +150,9 @@ inline std::vector<std::string> long_sentences(const std::string& page, int64_t 
 /// Words of a private dialect, for which docs/glossary.md and the field have better ones.
 inline const std::vector<std::string>& retired_words() {
   static const std::vector<std::string> words{
-      "told", "tell", "tells", "cannot tell", "goes on",  "go on",        "is on",     "are on",
-      "said", "room", "rooms", "proven",      "unproven", "of furcate's", "of slurm's"};
+      "told",     "tell",         "tells",      "cannot tell", "goes on",     "go on",
+      "is on",    "are on",       "said",       "room",        "rooms",       "proven",
+      "unproven", "of furcate's", "of slurm's", "verdict",     "surroundings"};
   return words;
 }
 

@@ -132,7 +132,7 @@ TEST_F(FurcateTest, WhatARecipeDoesNotHaveIsRefusedAndLoaderThreadsAreItsWorkers
   }
 }
 
-TEST_F(FurcateTest, AMistakeIsSaidWithItsOwnKeyAndLine) {
+TEST_F(FurcateTest, AMistakeIsReportedWithItsOwnKeyAndLine) {
   const auto message = [&](const std::string& more) -> std::string {
     try {
       (void)read(",\n" + more);
@@ -182,7 +182,7 @@ TEST_F(FurcateTest, AProgramNeedsNoRecipeAndVariesInKeysOfItsOwn) {
                ConfigError);
 }
 
-TEST_F(FurcateTest, ARunOfAProgramIsToldByItsConfiguration) {
+TEST_F(FurcateTest, ARunOfAProgramIsIdentifiedByItsConfiguration) {
   const auto identities = [&](const std::string& keys) {
     const auto sweep = program(keys);
     std::vector<std::string> all;

@@ -142,7 +142,7 @@ TEST_F(ForkTest, WhatIsCompleteIsNotRunAgain) {
   EXPECT_THAT(run(kTwo).out, HasSubstr("2 complete, 0 failed, 0 waiting; 0 started"));
   const auto third = run(R"("batch_size": [16.0, 8, 32], "factor": 0.50, "verbose": 0)");
   EXPECT_THAT(third.out, HasSubstr("3 complete, 0 failed, 0 waiting; 1 started"))
-      << "said otherwise, they are the same runs; " << third.err;
+      << "written otherwise, they are the same runs; " << third.err;
   EXPECT_TRUE(fs::exists(folder_ / "logs/e2_foo_bs32/run_data.json"));
   EXPECT_THAT(run(R"("batch_size": [8], "factor": 0.25)").out, HasSubstr("; 1 started"));
 }
@@ -326,7 +326,7 @@ TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
 }
 
 // The stand-in for NVIDIA's library has three cards, and tells the memory of one.
-TEST_F(ForkTest, ARunIsOnACardOfTheIndicesThatHasMemoryLeft) {
+TEST_F(ForkTest, ARunUsesACardOfTheIndicesThatHasMemoryLeft) {
   meta_ = "{}";
   const ScopedVariable gpus("TARE_TEST_GPUS", "1");
   const ScopedVariable visible("CUDA_VISIBLE_DEVICES", std::nullopt);
@@ -349,7 +349,7 @@ TEST_F(ForkTest, SaysWhatIsWrongWithItsConfiguration) {
     return run_program("fork_program", {}, folder_.path());
   }();
   EXPECT_EQ(no_gpu.status, 2);
-  EXPECT_THAT(no_gpu.err, HasSubstr("meta.allow_cpu"));
+  EXPECT_THAT(no_gpu.err, HasSubstr("meta.allow_cpu is false; with true the runs use the CPU"));
   io::remove_all(folder_ / "config.json");
   EXPECT_EQ(run_program("fork_program", {}, folder_.path()).status, 2);
   EXPECT_EQ(run_program("fork_program", {"--name", "x"}, folder_.path()).status, 2);

@@ -47,7 +47,7 @@ TEST_F(RunLogTest, TakesTheLinesOfARunThatAProcessBeforeHasStarted) {
     killed.starts("run", printed_);
     print("1: mem_trace] one");
     print("2: other] not taken");
-    killed.look();
+    killed.poll();
   }
   print("3: mem_trace] two");
   RunLog next(file_, true);
@@ -66,14 +66,14 @@ TEST_F(RunLogTest, TakesEveryLineOnceOfARunThatIsStartedAgain) {
     killed.starts("run", printed_);
     killed.starts("other", folder_ / "absent.log");
     print("1: mem_trace] one");
-    killed.look();
+    killed.poll();
     print("2: mem_trace] two");
   }
   RunLog next(file_, true);
   next.starts("run", printed_);
   print("3: mem_trace] three");
-  next.look();
-  next.look();
+  next.poll();
+  next.poll();
   next.ended("run", printed_, "exit 1", 1, 1);
   next.starts("run", printed_);
   EXPECT_THAT(
@@ -88,7 +88,7 @@ TEST_F(RunLogTest, TakesNoLinesOfRunsThatPrintNone) {
   print("1: mem_trace] of an earlier configuration");
   RunLog log(file_, false);
   log.starts("run", printed_);
-  log.look();
+  log.poll();
   log.ended("run", printed_, "complete", 0, 1);
   EXPECT_THAT(lines(), ElementsAre(": furcate] run starts", ": furcate] run has ended, complete"));
 }

@@ -167,8 +167,8 @@ TEST(ForkServer, RunsEndWithThisProcess) {
       const Child child =
           server.start({.command = {"sleep"}, .out = folder / "out", .err = folder / "err"});
       const auto mark = child.id();
-      const int64_t told[2]{mark.pid, mark.started_ticks};
-      if (write(ends[1], told, sizeof told) != sizeof told) _exit(1);
+      const int64_t id[2]{mark.pid, mark.started_ticks};
+      if (write(ends[1], id, sizeof id) != sizeof id) _exit(1);
       pause();
     } catch (const Error& error) {
       std::fprintf(stderr, "%s\n", error.what());
@@ -176,10 +176,10 @@ TEST(ForkServer, RunsEndWithThisProcess) {
     _exit(1);
   }
   close(ends[1]);
-  int64_t told[2]{};
-  ASSERT_EQ(read(ends[0], told, sizeof told), static_cast<ssize_t>(sizeof told));
-  auto mark = launch::process_id_of(told[0]);
-  ASSERT_EQ(mark.started_ticks, told[1]);
+  int64_t id[2]{};
+  ASSERT_EQ(read(ends[0], id, sizeof id), static_cast<ssize_t>(sizeof id));
+  auto mark = launch::process_id_of(id[0]);
+  ASSERT_EQ(mark.started_ticks, id[1]);
   ASSERT_TRUE(is_alive(mark));
   kill(coordinator, SIGKILL);
   waitpid(coordinator, nullptr, 0);

@@ -38,7 +38,8 @@ TEST(GetPreds, GivesTheSplitInItsOrderWithActivationAndLosses) {
   const auto raw = learner.get_preds(Split::train, {.activation = false}).outputs;
   EXPECT_TRUE(torch::allclose(torch::softmax(raw, 1), p.outputs));
   const auto losses = torch::nn::functional::cross_entropy(
-      raw, whole.target(), torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+      raw, whole.target(),
+      torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
   EXPECT_TRUE(torch::allclose(losses, p.losses));
   EXPECT_FALSE(learner.get_preds(Split::train).losses.defined());
 }

@@ -266,10 +266,9 @@ TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
   Learner learner(PairNet(), both(data), options);
   learner.fit(1);
   learner.export_to(folder / "pair.tare");
-  EXPECT_THAT(outcome_of([&] {
-                (void)Predictor(folder / "pair.tare", Model(PairNet())).predict(inputs);
-              }),
-              HasSubstr("a batch of 2 inputs"));
+  EXPECT_THAT(
+      outcome_of([&] { (void)Predictor(folder / "pair.tare", Model(PairNet())).predict(inputs); }),
+      HasSubstr("a batch of 2 inputs"));
   EXPECT_THAT(outcome_of([&] {
                 Predictor(folder / "pair.tare", Model(PairNet().ptr(), Model::Forward()));
               }),

@@ -177,7 +177,8 @@ TEST(Fit, RunsATaskForModelsWithTheirOwnStep) {
     auto& net = model.as<NetImpl>();
     auto output = net.forward(batch.input());
     return StepResult{
-        torch::mse_loss(output, torch::one_hot(batch.target(), kClasses).to(torch::kFloat)), output};
+        torch::mse_loss(output, torch::one_hot(batch.target(), kClasses).to(torch::kFloat)),
+        output};
   };
   Learner learner(make_net(), split_points(), options);
   const FitResult result = learner.fit(4, {.lr = 0.02});

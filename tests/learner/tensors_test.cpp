@@ -194,7 +194,8 @@ TEST(Tensors, TheMeanOfTwoTargetsIsOverAllOfTheirElements) {
   Scene s;
   s.options.loss = "mse";
   s.options.metrics = {"mae", "rmse"};
-  Learner learner(seeded<Forked>(), {.train = measured(64, 1), .valid = measured(20, 2)}, s.options);
+  Learner learner(seeded<Forked>(), {.train = measured(64, 1), .valid = measured(20, 2)},
+                  s.options);
   const Evaluation before = learner.validate();
   const Predictions all = learner.get_preds(Split::valid, {.losses = true});
   const auto one = (all.outputs - all.targets).square(),
@@ -250,8 +251,8 @@ TEST(Tensors, ALossOfTheBatchSeesWeightsOfSamples) {
   Learner learner(seeded<Forked>(), {.train = data, .valid = data}, s.options);
   const auto output = learner.get_preds().more_outputs.at(0);
   const auto chosen = torch::arange(0, 32, 4);
-  const double expected = torch::cross_entropy_loss(output.index_select(0, chosen),
-                                                    (chosen % 3)).item<double>();
+  const double expected =
+      torch::cross_entropy_loss(output.index_select(0, chosen), (chosen % 3)).item<double>();
   EXPECT_NEAR(learner.validate().loss, expected, 1e-6);
   s.options.micro_batch = 5;
   Learner cut(seeded<Forked>(), {.train = data, .valid = data}, s.options);
@@ -269,8 +270,9 @@ TEST(Tensors, ABundleHoldsEveryInput) {
   const auto path = s.folder / "pair.tare";
   learner.export_to(path);
   const Bundle bundle = open_bundle(path);
-  EXPECT_THAT(bundle.manifest().more_inputs,
-              ElementsAre(BundleInput{.name = "right", .dtype = "float32", .sample_shape = {kWide}}));
+  EXPECT_THAT(
+      bundle.manifest().more_inputs,
+      ElementsAre(BundleInput{.name = "right", .dtype = "float32", .sample_shape = {kWide}}));
   Predictor predictor(path);
   const Batch batch = get_all(*pairs(8, 3));
   EXPECT_TRUE(torch::allclose(predictor.predict(batch).front(), expected));

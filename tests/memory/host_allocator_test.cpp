@@ -161,7 +161,7 @@ TEST_F(HostAllocator, FailsTheAllocationAskedForOnce) {
   EXPECT_NO_THROW(bytes_of(1));
 }
 
-TEST_F(HostAllocator, FailsEveryAllocationUntilToldOtherwise) {
+TEST_F(HostAllocator, FailsEveryAllocationUntilItIsReset) {
   host_allocator::fail_all(true);
   EXPECT_THROW(bytes_of(1), OutOfMemory);
   EXPECT_THROW(bytes_of(1), OutOfMemory);

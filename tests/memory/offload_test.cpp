@@ -292,7 +292,7 @@ TEST(Offload, TwoLossesOnOneTrunkGetTheirOwn) {
   for (uint64_t k = 0; k < 12; ++k) expect_equal(plain, gradients(true, k));
 }
 
-TEST(Offload, TheChainGoesOnPastScopesThatSavedNothing) {
+TEST(Offload, TheChainContinuesPastScopesThatSavedNothing) {
   std::vector<int64_t> peaks;
   for (const bool with_empty : {false, true}) {
     Layers layers;

@@ -142,7 +142,7 @@ TEST(OutOfMemoryReport, CountsTheMachinesMemoryWhereTheSystemRefuses) {
   EXPECT_EQ(report->fitting_batch, 0) << "of an exbibyte for 1000 samples";
 }
 
-TEST(OutOfMemoryReport, TakesFromTheWatchAroundWhatItIsNotTold) {
+TEST(OutOfMemoryReport, TakesFromTheWatchAroundWhatItLacks) {
   const Budget budget(50);
   const OutOfMemoryWatch outer({.batch = 3, .setting = "phases.1.batch"});
   const OutOfMemoryWatch inner({.batch = 8});

@@ -78,7 +78,7 @@ TEST(Snapshot, LeavesUnexplainedWhatNobodyAnswersFor) {
   EXPECT_EQ(more.unexplained(), 300) << "born before the phase";
 }
 
-TEST(Snapshot, TellsTheRolesOfAStepsBlocks) {
+TEST(Snapshot, DistinguishesTheRolesOfAStepsBlocks) {
   const Difference more;
   at::Tensor batch, output, product, state, loose;
   {
@@ -168,7 +168,7 @@ struct Forward {
   }
 };
 
-TEST(SavedTensors, TellActivationsFromWorkspace) {
+TEST(SavedTensors, DistinguishActivationsFromWorkspace) {
   Forward forward;
   const Difference more;
   const Step step;

@@ -35,7 +35,7 @@ TEST(MakeGroups, SplitsEachLayerGroupByDecay) {
   }
 }
 
-TEST(MakeGroups, OneGroupWhereAllAreAlike) {
+TEST(MakeGroups, OneGroupWhereAllAreEqual) {
   const Model model(make_net(), {{"all", {"conv", "norm", "fc"}}});
   for (const OptimizerOptions& options :
        {OptimizerOptions{.decay_norm_and_bias = true}, OptimizerOptions{.weight_decay = 0}}) {

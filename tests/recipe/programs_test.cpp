@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Recipes, ManyTensors,
                                            Recipe{"two_targets", "560KiB"},
                                            Recipe{"segmentation", "15MiB"},
                                            Recipe{"brackets", "3MiB"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& recipe) { return std::string(recipe.param.name); });
 
 }  // namespace
 }  // namespace tare::testing

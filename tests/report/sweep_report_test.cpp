@@ -97,7 +97,8 @@ TEST(SweepPage, SaysWhereImportanceCannotBeTold) {
   EXPECT_THAT(sweep_page(example_sweep(100, 3)), Not(HasSubstr("a hint at most")));
   SweepSummary same = example_sweep(100, 3);
   for (auto& run : same.runs) run.value = 1;
-  EXPECT_THAT(sweep_page(same), HasSubstr("No parameter tells the best runs from the others."));
+  EXPECT_THAT(sweep_page(same),
+              HasSubstr("No parameter distinguishes the best runs from the others."));
 }
 
 TEST(SweepPage, HoldsAThousandRunsInAMegabyte) {

@@ -28,7 +28,7 @@ PrunerChoice choice(const std::string& text) {
 }
 Rules options(const std::string& text) { return pruners::registry().make(choice(text)); }
 
-/// A study whose trials are told of one after the other, as a coordinator keeps it.
+/// A study whose trials are added one after the other, as a coordinator keeps it.
 struct Played {
   Rules rules = options("none");
   Study study{};

@@ -53,7 +53,7 @@ class BadDiskTest : public ShellSweepTest {
   }
 };
 
-TEST_F(BadDiskTest, ADiskThatFillsUpEndsTheSweepAndTheSameGoesOnLater) {
+TEST_F(BadDiskTest, ADiskThatFillsUpEndsTheSweepWhichContinuesLater) {
   const SmallDisk disk(int64_t{8} << 20);
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
   const auto sweep = on(disk);

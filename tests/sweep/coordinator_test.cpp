@@ -1,4 +1,5 @@
-// The coordinator with runs that are shell scripts: they write the files of a run and end as told.
+// The coordinator with runs that are shell scripts: they write the files of a run and end as they
+// say.
 #include "tare/sweep/coordinator.h"
 
 #include <gmock/gmock.h>
@@ -36,11 +37,11 @@ class CoordinatorTest : public ShellSweepTest {
 
 constexpr const char* kTwoByTwo = "parameters: {a: [1, 2], c: [3, 4]}\nresources: {jobs: 2}\n";
 
-TEST_F(CoordinatorTest, ARunMayBeToldByAFunctionInPlaceOfItsReport) {
+TEST_F(CoordinatorTest, AFunctionMayReportARunInPlaceOfItsFiles) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
   SweepHost host = host_of(sweep, "echo 0.5 > \"$folder/mine\"; exit $((a - 1))");
   host.outcome = [](const std::filesystem::path& folder, const launch::ChildEnd& end) {
-    sweep::Outcome outcome{.reason = "told", .exit_code = end.exit_code};
+    sweep::Outcome outcome{.reason = "reported", .exit_code = end.exit_code};
     if (end.exit_code != 0) return outcome;
     outcome.state = TrialState::complete;
     outcome.values = {std::stod(io::read_text(folder / "mine"))};
@@ -51,7 +52,7 @@ TEST_F(CoordinatorTest, ARunMayBeToldByAFunctionInPlaceOfItsReport) {
   EXPECT_EQ(report.complete, 1);
   EXPECT_EQ(report.failed, 1);
   EXPECT_THAT(out_.str(), HasSubstr("s0_a1  acc 0.5, peak 0 B, 2 s"));
-  EXPECT_THAT(out_.str(), HasSubstr("s1_a2  failed: told"));
+  EXPECT_THAT(out_.str(), HasSubstr("s1_a2  failed: reported"));
 }
 
 TEST_F(CoordinatorTest, RunsEveryCellOnce) {
@@ -116,7 +117,7 @@ TEST_F(CoordinatorTest, ACellThatCannotBePlannedHasFailedAndTheOthersGoOn) {
   EXPECT_THAT(out_.str(), HasSubstr("s2_a2_c3  failed: [recipe] no such c\n"));
 }
 
-TEST_F(CoordinatorTest, WhatNoPlanTellsIsKnownFromARunOfItsKind) {
+TEST_F(CoordinatorTest, WhatNoPlanPredictsIsKnownFromARunOfItsKind) {
   const std::string text = "parameters: {a: [1, 2, 3, 4]}\nresources: {jobs: 1, total: 1000MiB}\n";
   const auto sweep = read(text);
   auto host = host_of(sweep, "finish 1 $((a % 2 * 100 + 100))000000");
@@ -331,13 +332,13 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
   };
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 2);
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("metric cannot change while the sweep runs"));
-  EXPECT_THAT(said, HasSubstr("has too many values"));
+  const std::string output = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(output, HasSubstr("metric cannot change while the sweep runs"));
+  EXPECT_THAT(output, HasSubstr("has too many values"));
   EXPECT_EQ(trials("parameters: {a: [1]}\n").size(), 2U);
 }
 
-TEST_F(CoordinatorTest, TellsHowItStands) {
+TEST_F(CoordinatorTest, ReportsItsProgress) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1, memory: 1MiB}\n");
   auto host = host_of(sweep,
                       "mkdir -p $folder; echo 'phases: [{name: all}]' > $folder/recipe.yaml; "

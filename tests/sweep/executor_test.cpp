@@ -70,7 +70,7 @@ class OnePlace : public launch::Executor {
 class Ends final : public sweep::RunRecorder {
  public:
   void starts(const std::string&, const std::filesystem::path&) override {}
-  void look() override {}
+  void poll() override {}
   void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,
              int64_t, int64_t) override {
     all.push_back(name + ' ' + std::string(how) + ' ' + printed.filename().string());

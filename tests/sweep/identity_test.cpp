@@ -37,7 +37,7 @@ TEST(Identity, IsThatOfTheWholeConfiguration) {
   const std::string one = of("parameters: {a: [7], b.c: [3]}\n");
   EXPECT_EQ(one.size(), 64U);
   EXPECT_EQ(one, of("parameters: {b.c: [3], a: [7]}\n")) << "in any order";
-  EXPECT_EQ(one, of("set: {a: 7}\nparameters: {b.c: [3]}\n")) << "wherever it is said";
+  EXPECT_EQ(one, of("set: {a: 7}\nparameters: {b.c: [3]}\n")) << "wherever it stands";
   EXPECT_EQ(of(""), of("parameters: {a: [1]}\n")) << "what the recipe says already";
   EXPECT_EQ(of("parameters: {a: [1e-2]}\n"), of("parameters: {a: [0.01]}\n"));
   EXPECT_EQ(of("parameters: {a: [x]}\n"), of("parameters: {a: ['x']}\n"));

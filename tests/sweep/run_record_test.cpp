@@ -94,7 +94,7 @@ TEST(RunRecord, KeepsTheConfigurationTyped) {
   EXPECT_EQ(json.at("big"), 1e20);
 }
 
-TEST(RunRecord, TellsTimesAndLastValues) {
+TEST(RunRecord, HoldsTimesAndLastValues) {
   const TwoHoursEast zone;
   const auto data = data_of(record());
   std::vector<std::string> keys;
@@ -160,7 +160,7 @@ TEST(RunRecord, TakesAClockThatWasSetBackAndNoEpochs) {
   EXPECT_EQ(data.at("epochs"), 0);
 }
 
-TEST(RunRecord, TellsDurationsAsFurcateDoes) {
+TEST(RunRecord, WritesDurationsAsFurcateDoes) {
   // From furcate's seconds_to_string() at HEAD, in Python 3.11.
   const std::vector<std::pair<double, const char*>> cases{{0, "0s"},
                                                           {0.4, "0s"},

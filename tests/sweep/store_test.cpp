@@ -141,7 +141,7 @@ TEST_F(StoreTest, AddsNewCellsAndDropsWaitingOnesThatHaveGone) {
 }
 
 // Optuna refuses a study whose trials have other choices.
-TEST_F(StoreTest, ChoicesAreOnlyAddedAndAlikeInAllTrials) {
+TEST_F(StoreTest, ChoicesAreOnlyAddedAndEqualInAllTrials) {
   const auto run_all = [&](const sweep::SweepOptions& sweep) {
     Store store(path(), sweep);
     fill(store, sweep);
@@ -232,7 +232,7 @@ TEST_F(StoreTest, AStudyThatOptunaMadeHasNumbersToo) {
   EXPECT_THAT(query("SELECT number FROM trials ORDER BY number"), ElementsAre("0", "1", "2", "3"));
 }
 
-TEST_F(StoreTest, AWaitingRunIsSaidAsTheFileSaysItNow) {
+TEST_F(StoreTest, AWaitingRunHasTheSettingsOfTheFileNow) {
   const auto sweep = read("parameters: {a: [1]}\n");
   Store store(path(), sweep);
   fill(store, sweep);

@@ -40,16 +40,16 @@ TEST_F(SweepFileTest, SaysEachEditOnce) {
   EXPECT_FALSE(file.changed()) << "written again, with the same text";
 }
 
-TEST_F(SweepFileTest, AMistakeIsSaidOnceAndChangesNothing) {
+TEST_F(SweepFileTest, AMistakeIsReportedOnceAndChangesNothing) {
   sweep::SweepFile file(path(), {});
   write("parameters: {a: [1, 2\n");
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(file.changed());
   EXPECT_FALSE(file.changed());
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("sweep.yaml:"));
-  EXPECT_THAT(said, HasSubstr("; the sweep continues as before\n"));
-  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  const std::string output = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(output, HasSubstr("sweep.yaml:"));
+  EXPECT_THAT(output, HasSubstr("; the sweep continues as before\n"));
+  EXPECT_EQ(std::ranges::count(output, '\n'), 1) << output;
   EXPECT_EQ(file.options().parameters.parameters[0].values.size(), 2U);
   write("parameters: {a: [7]}\n");
   EXPECT_TRUE(file.changed()) << "the next one counts again";

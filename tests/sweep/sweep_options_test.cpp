@@ -67,7 +67,8 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
       {"executor: {type: slurm, options: [--job-n=x]}\n", "has what the sweep sets itself"},
       {"executor: {options: [--exclusive]}\n",
        "executor.options is not a known key; there are no options"},
-      {"executor: slurm\nmethod: random\ntrials: 4\n", "resources.jobs is missing"}};
+      {"executor: slurm\nmethod: random\ntrials: 4\n",
+       "resources.jobs is missing; allowed: how many runs may run at a time"}};
   for (const auto& [text, message] : wrong) {
     try {
       (void)read(text);
@@ -95,7 +96,7 @@ TEST(SweepOptions, OfTheTreeAllRead) {
   EXPECT_GT(count, 0);
 }
 
-TEST(SweepOptions, LogsBelowRunsUnlessToldOtherwise) {
+TEST(SweepOptions, LogsBelowRunsByDefault) {
   const SweepFiles files;
   EXPECT_EQ(files.read("", {"log_dir=''"}).log_dir, "runs/s");
 }

@@ -193,7 +193,7 @@ TEST_F(TuningTest, PausedRunsSurviveAStop) {
   EXPECT_EQ(report.pruned, 3);
 }
 
-TEST_F(TuningTest, ReportsAreInTheStoreWhileARunIsOn) {
+TEST_F(TuningTest, ReportsAreInTheStoreWhileARunIsRunning) {
   bool seen = false;
   (void)run("parameters: {a: [1]}\n", "train 0.5 0.6 0.7", [&] {
     if (std::filesystem::exists(store()))

@@ -102,8 +102,8 @@ class Range {
   Range(int64_t initial_step, F f, Options options = {}, CodeLine site = CodeLine::current())
       : initial_step_(initial_step), f_(std::move(f)), options_(std::move(options)), site_(site) {}
 
-  /// Over [start, end); an empty range calls nothing. Throws as Batch does, and ConfigError for
-  /// end < start.
+  /// Calls the function on the parts of [start, end); an empty range calls nothing. Throws as Batch
+  /// does, and ConfigError for end < start.
   template <class... Args>
   auto operator()(int64_t start, int64_t end, Args&&... args) {
     detail::check_range(start, end);

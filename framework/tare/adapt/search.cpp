@@ -38,8 +38,8 @@ int64_t free_bytes(c10::Device device) {
   return budget ? std::min(available, *budget - backend.usage().allocated_bytes) : available;
 }
 
-/// The same without asking the system each time, which takes longer than a small piece: a host's
-/// budget is counted, other figures may be kFreeMemoryAge old.
+/// Returns the free bytes without asking the system each time, which takes longer than a small
+/// piece: a host's budget is counted, other figures may be kFreeMemoryAge old.
 int64_t recent_free_bytes(c10::Device device) {
   if (device.is_cpu()) {
     if (const auto budget = memory::host_allocator::budget())
@@ -130,7 +130,8 @@ std::string key_of(Cache cache, const CodeLine& site, std::span<const Argument> 
   return key;
 }
 
-/// Where the work is most likely done: that of the last tensor, else a card if there is one.
+/// Returns the device on which the work is most likely done: that of the last tensor, else a card
+/// if there is one.
 c10::Device device_of(std::span<const Argument> arguments) {
   const auto last = std::find_if(arguments.rbegin(), arguments.rend(), holds_memory);
   if (last != arguments.rend()) return last->tensor->device();

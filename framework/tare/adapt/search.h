@@ -20,7 +20,7 @@
 
 namespace tare::adapt {
 
-/// Where a size that was found is remembered.
+/// The place in which a size that was found is remembered.
 enum class Cache {
   none,    ///< nowhere: each call starts anew
   call,    ///< one size for a line of code, whatever it is called with
@@ -43,7 +43,7 @@ struct Options {
   Policy policy{};               ///< how sizes change
   std::optional<Cache> cache{};  ///< unset: default_cache()
   std::function<void(const Change&)> on_change{};
-  /// Where a call starts that nothing is remembered for; 0: at its initial size.
+  /// The size at which a call starts if none is remembered for it; 0: at its initial size.
   int64_t start = 0;
   /// Asked after a refusal, when all is freed again, for the size to try next; unset or not smaller
   /// than what failed: the policy's.
@@ -80,14 +80,15 @@ class Search {
   /// out of range.
   Search(int64_t initial, const Options& options, const CodeLine& site,
          std::span<const Argument> arguments);
-  /// The same, remembered in `cache` under `key`; `options` and `cache` must outlive this.
+  /// Starts likewise, with the size remembered in `cache` under `key`; `options` and `cache` must
+  /// outlive this.
   Search(int64_t initial, const Options& options, SizeCache& cache, std::string key,
          c10::Device device);
   ~Search();
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  /// NothingFits tells the sizes that failed from now on.
+  /// Forgets the sizes that failed; NothingFits lists those that fail from now on.
   void clear_history() { failed_.clear(); }
 
   /// body(size) with size at most `most` >= 1, again at a smaller size as long as it throws

@@ -36,7 +36,7 @@ class SizeCache {
   [[nodiscard]] size_t entries() const;
   void clear();
 
-  /// All sizes, the newest first.
+  /// Returns all sizes, the newest first.
   [[nodiscard]] std::vector<FoundSize> found() const;
   /// Takes over such sizes, but for keys that have an entry.
   void add(const std::vector<FoundSize>& sizes);
@@ -62,7 +62,7 @@ class SizeCache {
   std::unordered_map<std::string_view, Entries::iterator> by_key_;  // views of the entries' keys
 };
 
-/// Those of the process, which adaptive calls use.
+/// Returns the size cache of the process, which adaptive calls use.
 [[nodiscard]] SizeCache& sizes();
 
 }  // namespace tare::adapt

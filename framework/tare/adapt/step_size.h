@@ -38,7 +38,7 @@ class StepSize {
 
   /// Sets the size to what was found earlier, within floor and limit.
   void start_at(int64_t size);
-  /// Memory was out in an interval of `tried`, at most get(). Goes on with `next` if that is
+  /// Memory was out in an interval of `tried`, at most get(). Continues with `next` if that is
   /// smaller and not below the floor, else by the policy. False: it can be no smaller.
   [[nodiscard]] bool shrink(int64_t tried, int64_t next);
   [[nodiscard]] bool shrink(int64_t tried) { return shrink(tried, tried); }

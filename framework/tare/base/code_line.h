@@ -3,9 +3,9 @@
 
 namespace tare {
 
-/// As a default argument, the place of the call: `void f(CodeLine line = CodeLine::current())`.
-/// What std::source_location is for, which clang 14 does not have with GCC's library; without the
-/// column.
+/// The file and line of a call. A function gets those of its caller by a default argument:
+/// `void f(CodeLine line = CodeLine::current())`. It stands for std::source_location, which
+/// clang 14 does not have with GCC's library, and has no column.
 struct CodeLine {
   const char* file = "";  ///< as the compiler was given it; static
   int line = 0;

@@ -14,8 +14,8 @@ namespace tare {
 /// bytes; an apostrophe before what a spreadsheet would take for a formula; quoted if it must be.
 [[nodiscard]] std::string csv_field(std::string_view text, size_t limit = 200);
 
-/// The same for others' readers, after RFC 4180: whole, with its line breaks, in quotes. read_csv()
-/// does not read a field that has some.
+/// Returns the text as a field for other programs, after RFC 4180: whole, with its line breaks, in
+/// quotes. read_csv() does not read a field that has some.
 [[nodiscard]] std::string csv_text(std::string_view text);
 
 /// Calls `row` with the fields of each line of a file and its number from 1; empty lines are left

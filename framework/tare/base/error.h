@@ -20,7 +20,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Where a configuration value came from: a file position or a command-line override.
+/// The place that a configuration value came from: a file position or a command-line override.
 struct Source {
   std::string file;    ///< path, or "command line"; empty for values set in code
   int64_t line = 0;    ///< from 1; 0: none
@@ -37,9 +37,9 @@ class ConfigError : public Error {
  public:
   ConfigError(Source source, std::string field, std::string_view problem, std::string allowed = {},
               std::string got = {});
-  /// For values given in code, where there is no file: "[where] problem".
+  /// Makes the error of a value given in code, where there is no file: "[where] problem".
   ConfigError(std::string_view where, std::string_view problem);
-  /// The same with its parts: "[where] field problem, got ...".
+  /// Makes the error of a value given in code, from its parts: "[where] field problem, got ...".
   ConfigError(std::string_view where, std::string field, std::string_view problem,
               std::string allowed, std::string got);
 
@@ -51,7 +51,8 @@ class ConfigError : public Error {
   [[nodiscard]] const std::string& allowed() const { return allowed_; }
   [[nodiscard]] const std::string& got() const { return got_; }
 
-  /// The same error one level up: `parent` in front of the field, and `source` if it had none.
+  /// Returns the error as seen one level up: `parent` in front of the field, and `source` if it had
+  /// none.
   [[nodiscard]] ConfigError within(std::string_view parent, const Source& source) const;
 
  private:
@@ -97,7 +98,7 @@ class DeviceError : public Error {
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
-/// Training that cannot go on: the loss is NaN or infinite.
+/// Training that cannot continue: the loss is NaN or infinite.
 class DivergedError : public Error {
  public:
   /// `epoch` and `step` from 0, within their fit; `figure` names the loss: "loss", "valid_loss".

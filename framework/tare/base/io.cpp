@@ -54,7 +54,7 @@ fs::path with_suffix(fs::path path, const char* suffix) {
   return path += suffix;
 }
 
-/// Also true for a link that leads nowhere.
+/// Whether there is an entry, be it a link that leads nowhere.
 bool present(const fs::path& path) {
   std::error_code error;
   const fs::file_type type = fs::symlink_status(path, error).type();
@@ -253,8 +253,8 @@ void flush_tree(const fs::path& root) {
   flush_folder(root);
 }
 
-/// For file systems without exchange: .old marks a whole old directory that may have to come back,
-/// so it is never there while its files are being removed.
+/// Replaces a directory on a file system without exchange: .old marks a whole old directory that
+/// may have to come back, so it is never there while its files are being removed.
 void replace_by_renames(const fs::path& partial, const fs::path& path) {
   const fs::path old = with_suffix(path, ".old");
   rename_checked(path, old);

@@ -115,7 +115,7 @@ void make_directories(const std::filesystem::path& path);
 /// Removes a file or a whole tree; a missing one is no error. Links are removed, never followed.
 void remove_all(const std::filesystem::path& path);
 
-/// Where downloads and what can be made again are kept: ${TARE_HOME:-~/.cache/tare}.
+/// Returns the folder of downloads and of what can be made again: ${TARE_HOME:-~/.cache/tare}.
 [[nodiscard]] std::filesystem::path cache_home();
 
 /// `name` if it is safe as a single path component (letters, digits, '.', '_', '-', at most 128

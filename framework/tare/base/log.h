@@ -8,9 +8,9 @@ namespace tare::log {
 
 enum class Level { debug, info, warning, error, off };
 
-/// One line on standard error, "[tare] text" (warnings and errors say so; on a terminal "[tare]
-/// warning:" is yellow and "[tare] error:" red, unless NO_COLOR is set). Control characters of
-/// `text` are escaped, so text from outside cannot forge a line. Thread-safe.
+/// Writes one line on standard error, "[tare] text" (warnings and errors say so; on a terminal
+/// "[tare] warning:" is yellow and "[tare] error:" red, unless NO_COLOR is set). Control characters
+/// of `text` are escaped, so text from outside cannot forge a line. Thread-safe.
 void debug(std::string_view text);
 void info(std::string_view text);
 void warning(std::string_view text);

@@ -32,7 +32,7 @@ std::string cut(const std::string& cell, size_t width) {
   return cell.substr(0, bytes_of(cell, width - 2)) + "..";
 }
 
-/// Where a word that is too long is broken.
+/// Returns the byte at which a word that is too long is broken.
 size_t break_of(const std::string& word, size_t width) {
   const size_t end = bytes_of(word, width);
   const size_t mark = word.find_last_of("./_-,", end - 1);
@@ -88,7 +88,7 @@ std::string padded(const std::string& text, size_t width, bool right) {
   return right ? gap + text : text + gap;
 }
 
-/// One row; the cells of heads stand at the bottom of their lines.
+/// Formats one row; the cells of heads stand at the bottom of their lines.
 std::string row_text(const std::vector<TableColumn>& columns, const Layout& layout,
                      const std::vector<std::vector<std::string>>& cells, bool heads) {
   size_t height = 1;
@@ -130,7 +130,7 @@ std::string in_columns(const std::vector<TableColumn>& columns, const std::vecto
   return text;
 }
 
-/// Each row without its last cell, which stands below it.
+/// Formats each row without its last cell, which stands below it.
 std::string with_last_below(std::vector<TableColumn> columns, const std::vector<TableRow>& rows,
                             const Layout& layout, size_t width) {
   const auto below = [width](const std::string& cell) {
@@ -150,13 +150,13 @@ std::string in_blocks(const std::vector<TableColumn>& columns, const std::vector
                       size_t width) {
   size_t heads = 0;
   for (const auto& column : columns) heads = std::max(heads, columns_of(column.head));
-  const size_t room = std::max(kLeast, width - std::min(width, heads + 2));
+  const size_t available = std::max(kLeast, width - std::min(width, heads + 2));
   std::string text;
   for (const auto& row : rows) {
     if (!text.empty()) text += '\n';
     for (size_t i = 0; i < columns.size(); ++i) {
       std::string head = columns[i].head;
-      for (const auto& line : cell_lines(row[i], room)) {
+      for (const auto& line : cell_lines(row[i], available)) {
         const std::string all = padded(head, heads, false) + "  " + line;
         text += all.substr(0, all.find_last_not_of(' ') + 1) + '\n';
         head.clear();

@@ -9,7 +9,7 @@ namespace tare {
 /// "2026-11-22 09:30:00"
 [[nodiscard]] std::string time_text(std::chrono::system_clock::time_point time);
 
-/// With microseconds, as lines of logs begin: "2026-11-22 09:30:00.000123".
+/// Formats a time with microseconds, as lines of logs begin: "2026-11-22 09:30:00.000123".
 [[nodiscard]] std::string exact_time_text(std::chrono::system_clock::time_point time);
 
 }  // namespace tare

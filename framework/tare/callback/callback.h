@@ -80,7 +80,7 @@ struct FitContext {
   int64_t batch = 0, batches = 0;  ///< of this epoch: 0 <= batch < batches
   Batch data{};                    ///< the current batch, on the device
   int64_t micro_batch = 0, micro_batches = 1;  ///< of the batch: 0 <= micro_batch < micro_batches
-  Outputs outputs{};  ///< of the model, from after_forward on
+  Outputs outputs{};                           ///< of the model, from after_forward on
   at::Tensor loss{};  ///< scalar, from after_loss on; with its graph until backward
   std::optional<MicroBatchChange> micro_batch_change{};  ///< in on_micro_batch
   double lr = 0, momentum = 0;                           ///< of the last parameter group
@@ -131,8 +131,8 @@ class Callback {
   virtual Action after_backward(FitContext&) { return Action::proceed; }
   /// Gradients are still there. skip or stronger: they stay and add to the next.
   virtual Action after_step(FitContext&) { return Action::proceed; }
-  /// From now on micro-batches have another size, see FitContext::micro_batch_change. Also in a
-  /// validate() or get_preds() outside a fit, where the context says nothing else.
+  /// Called when micro-batches have another size from now on, see FitContext::micro_batch_change.
+  /// Also in a validate() or get_preds() outside a fit, where the context says nothing else.
   virtual Action on_micro_batch(FitContext&) { return Action::proceed; }
   /// The batch is done, with or without a step: the place to save.
   virtual Action after_batch(FitContext&) { return Action::proceed; }
@@ -140,7 +140,7 @@ class Callback {
   virtual Action before_validate(FitContext&) { return Action::proceed; }
   virtual Action after_validate(FitContext&) { return Action::proceed; }
   virtual Action after_epoch(FitContext&) { return Action::proceed; }
-  /// Also called after an exception, behind on_exception.
+  /// Called at the end of a fit, and after an exception behind on_exception.
   virtual Action after_fit(FitContext&) { return Action::proceed; }
   /// Called with the error before fit() rethrows it; its answer is ignored.
   virtual Action on_exception(FitContext&) { return Action::proceed; }

@@ -20,7 +20,7 @@ struct Growth {
   c10::Device device = c10::kCPU;
   std::string phase{};      ///< in which they were allocated
   memory::CallSite site{};  ///< that allocated them; unknown outside memory::CallSites
-  /// Before the first of these epochs or quarters, and after each of them.
+  /// The bytes before the first of these epochs or quarters, and after each of them.
   std::vector<int64_t> bytes{};
 
   /// "1.0 MiB, 2.0 MiB, 3.0 MiB, 4.0 MiB on cpu, born in phase forward at /home/me/train.cpp:41".
@@ -36,7 +36,7 @@ struct KeptGraph {
   [[nodiscard]] std::string str() const;
 };
 
-/// At the end of each epoch it adds up the blocks of the Learner's device that are in no ledger of
+/// Adds up, at the end of each epoch, the blocks of the Learner's device that are in no ledger of
 /// a living Accountable, by the phase that allocated them and, inside memory::CallSites, by the
 /// line. What rose in each of the last kEpochs epochs is a warning, once a fit. A fit of fewer
 /// epochs is looked at in quarters, and what rose in each of the last three by kLargeBytes or more

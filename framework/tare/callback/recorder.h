@@ -27,7 +27,7 @@ class Recorder final : public Callback {
   void purge() override { flush(); }
   void account(Ledger& ledger) const override;
 
-  /// All steps so far. Waits for the device if some losses have not been read yet.
+  /// Returns all steps so far. Waits for the device if some losses have not been read yet.
   [[nodiscard]] const std::vector<StepRecord>& steps();
   /// Smoothed loss after the last step read; NaN before the first.
   [[nodiscard]] double smooth_loss() const;

@@ -21,9 +21,9 @@
 
 #include "tare/base/io.h"
 #include "tare/checkpoint/digest.h"
-#include "tare/memory/named_tensor.h"
 #include "tare/checkpoint/safetensors_header.h"
 #include "tare/checkpoint/tensor_info.h"
+#include "tare/memory/named_tensor.h"
 
 namespace tare::checkpoint {
 
@@ -37,7 +37,7 @@ class SafeTensors {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] int64_t file_bytes() const;
-  /// In the order of their data, without tied names (see write).
+  /// Describes the tensors in the order of their data, without tied names (see write).
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_->tensors; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return header_->metadata;
@@ -53,7 +53,7 @@ class SafeTensors {
   /// other mappings. Data that is not aligned for its dtype (in files of other writers) is copied.
   /// Throws FormatError for a bool tensor with a byte other than 0 and 1.
   [[nodiscard]] at::Tensor tensor(const std::string& name) const;
-  /// All tensors; tied names share a storage.
+  /// Returns all tensors; tied names share a storage.
   [[nodiscard]] std::vector<NamedTensor> all() const;
   /// The raw bytes of one of tensors().
   [[nodiscard]] std::span<const std::byte> data(const TensorInfo& info) const;
@@ -90,7 +90,7 @@ void verify(const SafeTensors& file, const Digest& expected, std::string_view op
 /// undefined tensor, and for a dtype that has no place in the format; IoError.
 Digest write(io::File& file, const std::vector<NamedTensor>& tensors,
              const std::map<std::string, std::string>& metadata = {});
-/// The same to a path, atomically and flushed.
+/// Writes the file at a path, atomically and flushed.
 Digest write(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
              const std::map<std::string, std::string>& metadata = {});
 

@@ -30,7 +30,7 @@ struct TensorInfo {
 /// Number of elements times their size; unset if a product overflows, even if another size is zero.
 [[nodiscard]] std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape,
                                                    c10::ScalarType dtype);
-/// By offset; where tensors without data share one, by size, then name. The order of
+/// Sorts tensors by offset; where tensors without data share one, by size, then name. The order of
 /// Header::tensors.
 void sort_by_place(std::vector<TensorInfo>& tensors);
 

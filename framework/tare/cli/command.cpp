@@ -21,7 +21,7 @@ const std::vector<Command>& commands() {
         {"dry-run", "", "two steps per phase, nothing saved: prints the peaks"},
         {"host-budget", "BYTES",
          "let tensors take at most so much of the host's memory, e.g. 8GiB"},
-        {"device-budget", "BYTES", "the same of the GPU that the run is on"},
+        {"device-budget", "BYTES", "let tensors take at most so much of the GPU's memory"},
         {"process-limit", "BYTES",
          "let the whole process take at most so much of the host's memory, not only tensors"},
         {"limit-address-space", "",

@@ -9,7 +9,7 @@
 
 namespace tare::cli {
 
-/// Every command, in the order of the help.
+/// Returns every command, in the order of the help.
 [[nodiscard]] const std::vector<Command>& commands();
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] const Command& find_command(const std::string& name);

@@ -38,7 +38,7 @@ report::MemoryMonitorOptions memory_monitor_of(const Arguments& arguments) {
   return options;
 }
 
-/// For commands that plan.
+/// Prepares the process for a command that plans.
 void start() {
   init();
   plan::measurements().keep_in(io::cache_home() / "plan");
@@ -97,7 +97,7 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
   const c10::Device device = runtime::parse_device(recipe.device);
   if (device.is_cpu() && arguments.has("device-budget")) {
     throw ConfigError("tare run",
-                      "--device-budget is for a GPU, and this run is on the host; give "
+                      "--device-budget is for a GPU, and this run uses the host; give "
                       "--host-budget");
   }
   set_budget(arguments, "host-budget", c10::kCPU);

@@ -69,7 +69,7 @@ class Plans {
                                  : known_.emplace(key, planned(recipe)).first->second;
   }
 
-  /// The same for runs that need the same memory.
+  /// Returns a text that is equal for runs that need equal memory.
   [[nodiscard]] std::string signature(const std::vector<std::string>& settings) const {
     return config::to_yaml(config::to_node(needed(settings)));
   }
@@ -138,7 +138,7 @@ void prepare(const SweepOptions& sweep, const std::vector<launch::DeviceSlot>& s
   if (sweep.origin.needs_gpu && !slots.front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "
-                      "runs are on the CPU");
+                      "runs use the CPU");
 }
 
 /// What a run does in a process that the fork server has made.
@@ -216,7 +216,8 @@ int run(sweep::SweepFile& file, bool retry_failed) {
 
 constexpr size_t kShownDraws = 10;  // before any run has ended
 
-/// All of a grid; of what is drawn the first, which do not depend on how runs go.
+/// Returns all cells of a grid, or the first that a sampler draws, which do not depend on how runs
+/// go.
 std::vector<search::Cell> first_cells(const SweepOptions& sweep) {
   const bool draws = search::draws(sweep);
   auto cells = draws ? std::vector<search::Cell>() : search::grid(sweep);
@@ -293,7 +294,7 @@ int rebuild(const SweepOptions& sweep) {
   return report.unknown == 0 ? kSuccess : kFailed;
 }
 
-/// As Ctrl-C where it runs.
+/// Stops the sweep as Ctrl-C does where it runs.
 int stop(const SweepOptions& sweep) {
   const auto mark = contents_of(sweep).coordinator;
   if (!launch::is_alive(mark)) {

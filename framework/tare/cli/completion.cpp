@@ -32,7 +32,7 @@ std::string escaped(const std::string& text, const std::string& characters,
   return result;
 }
 
-/// In single quotes, for bash and zsh.
+/// Puts text in single quotes, for bash and zsh.
 std::string quoted(const std::string& text) { return "'" + escaped(text, "'", "'\\'") + "'"; }
 
 // ---- bash

@@ -8,7 +8,7 @@
 
 namespace tare::cli {
 
-/// As text of a line of troff: no request, no escape, hyphens that can be copied.
+/// Escapes text for a line of troff: no request, no escape, hyphens that can be copied.
 [[nodiscard]] std::string man_text(const std::string& text);
 /// A paragraph behind a tag in bold.
 [[nodiscard]] std::string man_item(const std::string& tag, const std::string& text);

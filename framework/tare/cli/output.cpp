@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct KindOfFile {
   const char* name;
-  size_t offset;      // of the first character that tells
+  size_t offset;      // of the first character that differs
   const char* start;  // one of these characters
 };
 

@@ -6,7 +6,7 @@
 
 namespace tare::cli {
 
-/// For commands whose result is in files: from now on they continue without a place to print to.
+/// Lets a command whose result is in files continue without a place to print to.
 /// Other commands end by SIGPIPE, as usual for a program that feeds a pipe.
 void continue_without_output();
 

@@ -25,7 +25,7 @@ struct Placeholder {
 /// One placeholder. `commands` are the words of "COMMAND".
 [[nodiscard]] Placeholder parse_placeholder(const std::string& text,
                                             const std::vector<std::string>& commands);
-/// Those of Command::arguments, by position.
+/// Parses the placeholders of Command::arguments, by position.
 [[nodiscard]] std::vector<Placeholder> parse_placeholders(const std::string& arguments,
                                                           const std::vector<std::string>& commands);
 

@@ -8,7 +8,7 @@
 
 namespace tare::cli {
 
-/// Where a sample came from.
+/// The place that a sample came from.
 struct SamplePlace {
   std::string path{};  ///< "-": standard input
   int64_t line = 0;    ///< from 1; 0: the whole file
@@ -19,7 +19,7 @@ struct PredictInputs {
   bool text = false;  ///< lines are text, not numbers
   /// Gets the prediction for one sample, [1, ...].
   std::function<void(const SamplePlace&, const at::Tensor& prediction)> on_prediction{};
-  /// Is called inside the handler of a sample, a file or a line that failed; the others follow.
+  /// Called inside the handler of a sample, a file or a line that failed; the others follow.
   std::function<void(const SamplePlace&)> on_failure{};
 };
 

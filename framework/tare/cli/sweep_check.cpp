@@ -29,7 +29,7 @@ std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
   return alias == sweep.origin.aliases.end() ? key : alias->key;
 }
 
-/// Where a value stands in the sweep's file: a parameter's under its name.
+/// Throws an error at the place of a value in the sweep's file: a parameter's under its name.
 [[noreturn]] void throw_at(const SweepOptions& sweep, const std::string& group,
                            const std::string& key, const Node& value, const std::string& behind,
                            const ConfigError& error) {
@@ -66,8 +66,8 @@ SweepOptions with_ends(SweepOptions sweep) {
   return sweep;
 }
 
-/// As many cells as it takes for every value to be in one: the first with a value that none before
-/// has.
+/// Returns as many cells as it takes for every value to be in one: the first with a value that none
+/// before has.
 std::vector<Cell> with_every_value(const SweepOptions& sweep) {
   double count = 1;
   for (const auto& parameter : sweep.parameters.parameters) count *= search::count_of(parameter);

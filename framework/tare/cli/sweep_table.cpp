@@ -21,14 +21,14 @@ constexpr size_t kFigures = 44;  // columns of the figures, about
 
 std::string figure(double value) { return std::isnan(value) ? "-" : config::number_text(value); }
 
-/// At most so many bytes, and whole characters of UTF-8.
+/// Cuts text to at most so many bytes, and whole characters of UTF-8.
 std::string cut(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return std::string(text);
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0U) == 0x80U) --bytes;
   return std::string(text.substr(0, bytes));
 }
 
-/// The beginning, which tells runs apart by their numbers.
+/// Returns the beginning, which distinguishes runs by their numbers.
 std::string shortened(const std::string& name, size_t width) {
   return name.size() <= width ? name : cut(name, width - 2) + "..";
 }

@@ -9,8 +9,8 @@
 
 namespace tare::cli {
 
-/// A line of counts and the best run, then a row for each run that is on; lines of at most `width`
-/// characters.
+/// Returns a line of counts and the best run, then a row for each run that is running; lines of at
+/// most `width` characters.
 [[nodiscard]] std::string text(const sweep::SweepProgress& progress, const std::string& metric,
                                size_t width);
 
@@ -22,7 +22,7 @@ class LiveTable {
   LiveTable(const LiveTable&) = delete;
   LiveTable& operator=(const LiveTable&) = delete;
 
-  /// For lines that stay.
+  /// Returns the stream for lines that stay.
   [[nodiscard]] std::ostream& lines() { return lines_; }
   void draw(const sweep::SweepProgress& progress);
 

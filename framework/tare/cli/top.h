@@ -40,7 +40,7 @@ struct Top {
 /// Two tables, at most `width` columns wide where their names and commands can be cut. No control
 /// character of a name gets through.
 [[nodiscard]] std::string text(const Top& top, size_t width = kAnyWidth);
-/// One line: driver, devices[] {id, name, load, total_bytes, used_bytes, available_bytes,
+/// Formats one line: driver, devices[] {id, name, load, total_bytes, used_bytes, available_bytes,
 /// limit_bytes, processes[] {id, bytes, user, command}}; null for what is unset. ASCII only.
 [[nodiscard]] std::string json(const Top& top);
 

@@ -207,7 +207,7 @@ void read_into(const Node& node, T& value) {
   value = std::move(copy);
 }
 
-/// The same, starting from the defaults of T.
+/// Reads a value, starting from the defaults of T.
 template <class T>
 [[nodiscard]] T read(const Node& node) {
   T value{};

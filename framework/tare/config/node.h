@@ -63,7 +63,7 @@ struct Entry {
 /// Reads a YAML file. An empty file gives a null node. Throws IoError if it cannot be read,
 /// ConfigError for its content.
 [[nodiscard]] Node parse_file(const std::filesystem::path& path);
-/// The same for text; `name` stands for the file in sources and messages.
+/// Parses text; `name` stands for the file in sources and messages.
 [[nodiscard]] Node parse_text(std::string_view text, const std::string& name);
 
 /// Canonical YAML: block mappings in the order of the node, lists of scalars on one line, quotes

@@ -58,7 +58,7 @@ Node& child(Node& node, std::string_view key, const std::string& part) {
   return made;
 }
 
-/// Positions inside of an argument help nobody: the whole value is from the command line.
+/// Positions inside of an argument do not help: the whole value is from the command line.
 void set_source(Node& node) {
   node.source = {kCommandLine, 0, 0};
   for (Node& item : node.items) set_source(item);

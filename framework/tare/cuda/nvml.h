@@ -27,7 +27,7 @@ class NvmlDevice {
  public:
   /// `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of CUDA_VISIBLE_DEVICES.
   explicit NvmlDevice(const std::string& pci_bus_id);
-  /// Every card of the machine that may be asked, in the order of the PCI bus.
+  /// Returns every card of the machine that may be asked, in the order of the PCI bus.
   [[nodiscard]] static std::vector<NvmlDevice> all();
 
   /// "NVIDIA H200".
@@ -37,7 +37,7 @@ class NvmlDevice {
   [[nodiscard]] std::optional<NvmlMemory> memory() const;
   /// Share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
-  /// Of the chip, in degrees Celsius.
+  /// Returns the temperature of the chip, in degrees Celsius.
   [[nodiscard]] std::optional<int64_t> temperature() const;
   [[nodiscard]] std::vector<NvmlProcess> processes() const;
   /// Memory that this process holds on the card; unset also where the driver hides processes, as in

@@ -5,8 +5,8 @@
 
 namespace tare::cuda {
 
-/// Where a tool that reads NVTX is attached to the process, every phase is a range of the domain
-/// "tare" on its thread, under the phase's name. Else nothing is done, now or later. `services`
+/// Marks every phase as a range of the domain "tare" on its thread, under the phase's name, if a
+/// tool that reads NVTX is attached to the process. Else it does nothing, now or later. `services`
 /// must live until the process ends.
 void mark_phases(runtime::HostServices& services);
 

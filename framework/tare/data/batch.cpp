@@ -50,7 +50,9 @@ Batch::Batch(at::Tensor input, at::Tensor target) {
 
 const at::Tensor& Batch::input() const& { return first(inputs); }
 const at::Tensor& Batch::target() const& { return first(targets); }
-const at::Tensor& Batch::input(std::string_view name) const& { return named(inputs, name, "input"); }
+const at::Tensor& Batch::input(std::string_view name) const& {
+  return named(inputs, name, "input");
+}
 const at::Tensor& Batch::target(std::string_view name) const& {
   return named(targets, name, "target");
 }

@@ -36,8 +36,9 @@ bool same_sizes(const std::vector<at::Tensor>& tensors) {
 [[noreturn]] void refuse_shapes(const std::string& name, const std::vector<at::Tensor>& tensors) {
   const auto other = std::ranges::find_if(
       tensors, [&](const at::Tensor& one) { return one.sizes() != tensors.front().sizes(); });
-  throw ShapeError(kWhere, printable(name) + " of one shape, " + c10::str(tensors.front().sizes()) +
-                               ", or a collate function such as pad",
+  throw ShapeError(kWhere,
+                   printable(name) + " of one shape, " + c10::str(tensors.front().sizes()) +
+                       ", or a collate function such as pad",
                    c10::str(other->sizes()));
 }
 
@@ -182,8 +183,7 @@ collates::Registry& collates::registry() {
 
 DatasetPtr sample_dataset(std::vector<Batch> samples, Collate collate,
                           std::vector<std::string> labels) {
-  return std::make_shared<SampleDataset>(std::move(samples), std::move(collate),
-                                         std::move(labels));
+  return std::make_shared<SampleDataset>(std::move(samples), std::move(collate), std::move(labels));
 }
 
 }  // namespace tare

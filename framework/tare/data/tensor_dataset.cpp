@@ -57,8 +57,7 @@ TensorDataset::TensorDataset(const NamedTensors& inputs, const NamedTensors& tar
   inputs_.resize(inputs.size());
   sample_shape_ = raw_input().sizes().slice(1).vec();
   if (transforms_) sample_shape_ = transforms_->output_shape(sample_shape_);
-  if (!labels_.empty() && !targets_.empty() &&
-      targets_.front().tensor.scalar_type() == at::kLong)
+  if (!labels_.empty() && !targets_.empty() && targets_.front().tensor.scalar_type() == at::kLong)
     check_labels(targets_.front().tensor, static_cast<int64_t>(labels_.size()));
 }
 
@@ -105,8 +104,7 @@ at::Tensor TensorDataset::targets() const {
 
 void TensorDataset::account(Ledger& ledger) const {
   for (const auto* list : {&inputs_, &targets_})
-    for (const auto& [name, tensor] : *list)
-      ledger.add(Category::other, "dataset." + name, tensor);
+    for (const auto& [name, tensor] : *list) ledger.add(Category::other, "dataset." + name, tensor);
 }
 
 DatasetPtr TensorDataset::with(const Transforms& more) const {

@@ -27,7 +27,7 @@ struct ExperimentOptions {
   bool enabled = true;
   /// Devices to measure; empty: the host and every device that an attended object uses.
   std::vector<c10::Device> devices{};
-  /// For the opening line, and for the report if the destructor finishes; nullptr: print nothing.
+  /// Receives the opening line, and the report if the destructor finishes; nullptr: print nothing.
   std::ostream* out = &std::cout;
   /// How finish() purges attended objects.
   PurgeOptions purge{};

@@ -31,8 +31,8 @@ struct DeviceReport {
   /// Highest allocated bytes so far, minus the baseline; without finish() itself.
   int64_t peak_bytes = 0;
   int64_t available_bytes = 0;  ///< still allocatable, now or after finish()
-  /// Of a caching allocator, now or when finish() began: reserved, free, and not to be given back,
-  /// because live blocks lie in the same segments.
+  /// What a caching allocator holds, now or when finish() began: reserved, free, and not to be
+  /// given back, because live blocks lie in the same segments.
   int64_t fragmented_bytes = 0;
   /// Allocations since the baseline that needed the allocator's cache given back first. More than a
   /// few: the work hardly fits and is slow.

@@ -36,9 +36,9 @@ struct RegionMemory {
 struct RegionProcess {
   int64_t consumed_bytes = 0;  ///< end minus start
   int64_t peaked_bytes = 0;    ///< needed for a while beyond what was consumed; never negative
-  /// Of what was consumed, what no tensor on the host explains: where this grows with every call of
-  /// a region, something other than a tensor leaks there. Negative: tensors that were not written
-  /// to yet, or memory that was given back.
+  /// The part of what was consumed that no tensor on the host explains: where it grows with every
+  /// call of a region, something other than a tensor leaks there. Negative: tensors that were not
+  /// written to yet, or memory that was given back.
   int64_t beside_tensors_bytes = 0;
 };
 
@@ -52,7 +52,7 @@ struct RegionReport {
   /// "forward: cpu +12 MiB, peaked 3 MiB; process +13 MiB, peaked 2 MiB; 0.25 ms", indented by
   /// depth.
   [[nodiscard]] std::string compact() const;
-  /// The same as a table, a line per device and one for the process.
+  /// Returns the figures as a table, a line per device and one for the process.
   [[nodiscard]] std::string full() const;
 };
 
@@ -65,7 +65,7 @@ class RegionLog {
   RegionLog(const RegionLog&) = delete;
   RegionLog& operator=(const RegionLog&) = delete;
 
-  /// So far, or what finish() returned; prints nothing.
+  /// Returns the figures so far, or what finish() returned; prints nothing.
   [[nodiscard]] RegionReport data() const;
   /// Ends the region and prints it. A second call returns the same report and does nothing.
   RegionReport finish();

@@ -26,10 +26,10 @@ prefetch: 1
 meta: {}
 )";
 
-/// Of the sweep itself; `framework` is a label.
+/// The keys of the sweep itself; `framework` is a label.
 constexpr std::array kOfSweep{"recipe", "framework", "log_dir", "data_name", "meta"};
 
-/// For furcate's programs; a recipe has no place for them.
+/// The keys for furcate's programs; a recipe has no place for them.
 constexpr std::array kOfPrograms{
     "verbose", "cache",        "shuffle_buffer_size", "num_parallel_reads",
     "gpu_id",  "train_prefix", "valid_prefix",        "test_prefix"};

@@ -41,8 +41,8 @@ using ForkHistory = std::vector<sweep::MetricHistory>;
 /// A program whose main() calls run(). Started by the user it is the *runner*: it reads the
 /// configuration (see furcate/configuration.h), and starts the program again for each cell that has
 /// not run yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of these is a *run*,
-/// which calls the virtual methods in the order in which they stand here. docs/sweeps.md tells of
-/// folders and files.
+/// which calls the virtual methods in the order in which they stand here. docs/sweeps.md describes
+/// the folders and files.
 ///
 /// A run is an Experiment: whatever the methods allocate is measured, and what they leave behind is
 /// in its report. The members of ForkConfig have their values in a run; in the runner only
@@ -68,7 +68,7 @@ class Fork : protected ForkConfig {
   /// the nearest, and for a value that is no T.
   template <class T>
   [[nodiscard]] T get(const std::string& key) const;
-  /// The same, or `otherwise` where has() is false.
+  /// Returns the key's value, or `otherwise` where has() is false.
   template <class T>
   [[nodiscard]] T get(const std::string& key, T otherwise) const {
     return has(key) ? get<T>(key) : std::move(otherwise);
@@ -87,45 +87,48 @@ class Fork : protected ForkConfig {
 
   // ---- the methods, by call order
 
-  /// In the runner: indices of the CUDA devices that runs may use; by default all. One run is on
-  /// each at a time, more where meta.max_threads is above their number. One whose free memory
-  /// NVIDIA's library does not tell is left out.
+  /// Called in the runner: returns the indices of the CUDA devices that runs may use, by default
+  /// all. Each has one run at a time, more where meta.max_threads is above their number. A device
+  /// whose free memory NVIDIA's library does not report is skipped.
   virtual std::vector<int64_t> get_available_gpu_indices();
-  /// Before init(). The runner has set CUDA_VISIBLE_DEVICES to the run's card already; a run that
-  /// was started by hand gets its gpu_id, unless the variable is set.
+  /// Called before init(). The runner has set CUDA_VISIBLE_DEVICES to the run's card already; a run
+  /// that was started by hand gets its gpu_id, unless the variable is set.
   virtual void set_visible_gpus();
   /// Throws IoError if data_dir cannot be read.
   virtual ForkFiles get_filepaths();
-  /// With `cache` true what it gives is then kept in memory, see tare::cache().
+  /// Returns the data sets. With `cache` true they are then kept in memory, see tare::cache().
   virtual Splits get_datasets(const ForkFiles& files) = 0;
   virtual Model get_model() = 0;
   virtual std::vector<Metric> get_metrics();  ///< by default none beside the loss
-  /// By default `optimizer_name` in lower case, else adamw, with learning_rate.
+  /// Returns the optimizer, by default `optimizer_name` in lower case, else adamw, with
+  /// learning_rate.
   virtual ForkOptimizer get_optimizer();
   virtual Loss get_loss();                           ///< by default cross_entropy
   virtual std::vector<CallbackPtr> get_callbacks();  ///< by default none
-  /// By default a Learner with batch_size, seed, the loader threads of num_parallel_calls or else
-  /// prefetch, the run's folder, and the epochs table at verbose 2; on the CPU if gpu_id is -1. A
-  /// shuffle_buffer_size of 0 or 1 keeps the order of the training split.
+  /// Makes the Learner, by default one with batch_size, seed, the loader threads of
+  /// num_parallel_calls or else prefetch, the run's folder, and the epochs table at verbose 2; on
+  /// the CPU if gpu_id is -1. A shuffle_buffer_size of 0 or 1 keeps the order of the training
+  /// split.
   virtual std::unique_ptr<Learner> model_compile(Model model, const ForkOptimizer& optimizer,
                                                  const Loss& loss,
                                                  const std::vector<Metric>& metrics, Splits data);
-  /// At verbose >= 1, with the Learner's model; by default prints summary(model).
+  /// Called at verbose >= 1 with the Learner's model; by default prints summary(model).
   virtual void model_summary(const Model& model);
-  /// By default fit(epoch_count), which saves a checkpoint in log_dir after each epoch. A run that
-  /// was stopped or killed continues from the last one, and ends with the weights of an undisturbed
-  /// one. A method of your own that does not call this one starts again from the beginning.
+  /// Trains, by default by fit(epoch_count), which saves a checkpoint in log_dir after each epoch.
+  /// A run that was stopped or killed continues from the last one, and ends with the weights of an
+  /// undisturbed one. A method of your own that does not call this one starts again from the
+  /// beginning.
   virtual FitResult model_fit(Learner& learner, int64_t epoch_count,
                               const std::vector<CallbackPtr>& callbacks);
   virtual Evaluation model_evaluate(Learner& learner);  ///< only with a test split
-  /// By default a bundle, log_dir/model.pt; where nobody knows what preprocess() does, with a
-  /// warning, a checkpoint, log_dir/model.
+  /// Saves the model, by default as a bundle, log_dir/model.pt; where it is unknown what
+  /// preprocess() does, with a warning, as a checkpoint, log_dir/model.
   virtual void model_save(Learner& learner);
   /// Called for each metric and last for the loss, as plot_metric(). Adds to meta.data of
   /// run_data.json; by default the values of the last epoch, train_<name> and val_<name>.
   virtual void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
                            const std::string& metric);
-  /// By default writes log_dir/<metric>.svg and .png, from two epochs on.
+  /// Plots a metric; by default writes log_dir/<metric>.svg and .png, from two epochs on.
   virtual void plot_metric(const ForkHistory& history, const std::string& metric);
   virtual void save_history(const ForkHistory& history);  ///< by default log_dir/history.json
 

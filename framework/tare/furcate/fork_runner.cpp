@@ -46,7 +46,7 @@ std::optional<double> number(const json& object, const char* key) {
   return found->get<double>();
 }
 
-/// By epoch, the last one as run_data.json says.
+/// Returns the values by epoch, the last one as run_data.json says.
 std::vector<double> values_of(const fs::path& folder, const char* history_key, double last) {
   std::vector<double> values;
   const json history = parsed(folder / "history.json");
@@ -121,8 +121,7 @@ class Runner {
     if (file_.options().origin.needs_gpu && gpus_.empty())
       throw ConfigError("fork.run",
                         "there is no GPU with memory left, and meta.allow_cpu is false; with true "
-                        "the runs are on "
-                        "the CPU");
+                        "the runs use the CPU");
   }
 
   int run() {
@@ -147,7 +146,7 @@ class Runner {
   }
 
  private:
-  /// On each card one run, or as many as it takes for `jobs`.
+  /// Returns a slot for each card, with one run, or as many as it takes for `jobs`.
   [[nodiscard]] std::vector<DeviceSlot> slots(const sweep::Resources& resources) const {
     std::vector<DeviceSlot> all;
     const auto cards = static_cast<int64_t>(gpus_.size());

@@ -20,7 +20,7 @@ class Recorder final : public sweep::RunRecorder {
   void starts(const std::string& name, const std::filesystem::path& printed) override {
     log_.starts(name, printed);
   }
-  void look() override { log_.look(); }
+  void poll() override { log_.poll(); }
   void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,
              int64_t remaining, int64_t jobs) override {
     log_.ended(name, printed, how, remaining, jobs);

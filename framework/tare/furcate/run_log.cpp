@@ -115,7 +115,7 @@ void RunLog::copy(const std::string& name, const std::vector<std::string>& lines
   last_line_[name] = lines.back();
 }
 
-void RunLog::look() {
+void RunLog::poll() {
   for (auto& [name, run] : started_) copy(name, new_lines(run.printed));
 }
 

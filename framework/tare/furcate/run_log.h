@@ -44,7 +44,7 @@ class NewLines {
   std::string text_{};                // begun lines
 };
 
-/// One line for each event, "2026-11-22 09:30:00.000123: furcate] ...". The lines of a run's
+/// Writes one line for each event, "2026-11-22 09:30:00.000123: furcate] ...". The lines of a run's
 /// mem_trace stand behind one that names the run. Lines that a run prints while no process keeps
 /// the log are taken when the run ends, or is started again. A line that cannot be written or read
 /// is a warning.
@@ -53,10 +53,10 @@ class RunLog {
   /// `mem_trace`: whether the runs print such lines. Looks up which of them the file has.
   RunLog(std::filesystem::path file, bool mem_trace);
 
-  /// Before the run is started: `printed` is where its output goes.
+  /// Called before the run is started: `printed` is where its output goes.
   void starts(const std::string& name, const std::filesystem::path& printed);
   /// Takes what the runs that are running have printed of their memory.
-  void look();
+  void poll();
   /// `printed` as above, also for a run that was not started here. `how`: "complete", or the reason
   /// of its failure. `remaining`: runs that wait or are running; `jobs`: runs at a time.
   void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,

@@ -17,11 +17,11 @@ class RunTable {
   /// `log_dir` holds the runs' folders.
   explicit RunTable(std::filesystem::path log_dir) : log_dir_(std::move(log_dir)) {}
 
-  /// Of runs that are complete or pruned, as CSV: every key of the configuration, `meta` as text
-  /// without its data, and each of the data as run_<key>. Columns in the order of the first row,
-  /// then what others have more; empty where a run has none. Values as Python writes them, null
-  /// and NaN empty. A run whose run_data.json is not there, or no such file, has no row yet; each
-  /// is read once.
+  /// Returns runs that are complete or pruned, as CSV: every key of the configuration, `meta` as
+  /// text without its data, and each of the data as run_<key>. Columns in the order of the first
+  /// row, then what others have more; empty where a run has none. Values as Python writes them,
+  /// null and NaN empty. A run whose run_data.json is not there, or no such file, has no row yet;
+  /// each is read once.
   [[nodiscard]] std::string text(const std::vector<sweep::Trial>& ended);
 
  private:

@@ -106,9 +106,8 @@ void add_later_fields(json& manifest, const BundleManifest& m) {
   manifest["version"] = kVersionInputs;
   json& inputs = manifest["more_inputs"] = json::array();
   for (const BundleInput& input : m.more_inputs)
-    inputs.push_back({{"name", input.name},
-                      {"dtype", input.dtype},
-                      {"sample_shape", input.sample_shape}});
+    inputs.push_back(
+        {{"name", input.name}, {"dtype", input.dtype}, {"sample_shape", input.sample_shape}});
 }
 
 bool has_fp8(const std::vector<NamedTensor>& tensors) {
@@ -216,19 +215,19 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   if (weights != kFp8 && weights != "as_is") reader.fail("weights", "is neither fp8 nor as_is");
   const json& model = reader.object("model");
   const ModelSpec spec{reader.text("name", model), reader.text("options", model)};
-  BundleManifest result{.model = spec,
-                        .sample_shape = reader.shape(),
-                        .input = reader.input(spec),
-                        .more_inputs = version == kVersionInputs ? reader.more_inputs()
-                                                                 : std::vector<BundleInput>(),
-                        .transforms = reader.transforms(),
-                        .labels = reader.labels(),
-                        .metrics = reader.metrics(),
-                        .activation = reader.text("activation"),
-                        .loss = reader.text("loss"),
-                        .weights = weights,
-                        .tare_version = reader.text("tare"),
-                        .libtorch_version = reader.text("libtorch")};
+  BundleManifest result{
+      .model = spec,
+      .sample_shape = reader.shape(),
+      .input = reader.input(spec),
+      .more_inputs = version == kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
+      .transforms = reader.transforms(),
+      .labels = reader.labels(),
+      .metrics = reader.metrics(),
+      .activation = reader.text("activation"),
+      .loss = reader.text("loss"),
+      .weights = weights,
+      .tare_version = reader.text("tare"),
+      .libtorch_version = reader.text("libtorch")};
   if (const Problem problem = find_problem(result); problem.field)
     reader.fail(problem.field, problem.text);
   return result;

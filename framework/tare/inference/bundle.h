@@ -28,26 +28,26 @@ struct BundleMetric {
 
 /// One input of the model.
 struct BundleInput {
-  std::string name{};                 ///< in the batches of training, at most 4 KiB
-  std::string dtype = "float32";      ///< as BundleManifest::input
+  std::string name{};                   ///< in the batches of training, at most 4 KiB
+  std::string dtype = "float32";        ///< as BundleManifest::input
   std::vector<int64_t> sample_shape{};  ///< of one sample, at most 8 sizes >= 1
   bool operator==(const BundleInput&) const = default;
 };
 
 /// What a bundle holds besides its tensors.
 struct BundleManifest {
-  /// In the registry; an empty name: a module that is not in it.
+  /// The model's name in the registry and its options; an empty name: a module that is not in it.
   ModelSpec model{};
-  /// Of one sample of the model's first input: [channels, height, width], [features] or, of tokens, the
-  /// longest that training saw, [tokens]; empty: unknown.
+  /// The shape of one sample of the model's first input: [channels, height, width], [features] or,
+  /// of tokens, the longest that training saw, [tokens]; empty: unknown.
   std::vector<int64_t> sample_shape{};
-  /// Dtype of the model's first input: float32 | float64 | uint8 (an image as it is in its file) | int64
-  /// | int32 (tokens).
+  /// Dtype of the model's first input: float32 | float64 | uint8 (an image as it is in its file) |
+  /// int64 | int32 (tokens).
   std::string input = "float32";
   /// The inputs after the first, in the order of the model's forward; at most 64.
   std::vector<BundleInput> more_inputs{};
-  /// Of every input that is an image [channels, height, width]. Random ones are left out when
-  /// writing.
+  /// Steps for every input that is an image [channels, height, width]. Random ones are left out
+  /// when writing.
   Transforms transforms{};
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
@@ -91,9 +91,9 @@ class Bundle {
  public:
   [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
   [[nodiscard]] const checkpoint::SafeTensors& file() const { return file_; }
-  /// As they are stored: float8 weights and their scales are two tensors.
+  /// Returns the tensors as they are stored: float8 weights and their scales are two tensors.
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
-  /// Of float8 weights, by the weight's name.
+  /// Returns the scales of float8 weights, by the weight's name.
   [[nodiscard]] const std::map<std::string, at::Tensor>& scales() const { return scales_; }
   [[nodiscard]] int64_t elements() const;  ///< of all weights and buffers, without scales
 

@@ -15,7 +15,8 @@ namespace tare {
 /// all, FormatError for a file that is not one of the three. Texts that are longer than `width`
 /// columns continue in further lines.
 [[nodiscard]] std::string inspect(const std::filesystem::path& path, size_t width = kAnyWidth);
-/// The same as one JSON object, see docs/formats.md. Text that is not UTF-8 has U+FFFD in it.
+/// Returns the description as one JSON object, see docs/formats.md. Text that is not UTF-8 has
+/// U+FFFD in it.
 [[nodiscard]] std::string inspect_json(const std::filesystem::path& path);
 
 }  // namespace tare

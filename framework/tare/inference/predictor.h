@@ -43,7 +43,7 @@ class Predictor final : public Accountable {
   /// device that does not exist, StateError for a model without a forward and no
   /// PredictorOptions::forward.
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
-  /// The same with a model that is not in the registry; its weights are overwritten.
+  /// Makes a predictor with a model that is not in the registry; its weights are overwritten.
   Predictor(const std::filesystem::path& path, Model model, const PredictorOptions& options = {});
   explicit Predictor(const Bundle& bundle, const PredictorOptions& options = {});
 

@@ -68,9 +68,9 @@ bool use_as(const std::filesystem::path& file, int flags, int descriptor) {
   return opened >= 0 && dup2(opened, descriptor) >= 0;
 }
 
-/// In a process that the server has forked twice: becomes a child of the coordinator, which takes
-/// in what its descendants leave behind, waits for a request, says so to the server, and does the
-/// run.
+/// Called in a process that the server has forked twice: becomes a child of the coordinator, which
+/// takes in what its descendants leave behind, waits for a request, says so to the server, and does
+/// the run.
 [[noreturn]] void be_a_run(const ForkMain& main, pid_t coordinator, pid_t between, int socket,
                            int taken) {
   while (getppid() == between) sched_yield();

@@ -127,7 +127,7 @@ class SlurmExecutor::Cluster {
     return {};
   }
 
-  int64_t give(const std::string& id, const ChildStart& how) {
+  int64_t assign(const std::string& id, const ChildStart& how) {
     Agent& agent = agents_.at(id);
     agent.job = {.number = ++number_, .how = how};
     agent.job.how.environment.clear();  // its threads are those of the job
@@ -136,57 +136,58 @@ class SlurmExecutor::Cluster {
     return agent.job.number;
   }
 
-  struct Given {
+  struct Assignment {
     std::string agent{};
     int64_t job = 0;
   };
 
   /// The latest job for each run by its name, of an earlier coordinator.
-  [[nodiscard]] std::map<std::string, Given> jobs() {
+  [[nodiscard]] std::map<std::string, Assignment> jobs() {
     if (!agents_.empty()) ask_now();
-    std::map<std::string, Given> all;
+    std::map<std::string, Assignment> all;
     for (const auto& [id, agent] : agents_) {
       if (agent.job.number == 0) continue;
-      Given& given = all[agent.job.how.name];
-      if (agent.job.number > given.job) given = {.agent = id, .job = agent.job.number};
+      Assignment& assignment = all[agent.job.how.name];
+      if (agent.job.number > assignment.job) assignment = {.agent = id, .job = agent.job.number};
     }
-    for (const auto& [name, given] : all) agents_.at(given.agent).held = true;
+    for (const auto& [name, assignment] : all) agents_.at(assignment.agent).held = true;
     return all;
   }
 
-  void release(const Given& given) { agents_.at(given.agent).held = false; }
+  void release(const Assignment& assignment) { agents_.at(assignment.agent).held = false; }
 
-  [[nodiscard]] bool has_ended(const Given& given) {
+  [[nodiscard]] bool has_ended(const Assignment& assignment) {
     read();
-    const Agent& agent = agents_.at(given.agent);
-    return agent.state.done >= given.job || agent.gone;
+    const Agent& agent = agents_.at(assignment.agent);
+    return agent.state.done >= assignment.job || agent.gone;
   }
 
-  ChildEnd end_of(const Given& given) {
-    const Agent& agent = agents_.at(given.agent);
+  ChildEnd end_of(const Assignment& assignment) {
+    const Agent& agent = agents_.at(assignment.agent);
     ChildEnd end{.signal = SIGKILL};
-    if (agent.state.done >= given.job) {
+    if (agent.state.done >= assignment.job) {
       end = agent.state.end;
       end.saved = agent.job.stop && end.was_stopped();
       return end;
     }
     // An agent that has retired without having done it has saved, or has not seen the job.
-    end.saved = agent.state.saved >= given.job || agent.state.retired;
-    stop(given);  // if the job comes back, it finds it so
+    end.saved = agent.state.saved >= assignment.job || agent.state.retired;
+    stop(assignment);  // if the job comes back, it finds it so
     return end.saved ? ChildEnd{.saved = true} : end;
   }
 
-  void stop(const Given& given) {
-    Agent& agent = agents_.at(given.agent);
-    if (agent.job.number != given.job || agent.job.stop) return;
+  void stop(const Assignment& assignment) {
+    Agent& agent = agents_.at(assignment.agent);
+    if (agent.job.number != assignment.job || agent.job.stop) return;
     agent.job.stop = true;
-    write(folder_ / given.agent, agent.job);
+    write(folder_ / assignment.agent, agent.job);
     if (agent.pending && !agent.gone)
-      tools_.cancel({given.agent});  // it could be long to read that
+      tools_.cancel({assignment.agent});  // it could be long to read that
   }
 
  private:
-  /// Where a file system has no locks, another coordinator is known by its heartbeat.
+  /// Throws if another coordinator runs, which its heartbeat shows where a file system has no
+  /// locks.
   void require_no_other() const {
     const auto before = read_heartbeat(folder_);
     if (before.empty()) return;
@@ -234,7 +235,7 @@ class SlurmExecutor::Cluster {
         "agents end before they have done anything; the last one printed: " + tools_.log_of(id));
   }
 
-  /// Without waiting for the answer.
+  /// Asks Slurm for its tasks without waiting for the answer.
   void ask() {
     if (!tools_.asks() && Clock::now() - asked_ >= kAskEvery) {
       tools_.ask();
@@ -304,24 +305,24 @@ class SlurmExecutor::Cluster {
   int broken_ = 0;
 };
 
-/// A run that an agent has been given.
+/// A run that is assigned to an agent.
 class SlurmExecutor::Run : public Process {
  public:
-  Run(std::shared_ptr<Cluster> cluster, Cluster::Given given)
-      : cluster_(std::move(cluster)), given_(std::move(given)) {}
-  ~Run() override { cluster_->release(given_); }
+  Run(std::shared_ptr<Cluster> cluster, Cluster::Assignment assignment)
+      : cluster_(std::move(cluster)), assignment_(std::move(assignment)) {}
+  ~Run() override { cluster_->release(assignment_); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
   [[nodiscard]] ProcessId id() const override { return ProcessId::of_executor(kType); }
   [[nodiscard]] int descriptor() const override { return -1; }
-  [[nodiscard]] bool has_ended() override { return cluster_->has_ended(given_); }
-  ChildEnd wait() override { return cluster_->end_of(given_); }
-  void send(int) override { cluster_->stop(given_); }
+  [[nodiscard]] bool has_ended() override { return cluster_->has_ended(assignment_); }
+  ChildEnd wait() override { return cluster_->end_of(assignment_); }
+  void send(int) override { cluster_->stop(assignment_); }
 
  private:
   std::shared_ptr<Cluster> cluster_;
-  Cluster::Given given_;
+  Cluster::Assignment assignment_;
 };
 
 SlurmExecutor::SlurmExecutor(SlurmOptions options, ExecutorContext context)
@@ -345,8 +346,8 @@ std::map<std::string, std::unique_ptr<Process>> SlurmExecutor::recover(
   end_processes(ids);
   cluster_ = std::make_shared<Cluster>(options_, context_);
   std::map<std::string, std::unique_ptr<Process>> all;
-  for (const auto& [name, given] : cluster_->jobs())
-    all[name] = std::make_unique<Run>(cluster_, given);
+  for (const auto& [name, assignment] : cluster_->jobs())
+    all[name] = std::make_unique<Run>(cluster_, assignment);
   return all;
 }
 
@@ -359,8 +360,8 @@ std::unique_ptr<Process> SlurmExecutor::start(const ChildStart& how) {
   const std::string agent = cluster_->idle();
   if (agent.empty())
     throw StateError("sweep.slurm", "no agent is idle", "ask has_capacity() first");
-  const int64_t job = cluster_->give(agent, how);
-  return std::make_unique<Run>(cluster_, Cluster::Given{.agent = agent, .job = job});
+  const int64_t job = cluster_->assign(agent, how);
+  return std::make_unique<Run>(cluster_, Cluster::Assignment{.agent = agent, .job = job});
 }
 
 ExecutorType slurm_executor_type(const SlurmOptions& options) {

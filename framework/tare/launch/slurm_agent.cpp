@@ -71,7 +71,7 @@ class Agent {
     state_ = {
         .restarts = task.restarts, .host = host_name(), .done = before.done, .end = before.end};
     write(folder_, state_);
-    say("is there");
+    print("is there");
   }
 
   int run() {
@@ -95,18 +95,18 @@ class Agent {
         seen = Clock::now();
       }
     }
-    say(state_.retired ? "leaves" : "ends; Slurm may requeue it");
+    print(state_.retired ? "leaves" : "ends; Slurm may requeue it");
     return kSuccess;
   }
 
  private:
-  /// Whether the agent can go on.
+  /// Whether the agent can continue.
   bool carry_out(const Job& job) {
     if (job.stop) {  // before it has begun
       end(job, {.exit_code = 128 + SIGTERM});
       return true;
     }
-    say("runs " + job.how.name);
+    print("runs " + job.how.name);
     ChildStart how = job.how;
     how.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads()));
     Child child(how);
@@ -117,7 +117,7 @@ class Agent {
       // Slurm itself sends SIGTERM to all processes of the job; a second one would end the run.
       const bool ask = gone == SIGUSR1 || (gone == 0 && read_job(folder_).stop);
       if (ask && !asked) {
-        say("asks " + job.how.name + " to save and end");
+        print("asks " + job.how.name + " to save and end");
         child.send(SIGTERM);
       }
       asked = asked || ask;
@@ -128,14 +128,14 @@ class Agent {
       if (gone == SIGUSR1) retire();
       return gone == 0;
     }
-    say("has saved " + job.how.name);
+    print("has saved " + job.how.name);
     state_.saved = job.number;
     write(folder_, state_);
     if (gone == SIGUSR1 && !requeue()) retire();  // after SIGTERM Slurm alone knows
     return false;
   }
 
-  /// This job does not come back.
+  /// Ends this job, which does not come back.
   void retire() {
     state_.retired = true;
     write(folder_, state_);
@@ -153,7 +153,7 @@ class Agent {
                 .out = folder_ / "scontrol.log",
                 .err = folder_ / "scontrol.log"});
     if (tool.wait().exit_code != 0) {
-      say("is not requeued; see " + (folder_ / "scontrol.log").string());
+      print("is not requeued; see " + (folder_ / "scontrol.log").string());
       return false;
     }
     for (const auto asked = Clock::now(); Clock::now() - asked < kForRequeue;)
@@ -166,7 +166,7 @@ class Agent {
     return given > 0 ? given : std::max(1, runtime::usable_processors());
   }
 
-  void say(const std::string& text) const {
+  void print(const std::string& text) const {
     std::cout << "[agent " << task_.id << " on " << state_.host << "] " << text << std::endl;
   }
 

@@ -22,7 +22,7 @@ struct Job {
   int64_t number = 0;   ///< 1, 2, ... of the sweep; 0: nothing yet
   ChildStart how{};     ///< of the run; the environment is the job's
   bool stop = false;    ///< the run is to save and end
-  bool retire = false;  ///< and the agent too, when nothing is on
+  bool retire = false;  ///< and the agent too, when no run is running
 };
 
 /// How an agent stands.
@@ -38,12 +38,12 @@ struct AgentState {
 /// Throw IoError.
 void write(const std::filesystem::path& agent, const Job& job);
 void write(const std::filesystem::path& agent, const AgentState& state);
-/// As they were made where there is no file, or none that can be read.
+/// Read a file; return the defaults where there is no file, or none that can be read.
 [[nodiscard]] Job read_job(const std::filesystem::path& agent);
 [[nodiscard]] AgentState read_state(const std::filesystem::path& agent);
 /// Whether the agent has begun.
 [[nodiscard]] bool has_state(const std::filesystem::path& agent);
-/// Of log_dir/slurm; empty where none is.
+/// Reads the heartbeat in log_dir/slurm; empty where none is.
 [[nodiscard]] std::string read_heartbeat(const std::filesystem::path& folder);
 
 }  // namespace tare::launch

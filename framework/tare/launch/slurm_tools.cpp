@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLogBytes = 1000;
 
-/// For a shell.
+/// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) c == '\'' ? text += "'\\''" : text += c;
@@ -36,7 +36,7 @@ std::string script_of(const SlurmOptions& options, const std::vector<std::string
   return text + ' ' + quoted(folder.string()) + '\n';
 }
 
-/// Of no other sweep.
+/// Returns a name that no other sweep has.
 std::string new_name() {
   std::random_device random;
   std::ostringstream name;
@@ -77,10 +77,10 @@ std::vector<std::string> SlurmTools::submit(int64_t count) {
                                    "--output=" + (folder_ / "%A_%a.log").string()};
   command.insert(command.end(), options_.options.begin(), options_.options.end());
   command.push_back((folder_ / "agent.sh").string());
-  const Said said = call(command);
-  if (said.exit_code != 0)
-    throw StateError("sweep.slurm", "sbatch refuses: " + printable(said.err));
-  const std::string job = said.out.substr(0, said.out.find_first_of(";\n"));  // ";CLUSTER"
+  const ToolOutput output = call(command);
+  if (output.exit_code != 0)
+    throw StateError("sweep.slurm", "sbatch refuses: " + printable(output.err));
+  const std::string job = output.out.substr(0, output.out.find_first_of(";\n"));  // ";CLUSTER"
   std::vector<std::string> tasks;
   for (int64_t i = 0; i < count; ++i) tasks.push_back(job + '_' + std::to_string(i));
   log::info("[sweep] submitted " + std::to_string(count) + " agents as job " + job);
@@ -102,23 +102,25 @@ void SlurmTools::ask() {
 
 std::optional<SlurmTools::Tasks> SlurmTools::answer() {
   if (!squeue_ || !squeue_->has_ended()) return std::nullopt;
-  const Said said = finish(*squeue_, "squeue");
+  const ToolOutput output = finish(*squeue_, "squeue");
   squeue_.reset();
-  if (said.exit_code == 0) {
-    said_ = false;
-    return parsed(said.out);
+  if (output.exit_code == 0) {
+    has_warned_ = false;
+    return parsed(output.out);
   }
-  if (!std::exchange(said_, true))
-    log::warning("[sweep] squeue fails: " + printable(said.err) + "; jobs are taken to be on");
+  if (!std::exchange(has_warned_, true))
+    log::warning("[sweep] squeue fails: " + printable(output.err) +
+                 "; jobs are assumed to be running");
   return std::nullopt;
 }
 
 SlurmTools::Tasks SlurmTools::wait_for_answer() {
   ask();
-  const Said said = finish(*squeue_, "squeue");
+  const ToolOutput output = finish(*squeue_, "squeue");
   squeue_.reset();
-  if (said.exit_code != 0) throw StateError("sweep.slurm", "squeue fails: " + printable(said.err));
-  return parsed(said.out);
+  if (output.exit_code != 0)
+    throw StateError("sweep.slurm", "squeue fails: " + printable(output.err));
+  return parsed(output.out);
 }
 
 SlurmTools::Tasks SlurmTools::parsed(const std::string& text) {
@@ -132,8 +134,8 @@ void SlurmTools::cancel(const std::vector<std::string>& tasks) {
   if (tasks.empty()) return;
   std::vector<std::string> command{"scancel"};
   command.insert(command.end(), tasks.begin(), tasks.end());
-  if (const Said said = call(command); said.exit_code != 0)
-    log::warning("[sweep] scancel fails: " + printable(said.err));
+  if (const ToolOutput output = call(command); output.exit_code != 0)
+    log::warning("[sweep] scancel fails: " + printable(output.err));
 }
 
 std::string SlurmTools::log_of(const std::string& task) const {
@@ -153,14 +155,14 @@ Child SlurmTools::begin(const std::vector<std::string>& command) const {
   return Child(how);
 }
 
-SlurmTools::Said SlurmTools::finish(Child& tool, const std::string& name) const {
+SlurmTools::ToolOutput SlurmTools::finish(Child& tool, const std::string& name) const {
   const ChildEnd end = tool.wait();
   return {.exit_code = end.signal != 0 ? 128 + end.signal : end.exit_code,
           .out = io::read_text(folder_ / (name + ".out")),
           .err = io::read_text(folder_ / (name + ".err"))};
 }
 
-SlurmTools::Said SlurmTools::call(const std::vector<std::string>& command) const {
+SlurmTools::ToolOutput SlurmTools::call(const std::vector<std::string>& command) const {
   Child tool = begin(command);
   return finish(tool, command.front());
 }

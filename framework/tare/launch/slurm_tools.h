@@ -34,7 +34,8 @@ class SlurmTools {
   /// Starts to ask which tasks of this sweep Slurm knows.
   void ask();
   [[nodiscard]] bool asks() const { return squeue_.has_value(); }
-  /// Unset: there is none yet, or squeue has failed, which is said once.
+  /// Returns squeue's answer; unset: there is none yet, or squeue has failed, which is a warning
+  /// once.
   [[nodiscard]] std::optional<Tasks> answer();
   /// Throws StateError if squeue fails.
   [[nodiscard]] Tasks wait_for_answer();
@@ -44,20 +45,20 @@ class SlurmTools {
   [[nodiscard]] std::string log_of(const std::string& task) const;
 
  private:
-  struct Said {
+  struct ToolOutput {
     int exit_code = 0;
     std::string out{}, err{};
   };
   [[nodiscard]] Child begin(const std::vector<std::string>& command) const;
-  [[nodiscard]] Said finish(Child& tool, const std::string& name) const;
-  [[nodiscard]] Said call(const std::vector<std::string>& command) const;
+  [[nodiscard]] ToolOutput finish(Child& tool, const std::string& name) const;
+  [[nodiscard]] ToolOutput call(const std::vector<std::string>& command) const;
   [[nodiscard]] static Tasks parsed(const std::string& text);
 
   std::filesystem::path folder_;
   SlurmOptions options_;
   std::string name_;  // of the jobs
   std::optional<Child> squeue_;
-  bool said_ = false;
+  bool has_warned_ = false;
 };
 
 }  // namespace tare::launch

@@ -48,10 +48,9 @@ Transforms resized_first(const BundleManifest& manifest) {
 
 /// A name that a bundle has, or LibTorch's: the export refuses it.
 std::string dtype_name(c10::ScalarType type) {
-  constexpr std::array kNamed = {c10::kFloat, c10::kDouble,  c10::kByte, c10::kLong,
+  constexpr std::array kNamed = {c10::kFloat, c10::kDouble,   c10::kByte, c10::kLong,
                                  c10::kInt,   c10::kBFloat16, c10::kHalf};
-  return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type)
-                                                         : c10::toString(type);
+  return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type) : c10::toString(type);
 }
 
 }  // namespace

@@ -113,8 +113,8 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
     for (size_t i = 0; i < seen.metrics.size(); ++i) {
       const size_t of = i % targets;
       if (of >= outputs.size())
-        throw ShapeError("learner.metrics", "an output of the model for each target, " +
-                                                std::to_string(targets),
+        throw ShapeError("learner.metrics",
+                         "an output of the model for each target, " + std::to_string(targets),
                          std::to_string(outputs.size()));
       seen.metrics[i].update(outputs[of],
                              batch.targets.empty() ? at::Tensor() : batch.targets[of].tensor);

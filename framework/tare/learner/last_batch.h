@@ -38,11 +38,11 @@ void check_single_samples(const std::string& call, const BatchSizes& sizes,
                           const std::function<bool()>& refuses);
 
 /// Whether a batch norm of the model refuses to train on one sample like `sample`, a batch of one,
-/// tried by `forward` with zeros on the model's device, which may be meta. Leaves the model and the random
-/// generators as they were. Throws what `forward` throws, except LibTorch's errors other than
-/// OutOfMemory.
-[[nodiscard]] bool refuses_single_sample(
-    Model& model, const Batch& sample, const std::function<Outputs(const Batch&)>& forward);
+/// tried by `forward` with zeros on the model's device, which may be meta. Leaves the model and the
+/// random generators as they were. Throws what `forward` throws, except LibTorch's errors other
+/// than OutOfMemory.
+[[nodiscard]] bool refuses_single_sample(Model& model, const Batch& sample,
+                                         const std::function<Outputs(const Batch&)>& forward);
 /// The same for a model whose inputs are unknown: whether it has a batch norm of vectors. Images
 /// have more than one value per channel.
 [[nodiscard]] bool has_batch_norm_of_vectors(const Model& model);

@@ -43,12 +43,12 @@ struct Task {
 
 /// How a Learner trains: what every fit has in common.
 struct LearnerOptions {
-  Loss loss = "cross_entropy";    ///< a name (see loss_names()) or a function of (output, target)
+  Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
   /// Names (see metric_names()) or functions, computed in each validation. Of data with several
   /// targets each metric has a column for each target: "mae.age".
   std::vector<Metric> metrics{};
-  std::string device = "auto";    ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
-  int64_t batch = 64;             ///< samples per optimizer step, >= 1
+  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
+  int64_t batch = 64;           ///< samples per optimizer step, >= 1
   /// Samples per forward and backward, in [1, batch]; gradients add up over the batch. Unset: the
   /// whole batch, and parts of it when memory is out (docs/out-of-memory.md). Parts change what
   /// batch normalisation and dropout see.

@@ -160,9 +160,8 @@ Batch Learner::Parts::to_device(const Batch& batch) {
   for (NamedTensor& target : moved.targets) {
     const at::Tensor on_host = target.tensor;
     target.tensor = on_host.to(device, /*non_blocking=*/true);
-    sent.push_back({label_range(loss, on_host),
-                    target.tensor.storage().unsafeGetStorageImpl(), target.tensor._version(),
-                    target.tensor.numel()});
+    sent.push_back({label_range(loss, on_host), target.tensor.storage().unsafeGetStorageImpl(),
+                    target.tensor._version(), target.tensor.numel()});
   }
   return moved;
 }

@@ -83,9 +83,9 @@ struct PurgeOptions {
 struct PurgeReport {
   CategoryBytes freed{};
   CategoryBytes held{};  ///< destroy: tensors of the object that somebody else keeps alive
-  /// Those one by one, largest first: what the object's ledger lists, by name; what was allocated
-  /// in its work and is in no ledger, such as the tensors that a loss function keeps, as `other` by
-  /// its phase and call site.
+  /// The tensors of `held` one by one, largest first: what the object's ledger lists, by name;
+  /// what was allocated in its work and is in no ledger, such as the tensors that a loss function
+  /// keeps, as `other` by its phase and call site.
   std::vector<LedgerEntry> holders{};
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;                         ///< the device was defragmented
@@ -112,9 +112,9 @@ class Accountable {
   /// in place.
   virtual PurgeReport purge_account(const PurgeOptions& options) = 0;
 
-  /// Every Accountable alive now, in order of construction.
+  /// Returns every Accountable alive now, in order of construction.
   [[nodiscard]] static std::vector<const Accountable*> living();
-  /// Their ledgers in one.
+  /// Returns the ledgers of the living objects in one.
   [[nodiscard]] static Ledger living_ledger();
 
  private:

@@ -15,7 +15,7 @@ namespace tare::memory {
 /// The backend of a device; kCPU is the host, a CUDA device without index is the first. Throws
 /// DeviceError if there is no such device or its backend is not loaded (see runtime/init.h).
 [[nodiscard]] DeviceBackend& backend(c10::Device device);
-/// Every device that has a backend: the host first, then CUDA devices by index.
+/// Returns every device that has a backend: the host first, then CUDA devices by index.
 [[nodiscard]] std::vector<c10::Device> devices();
 /// Limits the bytes of all host tensors, exactly; see DeviceBackend::set_budget.
 void set_host_budget(std::optional<int64_t> bytes);
@@ -34,7 +34,7 @@ class PeakScope {
 
   /// Highest allocated bytes of the device so far in this scope; includes what was alive before.
   [[nodiscard]] int64_t peak_bytes() const;
-  /// The same, less what was allocated when the scope opened; never negative.
+  /// Returns the peak less what was allocated when the scope opened; never negative.
   [[nodiscard]] int64_t peak_above_start_bytes() const;
   /// Allocated bytes when the scope opened.
   [[nodiscard]] int64_t start_bytes() const { return record_.start_bytes; }

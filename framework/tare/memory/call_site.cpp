@@ -167,7 +167,7 @@ bool of_user(const KnownFrame& known) {
          std::ranges::none_of(kOthers, [&](auto start) { return function.starts_with(start); });
 }
 
-bool of_memory_room(const Frame& frame) {
+bool of_memory_library(const Frame& frame) {
   return has_any(frame.file, std::array<std::string_view, 1>{"/tare/memory/"});
 }
 
@@ -198,8 +198,9 @@ KnownFrames::const_iterator site_in(const KnownFrames& frames) {
       [](const KnownFrame& known) { return !of_library(known) && !of_framework(known.frame); });
   if (found == frames.end()) found = first(of_user);
   if (found == frames.end()) {
-    found = first(
-        [](const KnownFrame& known) { return !of_library(known) && !of_memory_room(known.frame); });
+    found = first([](const KnownFrame& known) {
+      return !of_library(known) && !of_memory_library(known.frame);
+    });
   }
   if (found == frames.end()) {
     found = first([](const KnownFrame& known) {

@@ -34,7 +34,7 @@ struct CallSite {
 
 /// The innermost frame that is not in LibTorch, the standard library, the system's headers or
 /// Tare's framework. Where there is none, e.g. in the `tare` program, the innermost one of the
-/// framework outside its memory room; where no frame has a line, the innermost known function of
+/// framework outside its memory library; where no frame has a line, the innermost known function of
 /// the program itself. An unknown site for stack 0.
 [[nodiscard]] CallSite site_of(uint32_t stack);
 

@@ -32,7 +32,7 @@ uint64_t hash_of(Addresses addresses) {
   return hash ^ (hash >> 32);
 }
 
-/// Every different stack once, in an open-addressed table: looking up a known one allocates
+/// Holds every different stack once, in an open-addressed table: looking up a known one allocates
 /// nothing.
 class StackTable {
  public:
@@ -96,7 +96,7 @@ class Quiet final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-/// Where this thread's stack is gathered, so that only its first one allocates.
+/// The memory in which this thread's stack is gathered, so that only its first one allocates.
 struct Scratch {
   Scratch() { addresses.reserve(4 * kMaxFrames); }
   ~Scratch() { gone = true; }

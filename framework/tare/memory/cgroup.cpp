@@ -121,11 +121,12 @@ std::optional<double> cgroup_processors(const fs::path& root) {
 
 std::optional<CgroupMemory> cgroup_memory(const fs::path& root) {
   std::optional<CgroupMemory> least;
-  const auto room = [](const CgroupMemory& memory) {
+  const auto left_bytes = [](const CgroupMemory& memory) {
     return memory.limit_bytes - memory.used_bytes;
   };
   for (const auto& group : groups_of(root, "memory"))
-    if (const auto memory = memory_of(group); memory && (!least || room(*memory) < room(*least)))
+    if (const auto memory = memory_of(group);
+        memory && (!least || left_bytes(*memory) < left_bytes(*least)))
       least = memory;
   return least;
 }

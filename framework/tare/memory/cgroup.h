@@ -20,8 +20,8 @@ struct CgroupMemory {
   int64_t used_bytes = 0;  ///< without file pages that the kernel can drop
 };
 
-/// Of this process's group and its parents the one with the least memory left; unset: no limit.
-/// `root` replaces / for tests.
+/// Returns, of this process's group and its parents, the one with the least memory left; unset: no
+/// limit. `root` replaces / for tests.
 [[nodiscard]] std::optional<CgroupMemory> cgroup_memory(const std::filesystem::path& root);
 
 }  // namespace tare::memory

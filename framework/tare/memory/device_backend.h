@@ -54,7 +54,7 @@ class DeviceBackend {
   /// Live blocks with a number above `born_after`, oldest first.
   [[nodiscard]] virtual std::vector<LiveBlock> live_blocks(uint64_t born_after = 0) const = 0;
 
-  /// From now on the device's allocations and frees are added to the ring, until it is closed.
+  /// Adds the device's allocations and frees to the ring from now on, until it is closed.
   virtual void open_ring(EventRing& ring) = 0;
   virtual void close_ring(EventRing& ring) = 0;
   /// The ring's events and the live blocks after them, taken at the same moment.

@@ -36,7 +36,7 @@ static_assert(sizeof(MemoryEvent) == 40);
 struct EventHistory {
   c10::Device device = c10::kCPU;
   std::vector<MemoryEvent> events{};  ///< oldest first
-  uint64_t dropped = 0;               ///< older events that the log had no room for
+  uint64_t dropped = 0;               ///< older events beyond the capacity of the log
   std::vector<LiveBlock> alive{};     ///< after the last event, oldest first
   int64_t span_ns = 0;                ///< from the opening of the log until the history was taken
   /// What blocks were for, by number; empty until assign_categories() of block_categories.h.

@@ -25,7 +25,7 @@ struct EventLogOptions {
 class EventLog {
  public:
   /// Throws ConfigError for a capacity of 0 or above 2^30, DeviceError where there is no such
-  /// device, std::bad_alloc where the room is not there.
+  /// device, std::bad_alloc without memory for the log.
   explicit EventLog(const EventLogOptions& options = {});
   ~EventLog();
   EventLog(const EventLog&) = delete;

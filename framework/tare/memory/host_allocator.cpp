@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kAlignment = 64;  // what LibTorch's kernels expect of the default allocator
 constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 
-/// In front of every block. The blocks form a list in order of birth.
+/// The header in front of every block. The blocks form a list in order of birth.
 struct alignas(kAlignment) Header {
   void* raw = nullptr;  // what malloc gave
   int64_t bytes = 0;
@@ -58,11 +58,11 @@ class SpinLock {
   std::atomic<bool> held_{false};
 };
 
-enum class Verdict { granted, over_budget, failed_on_demand };
+enum class AllocationOutcome { granted, over_budget, failed_on_demand };
 
 /// Trivially destructible and constant-initialised: blocks are born before and die after all static
 /// objects.
-struct Book {
+struct AllocationRegistry {
   SpinLock lock;
   int64_t live_bytes = 0, live_blocks = 0;
   int64_t recent_peak = 0;  // since the last boundary
@@ -75,11 +75,11 @@ struct Book {
   OpenPeaks peaks;
   OpenRings rings;
 
-  Verdict admit(Header& block) {
+  AllocationOutcome register_(Header& block) {
     if (fail_all || (fail_countdown > 0 && --fail_countdown == 0)) [[unlikely]]
-      return Verdict::failed_on_demand;
+      return AllocationOutcome::failed_on_demand;
     if (block.bytes > budget - live_bytes) [[unlikely]]
-      return Verdict::over_budget;
+      return AllocationOutcome::over_budget;
     live_bytes += block.bytes;
     ++live_blocks;
     recent_peak = std::max(recent_peak, live_bytes);
@@ -89,10 +89,10 @@ struct Book {
     youngest = &block;
     if (rings.any()) [[unlikely]]
       rings.note(EventKind::allocation, block.live(), block.phase);
-    return Verdict::granted;
+    return AllocationOutcome::granted;
   }
 
-  void dismiss(Header& block) {
+  void unregister(Header& block) {
     live_bytes -= block.bytes;
     --live_blocks;
     if (block.older) block.older->younger = block.younger;
@@ -114,14 +114,14 @@ struct Book {
     recent_peak = live_bytes;
   }
 };
-constinit Book book;
+constinit AllocationRegistry registry;
 
 constinit std::atomic<host_allocator::RefusalHook> refusal_hook{nullptr};
 
 [[noreturn]] void refuse(int64_t bytes, std::string advice) {
-  std::unique_lock lock(book.lock);
-  const int64_t live = book.live_bytes;
-  const int64_t budget = book.budget;
+  std::unique_lock lock(registry.lock);
+  const int64_t live = registry.live_bytes;
+  const int64_t budget = registry.budget;
   lock.unlock();
   const auto limit = budget == kNoBudget ? std::nullopt : std::optional(budget);
   const auto hook = refusal_hook.load();
@@ -135,12 +135,12 @@ constinit std::atomic<host_allocator::RefusalHook> refusal_hook{nullptr};
 // malloc and an own alignment instead of posix_memalign: that one bypasses glibc's per-thread
 // cache.
 Header* make_block(size_t bytes) {
-  const size_t room = sizeof(Header) + kAlignment;
-  if (bytes > static_cast<size_t>(kNoBudget) - room) return nullptr;
-  void* const raw = std::malloc(bytes + room);
+  const size_t overhead = sizeof(Header) + kAlignment;
+  if (bytes > static_cast<size_t>(kNoBudget) - overhead) return nullptr;
+  void* const raw = std::malloc(bytes + overhead);
   if (!raw) return nullptr;
   void* place = raw;
-  size_t space = bytes + room;
+  size_t space = bytes + overhead;
   std::align(kAlignment, bytes + sizeof(Header), place, space);
   return std::construct_at(static_cast<Header*>(place), Header{.raw = raw,
                                                                .bytes = static_cast<int64_t>(bytes),
@@ -153,8 +153,8 @@ void release(void* data) {
   if (!data) return;
   Header* const block = Header::of(data);
   {
-    const std::lock_guard lock(book.lock);
-    book.dismiss(*block);
+    const std::lock_guard lock(registry.lock);
+    registry.unregister(*block);
   }
   std::free(block->raw);
 }
@@ -170,12 +170,13 @@ class HostAllocator final : public c10::Allocator {
     }
     Header* const block = make_block(bytes);
     if (!block) refuse(asked, "the system refused it; use a smaller batch or free memory");
-    std::unique_lock lock(book.lock);
-    const Verdict verdict = book.admit(*block);
+    std::unique_lock lock(registry.lock);
+    const AllocationOutcome outcome = registry.register_(*block);
     lock.unlock();
-    if (verdict == Verdict::granted) return {block->data(), block->data(), &release, c10::kCPU};
+    if (outcome == AllocationOutcome::granted)
+      return {block->data(), block->data(), &release, c10::kCPU};
     std::free(block->raw);
-    refuse(asked, verdict == Verdict::over_budget ? "" : "failed on demand by a test");
+    refuse(asked, outcome == AllocationOutcome::over_budget ? "" : "failed on demand by a test");
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
@@ -190,7 +191,7 @@ HostAllocator& allocator() {
   return *instance;
 }
 
-// Before main, so that no tensor escapes the count and init() can tell whether one came before it.
+// Before main, so that no tensor escapes the count and init() knows whether one came before it.
 [[maybe_unused]] const bool in_force_before_main = host_allocator::install();
 
 }  // namespace
@@ -198,86 +199,87 @@ HostAllocator& allocator() {
 namespace host_allocator {
 
 HostCounters counters() {
-  const std::lock_guard lock(book.lock);
-  return {book.live_bytes, book.live_blocks, std::max(book.total_peak, book.recent_peak),
-          book.births};
+  const std::lock_guard lock(registry.lock);
+  return {registry.live_bytes, registry.live_blocks,
+          std::max(registry.total_peak, registry.recent_peak), registry.births};
 }
 
 void set_budget(std::optional<int64_t> bytes) {
   if (bytes.value_or(0) < 0)
     throw ConfigError("memory.set_budget",
                       "the budget must be >= 0 bytes, got " + std::to_string(*bytes));
-  const std::lock_guard lock(book.lock);
-  book.budget = bytes.value_or(kNoBudget);
+  const std::lock_guard lock(registry.lock);
+  registry.budget = bytes.value_or(kNoBudget);
 }
 
 std::optional<int64_t> budget() {
-  const std::lock_guard lock(book.lock);
-  return book.budget == kNoBudget ? std::nullopt : std::optional(book.budget);
+  const std::lock_guard lock(registry.lock);
+  return registry.budget == kNoBudget ? std::nullopt : std::optional(registry.budget);
 }
 
 void set_refusal_hook(RefusalHook hook) { refusal_hook = hook; }
 
 void fail_at(uint64_t k) {
-  const std::lock_guard lock(book.lock);
-  book.fail_countdown = k;
+  const std::lock_guard lock(registry.lock);
+  registry.fail_countdown = k;
 }
 
 void fail_all(bool on) {
-  const std::lock_guard lock(book.lock);
-  book.fail_all = on;
+  const std::lock_guard lock(registry.lock);
+  registry.fail_all = on;
 }
 
 std::vector<LiveBlock> live_blocks(uint64_t born_after) {
   std::vector<LiveBlock> blocks;
   blocks.reserve(static_cast<size_t>(counters().live_blocks));
-  const std::lock_guard lock(book.lock);
-  book.list(born_after, blocks);
+  const std::lock_guard lock(registry.lock);
+  registry.list(born_after, blocks);
   return blocks;
 }
 
 void open_ring(EventRing& ring) {
-  const std::lock_guard lock(book.lock);
-  book.rings.open(ring);
+  const std::lock_guard lock(registry.lock);
+  registry.rings.open(ring);
 }
 
 void close_ring(EventRing& ring) {
-  const std::lock_guard lock(book.lock);
-  book.rings.close(ring);
+  const std::lock_guard lock(registry.lock);
+  registry.rings.close(ring);
 }
 
 EventHistory history(const EventRing& ring) {
   EventHistory history;
   history.events.reserve(ring.capacity());
   history.alive.reserve(static_cast<size_t>(counters().live_blocks));
-  const std::lock_guard lock(book.lock);
+  const std::lock_guard lock(registry.lock);
   ring.copy_to(history);
-  book.list(0, history.alive);
+  registry.list(0, history.alive);
   return history;
 }
 
 void open_peak(PeakRecord& record) {
-  const std::lock_guard lock(book.lock);
-  book.set_boundary();
-  book.peaks.open(record, book.live_bytes);
+  const std::lock_guard lock(registry.lock);
+  registry.set_boundary();
+  registry.peaks.open(record, registry.live_bytes);
 }
 
 void close_peak(PeakRecord& record) {
-  const std::lock_guard lock(book.lock);
-  book.set_boundary();
-  book.peaks.close(record);
+  const std::lock_guard lock(registry.lock);
+  registry.set_boundary();
+  registry.peaks.close(record);
 }
 
 void refresh_peaks() {
-  const std::lock_guard lock(book.lock);
-  book.set_boundary();
+  const std::lock_guard lock(registry.lock);
+  registry.set_boundary();
 }
 
 // NOLINTBEGIN(cppcoreguidelines-no-malloc, cppcoreguidelines-owning-memory): what it measures.
 double record_cost_ns() {
   constexpr int kPairs = 2000;
   constexpr size_t kBytes = 256;
-  Book scratch;  // the same work as on the book of all blocks, which other threads use meanwhile
+  // The work is that on the registry of all blocks, which other threads use meanwhile.
+  AllocationRegistry scratch;
   const auto time = [](auto pair) {
     const int64_t start = now_ns();
     for (int i = 0; i < kPairs; ++i) pair();
@@ -289,9 +291,9 @@ double record_cost_ns() {
     for (const bool born : {true, false}) {
       const std::lock_guard lock(scratch.lock);
       if (born)
-        static_cast<void>(scratch.admit(*block));
+        static_cast<void>(scratch.register_(*block));
       else
-        scratch.dismiss(*block);
+        scratch.unregister(*block);
     }
     std::free(block->raw);
   };

@@ -54,7 +54,7 @@ void fail_all(bool on);
 /// proportional to their number.
 [[nodiscard]] std::vector<LiveBlock> live_blocks(uint64_t born_after = 0);
 
-/// For an EventLog; see DeviceBackend.
+/// Records events for an EventLog; see DeviceBackend.
 void open_ring(EventRing& ring);
 void close_ring(EventRing& ring);
 [[nodiscard]] EventHistory history(const EventRing& ring);

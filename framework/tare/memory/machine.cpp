@@ -49,8 +49,8 @@ MemoryInfo machine_memory(const fs::path& root) {
   MemoryInfo info{meminfo_bytes(text, "MemTotal"), meminfo_bytes(text, "MemAvailable")};
   if (const auto group = cgroup_memory(root)) {
     info.total_bytes = std::min(info.total_bytes, group->limit_bytes);
-    const int64_t room = std::max<int64_t>(0, group->limit_bytes - group->used_bytes);
-    info.available_bytes = std::min(info.available_bytes, room);
+    const int64_t left_bytes = std::max<int64_t>(0, group->limit_bytes - group->used_bytes);
+    info.available_bytes = std::min(info.available_bytes, left_bytes);
   }
   return info;
 }

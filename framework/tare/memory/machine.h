@@ -13,7 +13,7 @@ namespace tare::memory {
 /// Resident set of this process in bytes, including shared libraries and mapped files; 0 if it
 /// cannot be read.
 [[nodiscard]] int64_t resident_bytes();
-/// The same of the process with this folder below /proc; 0 if it has ended.
+/// Returns the resident bytes of the process with this folder below /proc; 0 if it has ended.
 [[nodiscard]] int64_t resident_bytes_of(const std::filesystem::path& folder);
 /// The machine's memory, or the cgroup's limit if that is smaller; zeros if it cannot be read.
 /// `root` replaces / for tests.

@@ -88,13 +88,13 @@ class Layout {
     const auto size = static_cast<uint64_t>(bytes);
     auto hole = std::ranges::find_if(holes_, [=](const auto& h) { return h.second >= size; });
     if (hole == holes_.end()) hole = extend(size);
-    const auto [address, room] = *hole;
+    const auto [address, hole_bytes] = *hole;
     holes_.erase(hole);
-    if (room > size) holes_[address + size] = room - size;
+    if (hole_bytes > size) holes_[address + size] = hole_bytes - size;
     addresses_[block] = address;
     return address;
   }
-  /// Where a block is; it is there no longer.
+  /// Removes a block, and returns where it was.
   uint64_t take(uint64_t block, int64_t bytes) {
     const auto found = addresses_.extract(block);
     const uint64_t address = found.mapped();

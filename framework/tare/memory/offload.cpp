@@ -55,7 +55,7 @@ class SideWork {
     done_ = std::make_shared<c10::Event>(device.type());
   }
 
-  /// After what the computation has been given so far.
+  /// Runs `copies` after what the computation has been given so far.
   template <class Copies>
   void run(const Copies& copies) {
     if (!done_) return copies();
@@ -71,7 +71,7 @@ class SideWork {
     }
     done_->record(side);
   }
-  /// After the last copies; null where there are no streams.
+  /// The event after the last copies; null where there are no streams.
   [[nodiscard]] const std::shared_ptr<c10::Event>& done() const { return done_; }
 
  private:
@@ -140,7 +140,7 @@ class Slot {
   }
   /// Memory to come back to; undefined if it is on the device, be it because somebody else has
   /// kept it there as it was.
-  [[nodiscard]] c10::Storage room() {
+  [[nodiscard]] c10::Storage destination() {
     if (source_.defined() || back_) return {};
     auto alive = storage_.lock();
     if (alive && counter_.current_version() == version_) {
@@ -149,16 +149,16 @@ class Slot {
     }
     return at::empty({bytes_}, at::TensorOptions(c10::kByte).device(device_)).storage();
   }
-  void copy_to_device(const c10::Storage& room, const SideWork& side) {
+  void copy_to_device(const c10::Storage& destination, const SideWork& side) {
     copies_ = side.done();
-    if (host_.defined()) bytes_of(room).copy_(host_, /*non_blocking=*/true);
+    if (host_.defined()) bytes_of(destination).copy_(host_, /*non_blocking=*/true);
   }
   void come_back(c10::Storage storage) {
     back_ = std::move(storage);
     mark_ = SavedMark(back_);
     if (home_) home_ = VirtualGuardImpl(device_.type()).getStream(device_);
   }
-  /// For what the computation is given from now on.
+  /// Returns the storage for what the computation is given from now on.
   [[nodiscard]] c10::Storage on_device() const {
     if (!back_) return source_.storage();
     if (home_) wait(VirtualGuardImpl(device_.type()).getStream(device_));
@@ -199,7 +199,8 @@ class Group {
   [[nodiscard]] c10::Device device() const { return device_; }
   [[nodiscard]] bool empty() const { return slots_.empty(); }
 
-  /// One that there is, here or in the group before, whose output may be this one's input.
+  /// Returns the tensor's slot: one that there is, here or in the group before, whose output may be
+  /// this one's input.
   std::shared_ptr<Slot> add(const at::Tensor& tensor) {
     if (auto known = find(tensor)) return known;
     const auto before = before_.lock();
@@ -215,7 +216,7 @@ class Group {
     for (const auto& slot : alive()) slot->leave_device();
     fetched_ = false;
   }
-  /// For the computation; the first time also the group before, which comes next.
+  /// Fetches the group for the computation; the first time also the group before, which comes next.
   void bring_back() {
     fetch();
     if (std::exchange(asked_, true)) return;
@@ -239,16 +240,17 @@ class Group {
       if (slot->holds(tensor)) return slot;
     return nullptr;
   }
-  /// All or none: out of memory changes nothing.
+  /// Fetches all slots or none: out of memory changes nothing.
   void fetch() {
     if (fetched_) return;
     std::vector<std::pair<std::shared_ptr<Slot>, c10::Storage>> coming;
     for (auto& slot : alive())
-      if (auto room = slot->room()) coming.emplace_back(std::move(slot), std::move(room));
+      if (auto destination = slot->destination())
+        coming.emplace_back(std::move(slot), std::move(destination));
     in_.run([&] {
-      for (const auto& [slot, room] : coming) slot->copy_to_device(room, in_);
+      for (const auto& [slot, destination] : coming) slot->copy_to_device(destination, in_);
     });
-    for (auto& [slot, room] : coming) slot->come_back(std::move(room));
+    for (auto& [slot, destination] : coming) slot->come_back(std::move(destination));
     fetched_ = true;
   }
 

@@ -38,7 +38,7 @@ class Offload {
   /// `kept`: weights and buffers, which stay for the next step. Throws what
   /// SavedTensors::install() throws.
   Offload(c10::Device device, const std::vector<at::Tensor>& kept);
-  /// Without finish() what was saved stays on the device, with a copy on the host.
+  /// Ends the scope. Without finish() what was saved stays on the device, with a copy on the host.
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;

@@ -60,7 +60,7 @@ class OutOfMemoryWatch {
 /// report of the one before. Thread-safe.
 [[nodiscard]] std::shared_ptr<const OutOfMemoryReport> last_out_of_memory();
 
-/// For allocators: called when they refuse, before they throw and without a lock held. Returns the
+/// Called by allocators when they refuse, before they throw and without a lock held. Returns the
 /// report; nullptr outside a watch, or if there is no memory for it.
 std::shared_ptr<const OutOfMemoryReport> report_out_of_memory(c10::Device device,
                                                               int64_t asked_bytes) noexcept;

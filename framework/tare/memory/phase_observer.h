@@ -11,8 +11,9 @@ struct PhaseObserver {
   void (*end)() noexcept = nullptr;
 };
 
-/// From now on; nullptr: none. It must outlive the phases of every thread. A phase that is in force
-/// meanwhile calls only `end` of the new one. Without one a phase pays a load and a branch.
+/// Sets the observer from now on; nullptr: none. It must outlive the phases of every thread. A
+/// phase that is in force meanwhile calls only `end` of the new one. Without one a phase pays a
+/// load and a branch.
 void observe_phases(const PhaseObserver* observer) noexcept;
 
 }  // namespace tare::memory

@@ -7,8 +7,8 @@
 namespace tare::memory {
 
 struct ProcessLimitOptions {
-  /// Also limits the address space (RLIMIT_AS) by what the process may still take, so that a
-  /// std::vector that does not fit throws std::bad_alloc, which adapt and the Learner take for
+  /// Whether to limit the address space too (RLIMIT_AS) by what the process may still take, so that
+  /// a std::vector that does not fit throws std::bad_alloc, which adapt and the Learner take for
   /// out-of-memory. Libraries that do not expect a refusal, such as oneDNN, may then end the
   /// process by a signal.
   bool address_space = false;

@@ -8,7 +8,7 @@
 
 namespace tare::memory {
 
-/// While it lives, SavedTensors::contains() tells of a storage.
+/// While it lives, SavedTensors::contains() is true for its storage.
 class SavedMark {
  public:
   SavedMark() = default;

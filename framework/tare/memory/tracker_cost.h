@@ -15,8 +15,8 @@ struct TrackerCost {
   double ns_each = 0;
   double seconds = 0;  ///< wall time of the stretch
 
-  /// Of the stretch's time, 0 to 1; 0 for an empty stretch. Records of other threads count as if
-  /// the stretch had waited for them.
+  /// Returns the share of the stretch's time, 0 to 1; 0 for an empty stretch. Records of other
+  /// threads count as if the stretch had waited for them.
   [[nodiscard]] double share() const;
   /// "60,123 allocations at 14 ns, 0.0035 % of the time".
   [[nodiscard]] std::string str(std::string_view records_name) const;
@@ -27,8 +27,9 @@ class TrackerWatch {
  public:
   explicit TrackerWatch(c10::Device device);
 
-  /// So far. Measures DeviceBackend::record_cost_ns(), which takes some milliseconds. Not in it:
-  /// what an EventLog, CallSites, SavedTensors and snapshots take while they are in use.
+  /// Returns the cost so far. Measures DeviceBackend::record_cost_ns(), which takes some
+  /// milliseconds. Not in it: what an EventLog, CallSites, SavedTensors and snapshots take while
+  /// they are in use.
   [[nodiscard]] TrackerCost cost() const;
 
  private:

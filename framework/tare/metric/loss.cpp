@@ -159,7 +159,7 @@ bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
          target.scalar_type() == at::kLong;
 }
 
-/// Of a host tensor, without those that are left out.
+/// Calls `f` for each label of a host tensor, but for labels that are ignored.
 template <class F>
 void for_each_label(const Tensor& target, F&& f) {
   const Tensor flat = target.contiguous();

@@ -75,8 +75,8 @@ struct Loss : std::variant<std::string, LossFunction> {
   config::Node options = config::Node::map();  ///< of a name; one that is left out has its default
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
-  std::string activation = {};  ///< of a function; empty: none
-  CountFunction counted = {};   ///< of a function; empty: the samples
+  std::string activation = {};            ///< of a function; empty: none
+  CountFunction counted = {};             ///< of a function; empty: the samples
   BatchLossFunction batch_function = {};  ///< of of_batch(), in place of a function of two tensors
   BatchCountFunction batch_counted = {};  ///< of of_batch(); empty: the samples
 };
@@ -143,8 +143,8 @@ struct ResolvedLoss {
   LossFunction per_sample{};
   /// Identity for a function that names none.
   std::function<at::Tensor(const at::Tensor& output)> activation{};
-  std::string activation_name{};  ///< "softmax", "exp", "sigmoid" or "none"
-  CountFunction counted{};        ///< of a function, see Loss
+  std::string activation_name{};       ///< "softmax", "exp", "sigmoid" or "none"
+  CountFunction counted{};             ///< of a function, see Loss
   BatchLossFunction batch_mean{};      ///< of Loss::of_batch(), in place of `mean`
   BatchCountFunction batch_counted{};  ///< of Loss::of_batch(), see there
 };
@@ -175,8 +175,8 @@ struct LabelRange {
   int64_t count = 0;
 };
 
-/// Of an int64 target on the host, without the labels of -100 that cross_entropy and nll leave out.
-/// Unset for a loss that takes no class labels, and for any other target.
+/// Returns the range of an int64 target on the host, without the labels of -100 that cross_entropy
+/// and nll leave out. Unset for a loss that takes no class labels, and for any other target.
 [[nodiscard]] std::optional<LabelRange> label_range(const ResolvedLoss& loss,
                                                     const at::Tensor& target);
 /// Throws ConfigError unless the labels are in [0, classes).

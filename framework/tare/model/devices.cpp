@@ -67,10 +67,9 @@ void explain_devices(const std::string& where, const Model& model, const Batch& 
     throw DeviceError(where, found->first.str(), found->second.str());
   const bool has_devices = text.find("device") != text.npos || text.find("meta") != text.npos;
   if (!has_devices || batch.inputs.empty()) return;
-  throw DeviceError(where, "a tensor that the forward makes is not on " +
-                               batch.input().device().str() +
-                               ", where its input and parameters are: " + printable(text) +
-                               "; make it there");
+  throw DeviceError(
+      where, "a tensor that the forward makes is not on " + batch.input().device().str() +
+                 ", where its input and parameters are: " + printable(text) + "; make it there");
 }
 
 void check_output_devices(const std::string& where, const Model& model, const Batch& batch,

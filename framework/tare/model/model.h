@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "tare/memory/named_tensor.h"
 #include "tare/data/batch.h"
 #include "tare/memory/accountable.h"
+#include "tare/memory/named_tensor.h"
 
 namespace torch::nn {
 class Module;

@@ -3,7 +3,7 @@
 #include <ATen/ops/_fused_adamw.h>
 
 #include "tare/optim/fused.h"
-#include "tare/optim/kinds.h"
+#include "tare/optim/optimizers.h"
 
 namespace tare {
 namespace {

@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include "tare/optim/fused.h"
-#include "tare/optim/kinds.h"
+#include "tare/optim/optimizers.h"
 
 namespace tare {
 namespace {
@@ -28,7 +28,7 @@ struct One {
 };
 
 /// Calls `update(p, g, a, b)` for the elements of a parameter, its gradient and its buffers, which
-/// lie alike in memory. Allocates nothing.
+/// have one layout in memory. Allocates nothing.
 template <class Scalar, bool kTwo, class Update>
 void walk(const One& one, const Update& update) {
   using Number = at::opmath_type<Scalar>;
@@ -100,7 +100,7 @@ class ElementwiseOptimizer : public FusedOptimizer {
 
   virtual void walk_one(const ParameterGroup& g, const One& one, const Tensor& step,
                         const Tensor& product) const = 0;
-  /// The same formula on any device.
+  /// Computes the formula on any device.
   virtual void compute_one(const ParameterGroup& g, const One& one, const Tensor& step,
                            const Tensor& product) const = 0;
 
@@ -108,7 +108,7 @@ class ElementwiseOptimizer : public FusedOptimizer {
   [[nodiscard]] double eps() const { return eps_; }
 
  private:
-  /// In the plan of a step on the host, whose walk allocates nothing.
+  /// Whether the tensor is one in the plan of a step on the host, whose walk allocates nothing.
   [[nodiscard]] bool is_skipped(const Tensor& tensor) const {
     return tensor.is_meta() && !with_tensors_;
   }

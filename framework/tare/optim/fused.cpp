@@ -1,4 +1,4 @@
-// Keeps the state of fused optimizers, and steps in buckets of alike tensors.
+// Keeps the state of fused optimizers, and steps in buckets of tensors with one dtype and device.
 #include "tare/optim/fused.h"
 
 #include <ATen/ops/_foreach_add.h>
@@ -172,12 +172,12 @@ FusedOptimizer::Bucket& FusedOptimizer::bucket_for(size_t group, const Tensor& p
 
 // The kernels walk raw memory: a gradient must lie there as its parameter does. Done for all before
 // the first write.
-void FusedOptimizer::settle_gradients() {
+void FusedOptimizer::align_gradients() {
   for (const auto& group : groups_)
-    for (const auto& parameter : group.parameters) settle_gradient(parameter);
+    for (const auto& parameter : group.parameters) align_gradient(parameter);
 }
 
-void FusedOptimizer::settle_gradient(const Parameter& parameter) {
+void FusedOptimizer::align_gradient(const Parameter& parameter) {
   Tensor& gradient = parameter.tensor.mutable_grad();
   if (!gradient.defined()) return;
   if (gradient.layout() != at::kStrided) {
@@ -193,7 +193,7 @@ void FusedOptimizer::settle_gradient(const Parameter& parameter) {
 void FusedOptimizer::step() {
   const c10::NoGradGuard no_grad;
   prepare();
-  settle_gradients();
+  align_gradients();
   for (auto& bucket : buckets_) step_bucket(bucket);
 }
 
@@ -202,7 +202,7 @@ void FusedOptimizer::step_one(const Tensor& parameter) {
   if (places_.empty()) prepare();
   const auto [bucket, index] = places_.at(parameter.unsafeGetTensorImpl());
   const FusedLists& all = buckets_[bucket].lists;
-  settle_gradient({.name = "a parameter", .tensor = parameter});
+  align_gradient({.name = "a parameter", .tensor = parameter});
   FusedLists one;
   one.parameters = {all.parameters[index]};
   one.gradients = {parameter.grad()};

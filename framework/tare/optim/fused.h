@@ -50,7 +50,7 @@ class FusedOptimizer : public Optimizer {
  protected:
   /// Whether the parameters of this group have state at all.
   [[nodiscard]] virtual bool needs_state(const ParameterGroup&) const { return true; }
-  /// One kernel call; the step counters have been raised. Must not allocate where
+  /// Makes one kernel call; the step counters have been raised. Must not allocate where
   /// steps_atomically().
   virtual void launch(const ParameterGroup& group, FusedLists& lists) = 0;
 
@@ -80,8 +80,8 @@ class FusedOptimizer : public Optimizer {
   };
   void fill_buckets();
   Bucket& bucket_for(size_t group, const at::Tensor& parameter, bool with_state);
-  void settle_gradients();
-  static void settle_gradient(const Parameter& parameter);
+  void align_gradients();
+  static void align_gradient(const Parameter& parameter);
   void step_bucket(Bucket& bucket);
   [[nodiscard]] static FusedLists with_gradient(const FusedLists& all);
   [[nodiscard]] std::vector<const NamedTensor*> entries_of(const Parameter& parameter,

@@ -19,9 +19,9 @@ class GradScaler {
   /// Divides the gradients of all groups by scale(), in place. Returns whether all are finite, for
   /// which it waits for the device. Without effect on meta tensors. Throws OutOfMemory.
   [[nodiscard]] bool unscale(const std::vector<ParameterGroup>& groups) const;
-  /// After a step that was taken because its gradients were finite, or left out because not. Throws
-  /// StateError when the scale would fall below 2^-14, float16's smallest normal number: then it is
-  /// the training that gives no finite gradients, not the scale.
+  /// Updates the scale after a step that was taken because its gradients were finite, or skipped
+  /// because they were not. Throws StateError when the scale would fall below 2^-14, float16's
+  /// smallest normal number: then it is the training that gives no finite gradients, not the scale.
   void update(bool finite);
 
   /// What a checkpoint stores: the scale, and the finite steps since it changed.

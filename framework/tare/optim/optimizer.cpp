@@ -22,7 +22,7 @@ void Optimizer::account(Ledger& ledger) const {
 
 std::vector<ParameterGroup> make_groups(const Model& model, const OptimizerOptions& options) {
   const auto& layers = model.layer_groups();
-  // Without decay there is nothing to tell apart, and each group costs a kernel launch.
+  // Without decay there is nothing to distinguish, and each group costs a kernel launch.
   const bool all_alike = options.decay_norm_and_bias || options.weight_decay == 0;
   std::vector<ParameterGroup> all;
   for (size_t i = 0; i < layers.size(); ++i) {

@@ -50,8 +50,8 @@ class Optimizer {
   [[nodiscard]] std::vector<ParameterGroup>& groups() { return groups_; }
   [[nodiscard]] const std::vector<ParameterGroup>& groups() const { return groups_; }
 
-  /// One step over all groups. Parameters whose gradient is undefined are skipped: no update, no
-  /// decay, no step counted. Does not wait for the device.
+  /// Takes one step over all groups. Parameters whose gradient is undefined are skipped: no update,
+  /// no decay, no step counted. Does not wait for the device.
   virtual void step() = 0;
   /// Whether a step() that runs out of memory has changed nothing.
   [[nodiscard]] virtual bool steps_atomically() const { return false; }
@@ -59,9 +59,9 @@ class Optimizer {
   void zero_grad();
   /// Whether step_one() can be called.
   [[nodiscard]] virtual bool steps_singly() const { return false; }
-  /// One step of one of the groups' parameters, whose gradient is defined; the others stay. After
-  /// prepare(). Equal
-  /// to its part of step(), bit for bit. Throws StateError for an optimizer without.
+  /// Takes one step of one of the groups' parameters, whose gradient is defined; the others stay.
+  /// After prepare(). Equal to its part of step(), bit for bit. Throws StateError for an optimizer
+  /// without.
   virtual void step_one(const at::Tensor& parameter);
 
   /// Allocates the state of all parameters now, which otherwise the first step() does. Throws
@@ -125,7 +125,8 @@ struct OptimizerOptions {
   /// Decay of the mean of squared gradients (torch's alpha and rho): adam, adamw, nadam, rmsprop,
   /// adadelta; in [0, 1). Unset: as torch, 0.999, rmsprop 0.99, adadelta 0.9.
   std::optional<double> beta2{};
-  /// Not sgd; > 0. Unset: as torch, 1e-8, adadelta 1e-6, adagrad 1e-10.
+  /// Added to the denominator, > 0; sgd has none. Unset: as torch, 1e-8, adadelta 1e-6, adagrad
+  /// 1e-10.
   std::optional<double> eps{};
   bool nesterov = false;             ///< sgd; needs momentum > 0
   bool decay_norm_and_bias = false;  ///< also decay normalisation layers and biases

@@ -2,7 +2,7 @@
 #include <ATen/ops/_fused_sgd.h>
 
 #include "tare/optim/fused.h"
-#include "tare/optim/kinds.h"
+#include "tare/optim/optimizers.h"
 
 namespace tare {
 namespace {

@@ -51,7 +51,7 @@ class TorchOptimizer final : public Optimizer {
   [[nodiscard]] std::vector<NamedTensor> state() const override;
   std::vector<std::string> load_state(const std::vector<NamedTensor>& state) override;
   StateChange set_groups(std::vector<ParameterGroup> groups) override;
-  /// Without the step counters, which torch does not keep in tensors.
+  /// Lists the state without the step counters, which torch does not keep in tensors.
   void account(Ledger& ledger) const override;
 
   /// The torch optimizer itself, made if necessary.

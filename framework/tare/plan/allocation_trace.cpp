@@ -72,7 +72,7 @@ AllocationTrace record(const std::function<std::vector<Tensor>()>& work, size_t 
                      "let no other library replace LibTorch's allocator");
   }
   const OnTheHost on_the_host;
-  // Tells its blocks from those of threads in a phase of their own, such as loader workers.
+  // Distinguishes its blocks from those of threads in a phase of their own, such as loader workers.
   const memory::Phase phase("plan");
   const memory::EventLog log({.capacity = capacity});
   const std::vector<Tensor> results = work();

@@ -21,13 +21,14 @@ namespace tare::plan {
   return count * static_cast<int64_t>(c10::elementSize(type));
 }
 
-/// As long as it lives: a copy without gaps of a tensor that has some, else null.
+/// Holds, while the result lives, the bytes of a copy without gaps of a tensor that has some, else
+/// null.
 [[nodiscard]] inline c10::DataPtr hold_contiguous(
     const at::Tensor& tensor, at::MemoryFormat format = at::MemoryFormat::Contiguous) {
   return hold(tensor.is_contiguous(format) ? 0 : bytes_of(tensor.numel(), tensor.scalar_type()));
 }
 
-/// As long as it lives: a copy of a tensor in another dtype, else null.
+/// Holds, while the result lives, the bytes of a copy of a tensor in another dtype, else null.
 [[nodiscard]] inline c10::DataPtr hold_converted(const at::Tensor& tensor, c10::ScalarType type) {
   return hold(tensor.scalar_type() == type ? 0 : bytes_of(tensor.numel(), type));
 }

@@ -25,7 +25,7 @@ constexpr const char* kBackward = "aten::convolution_backward";
 // LibTorch leaves 1x1 convolutions of fewer images to another kernel when there is one thread.
 constexpr int64_t kSmallBatch = 16;
 
-/// Everything that the host's choice depends on.
+/// Returns everything that the host's choice depends on.
 std::vector<int64_t> key_of(const Convolution& call) {
   std::vector<int64_t> key{call.backward()};
   for (const Layout* layout : {&call.input, &call.weight, &call.bias, &call.grad_output})

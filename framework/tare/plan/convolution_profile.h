@@ -27,12 +27,12 @@ struct Convolution {
   [[nodiscard]] int64_t batch() const { return input.sizes.front(); }
 };
 
-/// For the call's own batch. A batch of more than max(2, threads) + 1 images is extrapolated from
-/// two of that size (17 where LibTorch takes another kernel below 16); others are run as they are.
-/// Thread-safe, but what other threads allocate meanwhile on the host is taken for the
-/// convolution's unless they are in a phase of their own (memory::ThreadPhase). Throws NotPlannable
-/// if the host does not allocate alike for both, OutOfMemory.
-/// One result forward; gradients of input, weight and bias backward.
+/// Returns the work for the call's own batch. A batch of more than max(2, threads) + 1 images is
+/// extrapolated from two of that size (17 where LibTorch takes another kernel below 16); others are
+/// run as they are. Thread-safe, but what other threads allocate meanwhile on the host is taken for
+/// the convolution's unless they are in a phase of their own (memory::ThreadPhase). Throws
+/// NotPlannable if the host does not allocate alike for both, OutOfMemory. One result forward;
+/// gradients of input, weight and bias backward.
 [[nodiscard]] AllocationTrace profile(const Convolution& call);
 
 }  // namespace tare::plan

@@ -21,13 +21,13 @@ class Kernels {
   void add(const char* name, Function* function) {
     insert(name, c10::KernelFunction::makeFromUnboxedRuntimeFunction(function));
   }
-  /// The same for a function that gets the operands as a stack and the keys below kKey; it may hold
-  /// blocks and go on to LibTorch's kernel by op.redispatchBoxed(keys, stack).
+  /// Adds a function that gets the operands as a stack and the keys below kKey; it may hold blocks
+  /// and continue to LibTorch's kernel by op.redispatchBoxed(keys, stack).
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* Function>
   void add_boxed(const char* name) {
     insert(name, c10::KernelFunction::makeFromBoxedFunction<Function>());
   }
-  /// The same with something to remember: `functor` is a c10::OperatorKernel.
+  /// Adds a function with something to remember: `functor` is a c10::OperatorKernel.
   template <class Functor>
   void add_functor(const char* name, Functor functor) {
     insert(name, c10::KernelFunction::makeFromBoxedFunctor(
@@ -49,7 +49,7 @@ class Kernels {
   std::unordered_map<c10::OperatorName, c10::KernelFunction> map_;
 };
 
-/// By family, each in a file of its own.
+/// Add the kernels of a family, each in a file of its own.
 void add_activation_kernels(Kernels& kernels);
 void add_attention_kernels(Kernels& kernels);
 void add_contiguous_kernels(Kernels& kernels);

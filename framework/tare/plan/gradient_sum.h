@@ -17,11 +17,12 @@ void stop_watching_nodes(uint64_t handle);
 /// `gradient` is on a dispatcher's stack; the nodes of this thread are being watched.
 [[nodiscard]] bool sums_in_place(const at::Tensor& gradient);
 
-/// The same for subtractions and products inside the node of binary_cross_entropy_with_logits,
-/// whose formula works in place unless a tensor is on the meta device.
+/// Whether `operand` is that of a subtraction or product inside the node of
+/// binary_cross_entropy_with_logits, whose formula works in place unless a tensor is on the meta
+/// device.
 [[nodiscard]] bool is_loss_gradient(const at::Tensor& operand);
 
-/// The same for a tensor that the formula of any gradient has made and alone holds; not in
+/// Whether `operand` is a tensor that the formula of any gradient has made and alone holds; not in
 /// functions of the user's (torch::autograd::Function). `holders`: of the formula and the stack.
 [[nodiscard]] bool is_own_of_formula(const at::Tensor& operand, size_t holders = 2);
 

@@ -27,8 +27,9 @@ struct Peak {
 
 struct HostPeak {
   Peak whole{};
-  /// In order of their first event; a phase that neither allocates nor frees is left out. What a
-  /// phase finds alive counts in its peak, as in a memory::PeakScope opened at its begin.
+  /// The phases in order of their first event; a phase that neither allocates nor frees is left
+  /// out. What a phase finds alive counts in its peak, as in a memory::PeakScope opened at its
+  /// begin.
   std::vector<Peak> phases{};
 
   /// Null if the phase is left out.

@@ -128,8 +128,8 @@ Tensor boolean_causal(const Tensor& query, const Tensor& key) {
   return at::ones({query.size(2), key.size(2)}, query.options().dtype(at::kBool)).tril();
 }
 
-/// By products and a softmax: like LibTorch's own, but for the mask, which the host adds in place.
-/// The order of the locals is the one in which they die.
+/// Computes attention by products and a softmax: like LibTorch's own, but for the mask, which the
+/// host adds in place. The order of the locals is the one in which they die.
 Tensor by_products(const Tensor& query, const Tensor& key, const Tensor& value, Mask mask,
                    double dropout, bool causal, std::optional<double> scale) {
   const double factor =

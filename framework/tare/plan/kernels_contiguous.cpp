@@ -46,7 +46,8 @@ class Contiguous : public c10::OperatorKernel {
   bool result_;
 };
 
-/// Only the exact formula is oneDNN's, which wants both operands alike.
+/// The gradient of GELU. Only the exact formula is oneDNN's, which wants both operands in one
+/// layout.
 void gelu_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor grad = arguments[0].toTensor();

@@ -19,7 +19,7 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
-/// Nothing but the results outlives a convolution.
+/// Returns the results of a convolution, which alone outlive it.
 std::vector<Tensor> results_of(const Convolution& call) {
   std::vector<c10::DataPtr> held;
   return play(profile(call), held);

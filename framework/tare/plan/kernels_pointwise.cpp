@@ -26,7 +26,7 @@ void binary(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stac
   op.redispatchBoxed(keys, stack);
 }
 
-/// Like binary(), or in place: what is left on the stack is the result.
+/// Runs like binary(), or in place: what is left on the stack is the result.
 template <bool (*InPlace)(const Tensor&)>
 void overwriting(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const size_t arguments = op.schema().arguments().size();
@@ -34,7 +34,7 @@ void overwriting(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack*
   torch::jit::drop(*stack, arguments - 1);
 }
 
-// LibTorch's kernel goes on to the one for two tensors.
+// LibTorch's kernel continues with the one for two tensors.
 void with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const c10::DataPtr number = hold(bytes_of(1, operands[1].toScalar().type()));

@@ -100,7 +100,7 @@ AllocationTrace measure(const Layer& layer) {
   });
 }
 
-/// Everything that what a layer allocates depends on; starts as no convolution's key does.
+/// Returns everything that a layer's allocations depend on; starts as no convolution's key does.
 std::vector<int64_t> key_of(const Layer& layer) {
   std::vector<int64_t> key{2, layer.steps, layer.samples, layer.inputs, layer.hidden};
   key.insert(key.end(), {layer.has_biases, layer.reverse, layer.needs_grad, layer.one_state,
@@ -109,7 +109,8 @@ std::vector<int64_t> key_of(const Layer& layer) {
   return key;
 }
 
-/// `of(n)`, or told from two smaller sizes that leave the same remainder and are at least `least`.
+/// Returns `of(n)`, or predicts it from two smaller sizes that leave the same remainder and are at
+/// least `least`.
 template <class Of>
 AllocationTrace evenly(int64_t n, int64_t period, int64_t least, const Of& of) {
   if (n <= least + period) return of(n);
@@ -137,7 +138,7 @@ AllocationTrace profile(const Layer& layer) {
   });
 }
 
-/// Nothing but the results outlives a layer.
+/// Returns the results of a layer, which alone outlive it.
 std::vector<Tensor> results_of(const Layer& layer) {
   std::vector<c10::DataPtr> held;
   return play(profile(layer), held);

@@ -26,7 +26,7 @@ using Works = std::map<Numbers, AllocationTrace>;
 
 constexpr std::string_view kTitle = "tare measurements 1";  // raised with what is measured, and how
 
-/// Everything besides a key that decides what an operator allocates.
+/// Returns everything besides a key that decides what an operator allocates.
 std::string machine() {
   std::string text = memory::processor_name() + "; " + at::get_cpu_capability() + "; LibTorch " +
                      TORCH_VERSION + "; " + at::get_mkldnn_version();
@@ -107,7 +107,7 @@ std::string_view cut(std::string_view& text, char end) {
   return part;
 }
 
-/// Nothing for a file of another machine, or one that is damaged.
+/// Reads the works of a file; none for a file of another machine, or one that is damaged.
 Works works_in(std::string_view text) {
   if (cut(text, '\n') != kTitle || cut(text, '\n') != machine()) return {};
   const auto sum = cut(text, '\n');

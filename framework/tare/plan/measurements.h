@@ -19,7 +19,7 @@ class Measurements {
   /// Everything that a measurement depends on but for the processor and the libraries.
   using Key = std::vector<int64_t>;
 
-  /// From now on what is not known is looked up in `folder`/measurements.txt, where other processes
+  /// Looks up, from now on, what is not known in `folder`/measurements.txt, where other processes
   /// left theirs, and save() adds to it. The file is of one processor, LibTorch and oneDNN: that of
   /// another, or a damaged one, is passed over and replaced. Nothing is read or written before it
   /// is needed. An empty path: no file any more; what is known stays known.
@@ -43,7 +43,7 @@ class Measurements {
   bool warm_ = false;      // something has been measured here
 };
 
-/// Those of the process, which plans use for convolutions and LSTM layers.
+/// Returns the measurements of the process, which plans use for convolutions and LSTM layers.
 [[nodiscard]] Measurements& measurements();
 
 }  // namespace tare::plan

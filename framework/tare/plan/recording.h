@@ -10,7 +10,7 @@
 
 namespace tare::plan {
 
-/// From construction to finish() or destruction, every block of the meta device is recorded. Throws
+/// Records every block of the meta device from construction to finish() or destruction. Throws
 /// StateError if there is one already.
 class Recording {
  public:

@@ -32,7 +32,7 @@ namespace {
 using at::Tensor;
 using at::TensorList;
 
-/// Of one layer in one direction; biases may be undefined.
+/// The weights of one layer in one direction; biases may be undefined.
 struct Weights {
   Tensor input, hidden, input_bias, hidden_bias;
 };
@@ -50,7 +50,7 @@ Tensor products_of(const Tensor& input, const Weights& weights) {
   return at::linear(input, weights.input, weights.input_bias);
 }
 
-/// One step; `input`: its products with the weights.
+/// A function that computes one step; `input`: its products with the weights.
 using Step = Tensor (*)(const Tensor& input, const Tensor& hidden, const Weights& weights);
 
 Tensor gru_step(const Tensor& input, const Tensor& hidden, const Weights& weights) {
@@ -126,7 +126,7 @@ std::tuple<Tensor, Tensor> recurrent(const Tensor& input, const Tensor& hidden, 
   return {batch_first ? output.transpose(0, 1) : output, final_hidden};
 }
 
-/// Without biases LibTorch hands over zeros, as many as weights.
+/// Returns the bias; without biases LibTorch hands over zeros, as many as weights.
 Tensor bias_or_zeros(const Tensor& bias, const Tensor& weight) {
   return bias.defined() ? bias : at::zeros(weight.sizes(), weight.options());
 }
@@ -174,7 +174,7 @@ template <class Result, class... Arguments, Result (*kNative)(Arguments...)>
 struct Packed<kNative> {
   static Result run(Arguments... arguments) {
     if (planning())
-      throw NotPlannable("a packed sequence", "has lengths that shapes do not tell",
+      throw NotPlannable("a packed sequence", "has lengths that shapes do not show",
                          "plan with padded sequences");
     return kNative(arguments...);
   }

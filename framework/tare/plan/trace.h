@@ -20,14 +20,14 @@
 
 namespace tare::plan {
 
-/// The operators of a trace that nobody has compared with the host, event by event (the others are
-/// in verified_operators.cpp, which the tests hold up): what they take there beyond their results
-/// is not known, so that a plan with one of them may be too small.
+/// Returns the operators of a trace that have not been compared with the host, event by event (the
+/// others are in verified_operators.cpp, which the tests hold up): what they take there beyond
+/// their results is not known, so that a plan with one of them may be too small.
 [[nodiscard]] std::vector<std::string> unverified(const Trace& trace);
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.
 void mark(std::string name);
-/// Tells the trace that is being recorded what the storages of a ledger are used for; the first
+/// Records in the trace what the storages of a ledger are used for; the first
 /// word on a block counts. Storages that are not of the trace are left out.
 void note(const Ledger& ledger);
 

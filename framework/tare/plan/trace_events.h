@@ -39,10 +39,10 @@ struct Trace {
   std::vector<std::string> ops{};     ///< names of operators; ops[0] is "": outside of any
   std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
   std::vector<Mark> marks{};          ///< see mark()
-  /// What note() said of a block, by its number; the others are not in it.
+  /// What note() recorded of a block, by its number; the others are not in it.
   std::unordered_map<int64_t, Category> categories{};
 
-  /// Where the first mark of that name is. Throws ConfigError without one.
+  /// Returns the index of the first mark of that name. Throws ConfigError without one.
   [[nodiscard]] size_t at(std::string_view mark) const;
 };
 

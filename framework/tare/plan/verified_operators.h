@@ -6,7 +6,7 @@
 
 namespace tare::plan {
 
-/// Their names, with overloads, sorted; views are not among them.
+/// Returns the names of the operators, with overloads, sorted; views are not among them.
 [[nodiscard]] std::span<const std::string_view> verified_operators();
 
 }  // namespace tare::plan

@@ -12,8 +12,8 @@ namespace {
 bool classifies(const Predictions& predictions, size_t classes) {
   const at::Tensor &outputs = predictions.outputs, &targets = predictions.targets,
                    &losses = predictions.losses;
-  return classes >= 2 && classes <= kMostClasses && predictions.more_targets.empty() && outputs.defined() && targets.defined() &&
-         losses.defined() && outputs.dim() == 2 &&
+  return classes >= 2 && classes <= kMostClasses && predictions.more_targets.empty() &&
+         outputs.defined() && targets.defined() && losses.defined() && outputs.dim() == 2 &&
          outputs.size(1) == static_cast<int64_t>(classes) && targets.dim() == 1 &&
          targets.scalar_type() == at::kLong;
 }

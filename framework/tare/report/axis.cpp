@@ -44,8 +44,8 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
-/// So many digits that ticks `step` apart differ where the largest has the size `size`: at least 6,
-/// and no more than a double has.
+/// Formats a label with so many digits that ticks `step` apart differ where the largest has the
+/// size `size`: at least 6, and no more than a double has.
 std::string number_label(double value, double size, double step) {
   const double digits = std::ceil(std::log10(size / step)) + 1;
   char text[48];

@@ -19,7 +19,7 @@ struct Axis {
   bool logarithmic = false;
   std::vector<Tick> ticks{};  ///< ascending, within the range
 
-  /// Where a value lies: 0 at `low`, 1 at `high`.
+  /// Returns where a value lies: 0 at `low`, 1 at `high`.
   [[nodiscard]] double place(double value) const;
 };
 
@@ -27,7 +27,7 @@ struct Axis {
 /// 1, 2 and 5 times powers of ten, powers of two for bytes, whole numbers for counts, and seconds,
 /// minutes or hours, whichever fits. Equal ends are moved apart.
 [[nodiscard]] Axis exact_axis(double low, double high, Unit unit, int count = 5);
-/// The same with the ends moved outwards to ticks.
+/// Makes an axis with the ends moved outwards to ticks.
 [[nodiscard]] Axis round_axis(double low, double high, Unit unit, int count = 4);
 /// A logarithmic axis for numbers with `low` > 0, its ends at ticks.
 [[nodiscard]] Axis log_axis(double low, double high);

@@ -19,7 +19,7 @@ bool has_room(const std::string& name, double share) {
   return kNarrowPlot * share >= kLetter * static_cast<double>(std::min<size_t>(name.size(), 6)) + 4;
 }
 
-/// In how many rows the names stand.
+/// Returns in how many rows the names stand.
 size_t span_rows(const std::vector<Span>& spans, const Axis& axis) {
   if (spans.empty()) return 0;
   const auto fits = [&](const Span& span) {
@@ -29,8 +29,8 @@ size_t span_rows(const std::vector<Span>& spans, const Axis& axis) {
   return std::ranges::all_of(spans, fits) ? 1 : 2;
 }
 
-/// Each name is clipped where the next one of its row begins, and left out where too little of it
-/// would be left.
+/// Draws the names; each is clipped where the next one of its row begins, and left out where too
+/// little of it would be left.
 std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame,
                        double top) {
   const size_t rows = span_rows(spans, axis);
@@ -65,12 +65,12 @@ std::string dot(const Series& series, double x, double y) {
          coordinate(x) + ' ' + coordinate(y) + "h0\"/>";
 }
 
-/// Where a value lies in the view box.
+/// Returns where a value lies in the view box.
 Point placed(const Point& point, const Axis& x_axis, const Axis& y_axis) {
   return {kUnits * x_axis.place(point.x), kUnits * (1 - y_axis.place(point.y))};
 }
 
-/// All points as one path, each a line of no length.
+/// Draws all points as one path, each a line of no length.
 std::string dots(const Series& series, const Axis& x_axis, const Axis& y_axis) {
   std::vector<Point> apart;
   for (const auto& point : series.points) {

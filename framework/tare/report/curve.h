@@ -22,8 +22,8 @@ struct Range {
 /// Points of one line beyond this number are reduced to the lowest and highest of equal stretches.
 inline constexpr size_t kLinePoints = 800;
 
-/// At most kLinePoints, with the lowest and highest of each stretch. Points that are not finite are
-/// gaps; one is left out where its stretch has others.
+/// Returns at most kLinePoints points, with the lowest and highest of each stretch. Points that are
+/// not finite are gaps; one is left out where its stretch has others.
 [[nodiscard]] std::vector<Point> thinned(const std::vector<Point>& points);
 
 /// The finite points without those that lie no further than `tolerance` above or below the line

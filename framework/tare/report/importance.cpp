@@ -136,7 +136,8 @@ double pearson_divergence(const SweepParameter& p, const Counts& best, const Cou
   return sum;
 }
 
-/// Of one parameter, not yet a share. `runs`: the best first, of which `best` are the best.
+/// Returns the importance of one parameter, not yet a share. `runs`: the best first, of which
+/// `best` are the best.
 double importance(const SweepSummary& sweep, const std::vector<const SweepRun*>& runs, size_t best,
                   size_t parameter) {
   const SweepParameter& p = sweep.parameters[parameter];

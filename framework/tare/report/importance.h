@@ -1,4 +1,4 @@
-// Importance: how much each parameter of a sweep tells its best runs from all. Internal.
+// Importance: how much each parameter of a sweep distinguishes its best runs from all. Internal.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Importance {
   std::vector<double> shares{};  ///< by parameter, >= 0, with a sum of 1
   size_t runs = 0;               ///< that were compared
   size_t best = 0;               ///< of these, in the best tenth; equal values count as one
-  bool differs = false;          ///< false: no parameter tells the best from the others, all equal
+  bool differs = false;          ///< false: all are equal: no parameter matters
 };
 
 /// PED-ANOVA over the complete runs with a drawable value: the Pearson divergence of a parameter's

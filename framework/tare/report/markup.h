@@ -9,21 +9,21 @@ namespace tare::report {
 
 /// `text` as content or quoted attribute: markup characters escaped, and printable(text, limit).
 [[nodiscard]] std::string escaped(std::string_view text, size_t limit = 200);
-/// The same for text of several lines, of which the first `limit` bytes are kept.
+/// Escapes text of several lines, of which the first `limit` bytes are kept.
 [[nodiscard]] std::string escaped_lines(std::string_view text, size_t limit);
 
-/// At most one decimal: "12.5", "-3".
+/// Formats a coordinate with at most one decimal: "12.5", "-3".
 [[nodiscard]] std::string coordinate(double value);
 /// `share` of 1 as "12.5%".
 [[nodiscard]] std::string percent(double share);
 /// Four significant digits; "-" for NaN, which the files hold where there is no value.
 [[nodiscard]] std::string figure(double value);
 
-/// At most `limit` bytes from the end, where dotted names differ most: "...weight_decay". A name
-/// that is cut begins at one of its parts where that costs no more than half.
+/// Returns at most `limit` bytes from the end, where dotted names differ most: "...weight_decay". A
+/// name that is cut begins at one of its parts where that costs no more than half.
 [[nodiscard]] std::string tail(std::string_view text, size_t limit);
 
-/// With a capital at the start, unless the name has one anywhere.
+/// Returns the name with a capital at the start, unless the name has one anywhere.
 [[nodiscard]] std::string capitalized(std::string name);
 
 /// Rows of a table as a rule; names are cut at kNameBytes.

@@ -54,7 +54,7 @@ std::string label(double value, bool integer) {
              : figure(value);
 }
 
-/// From the lowest to the highest value, both labelled.
+/// Makes an axis from the lowest to the highest value, both labelled.
 Axis number_axis(const Range& range, bool logarithmic, bool integer) {
   Axis axis = exact_axis(range.low, range.high, integer ? Unit::count : Unit::number, 4);
   if (logarithmic && range.low > 0 && range.low < range.high) {
@@ -129,7 +129,7 @@ std::vector<Rail> rails_of(const SweepSummary& sweep, const Runs& runs) {
 
 double y_of(size_t rail) { return kBand + kPitch * static_cast<double>(rail); }
 
-/// Over the strands, which can be seen through the bands.
+/// Draws bands over the strands, which can be seen through the bands.
 std::string bands(const std::vector<Rail>& rails) {
   std::string text;
   for (size_t i = 0; i < rails.size(); ++i) {

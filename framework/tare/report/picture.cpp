@@ -8,7 +8,7 @@ namespace {
 
 bool continues_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-/// Of a letter of size 1, in the wider ones of usual fonts.
+/// Returns the width of a letter of size 1, in the wider ones of usual fonts.
 double letter_width(char c) {
   constexpr std::string_view kNarrow = "fijlrtI.,:;!'|()[]-/ ", kWide = "mwMW@%";
   if (continues_letter(c)) return 0;

@@ -28,7 +28,7 @@ struct Curve {
   const char *name, *key, *colour;
   bool dashed = false;
   std::vector<Point> points{};
-  /// So few that each is shown; dashes would drown in the zigzag of more.
+  /// Whether the points are so few that each is shown; dashes would drown in the zigzag of more.
   [[nodiscard]] bool has_few() const { return points.size() <= 60; }
   [[nodiscard]] Stroke stroke(std::vector<Point> path) const {
     return {std::move(path), colour, has_few() ? 2.0 : 1.5, dashed && has_few()};
@@ -51,7 +51,7 @@ std::vector<Curve> curves_of(const MetricPlot& plot) {
   return curves;
 }
 
-/// From 1 to the last epoch; a single one is in the middle.
+/// Makes an axis from 1 to the last epoch; a single one is in the middle.
 Axis epoch_axis(size_t epochs) {
   if (epochs > 1) return exact_axis(1, static_cast<double>(epochs), Unit::count, 8);
   Axis axis{.low = 0, .high = 2};
@@ -92,7 +92,7 @@ Layout layout_of(const MetricPlot& plot, const std::vector<Curve>& curves) {
   return layout;
 }
 
-/// In the middle of a pixel, so that a thin line is sharp.
+/// Moves a value to the middle of a pixel, so that a thin line is sharp.
 double sharp(double value) { return std::floor(value) + 0.5; }
 
 void add_axes(const Layout& layout, Picture& picture) {

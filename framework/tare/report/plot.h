@@ -23,7 +23,7 @@ struct MetricPlot {
 /// alternative. Without a value it says so. The y axis is logarithmic as that of line_chart().
 [[nodiscard]] std::string plot_svg(const MetricPlot& plot);
 
-/// The same image as a PNG file of 720 by 432 pixels. Throws StateError where
+/// Returns the image as a PNG file of 720 by 432 pixels. Throws StateError where
 /// Cairo cannot draw.
 [[nodiscard]] std::string plot_png(const MetricPlot& plot);
 

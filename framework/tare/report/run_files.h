@@ -21,13 +21,13 @@ struct StepLine {
   double loss = 0, lr = 0;
 };
 
-/// Blocks that a phase left behind and nobody answers for.
+/// Blocks that a phase left behind and that no object answers for.
 struct LeakLine {
   std::string phase{}, site{};  ///< where they were allocated; the site may be empty
   int64_t blocks = 0, bytes = 0, youngest_steps = 0, oldest_steps = 0;
 };
 
-/// Of report.json; bytes are tracked bytes above the phase's start.
+/// The figures of a phase in report.json; bytes are tracked bytes above the phase's start.
 struct PhaseFigures {
   double seconds = 0, samples_per_s = 0;
   int64_t consumed_bytes = 0, peak_bytes = 0, reclaimed_bytes = 0, residual_bytes = 0;
@@ -68,7 +68,8 @@ struct ConfusionFigures {
   std::vector<WorstLine> worst{};
 };
 
-/// Where the run was made; texts are empty and numbers 0 where the file does not say.
+/// The machine on which the run was made; texts are empty and numbers 0 where the file does not
+/// say.
 struct MachineFigures {
   std::string tare{}, libtorch{}, processor{}, device{};
   int64_t threads = 0, memory_bytes = 0;
@@ -96,7 +97,7 @@ struct RunFiles {
   std::vector<std::string> missing{};  ///< sentences
 };
 
-/// Of all phases, each once, in the order in which they name them.
+/// Returns the metrics of all phases, each once, in the order in which they name them.
 [[nodiscard]] std::vector<std::string> metric_names(const RunFiles& run);
 
 /// Reads recipe.yaml, report.json, the CSV files of the phases, and timeline.csv of `trace`, which

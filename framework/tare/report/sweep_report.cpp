@@ -176,7 +176,7 @@ std::string importances(const SweepSummary& sweep) {
     return note("There are too few runs: the best tenth of " +
                 counted(importance.runs, "complete run") + " is compared with all, and must be " +
                 std::to_string(kTooFewBest) + " runs at least.");
-  if (!importance.differs) return note("No parameter tells the best runs from the others.");
+  if (!importance.differs) return note("No parameter distinguishes the best runs from the others.");
   BarChart chart{.title = "Importance of the parameters",
                  .description = "Shares of the parameters, the most important first."};
   for (size_t i = 0; i < sweep.parameters.size(); ++i) {

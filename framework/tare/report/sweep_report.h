@@ -16,9 +16,9 @@ inline constexpr size_t kSweepParameters = 64;
 /// The page: what became of the runs, the best value so far by run, parallel coordinates of
 /// parameters and metric, the parameters' importance, learning curves, and a table of all runs. It
 /// is at most kMaxPageBytes large: 1,000 runs of 100 epochs and 8 parameters fit whole; for more,
-/// curves are thinned out, fewer runs have a line and the table is cut, each said where it is done.
-/// Values that are not finite are listed, not drawn. The page holds no script and no reference, so
-/// opening it asks no network. A pure function; throws nothing of its own.
+/// curves are thinned out, fewer runs have a line and the table is cut, each with a note at its
+/// place. Values that are not finite are listed, not drawn. The page holds no script and no
+/// reference, so opening it asks no network. A pure function; throws nothing of its own.
 [[nodiscard]] std::string sweep_page(const SweepSummary& sweep);
 
 }  // namespace tare::report

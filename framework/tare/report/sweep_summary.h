@@ -62,7 +62,7 @@ inline constexpr double kMostCounted = 9e15;
 /// The complete runs with a drawable value, the best first. Pointers into `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> ranked(const SweepSummary& sweep);
 
-/// At most `limit` of `ranked` runs, evenly, with the best and the worst; `limit` >= 2.
+/// Returns at most `limit` of the `ranked` runs, evenly, with the best and the worst; `limit` >= 2.
 [[nodiscard]] std::vector<const SweepRun*> spread(const std::vector<const SweepRun*>& ranked,
                                                   size_t limit);
 

@@ -75,7 +75,7 @@ std::string name_of(const WorstLine& sample) {
   return sample.name.empty() ? std::to_string(sample.index) : tail(sample.name, kNameBytes - 3);
 }
 
-/// A picture with what was said of it.
+/// Returns a picture with its target and prediction.
 std::string card(const WorstLine& sample) {
   const std::string name = (sample.name.empty() ? "sample " : "") + escaped(name_of(sample));
   return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + name +

@@ -20,7 +20,7 @@ class HostServices {
   virtual void add_backend(std::unique_ptr<memory::DeviceBackend> backend) = 0;
   /// The phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
-  /// As phase_name() and observe_phases() of the program.
+  /// Call phase_name() and observe_phases() of the program.
   [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
   virtual void observe_phases(const memory::PhaseObserver* observer) noexcept = 0;
   /// The number of the newest step. May be called like current_phase().

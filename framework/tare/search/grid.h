@@ -16,9 +16,10 @@ inline constexpr size_t kMaxCells = 1'000'000;  ///< of a grid
 /// Whether SearchOptions::exclude names the cell.
 [[nodiscard]] bool excluded(const Cell& cell, const SearchOptions& options);
 
-/// Every combination of the parameters, the first one slowest, without those that are excluded, and
-/// each once where a condition leaves a parameter out. Throws ConfigError for a range that cannot
-/// be counted, a space above kMaxCells combinations, and conditions on what is no parameter.
+/// Returns every combination of the parameters, the first one slowest, without those that are
+/// excluded, and each once where a condition leaves a parameter out. Throws ConfigError for a range
+/// that cannot be counted, a space above kMaxCells combinations, and conditions on what is no
+/// parameter.
 [[nodiscard]] std::vector<Cell> grid(const SearchOptions& options);
 
 }  // namespace tare::search

@@ -19,7 +19,7 @@ bool has_reached(int64_t step, int64_t first, int64_t factor, int64_t exponent) 
   return step >= needed;
 }
 
-/// Of all trials that came to the rung; smaller is better.
+/// Returns the costs of all trials that came to the rung; smaller is better.
 std::vector<double> costs_at(size_t rung, const std::vector<SeenTrial>& history, bool maximize) {
   std::vector<double> costs;
   for (const auto& trial : history)

@@ -32,7 +32,7 @@ class HyperbandPruner final : public Pruner {
  private:
   [[nodiscard]] ResolvedSteps resolve(ResolvedSteps known,
                                       const std::vector<SeenTrial>& history) const;
-  /// Of the brackets; empty while `auto` is not known.
+  /// Returns the shares of the brackets; empty while `auto` is not known.
   [[nodiscard]] std::vector<int64_t> shares_of(const ResolvedSteps& resolved) const;
 
   HyperbandOptions options_;

@@ -13,12 +13,12 @@
 namespace tare::search {
 namespace {
 
-constexpr size_t kAlike = 25;  // the newest observations, which all weigh 1
+constexpr size_t kEqualWeights = 25;  // the newest observations, which all weigh 1
 
 /// Rising evenly from 1/n to 1 over what is older than the newest ones; then the prior's; sum 1.
 std::vector<double> weights_of(size_t observations) {
   std::vector<double> weights(observations + 1, 1.0);
-  const size_t ramp = observations > kAlike ? observations - kAlike : 0;
+  const size_t ramp = observations > kEqualWeights ? observations - kEqualWeights : 0;
   for (size_t i = 0; i < ramp; ++i) {
     const double oldest = 1 / static_cast<double>(observations);
     const double share = ramp > 1 ? static_cast<double>(i) / static_cast<double>(ramp - 1) : 0;
@@ -29,7 +29,8 @@ std::vector<double> weights_of(size_t observations) {
   return weights;
 }
 
-/// For each mean the larger gap to its neighbours; the ends are neighbours of a single one only.
+/// Returns for each mean the larger gap to its neighbours; the ends are neighbours of a single one
+/// only.
 std::vector<double> widths_of(const std::vector<double>& means, double low, double high) {
   const size_t count = means.size();
   std::vector<size_t> order(count);

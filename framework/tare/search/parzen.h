@@ -44,7 +44,7 @@ class Parzen {
   [[nodiscard]] Coordinates draw(CounterRng& rng) const;
 
  private:
-  /// One domain's kernels, one for each component.
+  /// The kernels of one domain, one for each component.
   struct Kernels {
     Domain domain{};
     double low = 0, high = 0;                     // where normal kernels end

@@ -59,7 +59,7 @@ std::vector<SeenTrial> without(std::vector<SeenTrial> history, int64_t number) {
   return history;
 }
 
-/// What is not to be drawn again: nothing where no two draws are alike.
+/// Returns what is not to be drawn again: nothing where no two draws are equal.
 std::set<Point> seen_points(const Space& space, const std::vector<SeenTrial>& history) {
   std::set<Point> seen;
   if (is_discrete(space))

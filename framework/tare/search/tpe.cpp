@@ -27,7 +27,7 @@ double cost(double value, bool maximize) {
   return maximize ? -value : value;
 }
 
-/// By which finished trials are sorted, the best first.
+/// The key by which finished trials are sorted, the best first.
 struct Rank {
   bool pruned = false;
   int64_t left = 0;  // falls with the last step
@@ -75,7 +75,7 @@ std::optional<double> value_of(const SeenTrial& trial, const Parameter& paramete
   return found->second;
 }
 
-/// Of the trials that have all of the parameters.
+/// Returns the coordinates of the trials that have all of the parameters.
 std::vector<Coordinates> observations(const Trials& trials,
                                       const std::vector<const Parameter*>& parameters) {
   std::vector<Coordinates> all;

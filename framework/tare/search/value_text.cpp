@@ -32,7 +32,7 @@ bool is_text(const Node& value) {
   return value.quoted || !(config::as_bool(value.text) || config::as_number(value.text));
 }
 
-/// As Python's repr(): text has quotes.
+/// Formats a value as Python's repr() does: text has quotes.
 std::string python_repr(const Node& value) {
   return is_text(value) ? '\'' + value.text + '\'' : python_text(value);
 }

@@ -48,7 +48,7 @@ class Coordinator {
         slots_(host_.slots, sweep_.resources),
         estimator_(sweep_, slots_, host_.predict, host_.signature) {}
 
-  /// What fails because the folder or the store is gone says so.
+  /// Throws an error that says so where the folder or the store is gone.
   SweepReport run() {
     try {
       return run_all();
@@ -61,7 +61,7 @@ class Coordinator {
   }
 
  private:
-  /// From the table a store that is gone can be made again.
+  /// Writes the table, from which a store that is gone can be made again.
   void write_table() {
     try {
       finished_.write();
@@ -77,7 +77,7 @@ class Coordinator {
     while (true) {
       check_still_there();
       if (!report_.interrupted && interrupted()) stop();
-      if (!report_.interrupted) follow_edits();
+      if (!report_.interrupted) apply_edits();
       const bool waits = start_what_fits();
       if (running_.empty() && !waits) break;
       watch();
@@ -131,20 +131,20 @@ class Coordinator {
       if (trial.state == search::TrialState::running) ids.push_back(trial.child);
     auto recovered = executor_.recover(ids);
     for (const Trial& trial : trials) {
-      const bool was_on = trial.state == search::TrialState::running;
+      const bool was_running = trial.state == search::TrialState::running;
       const bool waits = trial.state == search::TrialState::waiting;
       const auto found = recovered.find(trial.run_name);
-      const bool is_on = found != recovered.end() && !found->second->has_ended();
-      const bool may_be_done = was_on || (waits && found != recovered.end());
+      const bool is_running = found != recovered.end() && !found->second->has_ended();
+      const bool may_be_done = was_running || (waits && found != recovered.end());
       const Outcome outcome = may_be_done ? outcome_of_run(trial, {}) : Outcome{};
-      if (is_on || (was_on && found != recovered.end())) {
+      if (is_running || (was_running && found != recovered.end())) {
         follow(trial, std::move(found->second), 0, 0);
         recovered.erase(found);
       } else if (outcome.state == search::TrialState::complete) {
         store_.finish(trial, outcome);
         if (host_.recorder)
           host_.recorder->ended(trial.run_name, printed_by(trial), "complete", 0, 1);
-      } else if (was_on) {
+      } else if (was_running) {
         store_.put_back(trial);
       }
     }
@@ -181,8 +181,8 @@ class Coordinator {
     finished_.replace(std::move(ended));
   }
 
-  /// All of an edit or nothing.
-  void follow_edits() {
+  /// Applies all of an edit or nothing.
+  void apply_edits() {
     if (!host_.edited) return;
     auto edited = host_.edited();
     if (!edited) return;
@@ -198,8 +198,8 @@ class Coordinator {
         sweep_ = before;
         throw;
       }
-      slots_.follow(sweep_.resources);
-      tuner_.follow_edit();
+      slots_.update(sweep_.resources);
+      tuner_.apply_edit();
       load();
       log::info("[sweep] the edited sweep is in force: " + std::to_string(queue_.size()) +
                 " runs wait");
@@ -244,7 +244,7 @@ class Coordinator {
     return !paused_.empty() && tuner_.promotion() ? 1 : 0;
   }
 
-  /// A run that may go on, or a new one where they are drawn.
+  /// Adds a run that may continue, or a new one where they are drawn.
   void refill() {
     if (const auto number = tuner_.promotion(); number && paused_.contains(*number)) {
       queue_.add_first(std::move(paused_.extract(*number).mapped()));
@@ -323,11 +323,11 @@ class Coordinator {
       if (run.decision == search::PruneDecision::proceed) run.process->send(SIGTERM);
   }
 
-  /// Asks runs to save and end that should not go on.
+  /// Asks runs to save and end that should not continue.
   void watch() {
     if (Clock::now() - watched_ < executor_.poll_interval()) return;
     watched_ = Clock::now();
-    if (host_.recorder) host_.recorder->look();
+    if (host_.recorder) host_.recorder->poll();
     for (auto& run : running_) {
       const auto& values = reports_of(run);
       if (run.decision != search::PruneDecision::proceed) continue;  // it is saving
@@ -414,7 +414,7 @@ class Coordinator {
     estimator_.add(ended);
   }
 
-  /// Nothing can promote them any more.
+  /// Ends paused runs, which nothing can promote any more.
   void end_paused() {
     for (const auto& [number, trial] : paused_) {
       Outcome outcome = outcome_of_run(trial, {});

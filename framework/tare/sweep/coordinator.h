@@ -20,15 +20,17 @@ struct SweepHost {
   std::function<std::vector<std::string>(const std::vector<std::string>& settings,
                                          const launch::DeviceSlot& slot, int64_t budget_bytes)>
       command{};
-  /// Where runs may be, asked at the start and after each edit: the slots of the executor, the GPUs
-  /// or the host; empty: host_slot(). A run on a GPU sees no other.
+  /// Returns the places for runs, asked at the start and after each edit: the slots of the
+  /// executor, the GPUs or the host; empty: host_slot(). A run on a GPU sees no other.
   std::function<std::vector<launch::DeviceSlot>(const Resources&)> slots{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be predicted.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
-  /// Equal for runs that need the same memory, asked where `predict` gives nothing; empty: all do.
+  /// Returns a text that is equal for runs that need the same memory, asked where `predict` gives
+  /// nothing; empty: all do.
   std::function<std::string(const std::vector<std::string>& settings)> signature{};
-  /// How a run went whose process has ended so; empty: its report.json and tables tell. With one,
-  /// nothing of a run is known before its end, and the run writes all of its files itself.
+  /// Returns how a run went whose process has ended so; empty: its report.json and tables show it.
+  /// With one, nothing of a run is known before its end, and the run writes all of its files
+  /// itself.
   std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>
       outcome{};
   RunRecorder* recorder = nullptr;       ///< beside the store; null: none
@@ -37,13 +39,13 @@ struct SweepHost {
   std::function<std::optional<SweepOptions>()> edited{};
   /// True: nothing else starts, and the runs are asked to save and end.
   std::function<bool()> interrupted{};
-  /// Called a few times a second while runs are on.
+  /// Called a few times a second while runs are running.
   std::function<void(const SweepProgress&)> progress{};
   bool retry_failed = false;    ///< runs that have failed earlier start again
   std::ostream* out = nullptr;  ///< one line for each run that ends; null: silent
 };
 
-/// Its counts are of the runs that are wanted now.
+/// What a sweep has done; the counts are of the runs that are wanted now.
 struct SweepReport : RunCounts {
   int64_t started = 0;  ///< by this call
   bool interrupted = false;
@@ -52,8 +54,8 @@ struct SweepReport : RunCounts {
 /// Runs every cell that has not run yet, each once, or as many as are to be drawn, and returns when
 /// none can start any more. Runs that the pruner ends save and end as after an interrupt; those
 /// that it pauses wait, and continue if they are promoted. A run that cannot be planned, because
-/// its settings are wrong, has failed; the others go on. Edited options are in force at once: new
-/// cells join, waiting ones that have gone leave, running ones are not disturbed; other names,
+/// its settings are wrong, has failed; the others continue. Edited options are in force at once:
+/// new cells join, waiting ones that have gone leave, running ones are not disturbed; other names,
 /// recipes, folders, methods and metrics are refused with a warning. If the recipe itself changes
 /// meanwhile, no other run starts. Throws StateError if another process sweeps in the folder;
 /// ConfigError, also for a folder of another sweep, and for one with runs whose store is lost;

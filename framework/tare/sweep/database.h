@@ -25,7 +25,7 @@ class Statement {
   Statement& bind_null(int place);
   /// True while there is a row.
   bool step();
-  /// For statements without rows; ready to be bound again.
+  /// Executes a statement without rows; ready to be bound again.
   void run();
   void reset();
   [[nodiscard]] int64_t integer(int column) const;
@@ -50,12 +50,13 @@ class Database {
   explicit Database(const std::filesystem::path& path, Access access = Access::write);
   [[nodiscard]] Statement prepare(std::string_view sql) const { return {handle_.get(), sql}; }
   void execute(const char* script) const;
-  /// All of `work` or nothing; what it throws is rethrown.
+  /// Does all of `work` or nothing; what it throws is rethrown.
   void transaction(const std::function<void()>& work) const;
   [[nodiscard]] int64_t last_id() const;
   [[nodiscard]] std::string file() const;  ///< its absolute path
   /// Throws IoError if the file, or the log of its latest changes, has been deleted, moved or
-  /// replaced since it was opened: SQLite would write on into files that nobody finds any more.
+  /// replaced since it was opened: SQLite would continue to write into files that nobody finds any
+  /// more.
   void check_still_there() const;
 
  private:

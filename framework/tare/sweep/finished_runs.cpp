@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kWriteEvery{1};
 
 /// A number as it is; text so that a spreadsheet takes it for text.
 std::string field(const std::string& text) {
-  constexpr size_t kLongest = size_t{16} << 10;  // whole, but for what no line has room for
+  constexpr size_t kLongest = size_t{16} << 10;  // whole, but for what does not fit into a line
   return config::as_number(text) ? text : csv_field(text, kLongest);
 }
 
@@ -66,7 +66,7 @@ void FinishedRuns::replace(std::vector<Trial> ended) {
 }
 
 const Trial& FinishedRuns::add(const Trial& trial, const Outcome& outcome) {
-  say(trial, outcome);
+  print(trial, outcome);
   const auto place = std::ranges::upper_bound(ended_, trial.number, {}, &Trial::number);
   Trial& ended = *ended_.insert(place, trial);
   ended.state = outcome.state;
@@ -114,7 +114,7 @@ SweepProgress FinishedRuns::progress() const {
   return now;
 }
 
-void FinishedRuns::say(const Trial& trial, const Outcome& outcome) const {
+void FinishedRuns::print(const Trial& trial, const Outcome& outcome) const {
   if (!out_) return;
   *out_ << trial.run_name << "  ";
   switch (outcome.state) {

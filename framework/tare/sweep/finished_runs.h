@@ -39,14 +39,14 @@ class FinishedRuns {
   const Trial& add(const Trial& trial, const Outcome& outcome);
   /// Writes run_data.csv, which is the recorder's table where there is one.
   void write();
-  /// When there is time: the files of one run that has ended, or run_data.csv if it is behind.
-  /// Returns whether there was anything.
+  /// Writes, when there is time, the files of one run that has ended, or run_data.csv if it is
+  /// behind. Returns whether there was anything.
   bool write_more();
   /// Counts of what has ended, and the best.
   [[nodiscard]] SweepProgress progress() const;
 
  private:
-  void say(const Trial& trial, const Outcome& outcome) const;
+  void print(const Trial& trial, const Outcome& outcome) const;
 
   const SweepOptions& sweep_;
   std::ostream* out_;

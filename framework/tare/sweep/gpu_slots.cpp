@@ -19,8 +19,8 @@ std::optional<size_t> index_of(std::string_view word) {
   return index;
 }
 
-/// Those that "0,2" or "GPU-8f2b,GPU-41" name, in its order, up to the first that there is not, as
-/// CUDA reads it.
+/// Returns the cards that "0,2" or "GPU-8f2b,GPU-41" name, in its order, up to the first that there
+/// is not, as CUDA reads it.
 std::vector<launch::DeviceSlot> chosen(const std::vector<launch::DeviceSlot>& cards,
                                        std::string_view visible) {
   std::vector<launch::DeviceSlot> some;

@@ -30,7 +30,8 @@ class Identity {
 /// "optimizer.weight_decay=0.1", as `tare run` takes it.
 [[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
 
-/// The same of all settings, in order, under the recipe's names (SweepOrigin::aliases).
+/// Returns the overrides of all settings, in order, under the recipe's names
+/// (SweepOrigin::aliases).
 [[nodiscard]] std::vector<std::string> override_texts(const SweepOptions& sweep,
                                                       const search::Settings& settings);
 

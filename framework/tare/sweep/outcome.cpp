@@ -39,13 +39,13 @@ int64_t peak_of(const report::RunFiles& run) {
   return peak;
 }
 
-/// Of the last phase, whose weights the run ends with.
+/// Returns the restored epoch of the last phase, whose weights the run ends with.
 int64_t restored_epoch_of(const report::RunFiles& run) {
   const bool known = !run.phases.empty() && run.phases.back().figures;
   return known ? run.phases.back().figures->restored_epoch : 0;
 }
 
-/// Of the phases' tables of epochs.
+/// Returns the bytes of the phases' tables of epochs.
 uintmax_t table_bytes(const fs::path& folder) {
   std::error_code error;
   uintmax_t bytes = 0;

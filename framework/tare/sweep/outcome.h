@@ -18,7 +18,7 @@ namespace tare::sweep {
 [[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const launch::ChildEnd& end,
                                  const std::string& metric);
 
-/// The metric of a run that is on, by epoch.
+/// The metric of a run that is running, by epoch.
 class Reports {
  public:
   /// What the run's tables say by now; reads them only if they have grown. Nothing where they

@@ -9,7 +9,7 @@
 
 namespace tare::sweep {
 
-/// A run that is on a device now.
+/// A run that occupies a device now.
 struct Placed {
   size_t device = 0;
   int64_t bytes = 0;  ///< reserved

@@ -33,7 +33,7 @@ using std::chrono::system_clock;
 using Row = std::map<std::string, std::string>;  // fields by column
 using OutcomeOf = std::function<Outcome(const fs::path&, const launch::ChildEnd&)>;
 
-/// One that a run_data.csv has, or "".
+/// Returns a field that a run_data.csv has, or "".
 std::string field(const Row& row, const std::string& column) {
   const auto found = row.find(column);
   return found == row.end() ? "" : found->second;
@@ -86,7 +86,7 @@ search::Cell cell_of(const SweepOptions& sweep, const Row& row) {
   return cell;
 }
 
-/// When a run began and ended, as its run_data.json says.
+/// Reads when a run began and ended, as its run_data.json says.
 void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
   const fs::path file = folder / "run_data.json";
   if (!fs::exists(file)) return;

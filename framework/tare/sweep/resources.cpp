@@ -49,7 +49,7 @@ std::vector<launch::DeviceSlot> Slots::found(const Resources& resources) const {
   return slots.empty() ? std::vector{host_slot(resources)} : slots;
 }
 
-void Slots::follow(const Resources& resources) {
+void Slots::update(const Resources& resources) {
   const auto now = found(resources);
   for (size_t i = 0; i < std::min(all_.size(), now.size()); ++i) {
     all_[i].jobs = now[i].jobs;

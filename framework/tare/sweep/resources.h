@@ -35,7 +35,7 @@ class Slots {
   Slots(Find find, const Resources& resources);
   /// The options have been edited. What is free now lacks what the runs hold, which is counted
   /// already: the slots stay as large as they were, unless the options say how large.
-  void follow(const Resources& resources);
+  void update(const Resources& resources);
 
   [[nodiscard]] const std::vector<launch::DeviceSlot>& all() const { return all_; }
   [[nodiscard]] int64_t jobs() const { return jobs_; }

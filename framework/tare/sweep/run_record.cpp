@@ -22,7 +22,7 @@ using std::chrono::system_clock;
 
 bool is_nan(double value) { return std::isnan(value); }
 
-/// Nothing where there is no value at all.
+/// Returns the values; none where there is no value at all.
 std::vector<double> measured(std::vector<double> values) {
   if (std::ranges::all_of(values, is_nan)) values.clear();
   return values;

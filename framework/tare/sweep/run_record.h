@@ -26,7 +26,7 @@ struct RunRecord {
   std::vector<MetricHistory> history{};
   std::vector<report::NamedValue> results{};  ///< of a test split; empty without
   int64_t peak_bytes = 0;                     ///< of meta.data; 0: not known, and left out
-  /// More of meta.data, or in the place of what has the same name.
+  /// More entries of meta.data, or in the place of what has the same name.
   std::vector<report::NamedValue> more{};
 };
 

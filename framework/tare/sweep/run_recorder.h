@@ -21,7 +21,7 @@ class RunRecorder {
   /// Called before a run is started, whose output will be appended to `printed`.
   virtual void starts(const std::string& name, const std::filesystem::path& printed) = 0;
   /// Called a few times a second while runs are running.
-  virtual void look() = 0;
+  virtual void poll() = 0;
   /// Called when a run has ended, also one that a coordinator before has started. `how`:
   /// "complete", or the reason of its failure. `remaining`: runs that wait or are running; `jobs`:
   /// runs at a time.

@@ -91,7 +91,7 @@ struct Store::Parts {
         .run();
   }
 
-  /// As the one who writes from now on.
+  /// Names this process as the one that writes from now on.
   void sign() {
     const launch::ProcessId self = launch::process_id_of(getpid());
     database.prepare("INSERT OR REPLACE INTO sweep_coordinators VALUES (?, ?, ?, ?)")
@@ -147,7 +147,7 @@ struct Store::Parts {
     return id;
   }
 
-  /// The same run may be said with other settings.
+  /// Sets the cell again; one run may be written with other settings.
   void set_cell(int64_t trial, const search::Cell& cell) {
     database.prepare("UPDATE sweep_runs SET settings = ? WHERE trial_id = ?")
         .bind(1, search::flow_text(to_node(cell)))

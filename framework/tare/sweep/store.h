@@ -32,30 +32,30 @@ class Store {
   /// the reason kDropped, as Optuna counts rows to number them.
   void wait_for(const std::vector<search::Cell>& cells, const std::vector<std::string>& identities,
                 bool failed_too = false);
-  /// A waiting trial more.
+  /// Adds a waiting trial.
   Trial add(const search::Cell& cell, const std::string& identity);
   /// The number that the next trial will have.
   [[nodiscard]] int64_t next_number() const;
-  /// In order of number.
+  /// Returns the trials in order of number.
   [[nodiscard]] std::vector<Trial> trials() const;
-  /// The same for samplers and pruners, without what was dropped.
+  /// Returns the trials as samplers and pruners see them, without what was dropped.
   [[nodiscard]] std::vector<search::SeenTrial> history() const;
   /// Returns the time that it has written.
   std::chrono::system_clock::time_point start(const Trial& trial, const launch::ProcessId& child,
                                               int64_t reserved_bytes);
-  /// The metric of a running trial after so many epochs; see Pruner.
+  /// Records the metric of a running trial after so many epochs; see Pruner.
   void report(const Trial& trial, int64_t step, double value);
   void set_rungs(const Trial& trial, const std::vector<double>& values);
   void keep(const search::ResolvedSteps& steps);
   [[nodiscard]] search::ResolvedSteps resolved_steps() const;
   void finish(const Trial& trial, const Outcome& outcome);
-  /// The same, and in one transaction a waiting trial of the same run, with the same settings and
-  /// folder, that asks for so many bytes.
+  /// Finishes the trial and adds, in the same transaction, a waiting trial of its run with its
+  /// settings and folder, that asks for so many bytes.
   Trial finish_and_retry(const Trial& trial, const Outcome& outcome, int64_t asked_bytes);
-  /// A run that was stopped waits again, as if it had not started.
+  /// Puts back a run that was stopped: it waits again, as if it had not started.
   void put_back(const Trial& trial);
-  /// A trial as it was, with its number, of a store that is being rebuilt: waiting, or with
-  /// `outcome` as it ended.
+  /// Restores a trial as it was, with its number, of a store that is being rebuilt: waiting, or
+  /// with `outcome` as it ended.
   void restore(const Trial& trial, const std::optional<Outcome>& outcome);
   /// Throws IoError if the store's file has been deleted, moved or replaced meanwhile.
   void check_still_there() const;

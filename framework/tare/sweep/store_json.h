@@ -16,7 +16,7 @@ namespace tare::sweep {
 [[nodiscard]] nlohmann::ordered_json range_json(const search::Range& range);
 /// The system attribute of a trial that waits: {key: value}.
 [[nodiscard]] nlohmann::ordered_json fixed_params(const search::Settings& cell);
-/// One line of UTF-8; other bytes become U+FFFD.
+/// Returns one line of UTF-8; other bytes become U+FFFD.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 
 /// The choices of a study's lists as its store knows them. Optuna wants the choices of a parameter
@@ -27,7 +27,7 @@ class CategoricalChoices {
   /// Adds what is new in the lists of `space`, to the rows of earlier trials too. Call it in a
   /// transaction.
   void merge(const Database& database, int64_t study, const search::Space& space);
-  /// As the column distribution_json.
+  /// Returns a parameter as the column distribution_json.
   [[nodiscard]] nlohmann::ordered_json distribution(const search::Parameter& parameter) const;
   /// The index of a choice, or the number itself.
   [[nodiscard]] double value(const search::Parameter& parameter, const config::Node& value) const;

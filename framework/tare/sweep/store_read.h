@@ -33,10 +33,10 @@ struct StoreContents {
 /// of none.
 void check_schema(const Database& database);
 
-/// Every trial of a study that a sweep has made, in order of number.
+/// Returns every trial of a study that a sweep has made, in order of number.
 [[nodiscard]] std::vector<Trial> trials_of(const Database& database, int64_t study);
 
-/// The same for samplers and pruners, without what was dropped.
+/// Reads the trials as samplers and pruners see them, without what was dropped.
 [[nodiscard]] std::vector<search::SeenTrial> history_of(const Database& database, int64_t study,
                                                         const search::Space& space);
 

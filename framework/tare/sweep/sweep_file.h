@@ -18,7 +18,7 @@ class SweepFile {
   SweepFile(std::filesystem::path path, std::vector<std::string> overrides, Read read = read_sweep);
 
   [[nodiscard]] const SweepOptions& options() const { return options_; }
-  /// The new options, if the text has changed since the last call. One that cannot be read is said
+  /// The new options, if the text has changed since the last call. One that cannot be read is shown
   /// once as a warning, and nothing has changed. Costs one stat; editors that write the file in
   /// place, and those that replace it, are both noticed.
   [[nodiscard]] std::optional<SweepOptions> changed();

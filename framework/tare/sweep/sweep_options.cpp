@@ -65,7 +65,7 @@ void check_search(const SweepOptions& sweep) {
   if (search::draws(sweep) && launch::executor_type(sweep.executor).is_remote &&
       sweep.resources.jobs == 0)
     throw ConfigError("sweep", "resources.jobs", "is missing",
-                      "how many runs are on at a time, while others wait for what they teach", {});
+                      "how many runs may run at a time, while others wait for their results", {});
   for (size_t i = 0; i < sweep.exclude.size(); ++i)
     check_known(sweep, sweep.exclude[i], "exclude." + std::to_string(i));
   for (size_t i = 0; i < sweep.when.size(); ++i) {
@@ -77,8 +77,8 @@ void check_search(const SweepOptions& sweep) {
   }
 }
 
-/// Where the value at a dotted path is, whose keys may hold dots themselves; or what it would stand
-/// in.
+/// Returns where the value at a dotted path is, whose keys may hold dots themselves; or what it
+/// would stand in.
 Source place_in(const Node& node, std::string_view path) {
   if (path.empty()) return node.source;
   for (const auto& entry : node.entries) {

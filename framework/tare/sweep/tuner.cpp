@@ -13,10 +13,10 @@ Tuner::Tuner(const SweepOptions& sweep, Store& store)
       history_(store.history()),
       resolved_(store.resolved_steps()),
       draws_(search::draws(sweep)) {
-  follow_edit();
+  apply_edit();
 }
 
-void Tuner::follow_edit() { pruner_ = search::pruners::registry().make(sweep_.pruner); }
+void Tuner::apply_edit() { pruner_ = search::pruners::registry().make(sweep_.pruner); }
 
 search::SeenTrial* Tuner::find(int64_t number) {
   const auto found = std::ranges::lower_bound(history_, number, {}, &search::SeenTrial::number);

@@ -17,17 +17,17 @@ class Tuner {
 
   /// Whether cells are drawn one by one, and not counted.
   [[nodiscard]] bool draws() const { return draws_; }
-  /// Takes the pruner of the sweep, which was edited.
-  void follow_edit();
-  /// Sees the trial from now on, or in its new state.
+  /// Uses the pruner of the sweep's edited options.
+  void apply_edit();
+  /// Adds the trial, or replaces it by its new state.
   void add(const Trial& trial);
-  /// No longer: its recipe is another one now.
+  /// Removes a trial whose recipe has changed.
   void remove(int64_t number);
 
   /// The cell of trial `number`; nullopt: there is none left. Throws ConfigError as sample() does.
   [[nodiscard]] std::optional<search::Cell> draw(int64_t number) const;
 
-  /// The metric of a run, by epoch, so far: keeps what is new, and decides.
+  /// Takes the metric of a run, by epoch, so far: keeps what is new, and decides.
   search::PruneDecision report(const Trial& trial, const std::vector<double>& values);
   /// The paused trial that continues next, if one may.
   [[nodiscard]] std::optional<int64_t> promotion() const;

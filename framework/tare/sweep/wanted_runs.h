@@ -17,11 +17,11 @@ struct WantedRuns {
   std::string recipe{};                   ///< identity of the recipe with SweepOptions::set alone
 };
 
-/// Of a grid its cells, at most as many as `trials`; where they are drawn, those that have been
-/// drawn for this recipe. Throws as grid() and Identity do.
+/// Returns the cells of a grid, at most as many as `trials`; where they are drawn, those that have
+/// been drawn for this recipe. Throws as grid() and Identity do.
 [[nodiscard]] WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known);
 
-/// Of the latest trial of each wanted run.
+/// Counts the latest trial of each wanted run.
 [[nodiscard]] RunCounts count_runs(const std::vector<Trial>& trials,
                                    const std::unordered_set<std::string>& identities);
 

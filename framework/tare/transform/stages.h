@@ -35,7 +35,7 @@ struct Turn {
   float cos = 1, sin = 0;
 };
 
-/// Where the pixels of a resized side come from.
+/// The sources of the pixels of a resized side.
 struct Axis {
   std::vector<int64_t> low, high;
   std::vector<float> weight;  // of high

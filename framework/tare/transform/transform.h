@@ -93,8 +93,8 @@ class ImageTransform {
   /// float32 images of output_shape().
   [[nodiscard]] virtual at::Tensor apply(at::Tensor images,
                                          std::span<const uint64_t> seeds) const = 0;
-  /// What it does to targets that are images, see Transforms::apply_to_targets(). By default they
-  /// stay: a transform that moves pixels must move the targets' alike.
+  /// Applies the transform to targets that are images, see Transforms::apply_to_targets(). By
+  /// default they stay: a transform that moves pixels must move the targets' alike.
   [[nodiscard]] virtual at::Tensor apply_to_targets(at::Tensor targets,
                                                     std::span<const uint64_t> seeds) const {
     static_cast<void>(seeds);
@@ -112,7 +112,7 @@ struct Added {
 using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
 /// "resize", "normalise", "flip", "shift", "affine" or the name of one that was added.
 [[nodiscard]] std::string name_of(const Transform& transform);
-/// Its name with all its options.
+/// Returns a transform's name with all its options.
 [[nodiscard]] config::Choice choice_of(const Transform& transform);
 
 namespace transforms {
@@ -139,7 +139,7 @@ class Transforms {
   [[nodiscard]] const std::vector<Transform>& steps() const { return steps_; }
   /// True when a step is random.
   [[nodiscard]] bool random() const;
-  /// The same without the random steps: what a bundle stores.
+  /// Returns the transforms without the random steps: what a bundle stores.
   [[nodiscard]] Transforms deterministic() const;
   /// Shape of a transformed sample. `shape`: [channels, height, width]; throws ShapeError for
   /// another rank, ConfigError for a Normalise that does not fit the channels.
@@ -151,9 +151,9 @@ class Transforms {
   /// ConfigError.
   [[nodiscard]] at::Tensor apply(const at::Tensor& images, std::span<const uint64_t> sample_seeds,
                                  bool training) const;
-  /// The same for the images at `rows` of a larger tensor [total, channels, height, width], without
-  /// copying them first. The caller guarantees that each row is in [0, total). `sample_seeds`: one
-  /// per row.
+  /// Applies the transforms to the images at `rows` of a larger tensor [total, channels, height,
+  /// width], without copying them first. The caller guarantees that each row is in [0, total).
+  /// `sample_seeds`: one per row.
   [[nodiscard]] at::Tensor apply_rows(const at::Tensor& images, std::span<const int64_t> rows,
                                       std::span<const uint64_t> sample_seeds, bool training) const;
 

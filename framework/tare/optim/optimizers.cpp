@@ -1,5 +1,5 @@
 // The registry of optimizers, and the options that each kind takes.
-#include "tare/optim/kinds.h"
+#include "tare/optim/optimizers.h"
 
 #include "tare/base/error.h"
 
