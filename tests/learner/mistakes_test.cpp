@@ -152,7 +152,7 @@ std::vector<Mistake> mistakes_about_models() {
        }},
       {"ModelWithoutAForward",
        "StateError",
-       {"[learner.fit]", "without forward(Tensor) -> Tensor", "LearnerOptions::task"},
+       {"[learner.fit]", "without a forward of tensors or of a Batch", "LearnerOptions::task"},
        [](Bench& b) {
          Learner(Model(make_net().ptr(), Model::Forward()), {.train = points(48, 1)}, b.options)
              .fit(1);

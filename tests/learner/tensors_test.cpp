@@ -165,12 +165,13 @@ TEST(Tensors, ABudgetCutsTheBatch) {
 /// The names of what a ledger lists as the batch.
 struct BatchNames final : Callback {
   [[nodiscard]] std::string name() const override { return "names"; }
-  Action after_loss(FitContext& c) override {
+  Action after_loss(FitContext&) override {
     names.clear();
-    for (const auto& entry : dynamic_cast<Accountable&>(c.learner).ledger().entries())
+    for (const auto& entry : learner->ledger().entries())
       if (entry.category == Category::batch) names.push_back(entry.name);
     return Action::proceed;
   }
+  const Learner* learner = nullptr;
   std::vector<std::string> names{};
 };
 
@@ -179,6 +180,7 @@ TEST(Tensors, TheLedgerNamesThem) {
   const auto seen = std::make_shared<BatchNames>();
   s.options.callbacks = {seen};
   Learner learner(seeded<Siamese>(), split_pairs(), s.options);
+  seen->learner = &learner;
   learner.fit(1);
   EXPECT_THAT(seen->names, ElementsAre("left", "right", "same"));
 }

@@ -66,10 +66,13 @@ TEST(Model, ForwardIsTheModules) {
   EXPECT_THROW((void)model.as<BlockImpl>(), std::bad_cast);
 }
 
-TEST(Model, WithoutASingleTensorForwardSaysSo) {
+TEST(Model, TakesAsManyInputsAsItsForward) {
   const Model model(TwoInputs{});
-  EXPECT_FALSE(model.has_forward());
-  EXPECT_THROW((void)model.forward(torch::rand({1})), StateError);
+  EXPECT_TRUE(model.has_forward());
+  EXPECT_THROW((void)model.forward(torch::rand({1})), ShapeError);
+  const Model none(TwoInputs{}.ptr(), Model::Forward());
+  EXPECT_FALSE(none.has_forward());
+  EXPECT_THROW((void)none.forward(torch::rand({1})), StateError);
 }
 
 TEST(Model, ChecksItsGroups) {

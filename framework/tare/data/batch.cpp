@@ -1,6 +1,7 @@
 // Finds, replaces and cuts the tensors of a batch.
 #include "tare/data/batch.h"
 
+#include <algorithm>
 #include <string>
 
 #include "tare/base/error.h"
@@ -76,6 +77,38 @@ Batch Batch::with(std::span<const at::Tensor> tensors) const {
   for (auto* list : {&other.inputs, &other.targets})
     for (NamedTensor& one : *list) one.tensor = *next++;
   return other;
+}
+
+Batch on_meta(Batch batch) {
+  for (auto* list : {&batch.inputs, &batch.targets})
+    for (NamedTensor& one : *list) one.tensor = one.tensor.to(c10::kMeta);
+  return batch;
+}
+
+bool alike(const Batch& one, const Batch& other, size_t skip) {
+  const auto same = [skip](const NamedTensor& a, const NamedTensor& b) {
+    return a.name == b.name && a.tensor.scalar_type() == b.tensor.scalar_type() &&
+           a.tensor.dim() == b.tensor.dim() &&
+           a.tensor.sizes().slice(skip) == b.tensor.sizes().slice(skip);
+  };
+  return std::ranges::equal(one.inputs, other.inputs, same) &&
+         std::ranges::equal(one.targets, other.targets, same);
+}
+
+Batch joined(std::vector<Batch> parts,
+             const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join) {
+  Batch whole = parts.front();
+  const auto join_all = [&](NamedTensors Batch::*list) {
+    for (size_t i = 0; i < (whole.*list).size(); ++i) {
+      std::vector<at::Tensor> tensors;
+      for (Batch& part : parts) tensors.push_back(std::move((part.*list)[i].tensor));
+      (whole.*list)[i].tensor.reset();
+      (whole.*list)[i].tensor = join(tensors);
+    }
+  };
+  join_all(&Batch::inputs);
+  join_all(&Batch::targets);
+  return whole;
 }
 
 const at::Tensor& Outputs::front() const { return all_.empty() ? no_tensor() : all_.front(); }

@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -54,6 +55,16 @@ struct Batch {
   /// These tensors, as many as tensors() gives, under the names of this batch.
   [[nodiscard]] Batch with(std::span<const at::Tensor> tensors) const;
 };
+
+/// The same names, shapes and dtypes on the meta device, which keep no memory.
+[[nodiscard]] Batch on_meta(Batch batch);
+/// Whether two batches have tensors of the same names, dtypes and sizes behind the first `skip`
+/// dimensions.
+[[nodiscard]] bool alike(const Batch& one, const Batch& other, size_t skip = 0);
+/// One batch of several that are alike: each of its tensors is `join` of theirs, such as at::cat.
+/// Throws what `join` throws.
+[[nodiscard]] Batch joined(std::vector<Batch> parts,
+                           const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join);
 
 /// What a model's forward or a Task makes of a batch: one tensor or several, in the order in which
 /// they are returned. N: samples.

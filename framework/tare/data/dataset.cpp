@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/data/gather.h"
 
 namespace tare {
 
@@ -27,9 +26,9 @@ Batch get_all(const Dataset& data) {
   return joined(std::move(chunks), [](const auto& parts) { return at::cat(parts); });
 }
 
-Batch first_sample(const Dataset& data) {
+Batch Dataset::first_sample() const {
   constexpr std::array<int64_t, 1> kFirst{0};
-  return data.get({.indices = kFirst});
+  return get({.indices = kFirst});
 }
 
 std::string Dataset::sample_name(int64_t) const { return {}; }

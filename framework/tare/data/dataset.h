@@ -37,6 +37,9 @@ class Dataset {
   /// The requested samples, in that order, in new tensors. Throws ConfigError for an index
   /// out of range.
   [[nodiscard]] virtual Batch get(const BatchRequest& request) const = 0;
+  /// The first sample alone, without random transforms, for the names, shapes and dtypes of what
+  /// the data set gives.
+  [[nodiscard]] virtual Batch first_sample() const;
   /// Shape of one sample of the first input as get() gives it, e.g. [channels, height, width].
   [[nodiscard]] virtual std::vector<int64_t> sample_shape() const = 0;
   /// A name of the sample by which a person finds it, such as the path of its file below the data
@@ -66,10 +69,6 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// The whole data set in one batch, without random transforms.
 [[nodiscard]] Batch get_all(const Dataset& data);
-
-/// The first sample alone, without random transforms: names, shapes and dtypes of what the data
-/// set gives.
-[[nodiscard]] Batch first_sample(const Dataset& data);
 
 /// The index of the largest sample by sample_size(), the first of several; 0: all are of one size.
 [[nodiscard]] int64_t largest_sample(const Dataset& data);

@@ -3,7 +3,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -42,32 +41,6 @@ std::vector<uint64_t> sample_seeds(const BatchRequest& request, size_t input) {
   for (const int64_t index : request.indices)
     seeds.push_back(derive_seed(seed, static_cast<uint64_t>(index)));
   return seeds;
-}
-
-bool alike(const Batch& one, const Batch& other, size_t skip) {
-  const auto same = [skip](const NamedTensor& a, const NamedTensor& b) {
-    return a.name == b.name && a.tensor.scalar_type() == b.tensor.scalar_type() &&
-           a.tensor.dim() == b.tensor.dim() &&
-           a.tensor.sizes().slice(skip) == b.tensor.sizes().slice(skip);
-  };
-  return std::ranges::equal(one.inputs, other.inputs, same) &&
-         std::ranges::equal(one.targets, other.targets, same);
-}
-
-Batch joined(std::vector<Batch> parts,
-             const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join) {
-  Batch whole = parts.front();
-  const auto join_all = [&](NamedTensors Batch::*list) {
-    for (size_t i = 0; i < (whole.*list).size(); ++i) {
-      std::vector<at::Tensor> tensors;
-      for (Batch& part : parts) tensors.push_back(std::move((part.*list)[i].tensor));
-      (whole.*list)[i].tensor.reset();
-      (whole.*list)[i].tensor = join(tensors);
-    }
-  };
-  join_all(&Batch::inputs);
-  join_all(&Batch::targets);
-  return whole;
 }
 
 Transforms joined(const Transforms* first, const Transforms& second) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,13 +16,6 @@ void check_indices(std::span<const int64_t> indices, int64_t size);
 [[nodiscard]] at::Tensor gather_rows(const at::Tensor& source, std::span<const int64_t> rows);
 /// The seed of each sample of a request, for the transforms of its `input`-th input.
 [[nodiscard]] std::vector<uint64_t> sample_seeds(const BatchRequest& request, size_t input = 0);
-/// Whether two batches have tensors of the same names, dtypes and sizes behind the first `skip`
-/// dimensions.
-[[nodiscard]] bool alike(const Batch& one, const Batch& other, size_t skip = 0);
-/// One batch of several that are alike: each of its tensors is `join` of theirs, such as at::cat.
-/// Throws what `join` throws.
-[[nodiscard]] Batch joined(std::vector<Batch> parts,
-                           const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join);
 /// The steps of `first`, then those of `second`.
 [[nodiscard]] Transforms joined(const Transforms* first, const Transforms& second);
 }  // namespace tare

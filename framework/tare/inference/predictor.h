@@ -57,7 +57,7 @@ class Predictor final : public Accountable {
   /// activation, without autograd. Waits for the device. Throws ShapeError; ConfigError for a token
   /// out of range.
   [[nodiscard]] at::Tensor predict(const at::Tensor& inputs);
-  /// The same for a model of several inputs or outputs: the inputs of `batch`, each as above, in
+  /// Predicts for a model of several inputs or outputs: the inputs of `batch`, each as above, in
   /// the order of training; their names are not compared. Returns all outputs, each on the host
   /// after the activation. Throws ShapeError for another number of inputs.
   [[nodiscard]] Outputs predict(const Batch& batch);

@@ -85,7 +85,7 @@ std::vector<BundleInput> more_inputs(const Batch& batch) {
 void add_inputs(BundleData& to, const Splits& data) {
   for (const DatasetPtr& set : {data.valid, data.train, data.test}) {
     if (!set) continue;
-    const Batch sample = first_sample(*set);
+    const Batch sample = set->first_sample();
     to.input = sample.input().scalar_type();
     to.more_inputs = more_inputs(sample);
     return;

@@ -28,6 +28,7 @@ class SyntheticDataset final : public Dataset {
   [[nodiscard]] std::vector<int64_t> sample_shape() const override {
     return work_->data()->sample_shape();
   }
+  [[nodiscard]] Batch first_sample() const override { return work_->sample(); }
   [[nodiscard]] Batch get(const BatchRequest&) const override {
     do make();
     while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size());
@@ -160,10 +161,7 @@ Splits stand_ins(const PlanRequest& request, const FitShape& shape, bool real) {
 
 BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
     : data_(std::move(data)), training_(training), largest_(largest_sample(*data_)) {
-  {
-    const Batch first = read(2);  // what the first one sets up must not count
-    names_ = first.with(std::vector<at::Tensor>(first.tensors().size()));
-  }
+  sample_ = on_meta(read(2).narrow(0, 1));  // what the first one sets up must not count
   two_ = record(2);
   three_ = record(3);
   if (!plan::alike(two_, three_)) return;

@@ -23,8 +23,10 @@ class BatchAllocations {
   [[nodiscard]] plan::AllocationTrace of(int64_t samples) const;
   /// The tensors that a trace of of() gives, under their names.
   [[nodiscard]] Batch named(std::span<const at::Tensor> tensors) const {
-    return names_.with(tensors);
+    return sample_.with(tensors);
   }
+  /// One sample on the meta device, [1, ...].
+  [[nodiscard]] const Batch& sample() const { return sample_; }
   /// A batch of the largest sample and the first others, over again where there are fewer: no batch
   /// of the data takes more memory.
   [[nodiscard]] Batch read(int64_t samples) const;
@@ -38,7 +40,7 @@ class BatchAllocations {
   int64_t largest_;  // index of a sample
   plan::AllocationTrace two_, three_;
   bool affine_ = false;
-  Batch names_;  // without tensors
+  Batch sample_;  // the first one read, on the meta device
 };
 
 /// A fit to be planned.

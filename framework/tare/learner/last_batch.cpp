@@ -108,7 +108,7 @@ bool Learner::Parts::refuses_single_sample() {
   const std::vector<int64_t> shape = data.train->sample_shape();
   if (single_sample && single_sample->shape == shape) return single_sample->refused;
   if (batch_norms(model) == Norms::none) return false;
-  Batch sample = first_sample(*data.train);
+  Batch sample = data.train->first_sample();
   for (NamedTensor& input : sample.inputs)
     if (precision == Precision::bf16_true && input.tensor.is_floating_point())
       input.tensor = input.tensor.to(c10::kBFloat16);

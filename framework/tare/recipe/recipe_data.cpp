@@ -49,9 +49,7 @@ DataFacts facts_of(const Splits& data) {
   if (!data.train) return facts;
   facts.training_samples = data.train->size();
   facts.sample_shape = data.train->sample_shape();
-  facts.sample = first_sample(*data.train);
-  for (auto* list : {&facts.sample.inputs, &facts.sample.targets})
-    for (NamedTensor& one : *list) one.tensor = one.tensor.to(c10::kMeta);
+  facts.sample = on_meta(data.train->first_sample());
   return facts;
 }
 

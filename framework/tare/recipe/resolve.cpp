@@ -30,6 +30,10 @@ DataFacts resized(const DataFacts& facts, const DataOptions& data, const RecipeO
                       "0", std::to_string(size))
         .within("", recipe.file.place(key));
   result.sample_shape = data.transforms.output_shape({facts.sample_shape[0], size, size});
+  std::vector<int64_t> batch{1};
+  batch.insert(batch.end(), result.sample_shape.begin(), result.sample_shape.end());
+  for (NamedTensor& input : result.sample.inputs)
+    if (input.tensor.dim() == 4) input.tensor = input.tensor.new_empty(batch);
   return result;
 }
 
