@@ -47,6 +47,11 @@ struct Batch {
   /// Replaces the first target; adds one named "target" where there is none.
   void set_target(at::Tensor tensor);
 
+  /// Releases the tensors.
+  void reset() {
+    inputs.clear();
+    targets.clear();
+  }
   [[nodiscard]] int64_t size() const { return input().defined() ? input().size(0) : 0; }
   /// The samples [start, start + length), as views.
   [[nodiscard]] Batch narrow(int64_t start, int64_t length) const;

@@ -92,7 +92,7 @@ void Loader::start(int64_t epoch, int64_t position) {
 }
 
 bool Loader::next(Batch& batch) {
-  batch = {};
+  batch.reset();
   if (!state_->started) throw StateError("data.loader.next", "stopped", "call start(epoch) first");
   if (state_->position == state_->batches) return false;
   try {

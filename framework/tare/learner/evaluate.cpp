@@ -143,7 +143,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
   Loader loader = ordered(set, options);
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
-    batch = to_device(batch);
+    batch = to_device(std::move(batch));
     check_devices(batch);
     prepare_metrics(batch);
     if (fresh.size() != metrics.size()) fresh = metrics;
@@ -207,7 +207,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   Loader loader = ordered(set, p.options);
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
-    batch = p.to_device(batch);
+    batch = p.to_device(std::move(batch));
     p.check_devices(batch);
     generators.take(p.device);
     const auto predict = [&](int64_t size) {

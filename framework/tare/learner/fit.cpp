@@ -220,7 +220,7 @@ bool Learner::train_next(Run& run) {
 bool Learner::next_batch(Run& run) {
   const Phase phase(PhaseKind::data);
   if (!run.loader->next(run.context.data)) return false;
-  run.context.data = parts_->to_device(run.context.data);
+  run.context.data = parts_->to_device(std::move(run.context.data));
   run.context.batch = run.plan.batch;
   run.context.step = run.plan.step;
   return true;
@@ -274,7 +274,7 @@ bool Learner::try_update(Run& run, const Batch& whole, const std::vector<BatchPa
   FitContext& c = run.context;
   const bool wanted =
       (parts.empty() ? try_backward(run, 1, {}) : try_parts(run, parts)) && finite_gradients(run);
-  c.data = whole;
+  if (!parts.empty() || !run.callbacks.empty()) c.data = whole;
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(run.earlier_gradients);
   if (!wanted) return false;

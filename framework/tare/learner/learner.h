@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/terminal.h"
 #include "tare/learner/compute_error.h"
 #include "tare/learner/options.h"
 #include "tare/learner/plan.h"
@@ -88,8 +89,11 @@ class Learner final : public Accountable, private LearnerView {
   /// registry cannot be predicted, see MemoryPlan::method. Throws ConfigError for a device name or
   /// batch that is not allowed, StateError without a training split or trainable parameter.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {});
-  /// A table of the modules: shapes, parameters, how many are trainable, MiB. Computes nothing.
-  [[nodiscard]] std::string summary() const;
+  /// A table of the modules within `width` columns: the shapes of their tensors and of what they
+  /// make of one sample, parameters, how many are trainable, bytes. With data it computes one
+  /// sample of the training split, on the meta device for a model from the registry, which takes
+  /// no memory; nothing of the Learner changes.
+  [[nodiscard]] std::string summary(size_t width = kAnyWidth) const;
 
   // ---- save
 

@@ -144,26 +144,25 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
                    "give it some with set_data()");
 }
 
-Batch Learner::Parts::to_device(const Batch& batch) {
-  Batch moved = batch;
+Batch Learner::Parts::to_device(Batch batch) {
   if (!batch.inputs.empty()) seen_input = batch.input().scalar_type();
   if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
-  for (NamedTensor& input : moved.inputs) {
+  for (NamedTensor& input : batch.inputs) {
     if (precision == Precision::bf16_true && input.tensor.is_floating_point())
       input.tensor = input.tensor.to(c10::kBFloat16);
     if (options.kernels.channels_last && input.tensor.dim() == 4)
       input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
     if (!device.is_cpu()) input.tensor = input.tensor.to(device, /*non_blocking=*/true);
   }
-  if (device.is_cpu()) return moved;
+  if (device.is_cpu()) return batch;
   sent.clear();
-  for (NamedTensor& target : moved.targets) {
+  for (NamedTensor& target : batch.targets) {
     const at::Tensor on_host = target.tensor;
     target.tensor = on_host.to(device, /*non_blocking=*/true);
     sent.push_back({label_range(loss, on_host), target.tensor.storage().unsafeGetStorageImpl(),
                     target.tensor._version(), target.tensor.numel()});
   }
-  return moved;
+  return batch;
 }
 
 Optimizer& Learner::Parts::ensure_optimizer() {
@@ -221,7 +220,7 @@ Learner::Parts::Labels Learner::Parts::check_outputs(const Outputs& outputs, con
                          std::to_string(targets) + ", or a loss of the whole batch",
                      std::to_string(outputs.size()));
   for (size_t i = 0; i < targets; ++i) {
-    const at::Tensor target = batch.targets.empty() ? at::Tensor() : batch.targets[i].tensor;
+    const at::Tensor& target = i == 0 ? batch.target() : batch.targets[i].tensor;
     labels.push_back(labels_of(target));
     if (!checked_batch || !target.defined()) {
       check_batch(loss, outputs[i], target);
@@ -329,7 +328,8 @@ at::Tensor full_precision(const at::Tensor& tensor) {
 }
 
 Outputs full_precision(Outputs outputs) {
-  for (at::Tensor& output : outputs) output = full_precision(output);
+  for (at::Tensor& output : outputs)
+    if (output.defined() && output.scalar_type() != c10::kFloat) output = in_float32(output);
   return outputs;
 }
 
@@ -388,7 +388,7 @@ void Learner::Run::release_step() {
   loss_mean = {};
   context.micro_batch = 0;
   context.micro_batches = 1;
-  context.data = {};
+  context.data.reset();
   context.outputs.reset();
   context.loss.reset();
 }

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -142,7 +143,7 @@ struct Learner::Parts {
   void check_fit(const FitPlan& plan, const std::string& call);
   /// Moves a host batch to the model's device, its input to the model's type, and notes its labels
   /// for check_output(). Throws DeviceError for a batch of another device.
-  [[nodiscard]] Batch to_device(const Batch& batch);
+  [[nodiscard]] Batch to_device(Batch batch);
   Optimizer& ensure_optimizer();
   /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
@@ -232,6 +233,9 @@ struct Learner::Parts {
   /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
                                      int64_t counted) const;
+  /// The shapes of what the modules make of the first sample of the training split, [1, ...]; empty
+  /// where they are not known. See layer_shapes().
+  [[nodiscard]] std::map<std::string, std::vector<int64_t>> output_shapes();
   /// Makes a state for each metric and each of so many targets, with names of their own.
   void prepare_metrics(const Batch& batch);
   /// Throws DeviceError for a batch that is not on the model's device.

@@ -4,14 +4,20 @@
 #include <algorithm>
 
 #include "tare/base/bytes.h"
+#include "tare/base/log.h"
 #include "tare/base/table.h"
+#include "tare/learner/layer_shapes.h"
 #include "tare/learner/parts.h"
+#include "tare/model/registry.h"
+#include "tare/plan/trace.h"
 
 namespace tare {
 namespace {
 
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
 struct Row {
-  std::string module{}, shapes{};
+  std::string module{}, shapes{}, output{};
   int64_t parameters = 0, trainable = 0, bytes = 0;
 };
 
@@ -36,9 +42,20 @@ void add(std::vector<Row>& rows, const std::string& name, const at::Tensor& tens
   if (tensor.requires_grad()) row->trainable += tensor.numel();
 }
 
-TableRow cells_of(const Row& row) {
-  return {row.module, row.shapes, format_count(row.parameters), format_count(row.trainable),
-          format_bytes(row.bytes)};
+TableRow cells_of(const Row& row, bool with_outputs) {
+  TableRow cells{row.module, row.shapes};
+  if (with_outputs) cells.push_back(row.output);
+  for (const int64_t count : {row.parameters, row.trainable}) cells.push_back(format_count(count));
+  cells.push_back(format_bytes(row.bytes));
+  return cells;
+}
+
+std::vector<TableColumn> columns(bool with_outputs) {
+  std::vector<TableColumn> all{{.head = "module", .whole = true}, {.head = "shapes", .whole = true}};
+  if (with_outputs) all.push_back({.head = "output", .whole = true});
+  for (const char* head : {"parameters", "trainable", "size"})
+    all.push_back({.head = head, .figure = true});
+  return all;
 }
 
 std::string group_names(const Model& model) {
@@ -47,36 +64,36 @@ std::string group_names(const Model& model) {
   return names;
 }
 
-/// `setting`: a line below the name, or nothing.
-std::string table(const Model& model, const std::string& setting, size_t width) {
+/// `setting`: a line below the name, or nothing. `outputs`: see layer_shapes(); empty: unknown.
+std::string table(const Model& model, const std::string& setting, const Shapes& outputs,
+                  size_t width) {
   std::vector<Row> rows;
   for (const auto& parameter : model.parameters())
     add(rows, parameter.name, parameter.tensor, true);
   for (const auto& [name, tensor] : model.buffers()) add(rows, name, tensor, false);
+  for (Row& row : rows)
+    if (const auto found = outputs.find(row.module == "(model)" ? "" : row.module);
+        found != outputs.end())
+      row.output = shape_text(found->second);
   Row total{.module = "total"};
   std::vector<TableRow> cells;
   for (const auto& row : rows) {
     total.parameters += row.parameters;
     total.trainable += row.trainable;
     total.bytes += row.bytes;
-    cells.push_back(cells_of(row));
+    cells.push_back(cells_of(row, !outputs.empty()));
   }
-  cells.push_back(cells_of(total));
+  cells.push_back(cells_of(total, !outputs.empty()));
   const std::string name = model.spec() ? model.spec()->name + '\n' : "";
   const std::string groups = "layer groups: " + group_names(model);
   return name + setting +
-         text_table({{.head = "module", .whole = true},
-                     {.head = "shapes", .whole = true},
-                     {.head = "parameters", .figure = true},
-                     {.head = "trainable", .figure = true},
-                     {.head = "size", .figure = true}},
-                    cells, width) +
+         text_table(columns(!outputs.empty()), cells, width) +
          (width == kAnyWidth ? groups : wrapped(groups, width, 0, 2)) + '\n';
 }
 
 }  // namespace
 
-std::string summary(const Model& model, size_t width) { return table(model, "", width); }
+std::string summary(const Model& model, size_t width) { return table(model, "", {}, width); }
 
 std::string summary_line(const Model& model) {
   int64_t parameters = 0, bytes = 0;
@@ -90,13 +107,35 @@ std::string summary_line(const Model& model) {
          " with buffers; layer groups: " + group_names(model);
 }
 
-std::string Learner::summary() const {
-  const Parts& p = parts("learner.summary");
-  std::string setting;
-  if (p.data.train)
-    setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
-              std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
-  return table(p.model, setting, kAnyWidth);
+std::string Learner::summary(size_t width) const {
+  Parts& p = parts("learner.summary");
+  if (!p.data.train) return table(p.model, "", {}, width);
+  const std::string setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
+                              std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
+  return table(p.model, setting, p.output_shapes(), width);
+}
+
+// A model of the registry is built again, on the meta device: a forward of its own could change
+// what the allocator of a run that is measured has at hand.
+std::map<std::string, std::vector<int64_t>> Learner::Parts::output_shapes() {
+  if (options.task || !model.has_forward()) return {};  // what the model is given is unknown
+  const Batch sample = data.train->first_sample();
+  try {
+    if (!model.spec()) return layer_shapes(model, to_device(sample));
+    const Batch shape = on_meta(sample);
+    const GeneratorScope generators(device);
+    const plan::MetaScope meta;
+    Model twin = models::make(*model.spec());
+    return layer_shapes(twin, shape);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    log::warning("the summary has no shapes of outputs: " +
+                 printable(error.what_without_backtrace(), 400));
+  } catch (const Error& error) {
+    log::warning("the summary has no shapes of outputs: " + std::string(error.what()));
+  }
+  return {};
 }
 
 }  // namespace tare

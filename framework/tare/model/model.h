@@ -66,6 +66,8 @@ struct TensorArgument {
 /// Throws ShapeError: the forward does not take so many inputs. `allowed`: numbers that it takes.
 [[noreturn]] void refuse_inputs(const Batch& batch, const std::vector<size_t>& allowed);
 
+inline constexpr size_t kMostInputs = 4;  ///< of a forward of tensors
+
 template <class H, size_t... I>
 constexpr bool takes_tensors(std::index_sequence<I...>) {
   return requires(H holder, TensorArgument x) { Outputs(holder->forward((void(I), x)...)); };
@@ -78,32 +80,24 @@ Outputs call(H& holder, const Batch& batch, std::index_sequence<I...>) {
   return Outputs(holder->forward(batch.inputs[I].tensor...));
 }
 
-/// Calls the forward of N tensors, if there is one and the batch has so many inputs.
+/// Calls the forward of as many tensors as the batch has inputs, from N on.
 template <size_t N, class H>
-bool call_if(H& holder, const Batch& batch, Outputs& outputs, std::vector<size_t>& allowed) {
-  if constexpr (kTakes<H, N>) {
-    if (batch.inputs.size() == N) {
-      outputs = call(holder, batch, std::make_index_sequence<N>());
-      return true;
+Outputs call_from(H& holder, const Batch& batch, std::vector<size_t> allowed) {
+  if constexpr (N > kMostInputs) {
+    refuse_inputs(batch, allowed);
+  } else {
+    if constexpr (kTakes<H, N>) {
+      if (batch.inputs.size() == N) return call(holder, batch, std::make_index_sequence<N>());
+      allowed.push_back(N);
     }
-    allowed.push_back(N);
+    return call_from<N + 1>(holder, batch, std::move(allowed));
   }
-  return false;
 }
 
 template <class H>
 std::function<Outputs(const Batch&)> forward_of(H holder) {
   if constexpr (kTakes<H, 1> || kTakes<H, 2> || kTakes<H, 3> || kTakes<H, 4>) {
-    return [holder](const Batch& batch) mutable {
-      Outputs outputs;
-      std::vector<size_t> allowed;
-      if (!call_if<1>(holder, batch, outputs, allowed) &&
-          !call_if<2>(holder, batch, outputs, allowed) &&
-          !call_if<3>(holder, batch, outputs, allowed) &&
-          !call_if<4>(holder, batch, outputs, allowed))
-        refuse_inputs(batch, allowed);
-      return outputs;
-    };
+    return [holder](const Batch& batch) mutable { return call_from<1>(holder, batch, {}); };
   } else if constexpr (requires(const Batch& batch) { Outputs(holder->forward(batch)); }) {
     return [holder](const Batch& batch) mutable { return Outputs(holder->forward(batch)); };
   } else {

@@ -34,9 +34,7 @@ void RunPrinter::start(Learner& learner, const std::string& data) {
   const std::string first = fitted(recipe_.name + ": " + data, *out_);
   *out_ << bold(recipe_.name) << first.substr(recipe_.name.size()) << '\n';
   if (verbose_) {
-    const size_t width = width_for(*out_);
-    *out_ << '\n'
-          << (width == kAnyWidth ? learner.summary() : summary(learner.model(), width)) << '\n';
+    *out_ << '\n' << learner.summary(width_for(*out_)) << '\n';
   } else {
     *out_ << fitted(summary_line(learner.model()), *out_) << "\n\n";
   }
