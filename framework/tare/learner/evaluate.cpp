@@ -143,7 +143,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
   Loader loader = ordered(set, options);
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
-    batch = to_device(std::move(batch));
+    to_device(batch);
     check_devices(batch);
     prepare_metrics(batch);
     if (fresh.size() != metrics.size()) fresh = metrics;
@@ -207,7 +207,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   Loader loader = ordered(set, p.options);
   loader.start(0);
   for (Batch batch; loader.next(batch);) {
-    batch = p.to_device(std::move(batch));
+    p.to_device(batch);
     p.check_devices(batch);
     generators.take(p.device);
     const auto predict = [&](int64_t size) {
@@ -229,12 +229,16 @@ Outputs Learner::Parts::predict(const Batch& batch) {
   if (!options.task) return compute(batch);
   if (!options.task.predict) return compute_task(batch).outputs;
   const AutocastScope in_precision(autocast);
-  return full_precision(options.task.predict(model, batch));
+  Outputs outputs = options.task.predict(model, batch);
+  to_full_precision(outputs);
+  return outputs;
 }
 
 Outputs Learner::Parts::compute(const Batch& batch) const {
   const AutocastScope in_precision(autocast);
-  return full_precision(model.forward(batch));
+  Outputs outputs = model.forward(batch);
+  to_full_precision(outputs);
+  return outputs;
 }
 
 StepResult Learner::Parts::compute_task(const Batch& batch) {
@@ -248,8 +252,9 @@ StepResult Learner::Parts::compute_task(const Batch& batch) {
     explain_devices("learner.task", model, batch, error);
     throw;
   }
-  return {.loss = full_precision(result.loss),
-          .outputs = full_precision(std::move(result.outputs))};
+  result.loss = full_precision(result.loss);
+  to_full_precision(result.outputs);
+  return result;
 }
 
 }  // namespace tare

@@ -220,7 +220,7 @@ bool Learner::train_next(Run& run) {
 bool Learner::next_batch(Run& run) {
   const Phase phase(PhaseKind::data);
   if (!run.loader->next(run.context.data)) return false;
-  run.context.data = parts_->to_device(std::move(run.context.data));
+  parts_->to_device(run.context.data);
   run.context.batch = run.plan.batch;
   run.context.step = run.plan.step;
   return true;
@@ -242,7 +242,9 @@ void Learner::train_batch(Run& run) {
 // The batch in parts, and again in smaller ones while memory is out. False: no step is wanted.
 bool Learner::update(Run& run) {
   Parts& p = *parts_;
-  const Batch whole = run.context.data;
+  FitContext& c = run.context;
+  Batch whole;  // kept where its parts, or a callback, may take its place
+  if (!run.callbacks.empty()) whole = c.data;
   const Action before = run.action;
   run.finite = true;
   run.updating = true;
@@ -250,15 +252,17 @@ bool Learner::update(Run& run) {
   if (!run.stepper) run.earlier_gradients = p.take_gradients();
   if (!run.callbacks.empty()) run.before_update.take(p.device);  // else nothing was drawn yet
   const bool stepped = run.micro_batches->attempt(
-      whole,
+      c.data,
       [&](int64_t size) {
-        if (size >= whole.size()) return try_update(run, whole, {});
+        if (size >= c.data.size()) return try_update(run, whole, {});
+        if (whole.inputs.empty()) whole = c.data;
         auto parts = p.parts_of(whole, size, p.slicers.train);
         if (parts.size() == 1) return try_update(run, whole, {});
         std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
         return try_update(run, whole, parts);
       },
       [&] {
+        if (whole.inputs.empty()) whole = c.data;
         undo_update(run, whole);
         run.action = before;
         run.finite = true;
@@ -268,13 +272,13 @@ bool Learner::update(Run& run) {
   return stepped;
 }
 
-// Without parts: the batch as it is.
+// Without parts: the batch as it is. `whole`: empty where nothing took its place.
 bool Learner::try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const bool wanted =
       (parts.empty() ? try_backward(run, 1, {}) : try_parts(run, parts)) && finite_gradients(run);
-  if (!parts.empty() || !run.callbacks.empty()) c.data = whole;
+  if (!whole.inputs.empty()) c.data = whole;
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(run.earlier_gradients);
   if (!wanted) return false;
@@ -339,7 +343,7 @@ void Learner::forward(Run& run, std::optional<int64_t> counted) {
     c.outputs =
         p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data); });
     run.allows(&Callback::after_forward, Action::stop_epoch);
-    const auto labels = p.check_outputs(c.outputs, c.data);
+    const Parts::Labels labels = p.check_outputs(c.outputs, c.data);
     const int64_t counts = counted ? *counted : p.counted(c.data, labels);
     c.loss = p.explained(ComputeError::Stage::loss, nullptr,
                          [&] { return p.mean_loss(c.outputs, c.data, counts); });

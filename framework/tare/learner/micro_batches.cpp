@@ -9,6 +9,24 @@
 
 namespace tare {
 
+namespace {
+
+constexpr int64_t kEnd = -1;  // of the sizes of an input
+
+/// Whether the samples of the inputs have these sizes, each list of which ends with kEnd. Without a
+/// list of its own, because it is asked in each step.
+bool is_of(const Batch& whole, const std::vector<int64_t>& shape) {
+  auto at = shape.begin();
+  for (const NamedTensor& input : whole.inputs) {
+    for (const int64_t size : input.tensor.sizes().slice(1))
+      if (at == shape.end() || *at++ != size) return false;
+    if (at == shape.end() || *at++ != kEnd) return false;
+  }
+  return at == shape.end();
+}
+
+}  // namespace
+
 void check_micro_batch(int64_t samples, int64_t batch, const std::string& where) {
   if (samples >= 1 && samples <= batch) return;
   throw ConfigError(where, "micro_batch must be between 1 and the batch of " +
@@ -53,16 +71,17 @@ MicroBatches::MicroBatches(Settings settings, adapt::SizeCache& sizes)
 }
 
 adapt::Search& MicroBatches::search_for(const Batch& whole) {
-  std::vector<int64_t> shape;
+  if (search_ && is_of(whole, shape_)) return *search_;
+  shape_.clear();
   for (const NamedTensor& input : whole.inputs) {
     const auto sample = input.tensor.sizes().slice(1);
-    if (!shape.empty()) shape.push_back(0);  // between two inputs
-    shape.insert(shape.end(), sample.begin(), sample.end());
+    shape_.insert(shape_.end(), sample.begin(), sample.end());
+    shape_.push_back(kEnd);
   }
-  if (search_ && shape_ == shape) return *search_;
-  shape_ = std::move(shape);
   std::string key = settings_.phase;
-  for (const int64_t size : shape_) key += ' ' + std::to_string(size);
+  for (const int64_t size : shape_)
+    key += size == kEnd ? std::string(";") : ' ' + std::to_string(size);
+  key.pop_back();  // behind the last input
   search_.emplace(settings_.batch, settings_.search, sizes_, std::move(key), settings_.device);
   return *search_;
 }

@@ -144,9 +144,11 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
                    "give it some with set_data()");
 }
 
-Batch Learner::Parts::to_device(Batch batch) {
-  if (!batch.inputs.empty()) seen_input = batch.input().scalar_type();
+void Learner::Parts::to_device(Batch& batch) {
+  if (!batch.inputs.empty()) seen_input = batch.inputs.front().tensor.scalar_type();
   if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
+  const bool converts = precision == Precision::bf16_true || options.kernels.channels_last;
+  if (device.is_cpu() && !converts) return;
   for (NamedTensor& input : batch.inputs) {
     if (precision == Precision::bf16_true && input.tensor.is_floating_point())
       input.tensor = input.tensor.to(c10::kBFloat16);
@@ -154,7 +156,7 @@ Batch Learner::Parts::to_device(Batch batch) {
       input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
     if (!device.is_cpu()) input.tensor = input.tensor.to(device, /*non_blocking=*/true);
   }
-  if (device.is_cpu()) return batch;
+  if (device.is_cpu()) return;
   sent.clear();
   for (NamedTensor& target : batch.targets) {
     const at::Tensor on_host = target.tensor;
@@ -162,7 +164,6 @@ Batch Learner::Parts::to_device(Batch batch) {
     sent.push_back({label_range(loss, on_host), target.tensor.storage().unsafeGetStorageImpl(),
                     target.tensor._version(), target.tensor.numel()});
   }
-  return batch;
 }
 
 Optimizer& Learner::Parts::ensure_optimizer() {
@@ -220,7 +221,7 @@ Learner::Parts::Labels Learner::Parts::check_outputs(const Outputs& outputs, con
                          std::to_string(targets) + ", or a loss of the whole batch",
                      std::to_string(outputs.size()));
   for (size_t i = 0; i < targets; ++i) {
-    const at::Tensor& target = i == 0 ? batch.target() : batch.targets[i].tensor;
+    const at::Tensor& target = batch.targets.empty() ? batch.target() : batch.targets[i].tensor;
     labels.push_back(labels_of(target));
     if (!checked_batch || !target.defined()) {
       check_batch(loss, outputs[i], target);
@@ -252,7 +253,8 @@ at::Tensor Learner::Parts::mean_loss(const Outputs& outputs, const Batch& batch,
                                      int64_t counted) const {
   if (loss.batch_mean) return loss.batch_mean(outputs, batch);
   const LossFunction& mean = counted == 0 && loss.sum ? loss.sum : loss.mean;
-  if (batch.targets.size() < 2) return mean(outputs.front(), batch.target());
+  if (batch.targets.empty()) return mean(outputs[0], {});
+  if (batch.targets.size() == 1) return mean(outputs[0], batch.targets.front().tensor);
   at::Tensor sum;
   for (size_t i = 0; i < batch.targets.size(); ++i) {
     const at::Tensor& target = batch.targets[i].tensor;
@@ -327,10 +329,9 @@ at::Tensor full_precision(const at::Tensor& tensor) {
   return tensor.defined() ? in_float32(tensor) : tensor;
 }
 
-Outputs full_precision(Outputs outputs) {
+void to_full_precision(Outputs& outputs) {
   for (at::Tensor& output : outputs)
     if (output.defined() && output.scalar_type() != c10::kFloat) output = in_float32(output);
-  return outputs;
 }
 
 Learner::Parts::Gradients Learner::Parts::take_gradients() const {

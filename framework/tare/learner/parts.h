@@ -58,7 +58,7 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
 
 /// float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
-[[nodiscard]] Outputs full_precision(Outputs outputs);
+void to_full_precision(Outputs& outputs);
 
 /// Tensors of a split on the host, batch by batch.
 struct Collected {
@@ -143,7 +143,7 @@ struct Learner::Parts {
   void check_fit(const FitPlan& plan, const std::string& call);
   /// Moves a host batch to the model's device, its input to the model's type, and notes its labels
   /// for check_output(). Throws DeviceError for a batch of another device.
-  [[nodiscard]] Batch to_device(Batch batch);
+  void to_device(Batch& batch);
   Optimizer& ensure_optimizer();
   /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();

@@ -147,10 +147,11 @@ std::string Learner::summary(size_t width) const {
 
 std::map<std::string, std::vector<int64_t>> Learner::Parts::output_shapes() {
   if (options.task || !model.has_forward()) return {};  // what the model is given is unknown
-  const Batch sample = data.train->first_sample();
+  Batch sample = data.train->first_sample();
   return known_shapes([&] {
-    return model.spec() ? shapes_of_twin(model, on_meta(sample))
-                        : layer_shapes(model, to_device(sample));
+    if (model.spec()) return shapes_of_twin(model, on_meta(sample));
+    to_device(sample);
+    return layer_shapes(model, sample);
   });
 }
 

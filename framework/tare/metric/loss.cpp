@@ -238,11 +238,21 @@ std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& targe
 
 std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor& target) {
   if (!has_labels(loss, target) || !target.device().is_cpu()) return std::nullopt;
+  const Tensor flat = target.contiguous();
+  const int64_t* label = flat.const_data_ptr<int64_t>();
+  const int64_t all = flat.numel();
   int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+  for (int64_t i = 0; i < all; ++i) {
+    low = std::min(low, label[i]);
+    high = std::max(high, label[i]);
+  }
+  if (all > 0 && low >= 0) return LabelRange{low, high, all};  // none is left out
+  low = std::numeric_limits<int64_t>::max();
+  high = std::numeric_limits<int64_t>::min();
   int64_t count = 0;
-  for_each_label(target, [&](int64_t label) {
-    low = std::min(low, label);
-    high = std::max(high, label);
+  for_each_label(target, [&](int64_t value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
     ++count;
   });
   return count == 0 ? LabelRange{} : LabelRange{low, high, count};

@@ -75,7 +75,7 @@ void explain_devices(const std::string& where, const Model& model, const Batch& 
 void check_output_devices(const std::string& where, const Model& model, const Batch& batch,
                           const Outputs& outputs) {
   const auto on_meta = [](const at::Tensor& one) { return one.defined() && one.is_meta(); };
-  if (batch.inputs.empty() || batch.input().is_meta()) return;
+  if (batch.inputs.empty() || batch.inputs.front().tensor.is_meta()) return;
   if (std::ranges::none_of(outputs, on_meta)) return;
   if (const auto found = mismatch(model, batch))
     throw DeviceError(where, found->first.str(), found->second.str());
