@@ -247,6 +247,26 @@ struct PairNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(PairNet);
 
+TEST(Export, HasTheMetricsAndNoOtherColumns) {
+  struct Speed final : Callback {
+    [[nodiscard]] std::string name() const override { return "speed"; }
+    Action after_epoch(FitContext& c) override {
+      c.row.metrics.push_back({"speed", 1});
+      return Action::proceed;
+    }
+  };
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.callbacks = {std::make_shared<Speed>()};
+  Learner learner(make_net(), split_points(), options);
+  learner.fit(1);
+  learner.export_to(folder / "net.tare");
+  std::vector<std::string> names;
+  const Bundle bundle = open_bundle(folder / "net.tare");
+  for (const auto& metric : bundle.manifest().metrics) names.push_back(metric.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("valid_loss", "accuracy"));
+}
+
 TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
   const TempDir folder;
   const auto predict = [](Model& model, const at::Tensor& input) {

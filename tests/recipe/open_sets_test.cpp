@@ -88,12 +88,40 @@ struct LinearNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(LinearNet);
 
+/// Two rows of numbers, with their mean sum and their mean difference.
+datasets::Found row_pairs(const DataOptions& options, bool) {
+  auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(options.seed));
+  const at::Tensor left = at::rand({200, 4}, generator), right = at::rand({200, 4}, generator);
+  return {.description = "200 pairs of rows",
+          .data = tensor_dataset(
+              {{"left", left}, {"right", right}},
+              {{"sum", (left + right).mean(1, true)}, {"gap", (left - right).mean(1, true)}})};
+}
+
+struct PairNetImpl : torch::nn::Module {
+  PairNetImpl() {
+    sum = register_module("sum", torch::nn::Linear(8, 1));
+    gap = register_module("gap", torch::nn::Linear(8, 1));
+  }
+  std::pair<torch::Tensor, torch::Tensor> forward(const torch::Tensor& left,
+                                                  const torch::Tensor& right) {
+    const torch::Tensor both = torch::cat({left, right}, 1);
+    return {sum(both), gap(both)};
+  }
+  torch::nn::Linear sum{nullptr}, gap{nullptr};
+};
+TORCH_MODULE(PairNet);
+
 class OpenSets : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     datasets::registry().add("signs", "rows whose class is a sign", [] {
       return datasets::Kind{{}, signs};
     });
+    datasets::registry().add("row_pairs", "two rows with two targets", [] {
+      return datasets::Kind{{}, row_pairs};
+    });
+    models::add("pair_net", [](int64_t) { return Model(PairNet()); });
     models::add("linear_net", [](int64_t classes) { return Model(LinearNet(classes)); });
     losses::registry().add<SmoothedOptions>("smoothed", "cross-entropy of smoothed labels",
                                             smoothed);
@@ -134,6 +162,27 @@ TEST_F(OpenSets, ARecipeNamesWhatTheProgramAdds) {
   EXPECT_EQ(report.data.substr(0, 17), "200 rows of signs");
   EXPECT_EQ(report.residual_bytes, 0);
   EXPECT_TRUE(std::filesystem::exists(report.export_path));
+}
+
+TEST_F(OpenSets, ARecipeTrainsOnSeveralInputsAndTargets) {
+  std::ofstream(folder_ / "pairs.yaml")
+      << "name: pairs\nfolder: " << folder_.path().string()
+      << "\ndevice: cpu\nbatch: 32\nworkers: 0\ndata: {name: row_pairs}\n"
+         "model: {name: pair_net, classes: 1}\nloss: mse\nmetrics: [mae]\n"
+         "callbacks: [{early_stopping: {monitor: mae.gap, patience: 20}}]\n"
+         "phases: [{name: only, epochs: 10, lr: 3.0e-2}]\nexport: pairs.tare\n";
+  const RecipeOptions options = read_recipe(folder_ / "pairs.yaml");
+  const RecipePlan plan = plan_recipe(options);
+  const RunReport report = run_recipe(options);
+  const auto& last = report.phases[0].epochs.back();
+  ASSERT_EQ(last.metrics.size(), 2U);
+  EXPECT_EQ(last.metrics[0].name, "mae.sum");
+  EXPECT_EQ(last.metrics[1].name, "mae.gap");
+  EXPECT_LT(last.metrics[1].value, 0.1);
+  EXPECT_EQ(plan.phases.at(0).peak_bytes, report.phases[0].peak_bytes);
+  const Bundle bundle = open_bundle(report.export_path);
+  ASSERT_EQ(bundle.manifest().more_inputs.size(), 1U);
+  EXPECT_EQ(bundle.manifest().more_inputs[0].name, "right");
 }
 
 TEST_F(OpenSets, TheyArePlannedAsTheyAllocate) {

@@ -6,11 +6,14 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <png.h>
 #include <zlib.h>
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "support/hostile.h"
@@ -49,6 +52,18 @@ TEST(Png, ChannelsAreConvertedOnRequest) {
   EXPECT_TRUE(at::equal(decode(encoded(grey), 3), grey.expand({3, 3, 4})));
   EXPECT_TRUE(at::equal(decode(encoded(grey.expand({3, 3, 4})), 1), grey));
   EXPECT_THROW((void)decode(encoded(grey), 2), ConfigError);
+}
+
+// A file of 2 x 1 pixels with 16 bits: 64 * 257 and 200 * 257.
+TEST(Png, SixteenBitsBecomeTheSameGreyInEight) {
+  constexpr std::array<unsigned char, 70> kFile = {
+      0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48,
+      0x44, 0x52, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x01, 0x10, 0x00, 0x00, 0x00,
+      0x00, 0x81, 0xd9, 0xfc, 0x15, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78,
+      0x9c, 0x63, 0x70, 0x70, 0x38, 0x71, 0x02, 0x00, 0x04, 0x1d, 0x02, 0x11, 0x96, 0xec,
+      0x4f, 0xa2, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+  const at::Tensor image = decode_png(std::as_bytes(std::span(kFile)), "deep", 1);
+  EXPECT_TRUE(at::equal(image.flatten(), at::tensor({64, 200}, at::kByte)));
 }
 
 TEST(Png, TransparencyIsLaidOverBlack) {

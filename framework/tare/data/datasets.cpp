@@ -221,9 +221,11 @@ std::string content_of(const Found& found) {
   for (const DatasetPtr& data : parts_of(found)) {
     const auto* tensors = dynamic_cast<const TensorDataset*>(data.get());
     if (!tensors) return {};
-    const at::Tensor& input = tensors->raw_input();
-    content +=
-        content_hash({static_cast<const std::byte*>(input.const_data_ptr()), input.nbytes()});
+    Batch raw = tensors->raw();
+    if (!raw.targets.empty()) raw.targets.erase(raw.targets.begin());  // it is in the digest
+    for (const at::Tensor& tensor : raw.tensors())
+      content +=
+          content_hash({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
   }
   return content;
 }

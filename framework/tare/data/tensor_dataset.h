@@ -35,6 +35,8 @@ class TensorDataset : public Dataset {
   void account(Ledger& ledger) const override;
   /// The first input, [size, ...] on the host, contiguous, before its transforms.
   [[nodiscard]] const at::Tensor& raw_input() const { return inputs_.front().tensor; }
+  /// All inputs and targets, likewise.
+  [[nodiscard]] Batch raw() const { return {inputs_, targets_}; }
   /// The same tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;
 

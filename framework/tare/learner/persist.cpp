@@ -173,6 +173,14 @@ void Learner::Parts::note_trained() {
   trained_on->more_inputs = seen_more;
 }
 
+// Of data with several targets a metric has a column for each: "mae.age".
+bool Learner::Parts::is_metric(const std::string& column) const {
+  return std::ranges::any_of(options.metrics, [&](const Metric& metric) {
+    const std::string name = MetricState(metric).name();
+    return column == name || column.starts_with(name + ".");
+  });
+}
+
 BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
                                         const char* call) const {
   BundleManifest manifest = origin.value_or(BundleManifest{});
@@ -197,7 +205,8 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
   manifest.loss = is_named ? losses::text_of(options.loss) : "";
   if (const EpochRow* row = row_of_weights(history, restored_epoch)) {
     manifest.metrics = {{"valid_loss", row->valid_loss}};
-    for (const auto& m : row->metrics) manifest.metrics.push_back({m.name, m.value});
+    for (const auto& m : row->metrics)
+      if (is_metric(m.name)) manifest.metrics.push_back({m.name, m.value});
     std::erase_if(manifest.metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
   }
   return manifest;

@@ -48,6 +48,9 @@ class Walk {
  private:
   void check_column(const std::string& path, const std::string& figure) const {
     if (std::ranges::find(columns_, figure) != columns_.end()) return;
+    // Of data with several targets a metric has a column for each: "mae.age".
+    const std::string metric = figure.substr(0, figure.rfind('.'));
+    if (std::ranges::find(recipe_.metrics, metric) != recipe_.metrics.end()) return;
     refuse(recipe_, path,
            "watches what is no column of the epochs table here" + did_you_mean(figure, columns_),
            config::joined(columns_), figure);

@@ -93,6 +93,8 @@ at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
   const int64_t height = png.image.height, width = png.image.width, pixels = height * width;
   if (channels == 0) channels = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
   png.image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  png.image.flags |=
+      PNG_IMAGE_FLAG_16BIT_sRGB;  // as 8 bits: without it libpng brightens the picture
   at::Tensor rows = at::empty({height, width, channels}, at::kByte);
   const png_color black{0, 0, 0};
   if (!png_image_finish_read(&png.image, &black, rows.mutable_data_ptr(), 0, nullptr))
