@@ -130,7 +130,7 @@ class Search {
       shrink(size, info, error);
     }
   }
-  /// The same without an undo.
+  /// Makes an attempt that leaves nothing to undo.
   template <class Body>
   std::invoke_result_t<Body&, int64_t> attempt(int64_t most, Body&& body) {
     return attempt(most, std::forward<Body>(body), [] {});

@@ -17,7 +17,7 @@ namespace tare::adapt {
 
 /// A size, and what it was found for.
 struct FoundSize {
-  std::string key{};  ///< what tells one call from another: its line, shapes and devices, by Cache
+  std::string key{};  ///< what distinguishes calls: line, shapes, devices, as Cache says
   int64_t size = 0;   ///< samples of one interval, >= 1
 };
 

@@ -42,7 +42,7 @@ class StepSize {
   /// Memory was out in an interval of `tried`, at most get(). Continues with `next` if that is
   /// smaller and not below the floor, else by the policy. False: it can be no smaller.
   [[nodiscard]] bool shrink(int64_t tried, int64_t next);
-  /// The same, where the size that failed is also the next to try.
+  /// Shrinks where the size that failed is also the next to try.
   [[nodiscard]] bool shrink(int64_t tried) { return shrink(tried, tried); }
   /// An interval of `done` samples went well; its peak was `peak_bytes` above its start, 0:
   /// unknown.

@@ -79,7 +79,7 @@ enum class Flush {
 /// is replaced; a device or pipe is written directly.
 void write_atomically(const std::filesystem::path& path, const std::function<void(File&)>& fill,
                       Flush flush = Flush::yes);
-/// The same for a file that holds `text`.
+/// Writes `text` in that way.
 void write_atomically(const std::filesystem::path& path, std::string_view text,
                       Flush flush = Flush::yes);
 

@@ -19,7 +19,7 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 /// XXH3-64 as 16 lower-case hexadecimal digits; more than 20 GB/s on one core. Detects accidents,
 /// not forgeries.
 [[nodiscard]] std::string hash(std::span<const std::byte> bytes);
-/// The same for the bytes of a text.
+/// XXH3-64 of the bytes of a text.
 [[nodiscard]] std::string hash(std::string_view text);
 
 /// Parses a JSON object of at most kMaxManifestBytes, kMaxManifestDepth levels and

@@ -83,7 +83,7 @@ class Visitor {
   Visitor& operator()(const char* name, T& value, Rule rule = {}) {
     return add({name, &value, &type_of<T>(), std::move(rule)});
   }
-  /// Those added so far, in order.
+  /// The fields that were added so far, in order.
   [[nodiscard]] std::span<const Field> fields() const { return fields_; }
 
  private:

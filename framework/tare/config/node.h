@@ -48,7 +48,7 @@ struct Node {
   /// The value of `key`, or nullptr if this is no map or has no such key. Valid until the map
   /// changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
-  [[nodiscard]] Node* find(std::string_view key);  ///< the same, to change the value
+  [[nodiscard]] Node* find(std::string_view key);  ///< the value of `key`, to be changed
   /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a
   /// map.
   Node& set(std::string key, Node value);

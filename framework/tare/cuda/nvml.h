@@ -39,7 +39,7 @@ class NvmlDevice {
   [[nodiscard]] std::optional<double> utilisation() const;
   /// Returns the temperature of the chip, in degrees Celsius.
   [[nodiscard]] std::optional<int64_t> temperature() const;
-  [[nodiscard]] std::vector<NvmlProcess> processes() const;  ///< those that compute on the card
+  [[nodiscard]] std::vector<NvmlProcess> processes() const;  ///< processes that compute on the card
   /// Memory that this process holds on the card; unset also where the driver hides processes, as in
   /// most containers.
   [[nodiscard]] std::optional<int64_t> process_bytes() const;

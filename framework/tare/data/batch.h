@@ -35,11 +35,11 @@ struct Batch {
 
   /// The first input, which is the only one of most data; undefined: the batch is empty.
   [[nodiscard]] const at::Tensor& input() const&;
-  /// The same of a batch that ends here: the tensor is its own owner.
+  /// Of a batch that ends here: a tensor that does not refer to the batch.
   [[nodiscard]] at::Tensor input() && { return std::as_const(*this).input(); }
   /// The first target, which is the only one of most data; undefined: there is none.
   [[nodiscard]] const at::Tensor& target() const&;
-  /// The same of a batch that ends here: the tensor is its own owner.
+  /// Of a batch that ends here: a tensor that does not refer to the batch.
   [[nodiscard]] at::Tensor target() && { return std::as_const(*this).target(); }
   /// An input by its name. Throws ConfigError, naming the nearest, for one that the batch has not.
   [[nodiscard]] const at::Tensor& input(std::string_view name) const&;

@@ -113,7 +113,7 @@ using Registry = config::Registry<Kind()>;
 /// Which samples a data set holds, wherever its files are: two runs have the same data if these are
 /// equal.
 struct Identity {
-  int64_t samples = 0;  ///< in the data set
+  int64_t samples = 0;  ///< of all splits
   /// SHA-256 of the names of files and classes, the labels and the shape of the samples.
   std::string digest{};
   /// Of the values of the samples as they were read, before the transforms; see content_hash().

@@ -133,7 +133,7 @@ class Learner final : public Accountable, private LearnerView {
 
   // ---- parts
 
-  [[nodiscard]] Model& model() override;  ///< throws StateError after destroy()
+  [[nodiscard]] Model& model() override;  ///< the model under training
   /// Made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
   /// Where the model computes.
@@ -155,12 +155,12 @@ class Learner final : public Accountable, private LearnerView {
   void set_offload(const std::vector<std::string>& modules);
   /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
-  /// Whether destroy() has been called, or export_to() with `destroy`.
+  /// Whether destroy() has been called, or export_to() with ExportOptions::destroy.
   [[nodiscard]] bool destroyed() const;
 
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "learner"; }  ///< "learner"
-  /// The storages that it owns now, by category and name.
+  /// The storages that the Learner owns now, by category and name.
   [[nodiscard]] Ledger ledger() const override;
   PurgeReport purge_account(const PurgeOptions& options) override { return purge(options); }
 
@@ -235,7 +235,7 @@ class DataScope {
 /// not fit; ConfigError for a model that the registry does not know.
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,
                                                     const LearnerLoadOptions& options = {});
-/// The same with a module that the registry does not know; its weights are overwritten.
+/// Makes the Learner with a module that the registry does not know; its weights are overwritten.
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,
                                                     Model module,
                                                     const LearnerLoadOptions& options = {});

@@ -60,7 +60,7 @@ void restore(const std::vector<CallbackState>& states, const std::vector<Callbac
 
 /// An unfinished fit, which resume() continues.
 struct Unfinished {
-  FitPlan plan{};                          ///< what is left of it
+  FitPlan plan{};                          ///< what is left of the fit
   std::vector<CallbackState> callbacks{};  ///< of the callbacks that have one
 };
 

@@ -78,7 +78,7 @@ concept Accounting = requires(const T& object, Ledger& all) {
   object.account(all);
 };
 
-/// What purge() frees beyond gradients and workspace.
+/// What a purge frees, and whether it defragments the device.
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
   /// Copy what stays to the host and back, to defragment the device; unset: only above a threshold.

@@ -95,7 +95,7 @@ void visit_fields(auto& visit, CrossEntropyOptions& o) {
   visit("label_smoothing", o.label_smoothing, config::between(0, 1));
 }
 
-/// Options of the loss `bce`.
+/// Options of the loss `bce_with_logits`.
 struct BceOptions {
   double positive_weight = 1;  ///< multiplies the loss where the target is 1, > 0; more: recall
 };

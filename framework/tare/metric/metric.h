@@ -37,7 +37,7 @@ struct Metric : std::variant<std::string, MetricFunction> {
   /// A function whose mean is over the samples, and the name that rows and reports give it.
   Metric(std::string name, MetricFunction function)
       : std::variant<std::string, MetricFunction>(std::move(function)), label(std::move(name)) {}
-  /// The same for a function whose mean is over what `counts` returns.
+  /// A function whose mean is over what `counts` returns, and the name of the metric.
   Metric(std::string name, MetricFunction function, CountFunction counts)
       : Metric(std::move(name), std::move(function)) {
     counted = std::move(counts);

@@ -13,7 +13,7 @@ namespace tare {
 /// Allocates no tensor and does not wait for the device.
 class GeneratorSnapshot {
  public:
-  /// Copies the states; those of a copy before are dropped.
+  /// Copies the states, in place of an earlier copy.
   void take(c10::Device device);
   /// Restores what take() copied.
   void restore() const;

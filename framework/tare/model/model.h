@@ -32,15 +32,15 @@ enum class ParameterKind { weight, bias, norm };
 struct Parameter {
   std::string name{};                          ///< in the module, e.g. "layer1.0.conv1.weight"
   at::Tensor tensor{};                         ///< a leaf; shares storage with the module's
-  ParameterKind kind = ParameterKind::weight;  ///< what the optimizer needs to know of it
+  ParameterKind kind = ParameterKind::weight;  ///< decides about weight decay and freezing
   int64_t group = 0;                           ///< index of its layer group
 };
 
 /// A part of the model that is frozen, or has a learning rate, as one. `members`: names of
 /// submodules or parameters; "layer1" covers "layer1.0.conv1.weight".
 struct LayerGroup {
-  std::string name{};                  ///< what reports call it
-  std::vector<std::string> members{};  ///< see above
+  std::string name{};                  ///< what reports call the group
+  std::vector<std::string> members{};  ///< names of submodules or parameters
 };
 
 /// How to rebuild the model: its name in the registry and its options as YAML (see registry.h).
@@ -129,9 +129,9 @@ class Model {
   /// nothing, or a parameter is in two groups or none.
   Model(std::shared_ptr<torch::nn::Module> module, Forward forward,
         std::vector<LayerGroup> groups = {}, std::optional<ModelSpec> spec = std::nullopt);
-  /// Takes the module; `other` is empty afterwards.
+  /// Takes the module; the other Model is empty afterwards.
   Model(Model&&) noexcept = default;
-  /// Takes the module; `other` is empty afterwards.
+  /// Takes the module; the other Model is empty afterwards.
   Model& operator=(Model&&) noexcept = default;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

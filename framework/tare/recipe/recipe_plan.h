@@ -28,7 +28,7 @@ struct RecipePlan {
   [[nodiscard]] bool runs() const;   ///< the same, if need be with batches in parts
   /// The least of the phases' largest batches and micro-batches.
   [[nodiscard]] int64_t largest_batch() const;
-  [[nodiscard]] int64_t largest_micro_batch() const;  ///< the same for batches in parts
+  [[nodiscard]] int64_t largest_micro_batch() const;  ///< where batches are in parts
   /// "meta", or what the phase that is told worst has.
   [[nodiscard]] std::string method() const;
 };

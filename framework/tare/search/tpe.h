@@ -21,7 +21,7 @@ void visit_fields(config::Visitor& visit, TpeOptions& o);
 
 /// Parameters that are drawn together, and the two densities that decide.
 struct TpePart {
-  std::vector<const Parameter*> parameters{};  ///< those drawn together; of the space
+  std::vector<const Parameter*> parameters{};  ///< drawn together; of the space
   Parzen good, rest;  ///< densities of the better trials, and of the others
   /// log good - log rest: the larger, the better.
   [[nodiscard]] double acquisition(const Coordinates& point) const;
