@@ -36,6 +36,7 @@ struct Sources {
   explicit Sources(const std::string& text, const std::string& first = "// A header.") {
     fs::create_directories(folder / "framework/tare/base");
     fs::create_directories(folder / "docs/api");
+    fs::create_directories(folder / "docs/pictures");
     io::write_atomically(folder / "framework/tare/base/other.h", "// Another header.\n");
     io::write_atomically(
         folder / "framework/tare/base/some.h",
