@@ -22,5 +22,10 @@ if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/de
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null ||
     echo "slurm-wlm cannot be installed: slurm_test is skipped" >&2
 fi
+# The API site needs Doxygen; its test is skipped where it is not installed.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v doxygen >/dev/null; then
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends doxygen >/dev/null ||
+    echo "doxygen cannot be installed: docs_api_test is skipped" >&2
+fi
 ctest --test-dir build --output-on-failure --no-tests=error -j 2 "$@"
 [ $deep = 0 ] || bash tests/deep.sh

@@ -99,6 +99,8 @@ class Batch {
 template <class F>
 class Range {
  public:
+  /// Starts with pieces of `initial_step`, >= 1; `site` is the line for which sizes are remembered.
+  /// Allocates nothing.
   Range(int64_t initial_step, F f, Options options = {}, CodeLine site = CodeLine::current())
       : initial_step_(initial_step), f_(std::move(f)), options_(std::move(options)), site_(site) {}
 

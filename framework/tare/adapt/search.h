@@ -27,21 +27,25 @@ enum class Cache {
   shapes,  ///< by line of code, shapes without the batch, dtypes, devices, and free memory
   stack    ///< as shapes, and by the functions that called, so that a helper's callers differ
 };
+/// The enumerator's name, as recipes write it; static.
 [[nodiscard]] const char* to_string(Cache cache);
 
 /// What calls use that do not name one; `stack` at first. Thread-safe.
 [[nodiscard]] Cache default_cache();
+/// Sets what default_cache() returns, for all threads. Thread-safe.
 void set_default_cache(Cache cache);
 
 /// One change of a size.
 struct Change {
-  int64_t from = 0, to = 0;
-  std::string reason{};  ///< of the refusal; empty: grown again
+  int64_t from = 0, to = 0;  ///< the size before and after
+  std::string reason{};      ///< of the refusal; empty: grown again
 };
 
+/// What an adaptive call may be given besides its work. A value.
 struct Options {
   Policy policy{};               ///< how sizes change
   std::optional<Cache> cache{};  ///< unset: default_cache()
+  /// Called after each change of the size, on the thread of the call; empty: nobody.
   std::function<void(const Change&)> on_change{};
   /// The size at which a call starts if none is remembered for it; 0: at its initial size.
   int64_t start = 0;
@@ -55,6 +59,7 @@ struct Options {
 /// Memory was out even at the smallest size. The error of that attempt is nested in it.
 class NothingFits : public OutOfMemory {
  public:
+  /// `last`: the refusal of the smallest size; `tried`: see tried().
   NothingFits(const OutOfMemory& last, std::vector<int64_t> tried);
   /// Every size that failed in this call, in order.
   [[nodiscard]] const std::vector<int64_t>& tried() const { return tried_; }
@@ -68,7 +73,7 @@ class SizeCache;
 /// A tensor that an adaptive call is given, and which of its dimensions is the batch.
 struct Argument {
   const at::Tensor* tensor = nullptr;  ///< null: an argument that is no tensor
-  int64_t batch_dim = 0;
+  int64_t batch_dim = 0;               ///< >= 0, below the tensor's number of dimensions
 };
 
 /// One call under way. Not thread-safe; each thread has its own. Where an allocator had to give its
@@ -125,6 +130,7 @@ class Search {
       shrink(size, info, error);
     }
   }
+  /// Makes an attempt that leaves nothing to undo.
   template <class Body>
   std::invoke_result_t<Body&, int64_t> attempt(int64_t most, Body&& body) {
     return attempt(most, std::forward<Body>(body), [] {});

@@ -17,14 +17,15 @@ namespace tare::adapt {
 
 /// A size, and what it was found for.
 struct FoundSize {
-  std::string key{};
-  int64_t size = 0;
+  std::string key{};  ///< what distinguishes calls: line, shapes, devices, as Cache says
+  int64_t size = 0;   ///< samples of one interval, >= 1
 };
 
 /// Holds the newest `capacity` sizes; the one not used for longest goes first. Only sizes that were
 /// shrunken are worth an entry. Thread-safe.
 class SizeCache {
  public:
+  /// `capacity`: entries at most.
   explicit SizeCache(size_t capacity = 65'536) : capacity_(capacity) {}
 
   /// What was stored under the key, if it has the limit and policy of `fresh`; with others `fresh`
@@ -33,8 +34,8 @@ class SizeCache {
   /// Keeps a size that is shrunken, or whose key has an entry.
   void store(const std::string& key, const StepSize& size);
 
-  [[nodiscard]] size_t entries() const;
-  void clear();
+  [[nodiscard]] size_t entries() const;  ///< how many keys have a size now
+  void clear();                          ///< forgets all sizes
 
   /// Returns all sizes, the newest first.
   [[nodiscard]] std::vector<FoundSize> found() const;

@@ -30,8 +30,9 @@ class StepSize {
   /// Throws ConfigError, naming `where`, unless limit >= 1 and `policy` is in range.
   StepSize(int64_t limit, const Policy& policy, const char* where);
 
-  [[nodiscard]] int64_t get() const { return size_; }
-  [[nodiscard]] int64_t limit() const { return limit_; }
+  [[nodiscard]] int64_t get() const { return size_; }     ///< the size now, in [1, limit()]
+  [[nodiscard]] int64_t limit() const { return limit_; }  ///< the largest size, as it was given
+  /// Whether the size is below the limit.
   [[nodiscard]] bool shrunken() const { return size_ < limit_; }
   /// Whether limit and policy are those of the other.
   [[nodiscard]] bool same_rules(const StepSize& other) const;
@@ -41,6 +42,7 @@ class StepSize {
   /// Memory was out in an interval of `tried`, at most get(). Continues with `next` if that is
   /// smaller and not below the floor, else by the policy. False: it can be no smaller.
   [[nodiscard]] bool shrink(int64_t tried, int64_t next);
+  /// Shrinks where the size that failed is also the next to try.
   [[nodiscard]] bool shrink(int64_t tried) { return shrink(tried, tried); }
   /// An interval of `done` samples went well; its peak was `peak_bytes` above its start, 0:
   /// unknown.

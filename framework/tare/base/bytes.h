@@ -10,8 +10,11 @@
 namespace tare {
 
 inline namespace literals {
+/// A number of bytes: `4_KiB` is 4 times 1024.
 constexpr int64_t operator""_KiB(unsigned long long n) { return static_cast<int64_t>(n) << 10; }
+/// A number of bytes: `4_MiB` is 4 times 1024^2.
 constexpr int64_t operator""_MiB(unsigned long long n) { return static_cast<int64_t>(n) << 20; }
+/// A number of bytes: `4_GiB` is 4 times 1024^3.
 constexpr int64_t operator""_GiB(unsigned long long n) { return static_cast<int64_t>(n) << 30; }
 }  // namespace literals
 

@@ -35,6 +35,8 @@ struct Source {
 /// "[config] run.yaml:3:5: phases.2.epochs must be >= 1, got 0; allowed: ...".
 class ConfigError : public Error {
  public:
+  /// Makes the error of a value of a configuration. `source`: where it stands; `field`: see
+  /// field().
   ConfigError(Source source, std::string field, std::string_view problem, std::string allowed = {},
               std::string got = {});
   /// Makes the error of a value given in code, where there is no file: "[where] problem".
@@ -43,12 +45,15 @@ class ConfigError : public Error {
   ConfigError(std::string_view where, std::string field, std::string_view problem,
               std::string allowed, std::string got);
 
+  /// Where the value stands; empty for a value given in code.
   [[nodiscard]] const Source& source() const { return source_; }
   /// Dotted path, e.g. "phases.2.epochs".
   [[nodiscard]] const std::string& field() const { return field_; }
+  /// What is wrong, as a continuation of the field's name.
   [[nodiscard]] const std::string& problem() const { return problem_; }
   /// What would have been right; may be empty.
   [[nodiscard]] const std::string& allowed() const { return allowed_; }
+  /// The value as text; may be empty.
   [[nodiscard]] const std::string& got() const { return got_; }
 
   /// Returns the error as seen one level up: `parent` in front of the field, and `source` if it had
@@ -72,8 +77,11 @@ class ConfigError : public Error {
 /// first tensor.
 class StateError : public Error {
  public:
+  /// `call`: see call(); `state`: see state(); `advice`: what to do, which ends the message.
   StateError(std::string call, std::string state, std::string_view advice = {});
+  /// The refused call, e.g. "learner.fit".
   [[nodiscard]] const std::string& call() const { return call_; }
+  /// The state that refused it, e.g. "destroyed".
   [[nodiscard]] const std::string& state() const { return state_; }
 
  private:
@@ -83,8 +91,11 @@ class StateError : public Error {
 /// A tensor of the wrong shape or dtype.
 class ShapeError : public Error {
  public:
+  /// `where`: the operation; `expected` and `got` are shapes or dtypes as text.
   ShapeError(std::string_view where, std::string expected, std::string got);
+  /// The shape or dtype that was needed.
   [[nodiscard]] const std::string& expected() const { return expected_; }
+  /// The shape or dtype that was given.
   [[nodiscard]] const std::string& got() const { return got_; }
 
  private:
@@ -94,7 +105,9 @@ class ShapeError : public Error {
 /// Operands on two devices, or a device that does not exist.
 class DeviceError : public Error {
  public:
+  /// `where`: the operation; `problem`: what is wrong with the device.
   DeviceError(std::string_view where, std::string_view problem);
+  /// `first` and `second` describe the operands, each with its device.
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
@@ -104,9 +117,10 @@ class DivergedError : public Error {
   /// `epoch` and `step` from 0, within their fit; `figure` names the loss: "loss", "valid_loss".
   DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
                 int64_t step);
+  /// The value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
-  [[nodiscard]] int64_t epoch() const { return epoch_; }
-  [[nodiscard]] int64_t step() const { return step_; }
+  [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< from 0, within the fit
+  [[nodiscard]] int64_t step() const { return step_; }    ///< optimizer step from 0, within the fit
 
  private:
   double value_;
@@ -116,8 +130,11 @@ class DivergedError : public Error {
 /// The operating system refused a file operation.
 class IoError : public Error {
  public:
+  /// `error_number`: errno of the refused `operation` on `path`.
   IoError(std::string_view operation, std::string path, int error_number);
+  /// `cause`: the reason in words, where there is no errno.
   IoError(std::string_view operation, std::string path, std::string_view cause);
+  /// The file or folder of the operation.
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int error_number() const { return error_number_; }  ///< errno, or 0
 
@@ -132,7 +149,8 @@ class FormatError : public Error {
   /// `part` names the tensor or field that is wrong.
   FormatError(std::string_view operation, std::string path, std::string part,
               std::string_view problem);
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return path_; }  ///< the file that cannot be read
+  /// The tensor or field that is wrong.
   [[nodiscard]] const std::string& part() const { return part_; }
 
  private:

@@ -11,14 +11,15 @@ namespace tare {
 template <class T>
 class Immortal {
  public:
+  /// Makes the object from `args`, which its constructor takes.
   template <class... Args>
   explicit Immortal(Args&&... args) : value_(std::forward<Args>(args)...) {}
   ~Immortal() {}
   Immortal(const Immortal&) = delete;
   Immortal& operator=(const Immortal&) = delete;
 
-  T& operator*() noexcept { return value_; }
-  T* operator->() noexcept { return &value_; }
+  T& operator*() noexcept { return value_; }    ///< the object, which is never destroyed
+  T* operator->() noexcept { return &value_; }  ///< the object's members
 
  private:
   union {

@@ -21,20 +21,20 @@ namespace tare::io {
 /// An open file. The destructor closes it without reporting errors, so writers call close().
 class File {
  public:
-  File(std::filesystem::path path, Mode mode);
+  File(std::filesystem::path path, Mode mode);  ///< opens the file; throws IoError
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   size_t read(void* data, size_t size);       ///< fewer bytes only at the end of the file
   void write(const void* data, size_t size);  ///< all of it
-  void write(std::string_view text) { write(text.data(), text.size()); }
+  void write(std::string_view text) { write(text.data(), text.size()); }  ///< all of the text
   void allocate(int64_t size);  ///< reserves space, so that a full disk is noticed before writing
   void flush();                 ///< waits until the data is on the disk
-  void close();
-  [[nodiscard]] int64_t size() const;  ///< bytes
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] int descriptor() const { return fd_; }
+  void close();  ///< reports what the destructor would not; a second call does nothing
+  [[nodiscard]] int64_t size() const;                                        ///< bytes
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }  ///< as it was given
+  [[nodiscard]] int descriptor() const { return fd_; }  ///< valid until close()
 
  private:
   std::filesystem::path path_;
@@ -46,10 +46,11 @@ class File {
 /// The file must not be truncated meanwhile; replacing it by rename is safe.
 class Mapping {
  public:
-  explicit Mapping(const std::filesystem::path& path);
+  explicit Mapping(const std::filesystem::path& path);  ///< maps the file; throws IoError
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
+  /// All bytes of the file; writing to them changes memory only.
   [[nodiscard]] std::span<std::byte> bytes() const {
     return {static_cast<std::byte*>(data_), size_};
   }
@@ -78,6 +79,7 @@ enum class Flush {
 /// is replaced; a device or pipe is written directly.
 void write_atomically(const std::filesystem::path& path, const std::function<void(File&)>& fill,
                       Flush flush = Flush::yes);
+/// Writes `text` in that way.
 void write_atomically(const std::filesystem::path& path, std::string_view text,
                       Flush flush = Flush::yes);
 

@@ -6,15 +6,16 @@
 
 namespace tare::log {
 
+/// How much a line matters; `off` is above all of them.
 enum class Level { debug, info, warning, error, off };
 
 /// Writes one line on standard error, "[tare] text" (warnings and errors say so; on a terminal
 /// "[tare] warning:" is yellow and "[tare] error:" red, unless NO_COLOR is set). Control characters
 /// of `text` are escaped, so text from outside cannot forge a line. Thread-safe.
 void debug(std::string_view text);
-void info(std::string_view text);
-void warning(std::string_view text);
-void error(std::string_view text);
+void info(std::string_view text);     ///< as debug()
+void warning(std::string_view text);  ///< as debug()
+void error(std::string_view text);    ///< as debug()
 
 /// Returns the previous level. The default is `info`, or the environment variable TARE_LOG.
 Level set_level(Level level);

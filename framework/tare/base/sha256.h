@@ -14,7 +14,7 @@ class Sha256 {
  public:
   Sha256() { SHA256Init(&state_); }
 
-  void add(std::span<const char> bytes);
+  void add(std::span<const char> bytes);  ///< appends to what is hashed
   /// The digest as 64 lower-case hexadecimal digits. The object must not be used afterwards.
   [[nodiscard]] std::string hex();
 

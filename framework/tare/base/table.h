@@ -9,8 +9,9 @@
 
 namespace tare {
 
+/// How a column of text_table() looks.
 struct TableColumn {
-  std::string head{};
+  std::string head{};   ///< the column's title
   bool figure = false;  ///< flush right, and never made narrower than its cells
   bool whole = false;   ///< a cell without room continues in further lines; else it is cut
 };
@@ -25,8 +26,9 @@ using TableRow = std::vector<std::string>;  ///< a cell for each column
 [[nodiscard]] std::string text_table(const std::vector<TableColumn>& columns,
                                      const std::vector<TableRow>& rows, size_t width = kAnyWidth);
 
+/// A name and its explanation, for a list of both.
 struct ListEntry {
-  std::string name{}, text{};
+  std::string name{}, text{};  ///< what the list explains; the explanation
 };
 /// A line for each entry: its name behind `indent` blanks, and its text in a column of its own,
 /// which continues in further lines. Where fewer than 30 columns would be left for the texts, each

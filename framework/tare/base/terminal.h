@@ -23,6 +23,7 @@ inline constexpr size_t kAnyWidth = static_cast<size_t>(-1);
 /// Whether NO_COLOR is unset or empty (no-color.org).
 [[nodiscard]] bool colour_allowed();
 
+/// How text is emphasised on a terminal.
 enum class Tint { bold, dim, red, green, yellow };
 
 /// `text` between the control sequences of a tint, or as it is unless `on`.

@@ -29,8 +29,8 @@ enum class Action {
 
 /// A metric over a whole split.
 struct MetricValue {
-  std::string name{};
-  double value = 0;
+  std::string name{};  ///< of the metric, e.g. "accuracy"
+  double value = 0;    ///< over the whole split
 };
 
 /// One line of the epochs table.
@@ -47,9 +47,11 @@ struct EpochRow {
 class LearnerView {
  public:
   virtual ~LearnerView() = default;
+  /// The model under training.
   [[nodiscard]] virtual Model& model() = 0;
+  /// The optimizer of the fit.
   [[nodiscard]] virtual Optimizer& optimizer() = 0;
-  [[nodiscard]] virtual c10::Device device() const = 0;
+  [[nodiscard]] virtual c10::Device device() const = 0;  ///< where model and batches are
   /// Folder for files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
   /// Writes a checkpoint from which Learner::resume() continues at this step.
@@ -74,6 +76,7 @@ struct MicroBatchChange {
 /// case is one that is the batch. If there are more, `loss` is the mean over the batch and
 /// `outputs` empty from after_backward on.
 struct FitContext {
+  /// The Learner that runs the fit.
   LearnerView& learner;
   int64_t epoch = 0, epochs = 0;   ///< of this fit: 0 <= epoch < epochs
   int64_t step = 0, steps = 0;     ///< of this fit: optimizer steps taken so far, steps in all
@@ -119,7 +122,9 @@ class Callback {
   /// Name in checkpoints and messages.
   [[nodiscard]] virtual std::string name() const = 0;
 
+  /// The fit begins, before its first epoch.
   virtual Action before_fit(FitContext&) { return Action::proceed; }
+  /// An epoch begins, before its first batch.
   virtual Action before_epoch(FitContext&) { return Action::proceed; }
   /// May replace the batch. skip: leaves the batch out.
   virtual Action before_batch(FitContext&) { return Action::proceed; }
@@ -138,7 +143,9 @@ class Callback {
   virtual Action after_batch(FitContext&) { return Action::proceed; }
   /// skip or stronger: leaves the validation out.
   virtual Action before_validate(FitContext&) { return Action::proceed; }
+  /// The validation of an epoch is done; its figures are in `row`.
   virtual Action after_validate(FitContext&) { return Action::proceed; }
+  /// An epoch is done, validation included; `row` is complete.
   virtual Action after_epoch(FitContext&) { return Action::proceed; }
   /// Called at the end of a fit, and after an exception behind on_exception.
   virtual Action after_fit(FitContext&) { return Action::proceed; }
@@ -157,6 +164,7 @@ class Callback {
   virtual void load_state(const std::string&) {}
 };
 
+/// A callback as a Learner holds it; the caller may keep it and read it after the fit.
 using CallbackPtr = std::shared_ptr<Callback>;
 
 /// The events in the order of a fit.
@@ -176,10 +184,12 @@ enum class Event {
   after_fit,
   on_exception
 };
+/// The name of its method, e.g. "before_fit"; static.
 [[nodiscard]] const char* to_string(Event event);
 
-/// Calls an event of every callback in order; returns the strongest answer.
+/// A method of Callback that an event calls.
 using EventMethod = Action (Callback::*)(FitContext&);
+/// Calls `event` of every callback in order; returns the strongest answer.
 inline Action notify(const std::vector<CallbackPtr>& callbacks, EventMethod event,
                      FitContext& context) {
   Action strongest = Action::proceed;

@@ -17,6 +17,7 @@ namespace tare {
 /// bits.
 class CsvLog final : public Callback {
  public:
+  /// `file`: relative to the Learner's folder, if not absolute.
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "csv_log:" + file_.string(); }
@@ -37,8 +38,9 @@ class CsvLog final : public Callback {
 /// and the file small. Losses on a device are read in groups, so that not every step waits for it.
 class StepsLog final : public Callback {
  public:
-  static constexpr size_t kRows = 1000;
+  static constexpr size_t kRows = 1000;  ///< rows that the file has at most
 
+  /// `file`: relative to the Learner's folder, if not absolute.
   explicit StepsLog(std::filesystem::path file = "steps.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "steps_log:" + file_.string(); }

@@ -17,9 +17,9 @@ namespace tare {
 
 /// Bytes in no ledger that rose in each of the last epochs, or of the last quarters of a short fit.
 struct Growth {
-  c10::Device device = c10::kCPU;
-  std::string phase{};      ///< in which they were allocated
-  memory::CallSite site{};  ///< that allocated them; unknown outside memory::CallSites
+  c10::Device device = c10::kCPU;  ///< where the bytes are
+  std::string phase{};             ///< in which they were allocated
+  memory::CallSite site{};         ///< that allocated them; unknown outside memory::CallSites
   /// The bytes before the first of these epochs or quarters, and after each of them.
   std::vector<int64_t> bytes{};
 
@@ -29,11 +29,11 @@ struct Growth {
 
 /// A graph of an earlier batch that is still alive when the next one begins.
 struct KeptGraph {
-  c10::Device device = c10::kCPU;
-  int64_t step = 0;   ///< of the fit, from 0
+  c10::Device device = c10::kCPU;  ///< where the graph's tensors are
+  int64_t step = 0;                ///< of the fit, from 0
   int64_t bytes = 0;  ///< in no ledger, allocated in that step; at least what the graph holds
 
-  [[nodiscard]] std::string str() const;
+  [[nodiscard]] std::string str() const;  ///< one line, as the warning says it
 };
 
 /// Adds up, at the end of each epoch, the blocks of the Learner's device that are in no ledger of
@@ -46,8 +46,9 @@ struct KeptGraph {
 /// somebody keeps it, or a tensor made from it, without detach(). Keeps no tensor.
 class LeakWatch final : public Callback {
  public:
+  /// Epochs, or quarters of a short fit, in a row that must have risen.
   static constexpr size_t kEpochs = 3;
-  static constexpr int64_t kLargeBytes = 1 << 20;
+  static constexpr int64_t kLargeBytes = 1 << 20;  ///< least growth that a short fit warns of
 
   LeakWatch();
   ~LeakWatch() override;

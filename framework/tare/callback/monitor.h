@@ -31,8 +31,9 @@ void visit_monitor(auto& visit, Monitor& o) {
   visit("min_delta", o.min_delta, config::at_least(0));
 }
 
+/// Options of SaveBest.
 struct SaveBestOptions {
-  Monitor monitor{};
+  Monitor monitor{};                ///< the column that decides
   std::string checkpoint = "best";  ///< name given to save()
   bool restore = true;  ///< copy the best weights back at the end of a fit that is whole
 };
@@ -47,6 +48,7 @@ void visit_fields(auto& visit, SaveBestOptions& o) {
 /// checkpoint was written. A fit that an error or an interrupt ends keeps its last weights.
 class SaveBest final : public Callback {
  public:
+  /// `options`: see SaveBestOptions.
   explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}
   [[nodiscard]] std::string name() const override { return "save_best:" + options_.checkpoint; }
   Action before_fit(FitContext& context) override;
@@ -55,6 +57,7 @@ class SaveBest final : public Callback {
   [[nodiscard]] CallbackFacts facts() const override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
+  /// The best value so far; unset before the first epoch with one.
   [[nodiscard]] std::optional<double> best() const { return best_; }
 
  private:
@@ -62,8 +65,9 @@ class SaveBest final : public Callback {
   std::optional<double> best_;
 };
 
+/// Options of EarlyStopping.
 struct EarlyStoppingOptions {
-  Monitor monitor{};
+  Monitor monitor{};     ///< the column that decides
   int64_t patience = 0;  ///< epochs without improvement that are tolerated, >= 0
 };
 void visit_fields(auto& visit, EarlyStoppingOptions& o) {
@@ -74,6 +78,7 @@ void visit_fields(auto& visit, EarlyStoppingOptions& o) {
 /// Stops the fit when the column has not improved for more than `patience` epochs in a row.
 class EarlyStopping final : public Callback {
  public:
+  /// Throws ConfigError for an option out of range.
   explicit EarlyStopping(EarlyStoppingOptions options = {});
   [[nodiscard]] std::string name() const override { return "early_stopping"; }
   Action before_fit(FitContext& context) override;
@@ -90,6 +95,7 @@ class EarlyStopping final : public Callback {
   int64_t waited_ = 0;
 };
 
+/// Options of StopOnNan.
 struct StopOnNanOptions {
   int64_t every = 16;   ///< steps between two checks on a device, where reading a loss waits, >= 1
   bool fail = false;    ///< throw DivergedError instead of ending the fit with a warning

@@ -19,6 +19,7 @@ namespace tare {
 /// control bytes: one per epoch, and one every 10 s in long epochs.
 class Progress final : public Callback {
  public:
+  /// Where the output goes, and how.
   enum class Style {
     automatic,  ///< terminal if `out` is standard output and on_terminal(), else plain
     terminal,
@@ -55,6 +56,7 @@ class Progress final : public Callback {
 /// The table's head and a row, as Progress prints them: columns of fixed width, two spaces between.
 /// The last metrics are left out where the line would be longer than `width` columns.
 [[nodiscard]] std::string epoch_header(const EpochRow& row, size_t width = kAnyWidth);
+/// The row of an epoch, under epoch_header().
 [[nodiscard]] std::string epoch_line(const EpochRow& row, size_t width = kAnyWidth);
 
 /// The row with the lowest validation loss, without validation with the lowest training loss; the

@@ -9,7 +9,7 @@ namespace tare {
 
 /// One training step as the recorder saw it.
 struct StepRecord {
-  double loss = 0;
+  double loss = 0;              ///< of the batch, before its step
   double lr = 0, momentum = 0;  ///< of the last parameter group
 };
 
@@ -19,7 +19,7 @@ struct StepRecord {
 /// bias-corrected), which fastai shows on its progress line.
 class Recorder final : public Callback {
  public:
-  static constexpr size_t kBunch = 64;
+  static constexpr size_t kBunch = 64;  ///< losses that are read from a device at a time
 
   [[nodiscard]] std::string name() const override { return "recorder"; }
   Action after_batch(FitContext& context) override;
@@ -31,7 +31,7 @@ class Recorder final : public Callback {
   [[nodiscard]] const std::vector<StepRecord>& steps();
   /// Smoothed loss after the last step read; NaN before the first.
   [[nodiscard]] double smooth_loss() const;
-  void clear();
+  void clear();  ///< forgets all steps
 
  private:
   void flush();

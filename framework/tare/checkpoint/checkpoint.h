@@ -18,13 +18,14 @@ namespace tare::checkpoint {
 
 /// What to save. The tensors may be on any device.
 struct Contents {
-  std::vector<NamedTensor> model{};
-  std::vector<NamedTensor> optimizer{};
-  std::vector<NamedTensor> extra{};
+  std::vector<NamedTensor> model{};      ///< parameters and buffers by name
+  std::vector<NamedTensor> optimizer{};  ///< optimizer state by name; may be empty
+  std::vector<NamedTensor> extra{};      ///< tensors of other objects; may be empty
   /// A JSON object (progress, schedule, callback states ...) of at most 16 MB and depth 30.
   std::string state = "{}";
 };
 
+/// How save() writes.
 struct SaveOptions {
   /// Wait until all of it is on the disk; false: it survives a crash of the process, not of the
   /// machine.
@@ -39,6 +40,7 @@ struct SaveOptions {
 void save(const std::filesystem::path& path, const Contents& contents,
           const SaveOptions& options = {});
 
+/// What load() reads.
 struct LoadOptions {
   bool with_optimizer = true;  ///< also read and check optimizer.safetensors
 };
@@ -46,11 +48,11 @@ struct LoadOptions {
 /// A verified checkpoint. The tensors are on the CPU, on the mapped file: they cost no allocation,
 /// and stay valid after this object is gone or the directory is replaced.
 struct Loaded {
-  std::vector<NamedTensor> model{};
+  std::vector<NamedTensor> model{};      ///< parameters and buffers by name
   std::vector<NamedTensor> optimizer{};  ///< empty when not asked for
-  std::vector<NamedTensor> extra{};
-  bool has_optimizer = false;  ///< the checkpoint holds optimizer state, read or not
-  std::string state{};         ///< the JSON object given to save(), with its keys sorted
+  std::vector<NamedTensor> extra{};      ///< tensors of other objects
+  bool has_optimizer = false;            ///< the checkpoint holds optimizer state, read or not
+  std::string state{};                   ///< the JSON object given to save(), with its keys sorted
   std::string tare_version{}, libtorch_version{};  ///< of the program that wrote it
 };
 

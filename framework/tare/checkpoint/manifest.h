@@ -12,13 +12,14 @@
 
 namespace tare::checkpoint {
 
-inline constexpr int64_t kMaxManifestBytes = int64_t{16} << 20;
-inline constexpr int64_t kMaxManifestDepth = 32;
+inline constexpr int64_t kMaxManifestBytes = int64_t{16} << 20;  ///< 16 MiB
+inline constexpr int64_t kMaxManifestDepth = 32;        ///< of mappings and lists in one another
 inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` would take 0.4 GB
 
 /// XXH3-64 as 16 lower-case hexadecimal digits; more than 20 GB/s on one core. Detects accidents,
 /// not forgeries.
 [[nodiscard]] std::string hash(std::span<const std::byte> bytes);
+/// XXH3-64 of the bytes of a text.
 [[nodiscard]] std::string hash(std::string_view text);
 
 /// Parses a JSON object of at most kMaxManifestBytes, kMaxManifestDepth levels and
@@ -35,6 +36,7 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 [[nodiscard]] nlohmann::json unseal(std::string_view text, std::string_view operation,
                                     const std::filesystem::path& path, const std::string& part);
 
+/// As a manifest holds it, see digest_of().
 [[nodiscard]] nlohmann::json to_json(const Digest& digest);
 /// `part` names the field in messages. Throws FormatError.
 [[nodiscard]] Digest digest_from_json(const nlohmann::json& json, std::string_view operation,
@@ -42,6 +44,6 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 
 /// Versions of this build, e.g. "0.1.0" and "2.11.0".
 [[nodiscard]] std::string tare_version();
-[[nodiscard]] std::string libtorch_version();
+[[nodiscard]] std::string libtorch_version();  ///< LibTorch's version, as tare_version() describes
 
 }  // namespace tare::checkpoint

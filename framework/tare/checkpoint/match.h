@@ -14,7 +14,7 @@ namespace tare::checkpoint {
 
 /// A name on both sides, with different shapes or dtypes.
 struct Difference {
-  std::string name;
+  std::string name;      ///< of the tensor, on both sides
   std::string expected;  ///< of the target, e.g. "float32 [10, 512]"
   std::string got;       ///< of the source
 };
@@ -25,6 +25,7 @@ struct Match {
   std::vector<std::string> unexpected;  ///< source tensors that no target takes
   std::vector<Difference> different;    ///< e.g. a head for another number of classes
 
+  /// Whether every tensor has its counterpart.
   [[nodiscard]] bool complete() const {
     return missing.empty() && unexpected.empty() && different.empty();
   }

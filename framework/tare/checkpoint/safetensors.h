@@ -35,16 +35,19 @@ class SafeTensors {
   /// Maps the file and checks its header; does not read the data. Throws IoError, FormatError.
   [[nodiscard]] static SafeTensors open(const std::filesystem::path& path);
 
+  /// As it was given to open().
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] int64_t file_bytes() const;
+  [[nodiscard]] int64_t file_bytes() const;  ///< size of the whole file
   /// Describes the tensors in the order of their data, without tied names (see write).
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_->tensors; }
+  /// The texts of the header's `__metadata__`.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return header_->metadata;
   }
   /// Names that were tied to another tensor when they were written, and that tensor's name.
   [[nodiscard]] const std::map<std::string, std::string>& ties() const { return *ties_; }
 
+  /// Whether there is a tensor, or a tie, of this name.
   [[nodiscard]] bool contains(const std::string& name) const;
   /// The tensor or, for a tied name, the one it is tied to. Throws FormatError for an unknown name,
   /// naming the nearest.

@@ -11,16 +11,16 @@
 
 namespace tare::checkpoint {
 
-inline constexpr int64_t kMaxNameBytes = 4096;
-inline constexpr int64_t kMaxRank = 64;
+inline constexpr int64_t kMaxNameBytes = 4096;  ///< of a tensor's name
+inline constexpr int64_t kMaxRank = 64;         ///< dimensions of a tensor
 
 /// What the header says of one tensor.
 struct TensorInfo {
   std::string name;  ///< UTF-8, 1 to kMaxNameBytes, no control characters
-  c10::ScalarType dtype = c10::ScalarType::Float;
-  std::vector<int64_t> shape;
+  c10::ScalarType dtype = c10::ScalarType::Float;  ///< of the elements
+  std::vector<int64_t> shape;                      ///< sizes by dimension; empty: a scalar
   int64_t offset = 0;  ///< of the first byte, from the start of the data
-  int64_t bytes = 0;
+  int64_t bytes = 0;   ///< of the data
 
   bool operator==(const TensorInfo&) const = default;
 };

@@ -28,9 +28,12 @@ struct OptionSpec {
 /// A parsed command line.
 class Arguments {
  public:
+  /// `options`: values by name, without dashes; "" for a flag.
   Arguments(std::vector<std::string> positional, std::map<std::string, std::string> options)
       : positional_(std::move(positional)), options_(std::move(options)) {}
+  /// The words that are no options, in order.
   [[nodiscard]] const std::vector<std::string>& positional() const { return positional_; }
+  /// Whether it was given.
   [[nodiscard]] bool has(const std::string& option) const { return options_.contains(option); }
   /// The option's value, or `otherwise`.
   [[nodiscard]] std::string get(const std::string& option, const std::string& otherwise = {}) const;
@@ -40,13 +43,14 @@ class Arguments {
   std::map<std::string, std::string> options_;
 };
 
+/// A command of the program: what `tare --help` says of it, and what it does.
 struct Command {
-  std::string name{};
-  std::string summary{};    ///< one line
-  std::string arguments{};  ///< placeholders, e.g. "RECIPE [key=value ...]"
-  size_t least = 0;         ///< positional arguments it needs
-  std::vector<OptionSpec> options{};
-  std::vector<std::string> examples{};
+  std::string name{};                   ///< the word after `tare`
+  std::string summary{};                ///< one line
+  std::string arguments{};              ///< placeholders, e.g. "RECIPE [key=value ...]"
+  size_t least = 0;                     ///< positional arguments it needs
+  std::vector<OptionSpec> options{};    ///< in the order of the help
+  std::vector<std::string> examples{};  ///< whole command lines
   int (*run)(const Arguments& arguments) = nullptr;  ///< null: a program of its own
   std::vector<ListEntry> actions{};  ///< what its first argument may be, if that is an action
 };

@@ -17,18 +17,19 @@ namespace tare::cli {
 [[nodiscard]] std::string overview(size_t width = kAnyWidth);
 
 // The commands themselves.
+/// `tare run`; all commands return the exit status, see ExitCode.
 int run_command(const Arguments& arguments);
-int plan_command(const Arguments& arguments);
-int list_command(const Arguments& arguments);
-int explain_command(const Arguments& arguments);
-int data_command(const Arguments& arguments);
-int sweep_command(const Arguments& arguments);
-int report_command(const Arguments& arguments);
-int export_command(const Arguments& arguments);
-int inspect_command(const Arguments& arguments);
-int doctor_command(const Arguments& arguments);
-int top_command(const Arguments& arguments);
-int completion_command(const Arguments& arguments);
-int man_command(const Arguments& arguments);
+int plan_command(const Arguments& arguments);        ///< `tare plan`
+int list_command(const Arguments& arguments);        ///< `tare ls`
+int explain_command(const Arguments& arguments);     ///< `tare explain`
+int data_command(const Arguments& arguments);        ///< `tare data`
+int sweep_command(const Arguments& arguments);       ///< `tare sweep`
+int report_command(const Arguments& arguments);      ///< `tare report`
+int export_command(const Arguments& arguments);      ///< `tare export`
+int inspect_command(const Arguments& arguments);     ///< `tare inspect`
+int doctor_command(const Arguments& arguments);      ///< `tare doctor`
+int top_command(const Arguments& arguments);         ///< `tare top`
+int completion_command(const Arguments& arguments);  ///< `tare completion`
+int man_command(const Arguments& arguments);         ///< `tare man`
 
 }  // namespace tare::cli

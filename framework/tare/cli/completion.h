@@ -10,8 +10,8 @@ namespace tare::cli {
 
 /// A key of a recipe, "phases.N.lr", and values to offer.
 struct Setting {
-  std::string key{};
-  std::vector<std::string> values{};
+  std::string key{};                  ///< dotted path
+  std::vector<std::string> values{};  ///< values to offer
 };
 
 /// `shell`: "bash", "zsh" or "fish"; another is a ConfigError. The script completes commands,

@@ -6,6 +6,7 @@
 
 namespace tare::cli {
 
+/// What a shell offers in the place of an argument.
 enum class Completes {
   nothing,
   files,
@@ -15,11 +16,12 @@ enum class Completes {
   settings  ///< keys of a recipe with their values
 };
 
+/// An argument in the help of a command, such as "[RECIPE ...]".
 struct Placeholder {
-  std::string name{};  ///< without brackets and dots
-  Completes completes = Completes::nothing;
-  std::vector<std::string> words{};  ///< of Completes::words
-  bool repeats = false;              ///< "...": any number of them
+  std::string name{};                        ///< without brackets and dots
+  Completes completes = Completes::nothing;  ///< what a shell offers
+  std::vector<std::string> words{};          ///< of Completes::words
+  bool repeats = false;                      ///< "...": any number of them
 };
 
 /// One placeholder. `commands` are the words of "COMMAND".

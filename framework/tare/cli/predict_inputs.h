@@ -14,7 +14,9 @@ struct SamplePlace {
   int64_t line = 0;    ///< from 1; 0: the whole file
 };
 
+/// How the inputs of `tare predict` are read.
 struct PredictInputs {
+  /// What predicts; must outlive this.
   Predictor& predictor;
   bool text = false;  ///< lines are text, not numbers
   /// Gets the prediction for one sample, [1, ...].

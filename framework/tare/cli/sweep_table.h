@@ -17,6 +17,7 @@ namespace tare::cli {
 /// Keeps that text at the foot of a terminal, below the lines that it is given.
 class LiveTable {
  public:
+  /// `metric`: the column of the runs. `terminal` must outlive this.
   LiveTable(std::ostream& terminal, std::string metric);
   ~LiveTable();  ///< removes the text and leaves the lines
   LiveTable(const LiveTable&) = delete;
@@ -24,7 +25,7 @@ class LiveTable {
 
   /// Returns the stream for lines that stay.
   [[nodiscard]] std::ostream& lines() { return lines_; }
-  void draw(const sweep::SweepProgress& progress);
+  void draw(const sweep::SweepProgress& progress);  ///< replaces the text at the foot
 
  private:
   void clear();

@@ -12,24 +12,25 @@ namespace tare::cli {
 
 /// A process that holds memory of a device. User and command are text of others.
 struct TopProcess {
-  int64_t id = 0;
+  int64_t id = 0;                  ///< of the process
   std::optional<int64_t> bytes{};  ///< unset where the driver hides it
   std::string user{}, command{};   ///< empty where /proc does not show the process
 };
 
 /// A device with all that runs on it, this program included.
 struct TopDevice {
-  std::string id{};  ///< "host", "cuda:0"
-  std::string name{};
+  std::string id{};                                              ///< "host", "cuda:0"
+  std::string name{};                                            ///< of the hardware
   std::optional<double> load{};                                  ///< 0 to 1
   int64_t total_bytes = 0, used_bytes = 0, available_bytes = 0;  ///< 0 where they cannot be read
   std::optional<int64_t> limit_bytes{};  ///< host: of the control group; then it bounds the others
   std::vector<TopProcess> processes{};   ///< most bytes first
 };
 
+/// What `tare top` shows at one moment. A value.
 struct Top {
-  std::string driver{};  ///< version; empty: no NVIDIA driver
-  std::vector<TopDevice> devices{};
+  std::string driver{};              ///< version; empty: no NVIDIA driver
+  std::vector<TopDevice> devices{};  ///< the host first
 };
 
 /// The host, with the `processes` largest by resident set, and every card of NVIDIA's driver with

@@ -41,20 +41,23 @@ namespace tare::config {
 /// of a list, the value of a set optional, both ends of a `{from, to}`. Number rules apply to
 /// numbers only.
 struct Rule {
+  /// What the rule asks for.
   enum class Kind { any, at_least, above, between, one_of };
-  Kind kind = Kind::any;
-  double low = 0, high = 0;
-  std::vector<std::string> names;
+  Kind kind = Kind::any;           ///< `any`: every value is allowed
+  double low = 0, high = 0;        ///< limits; `low` alone but for `between`
+  std::vector<std::string> names;  ///< allowed words, of `one_of`
 };
-[[nodiscard]] Rule at_least(double low);              ///< >= low
-[[nodiscard]] Rule above(double low);                 ///< > low
-[[nodiscard]] Rule between(double low, double high);  ///< low and high included
-[[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
-[[nodiscard]] Rule one_of(std::vector<std::string> names);
+[[nodiscard]] Rule at_least(double low);                              ///< >= low
+[[nodiscard]] Rule above(double low);                                 ///< > low
+[[nodiscard]] Rule between(double low, double high);                  ///< low and high included
+[[nodiscard]] Rule one_of(std::initializer_list<const char*> names);  ///< one of the words
+[[nodiscard]] Rule one_of(std::vector<std::string> names);            ///< one of the words
 
 /// How to read, write and check a value through a void*; made by type_of().
 struct Type {
+  /// Writes what `node` holds to `value`; throws ConfigError.
   void (*read)(const Node& node, void* value);
+  /// Returns what `value` holds as a node.
   Node (*write)(const void* value);
   /// Throws ConfigError if a value below `path` breaks a rule; `where` is the operation in the
   /// message.
@@ -63,10 +66,10 @@ struct Type {
 
 /// One field of an options struct; points into the struct.
 struct Field {
-  const char* name;
-  void* value;
-  const Type* type;
-  Rule rule;
+  const char* name;  ///< the key; static
+  void* value;       ///< in the struct, which must outlive this
+  const Type* type;  ///< how the value is read, written and checked
+  Rule rule;         ///< what the value must be
 };
 
 template <class T>
@@ -75,10 +78,12 @@ template <class T>
 /// What visit_fields is given: called once per field, it collects them.
 class Visitor {
  public:
+  /// Adds a field: its key, which must be static, the member, and what its value must be.
   template <class T>
   Visitor& operator()(const char* name, T& value, Rule rule = {}) {
     return add({name, &value, &type_of<T>(), std::move(rule)});
   }
+  /// The fields that were added so far, in order.
   [[nodiscard]] std::span<const Field> fields() const { return fields_; }
 
  private:
@@ -190,6 +195,7 @@ void check_value(const void* source, std::string_view where, const std::string& 
 
 }  // namespace detail
 
+/// How a value of type T is read, written and checked; lives until the process ends.
 template <class T>
 const Type& type_of() {
   static constexpr Type type{&detail::read_value<T>, &detail::write_value<T>,
@@ -229,6 +235,7 @@ void validate(const S& options, std::string_view where) {
   type_of<S>().check(&options, where, "");
 }
 
+/// The keys of the fields, in order.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const Field> fields);
 
 /// The keys of an options struct, in order.

@@ -19,18 +19,19 @@
 
 namespace tare::config {
 
-inline constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
+inline constexpr int64_t kMaxFileBytes = int64_t{1} << 20;  ///< of a YAML file
 inline constexpr int64_t kMaxDepth = 64;       ///< of mappings and lists, aliases expanded
 inline constexpr int64_t kMaxNodes = 100'000;  ///< including copies made by aliases
 inline constexpr int64_t kMaxTextBytes = 8 * kMaxFileBytes;  ///< scalars and keys, with copies
 
+/// What a Node holds.
 enum class Kind { null, scalar, sequence, map };
 
 struct Entry;
 
 /// One value of the tree. Owns its children. A Node made in code has an empty source.
 struct Node {
-  Kind kind = Kind::null;
+  Kind kind = Kind::null;      ///< decides which of the members below count
   std::string text;            ///< of a scalar, without quotes
   bool quoted = false;         ///< a quoted scalar is text, never a number, `true` or null
   std::vector<Node> items;     ///< of a sequence
@@ -41,13 +42,13 @@ struct Node {
   [[nodiscard]] static Node scalar(std::string plain);
   /// Text; quoted if it would otherwise read as a number, a bool or null.
   [[nodiscard]] static Node string(std::string value);
-  [[nodiscard]] static Node sequence(std::vector<Node> items);
-  [[nodiscard]] static Node map();
+  [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< a list of the items
+  [[nodiscard]] static Node map();                              ///< a map without entries
 
   /// The value of `key`, or nullptr if this is no map or has no such key. Valid until the map
   /// changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
-  [[nodiscard]] Node* find(std::string_view key);
+  [[nodiscard]] Node* find(std::string_view key);  ///< the value of `key`, to be changed
   /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a
   /// map.
   Node& set(std::string key, Node value);
@@ -55,9 +56,9 @@ struct Node {
 
 /// One key of a map and its value.
 struct Entry {
-  std::string key;
-  Source key_source;
-  Node value;
+  std::string key;    ///< the key's text
+  Source key_source;  ///< where the key stands
+  Node value;         ///< what the key stands for
 };
 
 /// Reads a YAML file. An empty file gives a null node. Throws IoError if it cannot be read,

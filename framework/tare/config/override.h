@@ -8,7 +8,7 @@
 
 namespace tare::config {
 
-inline constexpr size_t kMaxArgumentBytes = 4096;
+inline constexpr size_t kMaxArgumentBytes = 4096;  ///< of one `key=value`
 
 /// Sets one value: "batch=256", "phases.2.epochs=2" (list positions count from 0),
 /// "hidden=[64,32]", "name='01'"; what follows the first '=' is YAML. Missing mappings are created.

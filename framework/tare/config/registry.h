@@ -25,9 +25,10 @@ namespace tare::config {
 /// the options: `{early_stopping: {patience: 3}}`. A flat choice has the name as its `type`, beside
 /// the options: `{type: asha, min_resource: 3}`.
 struct Choice {
-  std::string name{};
+  std::string name{};          ///< of an entry of the registry
   Node options = Node::map();  ///< all of them, once Registry::complete() has returned the choice
-  bool flat = false;
+  bool flat = false;           ///< written with its name as `type`, beside the options
+  /// Whether name and options are equal, however they are written.
   bool operator==(const Choice& other) const;
 };
 /// Throws ConfigError for a list and for a mapping of no name or of several.
@@ -41,7 +42,7 @@ void from_flat_node(const Node& node, Choice& value);
 
 /// What lists say of an entry.
 struct EntryInfo {
-  std::string name{};
+  std::string name{};           ///< as recipes write it
   std::string summary{};        ///< one line without a full stop
   Node defaults = Node::map();  ///< every option with its default
 };
@@ -98,6 +99,7 @@ class Registry<Made(Args...)> {
     return all;
   }
 
+  /// Whether there is an entry of this name.
   [[nodiscard]] bool contains(const std::string& name) const { return entries_.contains(name); }
 
   /// The choice with every option that it leaves out at its default. Throws ConfigError, with place

@@ -12,9 +12,10 @@ namespace tare::cuda {
 
 /// What the backends of all devices share; lives until the process ends.
 struct Shared {
+  /// `host` must outlive this.
   explicit Shared(runtime::HostServices& host) : services(host), book(host) {}
-  runtime::HostServices& services;
-  BlockBook book;
+  runtime::HostServices& services;  ///< what the program offers
+  BlockBook book;                   ///< the live blocks of all cards
 };
 
 /// Touches no device: context and allocator are set up by the first call that needs them.

@@ -18,7 +18,7 @@ struct NvmlProcess {
 
 /// A card's memory in bytes, all processes included.
 struct NvmlMemory {
-  int64_t total_bytes = 0, used_bytes = 0, free_bytes = 0;
+  int64_t total_bytes = 0, used_bytes = 0, free_bytes = 0;  ///< used: by all processes
 };
 
 /// One card. Everything is unset or empty where the library or the right to ask it is missing.
@@ -34,12 +34,12 @@ class NvmlDevice {
   [[nodiscard]] std::string name() const;
   /// "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
-  [[nodiscard]] std::optional<NvmlMemory> memory() const;
+  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset where the driver does not say
   /// Share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
   /// Returns the temperature of the chip, in degrees Celsius.
   [[nodiscard]] std::optional<int64_t> temperature() const;
-  [[nodiscard]] std::vector<NvmlProcess> processes() const;
+  [[nodiscard]] std::vector<NvmlProcess> processes() const;  ///< processes that compute on the card
   /// Memory that this process holds on the card; unset also where the driver hides processes, as in
   /// most containers.
   [[nodiscard]] std::optional<int64_t> process_bytes() const;

@@ -26,6 +26,7 @@ struct Batch {
   Batch() = default;
   /// The short form: one tensor named "input" and, unless it is undefined, one named "target".
   Batch(at::Tensor input, at::Tensor target = {});  // NOLINT: implicit, `return {x, y}`
+  /// Takes tensors by name; the sizes of their first dimension must be equal, which is not checked.
   Batch(NamedTensors of_inputs, NamedTensors of_targets)
       : inputs(std::move(of_inputs)), targets(std::move(of_targets)) {}
 
@@ -34,9 +35,11 @@ struct Batch {
 
   /// The first input, which is the only one of most data; undefined: the batch is empty.
   [[nodiscard]] const at::Tensor& input() const&;
+  /// Of a batch that ends here: a tensor that does not refer to the batch.
   [[nodiscard]] at::Tensor input() && { return std::as_const(*this).input(); }
   /// The first target, which is the only one of most data; undefined: there is none.
   [[nodiscard]] const at::Tensor& target() const&;
+  /// Of a batch that ends here: a tensor that does not refer to the batch.
   [[nodiscard]] at::Tensor target() && { return std::as_const(*this).target(); }
   /// An input by its name. Throws ConfigError, naming the nearest, for one that the batch has not.
   [[nodiscard]] const at::Tensor& input(std::string_view name) const&;
@@ -52,6 +55,7 @@ struct Batch {
     inputs.clear();
     targets.clear();
   }
+  /// Samples in the batch: the first dimension of the first input; 0: it is empty.
   [[nodiscard]] int64_t size() const { return input().defined() ? input().size(0) : 0; }
   /// The samples [start, start + length), as views.
   [[nodiscard]] Batch narrow(int64_t start, int64_t length) const;
@@ -76,13 +80,17 @@ struct Batch {
 class Outputs {
  public:
   Outputs() = default;
+  /// The short form for a model of one output.
   Outputs(at::Tensor one) { all_.push_back(std::move(one)); }  // NOLINT: implicit
-  Outputs(const std::vector<at::Tensor>& several)              // NOLINT: implicit
+  /// The tensors in the order of the list.
+  Outputs(const std::vector<at::Tensor>& several)  // NOLINT: implicit
       : all_(several.begin(), several.end()) {}
+  /// The elements of the tuple in order, as a forward returns them.
   template <std::convertible_to<at::Tensor>... T>
   Outputs(const std::tuple<T...>& several) {  // NOLINT: implicit
     std::apply([this](const auto&... tensor) { (all_.push_back(tensor), ...); }, several);
   }
+  /// Two tensors in order.
   Outputs(const std::pair<at::Tensor, at::Tensor>& two) {  // NOLINT: implicit
     all_.push_back(two.first);
     all_.push_back(two.second);
@@ -90,14 +98,17 @@ class Outputs {
 
   /// The first tensor, [N, ...]; undefined: there is none.
   [[nodiscard]] const at::Tensor& front() const;
-  [[nodiscard]] size_t size() const { return all_.size(); }
+  [[nodiscard]] size_t size() const { return all_.size(); }  ///< how many tensors there are
+  /// Whether there is a first tensor.
   [[nodiscard]] bool defined() const { return front().defined(); }
+  /// `index` < size(), unchecked.
   [[nodiscard]] const at::Tensor& operator[](size_t index) const { return all_[index]; }
+  /// `index` < size(), unchecked.
   [[nodiscard]] at::Tensor& operator[](size_t index) { return all_[index]; }
-  [[nodiscard]] auto begin() const { return all_.begin(); }
-  [[nodiscard]] auto end() const { return all_.end(); }
-  [[nodiscard]] auto begin() { return all_.begin(); }
-  [[nodiscard]] auto end() { return all_.end(); }
+  [[nodiscard]] auto begin() const { return all_.begin(); }  ///< of the tensors in order
+  [[nodiscard]] auto end() const { return all_.end(); }      ///< of the tensors in order
+  [[nodiscard]] auto begin() { return all_.begin(); }        ///< of the tensors in order
+  [[nodiscard]] auto end() { return all_.end(); }            ///< of the tensors in order
   /// Releases the tensors.
   void reset() { all_.clear(); }
 

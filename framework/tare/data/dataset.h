@@ -65,6 +65,7 @@ class Dataset {
   /// Adds the tensors it keeps to a ledger, under Category::other.
   virtual void account(Ledger&) const {}
 };
+/// A data set, which decorators, splits and loaders share.
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// The whole data set in one batch, without random transforms.

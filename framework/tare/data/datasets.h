@@ -70,6 +70,7 @@ struct DigitsSource {
   bool real = false;          ///< false: generated
 };
 
+/// Where find_digits() looks.
 struct FindDigitsOptions {
   bool download = true;   ///< may use the network
   int64_t count = 10000;  ///< of generated digits
@@ -87,8 +88,8 @@ namespace datasets {
 
 /// A data set as it was read, before `size`, `count`, `transforms` and the split of its options.
 struct Found {
-  std::string description{};  ///< one line: what, how many, from where
-  DatasetPtr data{};
+  std::string description{};   ///< one line: what, how many, from where
+  DatasetPtr data{};           ///< the samples; splits are cut from them
   DatasetPtr valid{}, test{};  ///< splits of their own, not cut from `data`; or null
   std::vector<std::filesystem::path> files{};  ///< of single samples, relative to their folder
   bool generated = false;                      ///< drawn by a program
@@ -106,13 +107,13 @@ struct Kind {
 /// The data sets by name. A program adds its own:
 ///   datasets::registry().add("sine", "a noisy sine", [] { return datasets::Kind{{}, sine}; });
 using Registry = config::Registry<Kind()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();              ///< the one registry of the process
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
 
 /// Which samples a data set holds, wherever its files are: two runs have the same data if these are
 /// equal.
 struct Identity {
-  int64_t samples = 0;
+  int64_t samples = 0;  ///< of all splits
   /// SHA-256 of the names of files and classes, the labels and the shape of the samples.
   std::string digest{};
   /// Of the values of the samples as they were read, before the transforms; see content_hash().
@@ -125,8 +126,8 @@ struct Identity {
 struct Named {
   Splits splits{};            ///< `test` is null unless the data or the options have a test split
   std::string description{};  ///< one line: what, from where, how it was split
-  Identity identity{};
-  bool generated = false;  ///< drawn by a program, by its name or in place of real digits
+  Identity identity{};        ///< of the data, before it was split
+  bool generated = false;     ///< drawn by a program, by its name or in place of real digits
 };
 
 /// Whether make() may download; `forbidden` is stronger than DataOptions::download.

@@ -16,6 +16,7 @@
 
 namespace tare {
 
+/// How generated digits are drawn.
 struct GeneratedDigits {
   int64_t count = 10000;          ///< images, in [1, 10,000,000], with equal shares of the classes
   int64_t size = 28;              ///< height and width in pixels, in [8, 1024]
@@ -30,6 +31,7 @@ void visit_fields(auto& visit, GeneratedDigits& g) {
   visit("seed", g.seed, config::at_least(0));
 }
 
+/// Pictures of digits and their classes.
 struct DigitImages {
   at::Tensor images;  ///< uint8 [count, 1, size, size], bright strokes on black as in MNIST
   at::Tensor labels;  ///< int64 [count]; each ten samples hold every digit once, in a seeded order

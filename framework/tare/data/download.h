@@ -19,8 +19,8 @@ struct RemoteFile {
 
 /// A set of files and where they come from: data/<name>.yaml.
 struct Manifest {
-  std::string name{}, source{}, licence{};
-  std::vector<RemoteFile> files{};
+  std::string name{}, source{}, licence{};  ///< its name; who publishes it; its licence
+  std::vector<RemoteFile> files{};          ///< in the order of the file
 };
 
 /// Reads a manifest from YAML. Throws ConfigError.

@@ -9,6 +9,7 @@
 
 namespace tare {
 
+/// How a Loader makes batches.
 struct LoaderOptions {
   int64_t batch = 64;      ///< samples in a batch, >= 1
   bool shuffle = false;    ///< a permutation that depends on (seed, epoch) only
@@ -43,8 +44,8 @@ class Loader {
 
   [[nodiscard]] int64_t position() const;  ///< batches given in this epoch; for start() to resume
   [[nodiscard]] int64_t batches() const;   ///< in a whole epoch
-  [[nodiscard]] const DatasetPtr& data() const;
-  [[nodiscard]] const LoaderOptions& options() const;
+  [[nodiscard]] const DatasetPtr& data() const;        ///< as it was given
+  [[nodiscard]] const LoaderOptions& options() const;  ///< as they were given
 
   /// Adds the batches made ahead to a ledger, under Category::batch. Waits until the workers are
   /// idle, so that the figure is exact until next() or start() is called.

@@ -10,20 +10,21 @@ namespace tare {
 
 /// The data of a Learner. Any of them may be null.
 struct Splits {
-  DatasetPtr train{};
-  DatasetPtr valid{};
-  DatasetPtr test{};
+  DatasetPtr train{};  ///< what a fit learns from
+  DatasetPtr valid{};  ///< what each epoch is validated on
+  DatasetPtr test{};   ///< what validate() and get_preds() use when asked for it
 };
 
 /// Sizes of the splits: up to 1 a fraction of the data set, above 1 a (whole) number of samples; 0:
 /// no such split.
 struct SplitSizes {
-  double train = 0.8;
-  double valid = 0.2;
-  double test = 0;
+  double train = 0.8;  ///< of the training split
+  double valid = 0.2;  ///< of the validation split
+  double test = 0;     ///< of the test split
   bool operator==(const SplitSizes&) const = default;
 };
 
+/// How a data set is split.
 struct SplitOptions {
   /// Every class has its share of each part, to within one sample, and keeps at least one sample in
   /// the training split where that is possible. The targets must be class labels.

@@ -46,20 +46,23 @@ class TfRecordReader {
 
 /// A feature of tf.train.Example: a list of one of these kinds; the others are empty.
 struct TfFeature {
-  std::vector<std::string> bytes{};
-  std::vector<float> floats{};
-  std::vector<int64_t> ints{};
+  std::vector<std::string> bytes{};  ///< bytes_list
+  std::vector<float> floats{};       ///< float_list
+  std::vector<int64_t> ints{};       ///< int64_list
 };
 
 /// tf.train.Example: its features by name. A value.
 class TfExample {
  public:
+  /// Takes the features by their names.
   explicit TfExample(std::map<std::string, TfFeature> features) : features_(std::move(features)) {}
+  /// All of them, by name.
   [[nodiscard]] const std::map<std::string, TfFeature>& features() const { return features_; }
   /// Throws ConfigError, naming the nearest, for a feature that there is not.
   [[nodiscard]] const TfFeature& feature(const std::string& name) const;
   /// The only value of a feature. Throws ConfigError if it has another number or kind of values.
   [[nodiscard]] const std::string& bytes(const std::string& name) const;
+  /// The only value of a feature, which is an integer. Throws as bytes().
   [[nodiscard]] int64_t integer(const std::string& name) const;
   /// The values of a feature of floats, or of integers, as a float32 tensor of that shape. Throws
   /// ConfigError for another number or kind of values.
@@ -73,6 +76,7 @@ class TfExample {
 /// FormatError(`file`), naming the field, for bytes that are no such message.
 [[nodiscard]] TfExample parse_tf_example(std::string_view record, const std::string& file);
 
+/// How record files are read.
 struct TfRecordOptions {
   int64_t parallel_reads = 1;  ///< files that are read at a time, >= 1; the order stays the same
   int64_t limit_bytes = kMaxTfRecordBytes;  ///< of one record

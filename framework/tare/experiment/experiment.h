@@ -22,6 +22,7 @@
 
 namespace tare {
 
+/// What an Experiment does besides measuring allocated bytes.
 struct ExperimentOptions {
   /// False: measures, purges and prints nothing; owned objects are still destroyed at finish().
   bool enabled = true;
@@ -47,10 +48,12 @@ struct ExperimentOptions {
 /// in the meantime are measured too.
 class Experiment {
  public:
+  /// Begins to measure; nothing is attended. `name`: for the report.
   explicit Experiment(std::string name, ExperimentOptions options = {});
   /// Attends one object, or several: Experiment stage("both", {teacher, student}). They may die
   /// before the experiment.
   Experiment(std::string name, Accountable& attended, ExperimentOptions options = {});
+  /// Attends several objects, which may die before the experiment.
   Experiment(std::string name, std::initializer_list<std::reference_wrapper<Accountable>> attended,
              ExperimentOptions options = {});
   /// Finishes and prints the report, unless finish() was called. Does not throw.
@@ -83,8 +86,9 @@ class Experiment {
   /// See the class. A second call returns the same report and does nothing. An attended object that
   /// cannot be purged is listed with the reason. Waits for the devices.
   ExperimentReport finish();
+  /// Whether finish() has been called.
   [[nodiscard]] bool finished() const { return report_.has_value(); }
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& name() const { return name_; }  ///< as it was given
 
  private:
   struct Scale {

@@ -23,8 +23,8 @@ struct MemoryFigures {
 
 /// An experiment's figures for one device.
 struct DeviceReport {
-  c10::Device device = c10::kCPU;
-  std::string name{};  ///< of the hardware
+  c10::Device device = c10::kCPU;  ///< that was measured
+  std::string name{};              ///< of the hardware
   /// Now, or when finish() began, minus the baseline; negative: more was freed than allocated.
   MemoryFigures consumed{};
   MemoryFigures reclaimed{};  ///< what finish() freed; 0 before it
@@ -55,32 +55,32 @@ struct DeviceReport {
 /// ledger of no living Accountable. One entry per device, phase of allocation and, if the
 /// experiment gathers them, call site; largest first.
 struct LeakReport {
-  c10::Device device = c10::kCPU;
-  std::string phase{};
-  memory::CallSite site{};  ///< unknown without ExperimentOptions::call_sites
-  int64_t bytes = 0;
-  int64_t count = 0;
-  int64_t youngest_steps = 0;  ///< training steps begun since the last block was allocated
-  int64_t oldest_steps = 0;    ///< the same for the first
+  c10::Device device = c10::kCPU;  ///< where the blocks are
+  std::string phase{};             ///< in which they were allocated
+  memory::CallSite site{};         ///< unknown without ExperimentOptions::call_sites
+  int64_t bytes = 0;               ///< of all blocks of the entry
+  int64_t count = 0;               ///< blocks of the entry
+  int64_t youngest_steps = 0;      ///< training steps begun since the last block was allocated
+  int64_t oldest_steps = 0;        ///< the same for the first
 };
 
 /// Something that finish() purged, destroyed or kept.
 struct ReleasedObject {
-  std::string name{};
+  std::string name{};     ///< account_name(), or the name given to emplace() or keep()
   CategoryBytes freed{};  ///< of an attended object's purge; empty for destroyed ones
   std::string problem{};  ///< why it could not be purged; empty when all went well
 };
 
 /// The whole result of an experiment; a value.
 struct ExperimentReport {
-  std::string name{};
+  std::string name{};                   ///< of the experiment
   bool enabled = true;                  ///< false: nothing was measured, all below is empty
   double seconds = 0;                   ///< from construction until finish() began
   std::vector<DeviceReport> devices{};  ///< the host first
   /// Attended objects in order, then owned ones in reverse.
   std::vector<ReleasedObject> released{};
   std::vector<std::string> kept{};  ///< names given to keep()
-  std::vector<LeakReport> leaks{};
+  std::vector<LeakReport> leaks{};  ///< largest first on each device
   /// Blocks that are leaks unless a kept object of `opaque` holds them.
   std::vector<LeakReport> unclear{};
   /// Names of the kept objects whose type does not list its tensors, if anything is unclear.
@@ -88,11 +88,12 @@ struct ExperimentReport {
 
   /// The figures of one device; zeros if it was not measured.
   [[nodiscard]] DeviceReport on(c10::Device device) const;
-  [[nodiscard]] int64_t leaked_bytes() const;
+  [[nodiscard]] int64_t leaked_bytes() const;  ///< the sum over all leaks
   /// Several lines, ending with a newline.
   [[nodiscard]] std::string str() const;
 };
 
+/// Writes ExperimentReport::str().
 std::ostream& operator<<(std::ostream& out, const ExperimentReport& report);
 
 }  // namespace tare

@@ -17,6 +17,7 @@
 
 namespace tare {
 
+/// What a RegionLog measures and where it prints.
 struct RegionLogOptions {
   std::vector<c10::Device> devices;  ///< empty: all that have a backend
   bool compact = true;               ///< one line; false: a table
@@ -26,9 +27,9 @@ struct RegionLogOptions {
 /// A region's allocated bytes on one device. The region needed consumed + peaked bytes above its
 /// start.
 struct RegionMemory {
-  c10::Device device = c10::kCPU;
-  int64_t consumed_bytes = 0;  ///< end minus start; negative: more was freed than allocated
-  int64_t peaked_bytes = 0;    ///< needed for a while beyond what was consumed; never negative
+  c10::Device device = c10::kCPU;  ///< that was measured
+  int64_t consumed_bytes = 0;      ///< end minus start; negative: more was freed than allocated
+  int64_t peaked_bytes = 0;        ///< needed for a while beyond what was consumed; never negative
 };
 
 /// What the whole process held of the host's memory, tensors and everything else: its resident set,
@@ -42,12 +43,13 @@ struct RegionProcess {
   int64_t beside_tensors_bytes = 0;
 };
 
+/// What a region of the program took. A value.
 struct RegionReport {
-  std::string name;
+  std::string name;    ///< of the region
   int depth = 0;       ///< regions around it on this thread
   double seconds = 0;  ///< does not wait for the device: work may still be queued there
-  std::vector<RegionMemory> devices;
-  RegionProcess process;
+  std::vector<RegionMemory> devices;  ///< the host first
+  RegionProcess process;              ///< beside the tensors
 
   /// "forward: cpu +12 MiB, peaked 3 MiB; process +13 MiB, peaked 2 MiB; 0.25 ms", indented by
   /// depth.
@@ -60,6 +62,7 @@ struct RegionReport {
 /// nest. Not thread-safe.
 class RegionLog {
  public:
+  /// Begins to measure. `name`: for the line or table at the end.
   explicit RegionLog(std::string name, RegionLogOptions options = {});
   ~RegionLog();
   RegionLog(const RegionLog&) = delete;

@@ -18,10 +18,10 @@ using report::MemoryMonitorOptions;
 
 /// `meta`: how the runs are done.
 struct Meta {
-  bool allow_cpu = false;
+  bool allow_cpu = false;    ///< without a GPU, run on the CPU in place of an error
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
-  std::vector<search::Settings> exclude_configs{};
-  MemoryMonitorOptions mem_trace{};
+  std::vector<search::Settings> exclude_configs{};  ///< combinations that are not run
+  MemoryMonitorOptions mem_trace{};                 ///< what each run prints of its memory
 };
 void visit_fields(config::Visitor& visit, Meta& o);
 

@@ -28,7 +28,7 @@ namespace tare {
 
 /// The files of data_dir that begin with each prefix, sorted.
 struct ForkFiles {
-  std::vector<std::filesystem::path> train{}, valid{}, test{};
+  std::vector<std::filesystem::path> train{}, valid{}, test{};  ///< of each split, sorted
 };
 
 /// Options of a fused optimizer, or torch_optimizer<torch::optim::RMSprop>().
@@ -98,6 +98,7 @@ class Fork : protected ForkConfig {
   virtual ForkFiles get_filepaths();
   /// Returns the data sets. With `cache` true they are then kept in memory, see tare::cache().
   virtual Splits get_datasets(const ForkFiles& files) = 0;
+  /// Makes the model of a run.
   virtual Model get_model() = 0;
   virtual std::vector<Metric> get_metrics();  ///< by default none beside the loss
   /// Returns the optimizer, by default `optimizer_name` in lower case, else adamw, with
@@ -135,9 +136,13 @@ class Fork : protected ForkConfig {
   // ---- applied to the splits that get_datasets() gives, to each batch where the loader makes it:
   // from several threads, each sample on its own, as map() of data/dataset.h says
 
+  /// Changes a batch of any split; by default it returns it as it is.
   [[nodiscard]] virtual Batch preprocess(Batch batch) const { return batch; }
+  /// Changes a batch of the training split; by default preprocess().
   [[nodiscard]] virtual Batch train_preprocess(Batch batch) const { return preprocess(batch); }
+  /// Changes a batch of the validation split; by default preprocess().
   [[nodiscard]] virtual Batch valid_preprocess(Batch batch) const { return preprocess(batch); }
+  /// Changes a batch of the test split; by default preprocess().
   [[nodiscard]] virtual Batch test_preprocess(Batch batch) const { return preprocess(batch); }
   /// Transforms that do to an input what valid_preprocess() does, for the bundle: a program that
   /// predicts has no preprocess(). Unset, as by default: unknown, unless the methods give inputs

@@ -27,7 +27,7 @@ struct ForkConfig {
   std::optional<int64_t> shuffle_buffer_size{};  ///< 0 or 1: the training split is not shuffled
   int64_t gpu_id = -1;                           ///< -1: on the CPU
   std::string train_prefix{}, valid_prefix{}, test_prefix{};  ///< of file names in data_dir
-  furcate::Meta meta{};
+  furcate::Meta meta{};                                       ///< how the runs are done
 };
 void visit_fields(config::Visitor& visit, ForkConfig& o);
 

@@ -21,8 +21,8 @@ namespace tare {
 
 /// A number that was measured when the model was exported, e.g. {"accuracy", 0.9931}.
 struct BundleMetric {
-  std::string name{};
-  double value = 0;
+  std::string name{};  ///< of the metric, e.g. "accuracy"
+  double value = 0;    ///< as it was measured
   bool operator==(const BundleMetric&) const = default;
 };
 
@@ -51,7 +51,7 @@ struct BundleManifest {
   Transforms transforms{};
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
-  std::vector<BundleMetric> metrics{};
+  std::vector<BundleMetric> metrics{};  ///< measured at the export
   /// softmax | exp | sigmoid | none: turns outputs into predictions, over dimension 1.
   std::string activation = "none";
   /// The loss it was trained with, see losses::text_of(): its name, or name and options in YAML;
@@ -89,7 +89,9 @@ void check_bundle(const BundleManifest& manifest);
 /// An open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).
 class Bundle {
  public:
+  /// What the bundle says of itself.
   [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
+  /// The weights; mapped.
   [[nodiscard]] const checkpoint::SafeTensors& file() const { return file_; }
   /// Returns the tensors as they are stored: float8 weights and their scales are two tensors.
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }

@@ -15,6 +15,7 @@
 
 namespace tare {
 
+/// How a Predictor computes.
 struct PredictorOptions {
   std::string device = "cpu";  ///< cpu | cuda | cuda:N; CUDA only after tare::init()
   /// Replaces the model's forward, as Task::predict does in training. `batch`: the inputs on the
@@ -45,6 +46,7 @@ class Predictor final : public Accountable {
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
   /// Makes a predictor with a model that is not in the registry; its weights are overwritten.
   Predictor(const std::filesystem::path& path, Model model, const PredictorOptions& options = {});
+  /// Builds the model of a bundle that is open already; throws as for a path.
   explicit Predictor(const Bundle& bundle, const PredictorOptions& options = {});
 
   /// Predicts a batch on the host, [batch, ...], which is one of
@@ -80,13 +82,17 @@ class Predictor final : public Accountable {
   /// probabilities or labels.
   [[nodiscard]] bool has_classes(const at::Tensor& prediction) const;
 
+  /// Of the bundle.
   [[nodiscard]] const BundleManifest& manifest() const { return bundle_.manifest(); }
+  /// [channels, height, width], or [...]; of one input without the batch.
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
+  /// What the model takes: pictures, features or tokens.
   [[nodiscard]] SampleKind sample_kind() const;
-  [[nodiscard]] c10::Device device() const { return device_; }
+  [[nodiscard]] c10::Device device() const { return device_; }  ///< where the model is
 
   // ---- Accountable
-  [[nodiscard]] std::string account_name() const override { return "predictor"; }
+  [[nodiscard]] std::string account_name() const override { return "predictor"; }  ///< "predictor"
+  /// The weights, by name.
   [[nodiscard]] Ledger ledger() const override;
   /// Frees nothing: a Predictor keeps nothing but its weights.
   PurgeReport purge_account(const PurgeOptions& options) override;

@@ -13,7 +13,7 @@ namespace tare {
 
 /// A line of a file, for messages.
 struct LinePlace {
-  std::string path{};
+  std::string path{};  ///< of the file; "-": standard input
   int64_t number = 1;  ///< from 1
 };
 

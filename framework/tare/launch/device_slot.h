@@ -6,6 +6,7 @@
 
 namespace tare::launch {
 
+/// What a slot stands for.
 enum class SlotKind {
   host,   ///< this machine's processors
   gpu,    ///< one of this machine's cards
@@ -14,13 +15,15 @@ enum class SlotKind {
 
 /// A value.
 struct DeviceSlot {
-  std::string name{};         ///< "host", or a GPU's UUID; of a remote one what a person reads
-  int64_t total_bytes = 0;    ///< for all runs
-  int64_t jobs = 1;           ///< runs at a time
-  int64_t context_bytes = 0;  ///< that a process takes beside its tensors, in what it reserves
-  SlotKind kind = SlotKind::host;
+  std::string name{};              ///< "host", or a GPU's UUID; of a remote one what a person reads
+  int64_t total_bytes = 0;         ///< for all runs
+  int64_t jobs = 1;                ///< runs at a time
+  int64_t context_bytes = 0;       ///< that a process takes beside its tensors, in what it reserves
+  SlotKind kind = SlotKind::host;  ///< which of the members above count
 
+  /// Whether it is a card of this machine.
   [[nodiscard]] bool is_gpu() const { return kind == SlotKind::gpu; }
+  /// Whether its memory is not this machine's.
   [[nodiscard]] bool is_remote() const { return kind == SlotKind::remote; }
 };
 

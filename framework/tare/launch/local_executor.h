@@ -7,6 +7,7 @@
 
 namespace tare::launch {
 
+/// Runs processes of this machine, each as a child of this process. Not thread-safe.
 class LocalExecutor : public Executor {
  public:
   /// `start` makes the process; empty: the command is executed.
@@ -22,6 +23,6 @@ class LocalExecutor : public Executor {
   StartProcess start_;
 };
 
-[[nodiscard]] ExecutorType local_executor_type();
+[[nodiscard]] ExecutorType local_executor_type();  ///< the type `local`
 
 }  // namespace tare::launch

@@ -15,7 +15,7 @@ namespace tare::launch {
 /// A process of this machine as another process recognises it later; or a run that an executor
 /// keeps elsewhere. A value.
 struct ProcessId {
-  int64_t pid = 0;
+  int64_t pid = 0;            ///< 0: not a process of this machine
   std::string boot_id{};      ///< of the machine's current boot
   int64_t started_ticks = 0;  ///< of the process, since boot
 
@@ -27,6 +27,7 @@ struct ProcessId {
   [[nodiscard]] std::string executor() const { return pid == 0 ? boot_id : std::string(); }
 };
 
+/// What a run's process is started with. A value.
 struct ChildStart {
   std::string name{};                                              ///< of the run
   std::vector<std::string> command{};                              ///< program and arguments
@@ -48,9 +49,11 @@ struct ChildEnd {
 class Process {
  public:
   virtual ~Process() = default;
+  /// How another process recognises it.
   [[nodiscard]] virtual ProcessId id() const = 0;
   /// A descriptor for poll(), readable once the run has ended; -1: only has_ended() knows.
   [[nodiscard]] virtual int descriptor() const = 0;
+  /// Whether the run has ended; does not wait.
   [[nodiscard]] virtual bool has_ended() = 0;
   /// Waits for the end.
   virtual ChildEnd wait() = 0;
@@ -58,6 +61,7 @@ class Process {
   virtual void send(int signal) = 0;
 };
 
+/// The machine's name in its network; empty where it has none.
 [[nodiscard]] std::string host_name();
 /// The id of a process of this machine. Throws IoError.
 [[nodiscard]] ProcessId process_id_of(int64_t pid);
@@ -74,7 +78,9 @@ class Child final : public Process {
   /// without it.
   explicit Child(pid_t pid);
   ~Child() override;
+  /// Takes the process over; `other` then owns none.
   Child(Child&& other) noexcept;
+  /// Takes the process over; `other` then owns none.
   Child& operator=(Child&& other) noexcept;
 
   [[nodiscard]] ProcessId id() const override { return process_id_of(pid_); }

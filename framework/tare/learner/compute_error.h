@@ -12,6 +12,7 @@ namespace tare {
 /// exception, with its stack, is nested (std::rethrow_if_nested).
 class ComputeError : public Error {
  public:
+  /// The part of a step that failed.
   enum class Stage { forward, loss, backward, step };
 
   /// What is known of the operation; texts are empty where they are not.
@@ -26,9 +27,10 @@ class ComputeError : public Error {
   /// `call`: the call of the Learner that was running. `problem`: LibTorch's words.
   ComputeError(std::string_view call, Stage stage, Operation operation, std::string problem);
 
-  [[nodiscard]] Stage stage() const { return stage_; }
+  [[nodiscard]] Stage stage() const { return stage_; }  ///< the part of the step that failed
+  /// What was computed when it failed.
   [[nodiscard]] const Operation& operation() const { return operation_; }
-  [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] const std::string& problem() const { return problem_; }  ///< LibTorch's words
 
  private:
   Stage stage_;
@@ -36,6 +38,6 @@ class ComputeError : public Error {
   std::string problem_;
 };
 
-[[nodiscard]] const char* to_string(ComputeError::Stage stage);
+[[nodiscard]] const char* to_string(ComputeError::Stage stage);  ///< the enumerator's name; static
 
 }  // namespace tare

@@ -133,11 +133,13 @@ class Learner final : public Accountable, private LearnerView {
 
   // ---- parts
 
-  [[nodiscard]] Model& model() override;
+  [[nodiscard]] Model& model() override;  ///< the model under training
   /// Made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
+  /// Where the model computes.
   [[nodiscard]] c10::Device device() const override;
   [[nodiscard]] const std::filesystem::path& folder() const override;
+  /// The splits as they were given, also null ones.
   [[nodiscard]] const Splits& data() const;
   /// Replaces data and batch size for the calls that follow (larger images, the next fold) and
   /// releases the old data. A fit that was interrupted can no longer be resumed.
@@ -153,10 +155,12 @@ class Learner final : public Accountable, private LearnerView {
   void set_offload(const std::vector<std::string>& modules);
   /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
+  /// Whether destroy() has been called, or export_to() with ExportOptions::destroy.
   [[nodiscard]] bool destroyed() const;
 
   // ---- Accountable
-  [[nodiscard]] std::string account_name() const override { return "learner"; }
+  [[nodiscard]] std::string account_name() const override { return "learner"; }  ///< "learner"
+  /// The storages that the Learner owns now, by category and name.
   [[nodiscard]] Ledger ledger() const override;
   PurgeReport purge_account(const PurgeOptions& options) override { return purge(options); }
 
@@ -214,6 +218,7 @@ class Learner final : public Accountable, private LearnerView {
 /// measured and freed with it.
 class DataScope {
  public:
+  /// Gives the Learner the data and the batch size; `learner` must outlive this.
   DataScope(Learner& learner, Splits data, int64_t batch);
   ~DataScope();
   DataScope(const DataScope&) = delete;
@@ -230,6 +235,7 @@ class DataScope {
 /// not fit; ConfigError for a model that the registry does not know.
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,
                                                     const LearnerLoadOptions& options = {});
+/// Makes the Learner with a module that the registry does not know; its weights are overwritten.
 [[nodiscard]] std::unique_ptr<Learner> load_learner(const std::filesystem::path& bundle,
                                                     Model module,
                                                     const LearnerLoadOptions& options = {});

@@ -24,8 +24,8 @@ namespace tare {
 
 /// What a Task's step returns: the scalar loss to differentiate, and the outputs for the metrics.
 struct StepResult {
-  at::Tensor loss{};
-  Outputs outputs{};
+  at::Tensor loss{};  ///< scalar, with its graph
+  Outputs outputs{};  ///< of the model, for the metrics
 };
 
 /// Replaces `loss(model(inputs), targets)` where training is more than a forward and a loss.
@@ -38,6 +38,7 @@ struct Task {
   /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
   /// are weighted by it. Empty: the samples.
   std::function<int64_t(const Batch&)> counted{};
+  /// Whether it has a step.
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
@@ -120,6 +121,7 @@ struct OneCycleOptions {
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
 };
 
+/// Why a fit ended.
 enum class StopReason {
   finished,     ///< all epochs
   callback,     ///< a callback ended it before its last epoch
@@ -128,9 +130,9 @@ enum class StopReason {
 
 /// What one call of fit(), fit_one_cycle() or resume() did.
 struct FitResult {
-  std::vector<EpochRow> epochs{};  ///< whole epochs; after resume() also those before it
-  StopReason reason = StopReason::finished;
-  int64_t steps = 0;  ///< optimizer steps taken by this call
+  std::vector<EpochRow> epochs{};            ///< whole epochs; after resume() also those before it
+  StopReason reason = StopReason::finished;  ///< why it ended
+  int64_t steps = 0;                         ///< optimizer steps taken by this call
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last epoch.
   int64_t restored_epoch = 0;
@@ -144,13 +146,15 @@ struct Evaluation {
   /// The mean over all samples, or over all labels that are not left out; NaN without any.
   double loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<MetricValue> metrics{};  ///< in the order of the options
-  int64_t samples = 0;
-  int64_t counted = 0;  ///< samples, elements or labels that `loss` is the mean over
+  int64_t samples = 0;                 ///< of the split
+  int64_t counted = 0;                 ///< samples, elements or labels that `loss` is the mean over
 };
 
+/// Which of the Learner's Splits a call is about.
 enum class Split { train, valid, test };
-[[nodiscard]] const char* to_string(Split split);
+[[nodiscard]] const char* to_string(Split split);  ///< the enumerator's name; static
 
+/// How get_preds() predicts.
 struct PredictOptions {
   bool activation = true;  ///< apply the loss's activation (cross_entropy: softmax)
   bool losses = false;     ///< also the loss of each sample
@@ -167,10 +171,11 @@ struct Predictions {
 
 /// What one pass over a split gives: the figures of validate() and the predictions of get_preds().
 struct EvaluatedPredictions {
-  Evaluation figures{};
-  Predictions predictions{};
+  Evaluation figures{};       ///< as validate() returns them
+  Predictions predictions{};  ///< as get_preds() returns them
 };
 
+/// What freeze() leaves trainable.
 struct FreezeOptions {
   /// Normalisation layers of frozen groups stay trainable, as in fastai; their running statistics
   /// move either way.
@@ -185,10 +190,11 @@ struct FreezeReport {
   /// With LearnerOptions::frozen_weights, what frozen parameters take: those held as E4M3 with
   /// their scales, and the others.
   std::optional<int64_t> held_bytes{};
-  int64_t other_bytes = 0;
+  int64_t other_bytes = 0;                ///< bytes of the other frozen parameters
   [[nodiscard]] std::string str() const;  ///< one line
 };
 
+/// What load() takes of a checkpoint.
 struct LoadOptions {
   /// Also load optimizer state, progress and random generators; false: weights only, and the
   /// present optimizer state is freed.
@@ -208,6 +214,7 @@ struct LoadReport {
   [[nodiscard]] std::string str() const;       ///< one line
 };
 
+/// How export_to() writes a bundle.
 struct ExportOptions {
   bool destroy = false;               ///< destroy the Learner once the file is safe
   std::vector<std::string> labels{};  ///< class names; empty: those of the data
@@ -216,6 +223,7 @@ struct ExportOptions {
   std::string weights = "as_is";
 };
 
+/// What load_learner() gives the Learner besides the bundle.
 struct LearnerLoadOptions {
   /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
   /// to them; a data set that has them is taken as it is, one that has other ones is refused.

@@ -11,6 +11,7 @@
 
 namespace tare {
 
+/// Where and how a fit is planned.
 struct PlanOptions {
   /// Where it is to run, see plan::parse_target: "host", "host:8GiB", "cuda:H200", "cuda:24GiB";
   /// empty: the Learner's device. Other devices than the Learner's need not be there.
@@ -48,14 +49,15 @@ struct MemoryPlan {
   int64_t largest_batch = 0;  ///< that fits, at most the training split; 0: not even one sample
   int64_t largest_micro_batch = 0;       ///< of this batch, accumulated; 0: none
   std::vector<std::string> recompute{};  ///< the blocks chosen for LearnerOptions::recompute auto
-  std::vector<PlanSaving> savings{};
+  std::vector<PlanSaving> savings{};     ///< other ways to need less
   /// "meta": traced on meta tensors. "probe": fits of few samples done for real on this host, told
   /// on to the batch; the largest micro-batch is then one that surely fits, and there are no
   /// savings. "none": it cannot be predicted, and the figures of the fit are 0.
   std::string method = "meta";
   std::string reason{};  ///< why not "meta"; empty for it
 
-  [[nodiscard]] bool known() const { return method != "none"; }
+  [[nodiscard]] bool known() const { return method != "none"; }  ///< whether there are figures
+  /// Whether the fit would run, if need be with batches in parts.
   [[nodiscard]] bool runs() const { return fits || in_micro_batches; }
   /// "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits ...".
   [[nodiscard]] std::string str() const;

@@ -30,6 +30,7 @@ struct RowTable {
 /// The bytes of a text as uint8 [bytes] on the host, and back. text_of() throws ConfigError for any
 /// other tensor.
 [[nodiscard]] at::Tensor tensor_of(const std::string& text);
+/// The text of such a tensor; see tensor_of().
 [[nodiscard]] std::string text_of(const at::Tensor& bytes);
 
 }  // namespace tare

@@ -19,8 +19,8 @@ struct SampleOrder {
   int64_t batch = 0;       ///< samples per optimizer step
   int64_t samples = 0;     ///< of the training split
   bool drop_last = false;  ///< a last batch that is not full is skipped
-  bool shuffle = false;
-  uint64_t seed = 0;
+  bool shuffle = false;    ///< another order in every epoch
+  uint64_t seed = 0;       ///< of the order
   bool operator==(const SampleOrder&) const = default;
 };
 
@@ -30,9 +30,9 @@ void check_same_order(const SampleOrder& saved, const SampleOrder& now, const st
 
 /// What a fit does, and its position: everything that determines how it continues.
 struct FitPlan {
-  int64_t epochs = 0;
-  std::vector<double> rates{};  ///< of each layer group, before the schedule's factor
-  Schedule schedule{};
+  int64_t epochs = 0;                  ///< of the fit, >= 1
+  std::vector<double> rates{};         ///< of each layer group, before the schedule's factor
+  Schedule schedule{};                 ///< of the rates' factor
   int64_t epoch = 0, batch = 0;        ///< the next ones
   int64_t step = 0;                    ///< optimizer steps taken
   double loss_sum = 0;                 ///< over what was counted in the epoch under way
@@ -42,7 +42,7 @@ struct FitPlan {
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say
   std::vector<EpochRow> rows{};        ///< whole epochs of this fit
 
-  [[nodiscard]] bool finished() const { return epoch >= epochs; }
+  [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
 };
 
 /// Throws ConfigError, naming `call`, if one is null.
@@ -50,8 +50,8 @@ void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::strin
 
 /// A callback's state in a checkpoint.
 struct CallbackState {
-  std::string name{};
-  std::string state{};
+  std::string name{};   ///< Callback::name()
+  std::string state{};  ///< what Callback::state() returned
 };
 /// The states of the callbacks that have one.
 [[nodiscard]] std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks);
@@ -60,8 +60,8 @@ void restore(const std::vector<CallbackState>& states, const std::vector<Callbac
 
 /// An unfinished fit, which resume() continues.
 struct Unfinished {
-  FitPlan plan{};
-  std::vector<CallbackState> callbacks{};
+  FitPlan plan{};                          ///< what is left of the fit
+  std::vector<CallbackState> callbacks{};  ///< of the callbacks that have one
 };
 
 /// The Learner's progress in a checkpoint, without its tensors.
@@ -85,10 +85,10 @@ struct TrainState {
 
 /// What newest_checkpoint() reads of a checkpoint.
 struct CheckpointInfo {
-  std::string name{};
-  int64_t saves = 0;        ///< the higher, the newer
-  bool unfinished = false;  ///< saved inside a fit, which resume() continues
-  std::vector<CallbackState> callbacks{};
+  std::string name{};                      ///< of its folder
+  int64_t saves = 0;                       ///< the higher, the newer
+  bool unfinished = false;                 ///< saved inside a fit, which resume() continues
+  std::vector<CallbackState> callbacks{};  ///< of the callbacks that have one
 };
 /// The newest of the checkpoints `names` in `folder`, after verifying every byte of it; unset:
 /// there are none. A damaged one is skipped with a warning. Throws FormatError if all are damaged,
@@ -99,10 +99,11 @@ struct CheckpointInfo {
 /// A TrainState as a checkpoint holds it. What grows with the epochs is in tensors, each verified
 /// by the manifest's digest, because a manifest is limited in size.
 struct StoredState {
-  std::string json{};
+  std::string json{};                  ///< an object
   std::vector<NamedTensor> tensors{};  ///< on the host, "state/..."
 };
 
+/// The state as a checkpoint holds it.
 [[nodiscard]] StoredState stored(const TrainState& state);
 /// The inverse of stored(); `tensors` may hold others. Also reads states of older versions, whose
 /// JSON holds the rows. Throws FormatError(operation, path) naming the field that is missing, of

@@ -25,13 +25,15 @@ enum class Category {
   other,
   mapped  ///< weights in a memory-mapped file: no allocation
 };
-inline constexpr size_t kCategories = 9;
-[[nodiscard]] const char* to_string(Category category);
+inline constexpr size_t kCategories = 9;                 ///< how many categories there are
+[[nodiscard]] const char* to_string(Category category);  ///< the enumerator's name; static
 
 /// Bytes per category; a value.
 struct CategoryBytes {
-  std::array<int64_t, kCategories> bytes{};
+  std::array<int64_t, kCategories> bytes{};  ///< by the category's number
+  /// Bytes of a category, to be changed.
   int64_t& operator[](Category c) { return bytes[static_cast<size_t>(c)]; }
+  /// Bytes of a category.
   int64_t operator[](Category c) const { return bytes[static_cast<size_t>(c)]; }
   /// Sum over all categories but `mapped`.
   [[nodiscard]] int64_t total() const;
@@ -41,9 +43,9 @@ struct CategoryBytes {
 
 /// One storage that an object owns.
 struct LedgerEntry {
-  Category category = Category::other;
-  std::string name{};  ///< e.g. "layer1.0.conv1.weight"
-  c10::Device device = c10::kCPU;
+  Category category = Category::other;  ///< what the storage is for
+  std::string name{};                   ///< e.g. "layer1.0.conv1.weight"
+  c10::Device device = c10::kCPU;       ///< where the storage is
   /// Start of the storage, by which live blocks are matched; on the meta device, where storages
   /// have none, what the allocator gave as its context.
   const void* data = nullptr;
@@ -55,9 +57,13 @@ class Ledger {
  public:
   /// Undefined tensors and empty storages are ignored.
   void add(Category category, const std::string& name, const at::Tensor& tensor);
+  /// Adds the entries of another ledger; a storage that is listed already is ignored.
   void add(const Ledger& other);
+  /// In the order in which they were added.
   [[nodiscard]] const std::vector<LedgerEntry>& entries() const { return entries_; }
+  /// Whether a storage that starts at `data` is listed.
   [[nodiscard]] bool contains(const void* data) const { return storages_.contains(data); }
+  /// Bytes of the storages on one device, by category.
   [[nodiscard]] CategoryBytes bytes(c10::Device device) const;
   [[nodiscard]] CategoryBytes bytes() const;  ///< over all devices
 
@@ -72,6 +78,7 @@ concept Accounting = requires(const T& object, Ledger& all) {
   object.account(all);
 };
 
+/// What a purge frees, and whether it defragments the device.
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
   /// Copy what stays to the host and back, to defragment the device; unset: only above a threshold.
@@ -81,15 +88,15 @@ struct PurgeOptions {
 /// What a purge or destroy freed, by category, in bytes that went back to the allocator: exact, not
 /// estimated.
 struct PurgeReport {
-  CategoryBytes freed{};
-  CategoryBytes held{};  ///< destroy: tensors of the object that somebody else keeps alive
+  CategoryBytes freed{};  ///< bytes that went back to the allocator
+  CategoryBytes held{};   ///< destroy: tensors of the object that somebody else keeps alive
   /// The tensors of `held` one by one, largest first: what the object's ledger lists, by name;
   /// what was allocated in its work and is in no ledger, such as the tensors that a loss function
   /// keeps, as `other` by its phase and call site.
   std::vector<LedgerEntry> holders{};
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;                         ///< the device was defragmented
-  [[nodiscard]] int64_t total() const { return freed.total(); }
+  [[nodiscard]] int64_t total() const { return freed.total(); }  ///< total of `freed`
   /// "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB"; after a destroy that left some
   /// tensors alive also "; still held: 2 KiB allocated in phase forward".
   [[nodiscard]] std::string str() const;
@@ -106,7 +113,9 @@ class Accountable {
 
   /// Unique in the process, so that a later object at the same address can be distinguished.
   [[nodiscard]] uint64_t account_id() const { return id_; }
+  /// What reports call the object: "learner", "predictor".
   [[nodiscard]] virtual std::string account_name() const = 0;
+  /// The storages that the object owns now, by category and name.
   [[nodiscard]] virtual Ledger ledger() const = 0;
   /// Frees everything but parameters and buffers, and with `clear_opt` false the optimizer's state,
   /// in place.

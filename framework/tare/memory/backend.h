@@ -27,6 +27,7 @@ void add_backend(std::unique_ptr<DeviceBackend> backend);
 /// overlap, and an allocation costs the same however many are open.
 class PeakScope {
  public:
+  /// Begins to measure; throws DeviceError for a device without a backend.
   explicit PeakScope(c10::Device device);
   ~PeakScope();
   PeakScope(const PeakScope&) = delete;

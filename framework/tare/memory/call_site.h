@@ -11,7 +11,7 @@ namespace tare::memory {
 struct Frame {
   std::string function{};  ///< with its parameters; empty if the symbol is not known
   std::string file{};      ///< as the compiler was given it; empty without -g1
-  int line = 0;
+  int line = 0;            ///< from 1; 0: unknown
 };
 
 /// The frames of a stack (see capture_stack), innermost first; empty for stack 0. The first call in
@@ -22,12 +22,13 @@ struct Frame {
 /// The line that answers for an allocation.
 struct CallSite {
   std::string function{};  ///< without its parameters
-  std::string file{};
-  int line = 0;
+  std::string file{};      ///< as the compiler was given it; empty: unknown
+  int line = 0;            ///< from 1; 0: unknown
 
   /// "/home/me/train.cpp:41 (train_step)"; the function alone where the line is unknown, "unknown"
   /// where that is too.
   [[nodiscard]] std::string str() const;
+  /// By function, then file, then line.
   // NOLINTNEXTLINE(modernize-use-nullptr): the linter means the 0 of the generated comparison.
   friend auto operator<=>(const CallSite&, const CallSite&) = default;
 };

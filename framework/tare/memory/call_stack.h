@@ -17,6 +17,7 @@ class CallSites {
   CallSites(const CallSites&) = delete;
   CallSites& operator=(const CallSites&) = delete;
 
+  /// Whether any scope is open, on any thread.
   [[nodiscard]] static bool in_scope() noexcept {
     return open_scopes.load(std::memory_order_relaxed) > 0;
   }

@@ -15,9 +15,10 @@ namespace tare::memory {
 /// `root` replaces / for tests.
 [[nodiscard]] std::optional<double> cgroup_processors(const std::filesystem::path& root);
 
+/// A control group's limit of memory and what of it is used.
 struct CgroupMemory {
-  int64_t limit_bytes = 0;
-  int64_t used_bytes = 0;  ///< without file pages that the kernel can drop
+  int64_t limit_bytes = 0;  ///< the smallest of the group and its parents
+  int64_t used_bytes = 0;   ///< without file pages that the kernel can drop
 };
 
 /// Returns, of this process's group and its parents, the one with the least memory left; unset: no

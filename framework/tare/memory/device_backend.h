@@ -24,12 +24,15 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
+  /// The device whose memory this counts.
   [[nodiscard]] virtual c10::Device device() const = 0;
   /// Name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
   [[nodiscard]] virtual std::string name() const = 0;
+  /// The figures of this moment, consistent with each other.
   [[nodiscard]] virtual Usage usage() const = 0;
   /// Usage::retries alone, which costs less.
   [[nodiscard]] virtual int64_t retries() const { return usage().retries; }
+  /// Memory of the whole machine or card at this moment.
   [[nodiscard]] virtual MemoryInfo memory_info() const = 0;
   /// Share of recent time in which the device was busy, 0 to 1; unset if it cannot be read.
   [[nodiscard]] virtual std::optional<double> utilisation() const = 0;
@@ -39,6 +42,7 @@ class DeviceBackend {
   /// limits *reserved* bytes; the context is not counted. Unset: no limit. Throws ConfigError for a
   /// negative budget.
   virtual void set_budget(std::optional<int64_t> bytes) = 0;
+  /// The budget that was set last; unset: no limit.
   [[nodiscard]] virtual std::optional<int64_t> budget() const = 0;
 
   /// Creates the device's context and loads its libraries, so that a baseline taken afterwards
@@ -56,12 +60,14 @@ class DeviceBackend {
 
   /// Adds the device's allocations and frees to the ring from now on, until it is closed.
   virtual void open_ring(EventRing& ring) = 0;
+  /// Ends what open_ring() began.
   virtual void close_ring(EventRing& ring) = 0;
   /// The ring's events and the live blocks after them, taken at the same moment.
   [[nodiscard]] virtual EventHistory history(const EventRing& ring) const = 0;
 
   /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
   virtual void open_peak(PeakRecord& record) = 0;
+  /// Ends what open_peak() began; `record` keeps its last figures.
   virtual void close_peak(PeakRecord& record) = 0;
   virtual void refresh_peaks() const = 0;  ///< brings every open record up to date
 

@@ -16,6 +16,7 @@ enum class Category;  // accountable.h
 
 namespace tare::memory {
 
+/// What happened to a block.
 enum class EventKind : uint8_t { allocation, free };
 
 /// One allocation or free; 40 bytes.
@@ -25,7 +26,7 @@ struct MemoryEvent {
   uint64_t block = 0;         ///< LiveBlock::sequence; an allocation and its free have the same
   uint32_t phase = 0;         ///< id of the phase in force, see phase.h
   uint32_t allocated_in = 0;  ///< id of the phase the block was allocated in
-  EventKind kind = EventKind::allocation;
+  EventKind kind = EventKind::allocation;  ///< what happened to the block
   uint32_t stack = 0;  ///< that allocated the block, 0 outside CallSites; see call_stack.h
 };
 static_assert(sizeof(MemoryEvent) == 40);
@@ -34,7 +35,7 @@ static_assert(sizeof(MemoryEvent) == 40);
 /// moment. Walking back from the end gives the live blocks at every event exactly, also if older
 /// events were dropped and for blocks allocated before the log was opened. A value.
 struct EventHistory {
-  c10::Device device = c10::kCPU;
+  c10::Device device = c10::kCPU;     ///< whose events these are
   std::vector<MemoryEvent> events{};  ///< oldest first
   uint64_t dropped = 0;               ///< older events beyond the capacity of the log
   std::vector<LiveBlock> alive{};     ///< after the last event, oldest first
@@ -53,10 +54,11 @@ struct EventHistory {
 
 /// The moment with the most live bytes; the first of equal ones.
 struct PeakMoment {
-  size_t events = 0;  ///< how many events had happened; 0: before the first
-  int64_t bytes = 0;
-  int64_t time_ns = 0;
+  size_t events = 0;    ///< how many events had happened; 0: before the first
+  int64_t bytes = 0;    ///< live at that moment
+  int64_t time_ns = 0;  ///< of the event, since the log was opened
 };
+/// The moment of a history's peak.
 [[nodiscard]] PeakMoment peak_of(const EventHistory& history);
 
 }  // namespace tare::memory

@@ -9,8 +9,9 @@
 
 namespace tare::memory {
 
+/// What an EventLog records.
 struct EventLogOptions {
-  c10::Device device = c10::kCPU;
+  c10::Device device = c10::kCPU;  ///< one that has a backend
   /// Events kept, 1 to 2^30; when more come, the oldest are dropped and counted. An event takes 40
   /// bytes: the default at most 40 MiB, enough for about 1,000 steps of a small ResNet.
   size_t capacity = size_t{1} << 20;

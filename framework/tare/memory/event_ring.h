@@ -10,6 +10,7 @@
 
 namespace tare::memory {
 
+/// Nanoseconds of a clock that never goes back; only differences have a meaning.
 [[nodiscard]] inline int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -21,8 +22,10 @@ namespace tare::memory {
 /// the backend's lock guards it.
 class EventRing {
  public:
+  /// Reserves the pages of `capacity` events.
   explicit EventRing(size_t capacity) : capacity_(capacity) { events_.reserve(capacity); }
 
+  /// Adds the newest event; in a full ring it replaces the oldest.
   void add(const MemoryEvent& event) {
     if (events_.size() < capacity_) {
       events_.push_back(event);
@@ -42,7 +45,7 @@ class EventRing {
     history.span_ns = now_ns() - opened_ns_;
   }
 
-  [[nodiscard]] size_t capacity() const { return capacity_; }
+  [[nodiscard]] size_t capacity() const { return capacity_; }  ///< events that it can hold
 
  private:
   friend class OpenRings;
@@ -59,13 +62,15 @@ class EventRing {
 /// the backend's lock guards it.
 class OpenRings {
  public:
-  [[nodiscard]] bool any() const { return first_ != nullptr; }
+  [[nodiscard]] bool any() const { return first_ != nullptr; }  ///< whether a ring is open
 
+  /// Adds a ring, which must outlive its close().
   void open(EventRing& ring) {
     ring.opened_ns_ = now_ns();
     ring.next_ = first_;
     first_ = &ring;
   }
+  /// Removes a ring; one that is not open is ignored.
   void close(EventRing& ring) {
     auto** link = &first_;
     while (*link && *link != &ring) link = &(*link)->next_;

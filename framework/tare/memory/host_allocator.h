@@ -21,10 +21,10 @@ struct EventHistory;  // event_history.h
 
 /// Counters, consistent with each other: read under one lock.
 struct HostCounters {
-  int64_t live_bytes = 0;
-  int64_t live_blocks = 0;
-  int64_t peak_bytes = 0;  ///< since the process began
-  uint64_t births = 0;     ///< blocks allocated since the process began
+  int64_t live_bytes = 0;   ///< of the blocks that are alive
+  int64_t live_blocks = 0;  ///< that are alive
+  int64_t peak_bytes = 0;   ///< since the process began
+  uint64_t births = 0;      ///< blocks allocated since the process began
 };
 
 /// The one host allocator, in force before main (see docs/decisions/0002-host-allocator.md). All
@@ -32,11 +32,13 @@ struct HostCounters {
 /// Allocations share one lock. Zero bytes allocate nothing.
 namespace host_allocator {
 
+/// The counters of this moment.
 [[nodiscard]] HostCounters counters();
 
 /// Limits live bytes: an allocation that would exceed it throws OutOfMemory and changes nothing.
 /// May be below what is live now. Unset: no limit.
 void set_budget(std::optional<int64_t> bytes);
+/// The budget that was set last; unset: no limit.
 [[nodiscard]] std::optional<int64_t> budget();
 
 /// Called on the thread whose allocation is refused, before OutOfMemory is thrown and without a
@@ -56,10 +58,14 @@ void fail_all(bool on);
 
 /// Records events for an EventLog; see DeviceBackend.
 void open_ring(EventRing& ring);
+/// Ends what open_ring() began.
 void close_ring(EventRing& ring);
+/// The ring's events and the live blocks after them, taken at the same moment.
 [[nodiscard]] EventHistory history(const EventRing& ring);
 
+/// Starts a measurement of the peak; `record` must outlive it.
 void open_peak(PeakRecord& record);
+/// Ends what open_peak() began; `record` keeps its last figures.
 void close_peak(PeakRecord& record);
 void refresh_peaks();  ///< brings every open record up to date
 
@@ -70,6 +76,7 @@ void refresh_peaks();  ///< brings every open record up to date
 /// Makes this LibTorch's CPU allocator; any program that links init() does so before main. Returns
 /// false, and changes nothing, if an allocator other than LibTorch's default is already set.
 bool install();
+/// Whether this LibTorch's CPU allocator is the one of this file.
 [[nodiscard]] bool installed();
 
 }  // namespace host_allocator

@@ -7,9 +7,10 @@
 
 namespace tare {
 
+/// A tensor and its name. A value, which shares the tensor's storage.
 struct NamedTensor {
-  std::string name;  ///< dotted path, e.g. "layer1.0.conv1.weight"
-  at::Tensor tensor;
+  std::string name;   ///< dotted path, e.g. "layer1.0.conv1.weight"
+  at::Tensor tensor;  ///< shares its storage with the owner's
 };
 
 }  // namespace tare

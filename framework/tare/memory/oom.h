@@ -20,12 +20,15 @@ class OutOfMemory : public c10::OutOfMemoryError {
   /// batch".
   OutOfMemory(c10::Device device, int64_t asked_bytes, int64_t allocated_bytes,
               std::optional<int64_t> budget_bytes = {}, std::string advice = {});
+  /// On which the request was refused.
 
-  [[nodiscard]] c10::Device device() const { return device_; }
-  [[nodiscard]] int64_t asked_bytes() const { return asked_bytes_; }
+  [[nodiscard]] c10::Device device() const { return device_; }  ///< bytes of the refused request
+  [[nodiscard]] int64_t asked_bytes() const { return asked_bytes_; }  ///< unset: no budget was set
   /// Allocated on the device when the request was refused.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_bytes_; }
+  /// Unset: no budget was set.
   [[nodiscard]] std::optional<int64_t> budget_bytes() const { return budget_bytes_; }
+  /// What to do, as the message ends; may be empty.
   [[nodiscard]] const std::string& advice() const { return advice_; }
 
  private:
@@ -42,10 +45,10 @@ enum class OutOfMemorySource { tare, libtorch, cuda, standard_library };
 
 /// What classify() found out about an error.
 struct OutOfMemoryInfo {
-  OutOfMemorySource source = OutOfMemorySource::tare;
-  std::optional<c10::Device> device{};   ///< unset: the error does not say
-  std::optional<int64_t> asked_bytes{};  ///< unset: the error does not say
-  std::string message{};                 ///< one printable line
+  OutOfMemorySource source = OutOfMemorySource::tare;  ///< who refused
+  std::optional<c10::Device> device{};                 ///< unset: the error does not say
+  std::optional<int64_t> asked_bytes{};                ///< unset: the error does not say
+  std::string message{};                               ///< one printable line
   /// False for cuDNN's NOT_SUPPORTED: it was out-of-memory only if a smaller size works.
   bool certain = true;
 };

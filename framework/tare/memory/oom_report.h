@@ -20,12 +20,12 @@ struct Workload {
 
 /// What was known when an allocation was refused. A value.
 struct OutOfMemoryReport {
-  c10::Device device = c10::kCPU;
-  int64_t asked_bytes = 0;
+  c10::Device device = c10::kCPU;         ///< on which the request was refused
+  int64_t asked_bytes = 0;                ///< of the refused request
   std::optional<int64_t> budget_bytes{};  ///< unset: the system refused
   std::string phase{};                    ///< in force on the thread that asked
   Snapshot snapshot{};                    ///< without names on a thread beside the training
-  Workload workload{};
+  Workload workload{};                    ///< what ran, as the innermost watch was given it
   /// Largest batch that would have fitted up to this allocation; 0: not even one sample; unset: the
   /// batch is unknown or the phase does not depend on it. An estimate: what is allocated for
   /// activations, batch and workspace, and what was asked, are taken to grow with the batch.
@@ -44,6 +44,7 @@ struct OutOfMemoryReport {
 /// validate and get_preds.
 class OutOfMemoryWatch {
  public:
+  /// Begins to watch; see Workload for what the report says of it.
   explicit OutOfMemoryWatch(Workload workload);
   ~OutOfMemoryWatch();
   OutOfMemoryWatch(const OutOfMemoryWatch&) = delete;

@@ -8,6 +8,7 @@
 
 namespace tare::memory {
 
+/// The phases that have a number of their own, below kPhaseKinds.
 enum class PhaseKind : uint32_t {
   none,
   data,
@@ -20,7 +21,7 @@ enum class PhaseKind : uint32_t {
   load,
   purge
 };
-inline constexpr uint32_t kPhaseKinds = 10;
+inline constexpr uint32_t kPhaseKinds = 10;  ///< how many kinds there are
 
 /// The id of a phase of your own; the same name gives the same id. Thread-safe.
 [[nodiscard]] uint32_t phase_id(std::string_view name);
@@ -33,8 +34,11 @@ inline constexpr uint32_t kPhaseKinds = 10;
 /// threads of LibTorch's: use it only on the thread that drives the training.
 class Phase {
  public:
+  /// Sets a phase of Tare's own.
   explicit Phase(PhaseKind kind) noexcept : Phase(static_cast<uint32_t>(kind)) {}
+  /// Sets a phase by its name, which becomes known if it is new.
   explicit Phase(std::string_view name) : Phase(phase_id(name)) {}
+  /// Sets a phase by its id, see phase_id().
   explicit Phase(uint32_t id) noexcept;
   ~Phase();
   Phase(const Phase&) = delete;
@@ -48,6 +52,7 @@ class Phase {
 /// training, such as loader workers.
 class ThreadPhase {
  public:
+  /// Sets the phase of the calling thread.
   explicit ThreadPhase(PhaseKind kind) noexcept;
   ~ThreadPhase();
   ThreadPhase(const ThreadPhase&) = delete;

@@ -6,6 +6,7 @@
 
 namespace tare::memory {
 
+/// What the limit of a process also limits.
 struct ProcessLimitOptions {
   /// Whether to limit the address space too (RLIMIT_AS) by what the process may still take, so that
   /// a std::vector that does not fit throws std::bad_alloc, which adapt and the Learner take for
@@ -24,6 +25,7 @@ struct ProcessLimitOptions {
 /// where the system refuses to limit the address space.
 void set_process_memory_limit(std::optional<int64_t> bytes,
                               const ProcessLimitOptions& options = {});
+/// The limit that was set last; unset: none.
 [[nodiscard]] std::optional<int64_t> process_memory_limit();
 
 }  // namespace tare::memory

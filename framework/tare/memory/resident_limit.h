@@ -8,12 +8,13 @@
 
 namespace tare::memory::resident_limit {
 
-inline constinit std::atomic<bool> is_set{false};
+inline constinit std::atomic<bool> is_set{false};  ///< whether a limit is set; for in_force()
+/// Whether a limit is set. Thread-safe.
 [[nodiscard]] inline bool in_force() noexcept { return is_set.load(std::memory_order_relaxed); }
 
 /// `live_bytes`: of tensors that are alive now.
 void set(int64_t bytes, int64_t live_bytes);
-void clear();
+void clear();  ///< removes the limit
 /// The limit that was set last.
 [[nodiscard]] int64_t bytes();
 

@@ -21,7 +21,7 @@ class SavedTensors {
   /// threads of a device's backward for one engine only, at the first backward. A second call does
   /// nothing. Throws StateError where another engine is installed, as under Python. Thread-safe.
   static void install();
-  [[nodiscard]] static bool in_scope() noexcept;
+  [[nodiscard]] static bool in_scope() noexcept;  ///< whether a scope is open, on any thread
   /// Whether a tensor on the storage that starts at `data` was noted and is still saved.
   /// Thread-safe.
   [[nodiscard]] static bool contains(const void* data);

@@ -20,8 +20,8 @@ struct Holder {
   std::string name{};                  ///< in the ledger, "layer1.0.conv1.weight"; else empty
   std::string phase{};                 ///< in which the blocks of no ledger were allocated
   CallSite site{};                     ///< that allocated the blocks of no ledger
-  int64_t bytes = 0;
-  int64_t count = 0;
+  int64_t bytes = 0;                   ///< of all storages or blocks of the line
+  int64_t count = 0;                   ///< storages or blocks of the line
 
   /// "24.0 MiB in 12 blocks: activations, born in phase forward at /home/me/train.cpp:41".
   [[nodiscard]] std::string str() const;
@@ -30,11 +30,11 @@ struct Holder {
 /// The live blocks of one device by what they are for. The sum of the categories plus
 /// `unexplained_bytes` is `allocated_bytes`, always. A value.
 struct Snapshot {
-  c10::Device device = c10::kCPU;
-  int64_t allocated_bytes = 0;    ///< of all live blocks; CUDA: rounded up to 512 each
-  CategoryBytes categories{};     ///< `mapped` stays 0: no allocation
-  int64_t unexplained_bytes = 0;  ///< in no ledger, and not of the work under way
-  std::vector<Holder> holders{};  ///< largest first; their bytes sum to `allocated_bytes`
+  c10::Device device = c10::kCPU;  ///< whose blocks these are
+  int64_t allocated_bytes = 0;     ///< of all live blocks; CUDA: rounded up to 512 each
+  CategoryBytes categories{};      ///< `mapped` stays 0: no allocation
+  int64_t unexplained_bytes = 0;   ///< in no ledger, and not of the work under way
+  std::vector<Holder> holders{};   ///< largest first; their bytes sum to `allocated_bytes`
 
   /// "parameters 3.1 MiB, activations 24.0 MiB, unexplained 0 B".
   [[nodiscard]] std::string summary() const;

@@ -23,6 +23,7 @@ void write_memory_viewer(const EventHistory& history, const std::filesystem::pat
 /// category, and the phases from their first to their last event. At most kTraceMoments moments,
 /// the highest of as many equal groups of events, so that the peak is among them.
 inline constexpr size_t kTraceMoments = 20'000;
+/// Writes them to `path`, atomically. Throws IoError.
 void write_chrome_trace(const EventHistory& history, const std::filesystem::path& path);
 
 /// The blocks alive at the peak as collapsed stacks, "category;phase;main;f;g BYTES", for flame

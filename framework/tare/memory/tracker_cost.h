@@ -11,9 +11,9 @@ namespace tare::memory {
 
 /// A number of records, each at the measured time of one, within a stretch of time. A value.
 struct TrackerCost {
-  uint64_t records = 0;
-  double ns_each = 0;
-  double seconds = 0;  ///< wall time of the stretch
+  uint64_t records = 0;  ///< allocations and frees that were counted
+  double ns_each = 0;    ///< nanoseconds that one record takes
+  double seconds = 0;    ///< wall time of the stretch
 
   /// Returns the share of the stretch's time, 0 to 1; 0 for an empty stretch. Records of other
   /// threads count as if the stretch had waited for them.
@@ -25,6 +25,7 @@ struct TrackerCost {
 /// Counts the allocations on the host, and on `device` if that is another, from construction on.
 class TrackerWatch {
  public:
+  /// Begins to count.
   explicit TrackerWatch(c10::Device device);
 
   /// Returns the cost so far. Measures DeviceBackend::record_cost_ns(), which takes some

@@ -12,10 +12,10 @@ namespace tare::memory {
 
 /// Memory in use on one device, in bytes; a value.
 struct Usage {
-  int64_t allocated_bytes = 0;
-  int64_t reserved_bytes = 0;
-  int64_t process_bytes = 0;  ///< 0 where it cannot be read
-  int64_t blocks = 0;         ///< live blocks, which `allocated_bytes` sums
+  int64_t allocated_bytes = 0;  ///< bytes of live tensor storages
+  int64_t reserved_bytes = 0;   ///< bytes that the tensor allocator holds, live or cached
+  int64_t process_bytes = 0;    ///< 0 where it cannot be read
+  int64_t blocks = 0;           ///< live blocks, which `allocated_bytes` sums
 
   // Of a caching allocator. The host caches nothing: active is equal to allocated, the others 0.
   int64_t active_bytes = 0;      ///< allocated, or freed while another stream still uses it
@@ -25,14 +25,14 @@ struct Usage {
 
 /// Memory of the whole machine or card, other processes included, in bytes.
 struct MemoryInfo {
-  int64_t total_bytes = 0;
+  int64_t total_bytes = 0;      ///< of the machine or card
   int64_t available_bytes = 0;  ///< still allocatable; host: without swapping, within the cgroup
 };
 
 /// What reclaim() returned to the system, in bytes.
 struct Reclaimed {
-  int64_t reserved_bytes = 0;
-  int64_t process_bytes = 0;
+  int64_t reserved_bytes = 0;  ///< fewer bytes that the allocator holds
+  int64_t process_bytes = 0;   ///< fewer bytes that the process holds
 };
 
 }  // namespace tare::memory

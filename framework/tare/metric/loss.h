@@ -42,16 +42,20 @@ using CountFunction = std::function<int64_t(const at::Tensor& target)>;
 /// several batches are weighted by it: `.loss = {function, [](auto& target) { ... }}`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
+  /// A loss by name with its options, as a recipe has it.
   Loss(config::Choice named)
       : std::variant<std::string, LossFunction>(std::move(named.name)),
         options(std::move(named.options)) {}
+  /// A loss by name with the options of that loss.
   template <config::Options O>
   Loss(std::string name, const O& of_name)
       : std::variant<std::string, LossFunction>(std::move(name)),
         options(config::to_node(of_name)) {}
+  /// A function of outputs and target, and the activation that turns outputs into predictions.
   Loss(LossFunction function, std::string of_outputs)
       : std::variant<std::string, LossFunction>(std::move(function)),
         activation(std::move(of_outputs)) {}
+  /// A function of outputs and target, and what its mean is over.
   Loss(LossFunction function, CountFunction counts)
       : std::variant<std::string, LossFunction>(std::move(function)), counted(std::move(counts)) {}
   /// A loss of the whole batch, for masks, weights of samples, and several outputs or targets. A
@@ -81,6 +85,7 @@ struct Loss : std::variant<std::string, LossFunction> {
   BatchCountFunction batch_counted = {};  ///< of of_batch(); empty: the samples
 };
 
+/// Options of the loss `cross_entropy`.
 struct CrossEntropyOptions {
   /// Share of each target that is spread evenly over all classes, in [0, 1]: Szegedy et al. 2016,
   /// Rethinking the Inception Architecture, section 7.
@@ -90,6 +95,7 @@ void visit_fields(auto& visit, CrossEntropyOptions& o) {
   visit("label_smoothing", o.label_smoothing, config::between(0, 1));
 }
 
+/// Options of the loss `bce_with_logits`.
 struct BceOptions {
   double positive_weight = 1;  ///< multiplies the loss where the target is 1, > 0; more: recall
 };
@@ -97,6 +103,7 @@ void visit_fields(auto& visit, BceOptions& o) {
   visit("positive_weight", o.positive_weight, config::above(0));
 }
 
+/// Options of the loss `smooth_l1`.
 struct SmoothL1Options {
   double beta = 1;  ///< error below which the loss is squared, > 0
 };
@@ -107,7 +114,7 @@ namespace losses {
 ///   losses::registry().add<FocalOptions>("focal", "cross-entropy that favours hard samples",
 ///                                        [](const auto& o) { return Loss(focal(o), "softmax"); });
 using Registry = config::Registry<Loss()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 /// The loss as bundles store it: its name where all options have their defaults, else
 /// `{cross_entropy: {label_smoothing: 0.1}}`; empty for a function.
 [[nodiscard]] std::string text_of(const Loss& loss);
@@ -171,8 +178,8 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
 
 /// The class labels of a target: the lowest, the highest, and how many there are; high < low: none.
 struct LabelRange {
-  int64_t low = 0, high = -1;
-  int64_t count = 0;
+  int64_t low = 0, high = -1;  ///< labels; high < low: there is none
+  int64_t count = 0;           ///< labels that are not ignored
 };
 
 /// Returns the range of an int64 target on the host, without the labels of -100 that cross_entropy

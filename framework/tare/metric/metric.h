@@ -34,8 +34,10 @@ using MetricFunction =
 /// of the mse over everything, not a mean of roots.
 struct Metric : std::variant<std::string, MetricFunction> {
   using std::variant<std::string, MetricFunction>::variant;
+  /// A function whose mean is over the samples, and the name that rows and reports give it.
   Metric(std::string name, MetricFunction function)
       : std::variant<std::string, MetricFunction>(std::move(function)), label(std::move(name)) {}
+  /// A function whose mean is over what `counts` returns, and the name of the metric.
   Metric(std::string name, MetricFunction function, CountFunction counts)
       : Metric(std::move(name), std::move(function)) {
     counted = std::move(counts);
@@ -61,7 +63,7 @@ namespace metrics {
 ///   metrics::registry().add("bias", "mean of output less target",
 ///                           [] { return Metric("bias", mean_difference); });
 using Registry = config::Registry<Metric()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace metrics
 
 /// A metric accumulated over batches. The sum is a double on the device of the outputs, so that
@@ -72,6 +74,7 @@ class MetricState {
   /// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.
   explicit MetricState(const Metric& metric);
 
+  /// What rows and reports call the metric.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Appends to its name, such as the name of the target that it is over.
   void add_to_name(const std::string& text) { name_ += text; }
@@ -91,6 +94,7 @@ class MetricState {
   /// Scalars on the device of the outputs, for ledgers; undefined before the first update, and
   /// `counted` where the shapes say how many there are.
   [[nodiscard]] const at::Tensor& sum() const { return sums_.sum; }
+  /// What `sum` is over; see sum().
   [[nodiscard]] const at::Tensor& counted() const { return sums_.counted; }
 
  private:

@@ -33,7 +33,9 @@ class BlockObserver {
   BlockObserver(const BlockObserver&) = delete;
   BlockObserver& operator=(const BlockObserver&) = delete;
 
+  /// The forward of `block` begins, on the calling thread.
   virtual void enter(const torch::nn::Module& block) = 0;
+  /// The forward of `block` ends with `output`.
   virtual void leave(const torch::nn::Module& block, const at::Tensor& output) = 0;
 
  private:
@@ -53,10 +55,13 @@ class BlockObserver {
 class Block {
  public:
   virtual ~Block() = default;
+  /// What happens to the block's activations between forward and backward.
   [[nodiscard]] Activations activations() const { return activations_; }
+  /// Applies from the next forward on.
   void set_activations(Activations activations) { activations_ = activations; }
   /// Weights that are dequantised while the body runs (held_weights.h); null: none.
   [[nodiscard]] const std::shared_ptr<HeldWeights>& held() const { return held_; }
+  /// Sets them; null: none.
   void set_held(std::shared_ptr<HeldWeights> weights) { held_ = std::move(weights); }
 
  protected:

@@ -13,6 +13,7 @@ namespace tare {
 /// Allocates no tensor and does not wait for the device.
 class GeneratorSnapshot {
  public:
+  /// Copies the states, in place of an earlier copy.
   void take(c10::Device device);
   /// Restores what take() copied.
   void restore() const;
@@ -36,6 +37,7 @@ class GeneratorSnapshot {
 /// Restores the generators at its end.
 class GeneratorScope {
  public:
+  /// Takes the states of the host and of `device`.
   explicit GeneratorScope(c10::Device device) { before_.take(device); }
   ~GeneratorScope() { before_.restore(); }
   GeneratorScope(const GeneratorScope&) = delete;

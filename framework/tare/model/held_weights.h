@@ -23,7 +23,7 @@ struct HeldWeight {
   c10::ScalarType type = c10::kFloat;  ///< what it is dequantised to: float32 or a 16-bit type
   at::Tensor values{};                 ///< inside an OpenWeights; else undefined
 
-  [[nodiscard]] Fp8Weight fp8() const;
+  [[nodiscard]] Fp8Weight fp8() const;  ///< the data with their scale; shares their storage
 };
 
 /// The held parameters of a block, or of what a model has outside its blocks. Not thread-safe.
@@ -36,8 +36,10 @@ class HeldWeights {
   void add(HeldWeight weight) { weights_.push_back(std::move(weight)); }
   /// Dequantises those that `chosen` says, and holds them no more.
   void release(const std::function<bool(const HeldWeight&)>& chosen);
+  /// In the order in which they were held.
   [[nodiscard]] const std::vector<HeldWeight>& all() const { return weights_; }
-  [[nodiscard]] bool open() const { return open_; }
+  [[nodiscard]] bool open() const { return open_; }  ///< whether an OpenWeights of them is in scope
+  /// Moves the scales; Model::to() moves the parameters.
   void move_scales(c10::Device device);
   /// Values and scales as `category`; what is dequantised now as workspace.
   void account(Ledger& ledger, Category category) const;
@@ -56,6 +58,7 @@ class HeldWeights {
 /// changed.
 class OpenWeights {
  public:
+  /// Dequantises the weights.
   explicit OpenWeights(std::shared_ptr<HeldWeights> held);
   ~OpenWeights();
   OpenWeights(const OpenWeights&) = delete;

@@ -28,24 +28,25 @@ class HeldWeights;
 /// `norm`: weight or bias of a normalisation layer.
 enum class ParameterKind { weight, bias, norm };
 
+/// A parameter of a Model. A value, which shares the parameter's storage.
 struct Parameter {
-  std::string name{};
-  at::Tensor tensor{};  ///< a leaf; shares storage with the module's
-  ParameterKind kind = ParameterKind::weight;
-  int64_t group = 0;  ///< index of its layer group
+  std::string name{};                          ///< in the module, e.g. "layer1.0.conv1.weight"
+  at::Tensor tensor{};                         ///< a leaf; shares storage with the module's
+  ParameterKind kind = ParameterKind::weight;  ///< decides about weight decay and freezing
+  int64_t group = 0;                           ///< index of its layer group
 };
 
 /// A part of the model that is frozen, or has a learning rate, as one. `members`: names of
 /// submodules or parameters; "layer1" covers "layer1.0.conv1.weight".
 struct LayerGroup {
-  std::string name{};
-  std::vector<std::string> members{};
+  std::string name{};                  ///< what reports call the group
+  std::vector<std::string> members{};  ///< names of submodules or parameters
 };
 
 /// How to rebuild the model: its name in the registry and its options as YAML (see registry.h).
 struct ModelSpec {
-  std::string name{};
-  std::string options{};
+  std::string name{};     ///< of the family, e.g. "resnet18"
+  std::string options{};  ///< YAML, in one line or more
 };
 
 /// A torch::nn::ModuleHolder, such as TORCH_MODULE makes.
@@ -111,6 +112,8 @@ std::function<Outputs(const Batch&)> forward_of(H holder) {
 /// calls that read or change its tensors then throw StateError. Not thread-safe.
 class Model {
  public:
+  /// Computes the outputs for a batch on the model's device; called with autograd as the caller set
+  /// it.
   using Forward = std::function<Outputs(const Batch&)>;
 
   /// Takes a module holder. Its forward becomes the model's: of one to four tensors, which get the
@@ -126,7 +129,9 @@ class Model {
   /// nothing, or a parameter is in two groups or none.
   Model(std::shared_ptr<torch::nn::Module> module, Forward forward,
         std::vector<LayerGroup> groups = {}, std::optional<ModelSpec> spec = std::nullopt);
+  /// Takes the module; the other Model is empty afterwards.
   Model(Model&&) noexcept = default;
+  /// Takes the module; the other Model is empty afterwards.
   Model& operator=(Model&&) noexcept = default;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -140,6 +145,7 @@ class Model {
   [[nodiscard]] at::Tensor forward(const at::Tensor& input) const {
     return forward(Batch(input)).front();
   }
+  /// Whether forward() can be called.
   [[nodiscard]] bool has_forward() const { return static_cast<bool>(forward_); }
 
   /// All parameters, frozen ones included, in order of registration; they share the module's
@@ -150,10 +156,11 @@ class Model {
   /// Parameters, then buffers, each as it is: what a checkpoint or bundle stores, but for the
   /// scales of held weights (stored.h).
   [[nodiscard]] std::vector<NamedTensor> state() const;
+  /// The layer groups, from the input side on.
   [[nodiscard]] const std::vector<LayerGroup>& layer_groups() const { return groups_; }
   /// Name and options, if it was made by the registry.
   [[nodiscard]] const std::optional<ModelSpec>& spec() const { return spec_; }
-  void set_spec(ModelSpec spec) { spec_ = std::move(spec); }
+  void set_spec(ModelSpec spec) { spec_ = std::move(spec); }  ///< sets what spec() returns
 
   /// Names of the submodules that are blocks (block.h), in order of registration; of blocks inside
   /// blocks only the outer.
@@ -176,12 +183,14 @@ class Model {
   /// dequantised as above, to float32. Returns the others, for an OpenWeights around each forward;
   /// null without any.
   std::shared_ptr<HeldWeights> hold_stored(const std::map<std::string, at::Tensor>& scales);
+  /// The sets of weights that are held in eight bits.
   [[nodiscard]] const std::vector<std::shared_ptr<HeldWeights>>& held() const { return held_; }
   /// Lists parameters with their scales, and buffers.
   void account(Ledger& ledger, Category parameters, Category buffers) const;
 
   /// Training mode, or evaluation mode, for all submodules.
   void train(bool on);
+  /// Whether the module is in training mode.
   [[nodiscard]] bool is_training() const;
   /// Makes parameters and floating-point buffers bfloat16 or float16, in place, but for those of
   /// batch norms, whose statistics and weights stay float32; gradients become undefined.
@@ -195,8 +204,9 @@ class Model {
   /// Of the first parameter or buffer; the CPU without any.
   [[nodiscard]] c10::Device device() const;
 
+  /// The module itself, shared; null: the Model is empty.
   [[nodiscard]] const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
-  [[nodiscard]] bool empty() const { return module_ == nullptr; }
+  [[nodiscard]] bool empty() const { return module_ == nullptr; }  ///< whether it has no module
   /// The module as its own type, for a Task: `model.as<MyNetImpl>().encode(x)`. Throws
   /// std::bad_cast if it is another.
   template <class Impl>
@@ -225,6 +235,7 @@ class Model {
 /// scope.
 class EvaluationScope {
  public:
+  /// Sets evaluation mode; `model` must outlive this.
   explicit EvaluationScope(Model& model);
   ~EvaluationScope();
   EvaluationScope(const EvaluationScope&) = delete;

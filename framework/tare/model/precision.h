@@ -10,6 +10,7 @@
 
 namespace tare {
 
+/// In which types a model computes and keeps its parameters.
 enum class Precision {
   fp32,
   bf16,       ///< weights float32; matrix products and convolutions in bfloat16, by autocast
@@ -35,9 +36,9 @@ void warn_of_slow_precision(Precision precision, c10::DeviceType device);
 /// A thread's autocast settings: whether operators on a device type take their inputs as `dtype`
 /// where that is safe (matrix products and convolutions; sums and losses stay float32). A value.
 struct AutocastState {
-  c10::DeviceType device = c10::kCPU;
-  bool enabled = false;
-  c10::ScalarType dtype = c10::kBFloat16;
+  c10::DeviceType device = c10::kCPU;      ///< whose operators it applies to
+  bool enabled = false;                    ///< whether autocast is in force
+  c10::ScalarType dtype = c10::kBFloat16;  ///< a 16-bit type
   bool cache = true;  ///< whether weights that were cast are kept until the outermost scope ends
 
   [[nodiscard]] static AutocastState of(c10::DeviceType device);  ///< this thread's

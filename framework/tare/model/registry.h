@@ -13,8 +13,8 @@ namespace tare {
 /// Limits of ModelOptions, far above what any memory holds. Within them the number of bytes of a
 /// layer is below 2^63, so that what is too large is refused by plan or memory, never by overflow.
 inline constexpr int64_t kLargestSize = int64_t{1} << 24;
-inline constexpr int64_t kLargestWidth = int64_t{1} << 20;
-inline constexpr int64_t kMostLayers = 10'000;
+inline constexpr int64_t kLargestWidth = int64_t{1} << 20;  ///< of ModelOptions::width
+inline constexpr int64_t kMostLayers = 10'000;              ///< of ModelOptions::layers
 
 /// How to build a registered model. Every family uses `classes`, `sample_shape` and `weights`;
 /// setting another field that the family does not use is a ConfigError.
@@ -63,7 +63,7 @@ struct Family {
 
 /// The families that have a name. All take their options from ModelOptions.
 using Registry = config::Registry<Family()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.
 void add(Family family);

@@ -32,6 +32,7 @@ void check_weight_storage(const std::string& weights, const std::string& where);
                                                   const std::string& weights,
                                                   std::string_view operation,
                                                   const std::filesystem::path& path);
+/// The names of the model's parameters, without buffers, in the model's order.
 [[nodiscard]] std::vector<std::string> parameter_names(const Model& model);
 
 /// checkpoint::compare() of the model with the tensors of a file, either of which may have E4M3.

@@ -15,6 +15,7 @@ namespace tare {
 /// PyTorch's GradScaler. A value.
 class GradScaler {
  public:
+  /// What the loss is multiplied by, > 0.
   [[nodiscard]] double scale() const { return scale_; }
   /// Divides the gradients of all groups by scale(), in place. Returns whether all are finite, for
   /// which it waits for the device. Without effect on meta tensors. Throws OutOfMemory.
@@ -26,6 +27,7 @@ class GradScaler {
 
   /// What a checkpoint stores: the scale, and the finite steps since it changed.
   [[nodiscard]] int64_t finite_steps() const { return finite_steps_; }
+  /// Restores what scale() and finite_steps() returned.
   void restore(double scale, int64_t finite_steps);
 
  private:

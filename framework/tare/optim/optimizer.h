@@ -24,9 +24,9 @@ struct ParameterGroup {
   std::vector<Parameter> parameters{};  ///< trainable ones
   double lr = 0;                        ///< learning rate of the next step
   double momentum = 0;                  ///< beta1 of Adam and AdamW
-  double weight_decay = 0;
-  int64_t layer_group = 0;  ///< index into Model::layer_groups()
-  bool decay = true;        ///< false: norms and biases, whose weight_decay stays 0
+  double weight_decay = 0;              ///< decoupled for AdamW, else added to the gradients; >= 0
+  int64_t layer_group = 0;              ///< index into Model::layer_groups()
+  bool decay = true;                    ///< false: norms and biases, whose weight_decay stays 0
 };
 
 /// What set_groups() did to the state, counted in parameter tensors.
@@ -40,6 +40,7 @@ struct StateChange {
 /// Updates parameters by their gradients. Shares the parameters' storages. Not thread-safe.
 class Optimizer {
  public:
+  /// `groups` share the parameters' storages.
   explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -47,7 +48,9 @@ class Optimizer {
 
   /// "sgd", "adam", "adamw", "torch.rmsprop" ...
   [[nodiscard]] virtual std::string kind() const = 0;
+  /// Rates may be changed between two steps, parameters may not.
   [[nodiscard]] std::vector<ParameterGroup>& groups() { return groups_; }
+  /// The groups, as groups().
   [[nodiscard]] const std::vector<ParameterGroup>& groups() const { return groups_; }
 
   /// Takes one step over all groups. Parameters whose gradient is undefined are skipped: no update,
@@ -85,6 +88,7 @@ class Optimizer {
   virtual void account(Ledger& ledger) const;
 
  protected:
+  /// The parameters with their rates, in the order of the constructor.
   std::vector<ParameterGroup> groups_;
 };
 
@@ -96,7 +100,7 @@ struct OptimizerOptions;
 /// What is known of a kind of optimizer.
 struct OptimizerKind {
   /// What the options are where they are unset; no value: the kind does not take the option.
-  std::optional<double> momentum{}, beta2{}, eps{};
+  std::optional<double> momentum{}, beta2{}, eps{};  ///< unset: no such option
   /// `with_tensors`: see make_optimizer(); a kind that computes alike everywhere ignores it.
   std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,
                                            bool with_tensors)>
@@ -107,12 +111,13 @@ namespace optimizers {
 /// The kinds of optimizers. A program adds its own:
 ///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
 using Registry = config::Registry<OptimizerKind()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace optimizers
 
 /// The names of the optimizers, in alphabetical order.
 [[nodiscard]] std::vector<std::string> optimizer_kinds();
 
+/// Which optimizer a Learner makes, and with what.
 struct OptimizerOptions {
   /// adadelta | adagrad | adam | adamw | nadam | rmsprop | sgd, or what a program has added.
   std::string kind = "adamw";
@@ -150,7 +155,9 @@ void check_optimizer(const OptimizerOptions& options);
 /// The value of an option, or what it is for this kind where it is unset; 0 for a kind that has no
 /// such thing.
 [[nodiscard]] double momentum_of(const OptimizerOptions& options);
+/// See momentum_of().
 [[nodiscard]] double beta2_of(const OptimizerOptions& options);
+/// See momentum_of().
 [[nodiscard]] double eps_of(const OptimizerOptions& options);
 
 /// The trainable parameters (requires_grad) of a model as parameter groups: for each layer group,
@@ -177,6 +184,7 @@ struct ClipOptions {
   double norm = 0;   ///< of the joint 2-norm of all gradients; 0: none
   double value = 0;  ///< of the magnitude of each element; 0: none
   bool operator==(const ClipOptions&) const = default;
+  /// Whether anything is clipped.
   explicit operator bool() const { return norm > 0 || value > 0; }
 };
 void visit_fields(auto& visit, ClipOptions& o) {

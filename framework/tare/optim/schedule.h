@@ -17,13 +17,14 @@ namespace tare {
 /// Learning rates over the layer groups: `from` for the first (input side), `to` for the last, in
 /// geometric steps.
 struct LrRange {
-  double from = 1e-5, to = 1e-3;
+  double from = 1e-5, to = 1e-3;  ///< learning rates, > 0
   bool operator==(const LrRange&) const = default;
 };
 void visit_fields(auto& visit, LrRange& r) {
   visit("from", r.from, config::above(0));
   visit("to", r.to, config::above(0));
 }
+/// Makes a LrRange: `lr_range(1e-5, 1e-3)`.
 [[nodiscard]] inline LrRange lr_range(double from, double to) { return {from, to}; }
 
 /// One rate for all layer groups, or a range over them. In YAML `1e-3` or `{from: 1e-5, to: 1e-3}`.
@@ -73,7 +74,7 @@ namespace schedules {
 /// The kinds of schedules. A program adds its own curves:
 ///   schedules::registry().add("root", "1 over the root of the progress", [] { return curve; });
 using Registry = config::Registry<ScheduleCurve()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace schedules
 
 /// How the learning rate, and with one_cycle the momentum, changes over a fit; depends on (step,
@@ -87,10 +88,10 @@ using Registry = config::Registry<ScheduleCurve()>;
 /// | exponential | 1 -> final_factor, the same ratio each step; final_factor > 0      |
 /// | one_cycle   | `one_cycle`; has its own rise, so no warm-up                       |
 struct Schedule {
-  std::string kind = "constant";
+  std::string kind = "constant";  ///< of the table above
   double warmup = 0;        ///< share of the steps, in [0, 1), of a linear rise from near 0 to 1
   double final_factor = 0;  ///< where linear, cosine and exponential end, in [0, 1]
-  OneCycle one_cycle{};
+  OneCycle one_cycle{};     ///< the curve of the kind `one_cycle`
 
   bool operator==(const Schedule&) const = default;
 

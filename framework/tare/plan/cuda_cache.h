@@ -31,6 +31,7 @@ namespace tare::plan {
 /// The allocator of one card. Not thread-safe.
 class CudaCache {
  public:
+  /// The capacity of a card that never refuses.
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
   /// `capacity_bytes`: what the allocator can reserve in all.
@@ -45,7 +46,9 @@ class CudaCache {
   /// A number that is not alive is ignored.
   void release(int64_t block);
 
+  /// Bytes of live blocks, as rounded up by the allocator.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_; }
+  /// Bytes of all segments, live or cached.
   [[nodiscard]] int64_t reserved_bytes() const { return reserved_; }
   /// How often segments had to be returned to make room.
   [[nodiscard]] int64_t retries() const { return retries_; }
@@ -74,13 +77,14 @@ class CudaCache {
 
 /// Peaks of one phase, or of the whole trace.
 struct CudaPhase {
-  uint32_t phase = 0;
-  int64_t allocated_bytes = 0;
-  int64_t reserved_bytes = 0;
+  uint32_t phase = 0;           ///< id of the phase, see memory/phase.h
+  int64_t allocated_bytes = 0;  ///< highest bytes of live blocks in it
+  int64_t reserved_bytes = 0;   ///< highest bytes of all segments in it
 };
 
+/// What a trace needs on a card. A value.
 struct CudaPeak {
-  CudaPhase whole{};
+  CudaPhase whole{};                ///< of the whole trace
   std::vector<CudaPhase> phases{};  ///< in order of their first event
   bool fits = true;                 ///< false: the peaks are those until the refused request
   int64_t retries = 0;              ///< see CudaCache::retries()

@@ -14,9 +14,10 @@ namespace tare::plan {
 
 /// Events [begin, end) of a trace.
 struct Section {
-  size_t begin = 0, end = 0;
+  size_t begin = 0, end = 0;  ///< indices of Trace::events
 };
 
+/// What a section of a trace needs on a device. A value.
 struct Estimate {
   int64_t start_bytes = 0;  ///< allocated when the section begins
   int64_t peak_bytes = 0;   ///< highest allocated bytes in it, above its start; >= 0

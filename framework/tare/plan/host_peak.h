@@ -12,8 +12,8 @@ namespace tare::plan {
 /// What is alive at one moment, by the phase that it was born in.
 struct Alive {
   uint32_t phase = 0;  ///< see memory/phase.h
-  int64_t bytes = 0;
-  int64_t blocks = 0;
+  int64_t bytes = 0;   ///< of all blocks born in it
+  int64_t blocks = 0;  ///< how many blocks they are
 };
 
 /// The highest live bytes of a phase, or of the whole trace.
@@ -25,8 +25,9 @@ struct Peak {
   std::vector<Alive> alive{};  ///< at the peak, most bytes first
 };
 
+/// What a trace needs on the host. A value.
 struct HostPeak {
-  Peak whole{};
+  Peak whole{};  ///< of the whole trace
   /// The phases in order of their first event; a phase that neither allocates nor frees is left
   /// out. What a phase finds alive counts in its peak, as in a memory::PeakScope opened at its
   /// begin.

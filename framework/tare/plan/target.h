@@ -7,9 +7,10 @@
 
 namespace tare::plan {
 
+/// Where a plan is for: a device, its capacity and what it computes with. A value.
 struct Target {
   std::string name = "host";  ///< as it was given
-  bool cuda = false;
+  bool cuda = false;          ///< else the host
   /// What tensors can take: allocated bytes on the host, reserved bytes on CUDA.
   int64_t capacity_bytes = 0;
   /// CUDA: what cuBLAS takes from the allocator at the first matrix product.

@@ -28,14 +28,14 @@ struct Event {
 
 /// A moment that the traced work has named.
 struct Mark {
-  std::string name{};
-  size_t event = 0;  ///< how many events had happened
+  std::string name{};  ///< as the work has given it
+  size_t event = 0;    ///< how many events had happened
 };
 
 /// What was allocated and freed, in order; a value. A block that is never freed is alive at the
 /// end. Empty tensors make no event.
 struct Trace {
-  std::vector<Event> events{};
+  std::vector<Event> events{};        ///< in order
   std::vector<std::string> ops{};     ///< names of operators; ops[0] is "": outside of any
   std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
   std::vector<Mark> marks{};          ///< see mark()

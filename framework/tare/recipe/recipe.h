@@ -22,7 +22,7 @@ namespace tare {
 
 /// A model by name and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`.
 struct ModelChoice {
-  std::string name = "resnet9";
+  std::string name = "resnet9";  ///< of the registry, see `tare ls models`
   /// Classes (0, in YAML `auto`: as many as the labels of the recipe's data) and sample_shape,
   /// where not given, come from the data.
   ModelOptions options{.classes = 0};
@@ -70,7 +70,7 @@ struct PhaseOptions {
   int64_t epochs = 1;       ///< passes over the training split, >= 1
   /// Peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
   std::optional<LearningRate> lr{};
-  Schedule schedule{.kind = "one_cycle"};
+  Schedule schedule{.kind = "one_cycle"};  ///< of the learning rate
   /// The phase ends with the weights of the epoch in which this figure was best: train_loss,
   /// valid_loss or a metric; empty: with those of its last epoch.
   std::string best{};
@@ -103,12 +103,14 @@ void visit_fields(auto& visit, PhaseOptions& o) {
 class RecipeFile {
  public:
   RecipeFile() = default;
+  /// Takes the root of the parsed file, with its sources.
   explicit RecipeFile(config::Node root);
   /// Of the value at a dotted path ("phases.0.batch"), or of what it would stand in; empty for a
   /// recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
   /// Whether the recipe says a value at this path.
   [[nodiscard]] bool has(const std::string& path) const;
+  /// Always true: where a recipe was read from does not count when two are compared.
   bool operator==(const RecipeFile&) const { return true; }
 
  private:
@@ -122,7 +124,9 @@ class RecipeFile {
 /// name is refused with the recipe.
 struct LossChoice : config::Choice {
   LossChoice() = default;
+  /// A loss by its name.
   LossChoice(std::string of_loss) : Choice{.name = std::move(of_loss)} {}
+  /// A loss by its name.
   LossChoice(const char* of_loss) : LossChoice(std::string(of_loss)) {}
 };
 /// Throws ConfigError for an unknown option, with the nearest one, and for a value that is not
@@ -144,18 +148,18 @@ struct RecipeOptions {
   std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
   bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
   std::string frozen_weights = "as_is";   ///< as_is | fp8, see LearnerOptions
-  KernelOptions kernels{};
+  KernelOptions kernels{};                ///< see KernelOptions
   std::optional<bool> drop_last{};  ///< skip a last batch that is not full, see LearnerOptions
   int64_t workers = 1;              ///< loader threads
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
-  DataOptions data{};
-  ModelChoice model{};
-  LossChoice loss = "cross_entropy";
-  std::vector<std::string> metrics{"accuracy"};
-  OptimizerOptions optimizer{};
-  ClipOptions clip{};                       ///< bounds on the gradients of each step
-  std::vector<CallbackChoice> callbacks{};  ///< of every phase, made once for the run
-  std::vector<PhaseOptions> phases{};       ///< at least one
+  DataOptions data{};        ///< of all phases, where a phase has none of its own
+  ModelChoice model{};       ///< by name
+  LossChoice loss = "cross_entropy";             ///< by name
+  std::vector<std::string> metrics{"accuracy"};  ///< by name, in the order of the columns
+  OptimizerOptions optimizer{};                  ///< by name, with its options
+  ClipOptions clip{};                            ///< bounds on the gradients of each step
+  std::vector<CallbackChoice> callbacks{};       ///< of every phase, made once for the run
+  std::vector<PhaseOptions> phases{};            ///< at least one
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
   std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
   std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions

@@ -35,8 +35,9 @@ extern const char* const kRecipePage;
 
 /// The rows of the page's tables as "key" or "phases.N.key" and their text, Markdown taken away.
 struct KeyText {
-  std::string path{}, default_value{}, meaning{};
+  std::string path{}, default_value{}, meaning{};  ///< cells of the row
 };
+/// Reads them from the text of docs/recipes.md, in the page's order.
 [[nodiscard]] std::vector<KeyText> key_texts(std::string_view page);
 
 }  // namespace tare

@@ -10,6 +10,7 @@
 
 namespace tare {
 
+/// For which device a recipe is planned, and how thoroughly.
 struct RecipePlanOptions {
   std::string device{};   ///< see plan::parse_target; empty: the recipe's
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
@@ -18,16 +19,16 @@ struct RecipePlanOptions {
 
 /// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
 struct RecipePlan {
-  std::string name{}, device{};
-  int64_t capacity_bytes = 0;
-  std::vector<MemoryPlan> phases{};
+  std::string name{}, device{};      ///< the recipe's name; the device as it was given
+  int64_t capacity_bytes = 0;        ///< what tensors can take there
+  std::vector<MemoryPlan> phases{};  ///< in order
 
   [[nodiscard]] bool known() const;  ///< every phase could be predicted
   [[nodiscard]] bool fits() const;   ///< every phase that could be predicted, with whole batches
   [[nodiscard]] bool runs() const;   ///< the same, if need be with batches in parts
   /// The least of the phases' largest batches and micro-batches.
   [[nodiscard]] int64_t largest_batch() const;
-  [[nodiscard]] int64_t largest_micro_batch() const;
+  [[nodiscard]] int64_t largest_micro_batch() const;  ///< where batches are in parts
   /// "meta", or what the phase that is told worst has.
   [[nodiscard]] std::string method() const;
 };

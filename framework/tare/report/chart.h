@@ -26,72 +26,79 @@ inline constexpr std::array<const char*, kColours> kOnWhite{
 /// How a series is drawn; `automatic`: as a line, and as dots where its points are few.
 enum class Mark { automatic, line, dots };
 
+/// A curve of a LineChart.
 struct Series {
-  std::string name{};
+  std::string name{};           ///< in the legend
   std::vector<Point> points{};  ///< x ascending
-  size_t colour = 0;
-  bool dashed = false;
-  Mark mark = Mark::automatic;
+  size_t colour = 0;            ///< by number, < kColours
+  bool dashed = false;          ///< with a dashed line
+  Mark mark = Mark::automatic;  ///< as a line or as dots
 };
 
 /// A stretch of the x axis that has a name, drawn with a line at its start. Names that are wider
 /// than their stretches stand in two rows, one name above the next.
 struct Span {
-  double start = 0, end = 0;
-  std::string name{};
+  double start = 0, end = 0;  ///< on the x axis, start <= end
+  std::string name{};         ///< written beside its line
 };
 
+/// A chart of curves over one x axis. A value.
 struct LineChart {
-  std::string title{}, description{};  ///< the text alternative
-  std::string x_title{}, y_title{};    ///< of the axes; empty: none
-  Unit x_unit = Unit::count, y_unit = Unit::number;
-  std::vector<Series> series{};
-  std::vector<Span> spans{};
+  std::string title{}, description{};                ///< the text alternative
+  std::string x_title{}, y_title{};                  ///< of the axes; empty: none
+  Unit x_unit = Unit::count, y_unit = Unit::number;  ///< how the numbers of the axes are written
+  std::vector<Series> series{};                      ///< in the order of the legend
+  std::vector<Span> spans{};                         ///< in ascending order
 };
 
 /// "" without a finite point. The y axis is logarithmic where all values are above zero and the
 /// highest is more than 50 times the lowest.
 [[nodiscard]] std::string line_chart(const LineChart& chart);
 
+/// A layer of an AreaChart.
 struct Layer {
-  std::string name{};
+  std::string name{};            ///< in the legend
   std::vector<double> values{};  ///< >= 0, as many as AreaChart::x
-  size_t colour = 0;
+  size_t colour = 0;             ///< by number, < kColours
 };
 
+/// A chart of layers that lie one above the other. A value.
 struct AreaChart {
-  std::string title{}, description{};
-  std::string x_title{}, y_title{};
-  Unit x_unit = Unit::seconds, y_unit = Unit::bytes;
-  std::vector<double> x{};      ///< ascending
-  std::vector<Layer> layers{};  ///< the first one at the bottom
-  Series line{};                ///< drawn over the areas
-  int height = 240;             ///< of the plot, in pixels
-  bool y_axis = true;           ///< false: no ticks, and the highest sum fills the plot
+  std::string title{}, description{};                 ///< above the chart; the text alternative
+  std::string x_title{}, y_title{};                   ///< of the axes; empty: none
+  Unit x_unit = Unit::seconds, y_unit = Unit::bytes;  ///< how the numbers of the axes are written
+  std::vector<double> x{};                            ///< ascending
+  std::vector<Layer> layers{};                        ///< the first one at the bottom
+  Series line{};                                      ///< drawn over the areas
+  int height = 240;                                   ///< of the plot, in pixels
+  bool y_axis = true;  ///< false: no ticks, and the highest sum fills the plot
 };
 
 /// "" with fewer than two x values.
 [[nodiscard]] std::string area_chart(const AreaChart& chart);
 
+/// A bar of a BarChart.
 struct Bar {
   std::string label{}, text{};  ///< before and behind the bar
   double value = 0;             ///< >= 0
-  size_t colour = 0;
+  size_t colour = 0;            ///< by number, < kColours
 };
 
+/// A chart of horizontal bars, one below the other. A value.
 struct BarChart {
-  std::string title{}, description{};
-  std::vector<Bar> bars{};
+  std::string title{}, description{};  ///< above the chart; the text alternative
+  std::vector<Bar> bars{};             ///< from top to bottom
 };
 
 /// "" without bars.
 [[nodiscard]] std::string bar_chart(const BarChart& chart);
 
+/// What a legend says of a colour.
 struct LegendItem {
-  std::string name{};
-  size_t colour = 0;
-  bool line = false;  ///< else an area
-  bool dashed = false;
+  std::string name{};   ///< of the series or layer
+  size_t colour = 0;    ///< by number, < kColours
+  bool line = false;    ///< else an area
+  bool dashed = false;  ///< with a dashed line
 };
 
 /// An HTML list of names and their colours.

@@ -9,10 +9,10 @@ namespace tare::report {
 
 /// `mem_trace` of a run: it prints what holds its memory (see recipe/memory_monitor.h).
 struct MemoryMonitorOptions {
-  bool enabled = false;
-  int64_t delay = 300;  ///< seconds between two looks, 1 to 31,536,000
-  int64_t top = 10;     ///< lines of each section at most
-  int64_t trace = 1;    ///< call stacks that are printed: those that hold the most
+  bool enabled = false;  ///< false: prints nothing
+  int64_t delay = 300;   ///< seconds between two looks, 1 to 31,536,000
+  int64_t top = 10;      ///< lines of each section at most
+  int64_t trace = 1;     ///< call stacks that are printed: those that hold the most
 };
 void visit_fields(auto& visit, MemoryMonitorOptions& o) {
   visit("enabled", o.enabled);

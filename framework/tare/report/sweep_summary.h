@@ -11,16 +11,17 @@ namespace tare::report {
 
 /// A key that varies: a choice, or a number from `low` to `high`, both included.
 struct SweepParameter {
-  std::string name{};
+  std::string name{};                  ///< dotted path
   std::vector<std::string> choices{};  ///< texts; empty: a number
   double low = 0, high = 0;            ///< low <= high; above 0 if logarithmic
   double step = 0;                     ///< between numbers, from `low` on; 0: any number
   bool logarithmic = false;            ///< drawn evenly over the logarithm
-  bool integer = false;
+  bool integer = false;                ///< whole numbers only
 };
 
+/// A run of a sweep, as its page shows it.
 struct SweepRun {
-  std::string name{};
+  std::string name{};  ///< of the folder
   int64_t number = 0;  ///< in the order in which runs were asked for
   /// "COMPLETE", "PRUNED", "FAIL", "RUNNING" or "WAITING", as Optuna writes it. Others are listed,
   /// but not counted.
@@ -31,18 +32,20 @@ struct SweepRun {
   std::vector<double> metric{};  ///< by epoch
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric at the end
   int64_t peak_bytes = 0;                                   ///< 0: not known
-  double seconds = 0;
+  double seconds = 0;                                       ///< wall time
 };
 
 /// A value.
 struct SweepSummary {
-  std::string name{}, metric{};
-  bool maximize = false;  ///< else the lowest value is the best
-  std::vector<SweepParameter> parameters{};
-  std::vector<SweepRun> runs{};  ///< in any order
+  std::string name{}, metric{};              ///< of the sweep; of what it compares
+  bool maximize = false;                     ///< else the lowest value is the best
+  std::vector<SweepParameter> parameters{};  ///< in the order of the axes
+  std::vector<SweepRun> runs{};              ///< in any order
 };
 
+/// Whether the run has gone through all its epochs.
 [[nodiscard]] bool is_complete(const SweepRun& run);
+/// Whether a pruner ended the run early.
 [[nodiscard]] bool is_pruned(const SweepRun& run);
 
 /// Zero, or of a size from 1e-100 to 1e100, so that no axis overflows. Others are listed, not drawn

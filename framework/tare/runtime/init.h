@@ -12,11 +12,12 @@ enum class CudaMode {
   off         ///< never: host only, even on a machine with a GPU
 };
 
+/// What init() sets up.
 struct InitOptions {
   /// Threads of one operator on the host, >= 0; 0: OMP_NUM_THREADS, else the smaller of CPU
   /// affinity and cgroup quota.
   int threads = 0;
-  CudaMode cuda = CudaMode::automatic;
+  CudaMode cuda = CudaMode::automatic;  ///< whether the CUDA plug-in is loaded
 };
 
 /// Sets up the process: host allocator, CUDA backend, threads, malloc thresholds. Call it first in

@@ -17,11 +17,13 @@ namespace tare::runtime {
 class HostServices {
  public:
   virtual ~HostServices() = default;
+  /// Takes over a device's backend, which lives until the process ends.
   virtual void add_backend(std::unique_ptr<memory::DeviceBackend> backend) = 0;
   /// The phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
   /// Call phase_name() and observe_phases() of the program.
   [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
+  /// As observe_phases() of the program; `observer` must outlive the process's phases.
   virtual void observe_phases(const memory::PhaseObserver* observer) noexcept = 0;
   /// The number of the newest step. May be called like current_phase().
   [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
@@ -30,7 +32,7 @@ class HostServices {
   [[nodiscard]] virtual uint32_t capture_stack() const noexcept = 0;
   /// An allocation is about to be refused; makes the report of oom_report.h. No lock may be held.
   virtual void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept = 0;
-  virtual void warn(std::string_view text) = 0;
+  virtual void warn(std::string_view text) = 0;  ///< logs a warning, see tare::log
   /// Throws ConfigError("[where] problem").
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
 };
@@ -42,6 +44,6 @@ inline constexpr int kPluginVersion = 10;
 /// The plug-in's only symbol, "tare_open_plugin": adds its backends and returns kPluginVersion;
 /// adds nothing if `version` differs from its own.
 using OpenPlugin = int (*)(int version, HostServices& services);
-inline constexpr const char* kOpenPluginName = "tare_open_plugin";
+inline constexpr const char* kOpenPluginName = "tare_open_plugin";  ///< the name of that symbol
 
 }  // namespace tare::runtime

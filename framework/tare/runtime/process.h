@@ -10,8 +10,8 @@ namespace tare::runtime {
 
 /// A process of the machine and its resident set, which includes pages that it shares.
 struct ProcessMemory {
-  int64_t id = 0;
-  int64_t resident_bytes = 0;
+  int64_t id = 0;              ///< of the process
+  int64_t resident_bytes = 0;  ///< pages of it that are in memory
 };
 
 /// The processes with the largest resident sets, largest first, at most `count`; of those that

@@ -20,11 +20,11 @@ void visit_fields(config::Visitor& visit, AshaOptions& o);
 
 /// Successive halving with its numbers resolved.
 struct Halving {
-  int64_t first = 1;  ///< steps to the lowest rung, before the rate
-  int64_t factor = 4;
-  int64_t rate = 0;
-  int64_t bootstrap = 0;
-  bool pauses = false;
+  int64_t first = 1;      ///< steps to the lowest rung, before the rate
+  int64_t factor = 4;     ///< one of so many continues at each rung, >= 2
+  int64_t rate = 0;       ///< the lowest rung is at first * factor^rate
+  int64_t bootstrap = 0;  ///< the first trials at each rung end there
+  bool pauses = false;    ///< a trial waits at a rung in place of ending there
 };
 
 /// The last step of the longest complete trial; -1 without.

@@ -18,11 +18,13 @@ struct Domain {
   bool operator==(const Domain&) const = default;
 
   [[nodiscard]] bool fixed() const;  ///< has one value only
+  /// Choices, or numbers with steps.
   [[nodiscard]] bool discrete() const { return choices > 0 || step > 0; }
-  [[nodiscard]] bool contains(double value) const;
+  [[nodiscard]] bool contains(double value) const;  ///< whether it is a value of the parameter
   /// The value of the grid next to it, within [low, high]; itself without steps.
   [[nodiscard]] double nearest(double value) const;
 };
+/// The values of a parameter of a space.
 [[nodiscard]] Domain domain_of(const Parameter& parameter);
 
 /// Coordinates in the order of the domains.
@@ -41,6 +43,7 @@ class Parzen {
   Parzen(std::vector<Domain> domains, const std::vector<Coordinates>& observations);
   /// log of the density, or of the mass where all domains are discrete.
   [[nodiscard]] double log_density(const Coordinates& point) const;
+  /// Draws a point; its only randomness is `rng`.
   [[nodiscard]] Coordinates draw(CounterRng& rng) const;
 
  private:

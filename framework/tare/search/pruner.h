@@ -13,33 +13,36 @@ namespace tare::search {
 /// What `auto` came to when it was first known. Kept with the study, for a resumed sweep to decide
 /// alike.
 struct ResolvedSteps {
+  /// Steps, by their option; unset: not known yet.
   std::optional<int64_t> min_resource{}, max_resource{};
   bool operator==(const ResolvedSteps&) const = default;
 };
 
+/// What happens to a trial that has reported its metric.
 enum class PruneDecision {
   proceed,
   prune,  ///< the trial ends
   pause   ///< the trial waits until next_promotion() names it
 };
 
+/// What a pruner answers. A value.
 struct PruneResult {
-  PruneDecision decision = PruneDecision::proceed;
+  PruneDecision decision = PruneDecision::proceed;  ///< what happens to the trial
   std::vector<double> rungs{};  ///< all of the trial's now; new ones are to be stored
   ResolvedSteps resolved{};     ///< to be kept
 };
 
 /// A study as a pruner knows it.
 struct Study {
-  std::string name{};  ///< hyperband computes the bracket of a trial from it
-  bool maximize = false;
-  ResolvedSteps resolved{};
+  std::string name{};        ///< hyperband computes the bracket of a trial from it
+  bool maximize = false;     ///< the higher values of the metric are better
+  ResolvedSteps resolved{};  ///< what `auto` has come to
 };
 
 /// A paused trial that may continue.
 struct Promotion {
-  int64_t number = 0;
-  int64_t rung = 0;  ///< where it waited
+  int64_t number = 0;  ///< of the trial
+  int64_t rung = 0;    ///< where it waited
   bool operator==(const Promotion&) const = default;
 };
 

@@ -13,7 +13,7 @@ namespace pruners {
 ///   pruners::registry().add<MedianOptions>("median", "ends what is worse than the median",
 ///                                          [](const auto& o) { return median_pruner(o); });
 using Registry = config::Registry<std::shared_ptr<const Pruner>()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace pruners
 
 /// A pruner with its options, `{type: asha, min_resource: 3}`; one that is read is complete.

@@ -12,7 +12,7 @@ namespace tare::search {
 
 /// What a sampler knows when a trial is drawn. The references hold as long as its draws are used.
 struct Seen {
-  const Space& space;
+  const Space& space;                     ///< whose parameters are drawn
   const std::vector<SeenTrial>& history;  ///< without the trial that is drawn
   bool maximize = false;                  ///< the metric of the trials
 };

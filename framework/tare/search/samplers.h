@@ -10,7 +10,7 @@ namespace samplers {
 /// The samplers that have a name. A program adds its own:
 ///   samplers::registry().add<SobolOptions>("sobol", "a sequence that fills the space", sobol);
 using Registry = config::Registry<Sampler()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace samplers
 
 }  // namespace tare::search

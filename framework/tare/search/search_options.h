@@ -11,15 +11,15 @@ namespace tare::search {
 
 /// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
 struct When {
-  std::string param{};
-  Settings condition{};
+  std::string param{};   ///< one of the parameters
+  Settings condition{};  ///< keys and values, all of which must be equal
 };
 void visit_fields(config::Visitor& visit, When& o);
 
 /// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
 struct MetricGoal {
-  std::string name = "valid_loss";
-  std::string goal = "minimize";  ///< minimize | maximize
+  std::string name = "valid_loss";  ///< a column of the run's rows
+  std::string goal = "minimize";    ///< minimize | maximize
 };
 void visit_fields(config::Visitor& visit, MetricGoal& o);
 
@@ -27,10 +27,10 @@ void visit_fields(config::Visitor& visit, MetricGoal& o);
 struct SearchOptions {
   Settings set{};  ///< keys of the recipe that are the same in all runs; conditions may name them
   SamplerChoice method{{.name = "grid"}};  ///< of samplers::registry()
-  MetricGoal metric{};
-  Space parameters{};
+  MetricGoal metric{};                     ///< what the study compares
+  Space parameters{};                      ///< what varies
   std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
-  std::vector<When> when{};
+  std::vector<When> when{};         ///< parameters that vary only under a condition
 };
 void visit_fields(config::Visitor& visit, SearchOptions& o);
 

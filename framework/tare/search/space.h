@@ -15,7 +15,7 @@ namespace tare::search {
 
 /// Numbers from low to high, both included.
 struct Range {
-  double low = 0, high = 0;
+  double low = 0, high = 0;      ///< low <= high
   std::optional<double> step{};  ///< unset: any number between; above 0
   bool log = false;              ///< drawn evenly over the logarithm; low above 0, without a step
   bool integer = false;          ///< low, high and step are whole numbers
@@ -27,12 +27,13 @@ struct Range {
 struct Parameter {
   std::string name{};                  ///< dotted, "optimizer.weight_decay"
   std::vector<config::Node> values{};  ///< empty: a range
-  std::optional<Range> range{};
+  std::optional<Range> range{};        ///< unset: one of `values`
 };
 
 /// The parameters in the order of the file.
 struct Space {
-  std::vector<Parameter> parameters{};
+  std::vector<Parameter> parameters{};  ///< in the order of the file
+  /// The parameter of that name, or nullptr; valid until the list changes.
   [[nodiscard]] const Parameter* find(std::string_view name) const;
 };
 void from_node(const config::Node& node, Space& value);
@@ -40,7 +41,8 @@ void from_node(const config::Node& node, Space& value);
 
 /// Keys of the recipe and their values, in order.
 struct Settings {
-  std::vector<std::pair<std::string, config::Node>> values{};
+  std::vector<std::pair<std::string, config::Node>> values{};  ///< keys and values, in order
+  /// The value of that key, or nullptr; valid until the list changes.
   [[nodiscard]] const config::Node* find(std::string_view name) const;
 };
 void from_node(const config::Node& node, Settings& value);

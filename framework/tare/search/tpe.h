@@ -21,8 +21,8 @@ void visit_fields(config::Visitor& visit, TpeOptions& o);
 
 /// Parameters that are drawn together, and the two densities that decide.
 struct TpePart {
-  std::vector<const Parameter*> parameters{};
-  Parzen good, rest;
+  std::vector<const Parameter*> parameters{};  ///< drawn together; of the space
+  Parzen good, rest;  ///< densities of the better trials, and of the others
   /// log good - log rest: the larger, the better.
   [[nodiscard]] double acquisition(const Coordinates& point) const;
   /// The best of so many points of `good`, at least one.
@@ -41,6 +41,7 @@ struct TpePart {
 [[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,
                                              const std::vector<SeenTrial>& history, bool maximize);
 
+/// The sampler `tpe`.
 [[nodiscard]] Sampler tpe_sampler(const TpeOptions& options);
 
 }  // namespace tare::search

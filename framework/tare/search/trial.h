@@ -27,8 +27,8 @@ using Point = std::map<std::string, double>;
 
 /// One trial. A value.
 struct SeenTrial {
-  int64_t number = 0;
-  TrialState state = TrialState::waiting;
+  int64_t number = 0;                                       ///< of the trial in its study
+  TrialState state = TrialState::waiting;                   ///< how it stands
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   std::map<int64_t, double> reports{};  ///< metric by step; NaN: it was not a number
   std::vector<double> rungs{};          ///< `completed_rung_0`, 1, ...: the metric at each

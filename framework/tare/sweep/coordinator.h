@@ -47,8 +47,8 @@ struct SweepHost {
 
 /// What a sweep has done; the counts are of the runs that are wanted now.
 struct SweepReport : RunCounts {
-  int64_t started = 0;  ///< by this call
-  bool interrupted = false;
+  int64_t started = 0;       ///< by this call
+  bool interrupted = false;  ///< it was asked to end before all runs were done
 };
 
 /// Runs every cell that has not run yet, each once, or as many as are to be drawn, and returns when

@@ -11,7 +11,7 @@ namespace tare::sweep {
 
 /// A run that occupies a device now.
 struct Placed {
-  size_t device = 0;
+  size_t device = 0;  ///< index of its slot
   int64_t bytes = 0;  ///< reserved
 };
 
@@ -21,9 +21,10 @@ struct Waiting {
   int64_t passed_over = 0;  ///< runs behind it that were started before it
 };
 
+/// Which waiting run starts next, and where.
 struct Choice {
-  size_t waiting = 0, device = 0;
-  int64_t bytes = 0;  ///< to reserve: as asked, or all of the device
+  size_t waiting = 0, device = 0;  ///< index in the queue; index of the slot
+  int64_t bytes = 0;               ///< to reserve: as asked, or all of the device
 };
 
 /// A run that has been passed over so often is next, whatever else would fit.

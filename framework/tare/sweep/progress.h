@@ -17,35 +17,38 @@ namespace tare::sweep {
 
 /// How a run stands now.
 struct RunNow {
-  std::string name{};
+  std::string name{};                                       ///< of the run
   int64_t epochs = 0;                                       ///< done
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric by then
   int64_t bytes = 0;                                        ///< reserved
   double seconds = 0;                                       ///< since it started
 };
 
+/// How many runs there are of each state.
 struct RunCounts {
-  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;
+  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< runs that have ended so, or wait
 };
 
 /// How a sweep stands.
 struct SweepProgress : RunCounts {
   std::vector<RunNow> running{};  ///< oldest first
   std::string best{};             ///< name of the best complete run; empty: none
-  double best_value = std::numeric_limits<double>::quiet_NaN();
+  double best_value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN: none
 };
 
 /// A run that has been started and not yet waited for.
 struct ActiveRun {
-  Trial trial{};
-  std::unique_ptr<launch::Process> process{};
-  size_t device = 0;  ///< its slot
-  int64_t bytes = 0;  ///< reserved
+  Trial trial{};                               ///< as the store has it
+  std::unique_ptr<launch::Process> process{};  ///< that computes it
+  size_t device = 0;                           ///< its slot
+  int64_t bytes = 0;                           ///< reserved
+  /// On this process's clock.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-  Reports reports{};
+  Reports reports{};  ///< what the run has reported so far
   /// Another decision: the run has been asked to save and end.
   search::PruneDecision decision = search::PruneDecision::proceed;
 
+  /// How it stands at this moment.
   [[nodiscard]] RunNow now() const;
   /// Whether the process ended because of that decision.
   [[nodiscard]] bool ended_because_of(search::PruneDecision asked,

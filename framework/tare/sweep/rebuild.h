@@ -12,7 +12,7 @@ namespace tare::sweep {
 
 /// What a rebuilt store holds, and how many folders it could not take in.
 struct RebuildReport {
-  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;
+  int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< trials by their state
   int64_t unknown =
       0;  ///< folders that say neither by trial.json nor in run_data.csv what they ran
 };

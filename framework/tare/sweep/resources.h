@@ -29,6 +29,7 @@ namespace tare::sweep {
 /// The slots of a sweep that runs.
 class Slots {
  public:
+  /// Looks for the devices that the options allow.
   using Find = std::function<std::vector<launch::DeviceSlot>(const Resources&)>;
 
   /// `find` as SweepHost::slots.
@@ -37,8 +38,10 @@ class Slots {
   /// already: the slots stay as large as they were, unless the options say how large.
   void update(const Resources& resources);
 
+  /// The slots, as placements number them.
   [[nodiscard]] const std::vector<launch::DeviceSlot>& all() const { return all_; }
-  [[nodiscard]] int64_t jobs() const { return jobs_; }
+  [[nodiscard]] int64_t jobs() const { return jobs_; }  ///< runs at a time
+  /// Bytes of the largest slot.
   [[nodiscard]] int64_t largest_bytes() const;
   /// What a run takes with its process's context; 0 stays unknown.
   [[nodiscard]] int64_t with_context(int64_t bytes) const;
@@ -61,8 +64,11 @@ class Slots {
 /// Says what waiting runs will take, from plans and from what other runs have taken.
 class MemoryEstimator {
  public:
+  /// Settings of a run as `key=value`.
   using Settings = std::vector<std::string>;
+  /// Predicts the peak of a run in bytes; unset: it cannot be known.
   using Predict = std::function<std::optional<int64_t>(const Settings&)>;
+  /// Settings that change what a run takes, as one text.
   using Signature = std::function<std::string(const Settings&)>;
 
   /// `predict` and `signature` as SweepHost says. All must outlive the estimator.

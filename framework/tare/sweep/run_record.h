@@ -15,17 +15,17 @@ namespace tare::sweep {
 
 /// A metric by epoch. Either list may be empty: it was not measured there.
 struct MetricHistory {
-  std::string name{};  ///< "loss", "accuracy", ...; any text
-  std::vector<double> train{}, valid{};
+  std::string name{};                    ///< "loss", "accuracy", ...; any text
+  std::vector<double> train{}, valid{};  ///< the first value is of epoch 1
 };
 
 /// A run that has ended. A value.
 struct RunRecord {
   config::Node config{};  ///< the run's whole configuration, a map, in its order
-  std::chrono::system_clock::time_point start{}, end{};
-  std::vector<MetricHistory> history{};
-  std::vector<report::NamedValue> results{};  ///< of a test split; empty without
-  int64_t peak_bytes = 0;                     ///< of meta.data; 0: not known, and left out
+  std::chrono::system_clock::time_point start{}, end{};  ///< on this machine's clock
+  std::vector<MetricHistory> history{};                  ///< in the order of the file
+  std::vector<report::NamedValue> results{};             ///< of a test split; empty without
+  int64_t peak_bytes = 0;  ///< of meta.data; 0: not known, and left out
   /// More entries of meta.data, or in the place of what has the same name.
   std::vector<report::NamedValue> more{};
 };

@@ -45,9 +45,13 @@ class Store {
                                               int64_t reserved_bytes);
   /// Records the metric of a running trial after so many epochs; see Pruner.
   void report(const Trial& trial, int64_t step, double value);
+  /// Records the metric of a trial at each rung that it has reached.
   void set_rungs(const Trial& trial, const std::vector<double>& values);
+  /// Keeps what `auto` has come to, for a resumed sweep.
   void keep(const search::ResolvedSteps& steps);
+  /// What keep() was given last; unset fields without one.
   [[nodiscard]] search::ResolvedSteps resolved_steps() const;
+  /// Records how a running trial ended.
   void finish(const Trial& trial, const Outcome& outcome);
   /// Finishes the trial and adds, in the same transaction, a waiting trial of its run with its
   /// settings and folder, that asks for so many bytes.

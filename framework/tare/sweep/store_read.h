@@ -20,8 +20,8 @@ using Reported = std::map<int64_t, std::map<int64_t, double>>;
 
 /// What a store holds.
 struct StoreContents {
-  std::vector<Trial> trials{};  ///< in order of number
-  Reported reports{};
+  std::vector<Trial> trials{};      ///< in order of number
+  Reported reports{};               ///< by number of the trial
   launch::ProcessId coordinator{};  ///< the latest process that has written it
 };
 
@@ -42,6 +42,7 @@ void check_schema(const Database& database);
 
 /// The study's attribute that Store::keep() writes.
 inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
+/// What the attribute holds; unset fields without one.
 [[nodiscard]] search::ResolvedSteps resolved_steps_of(const Database& database, int64_t study);
 
 }  // namespace tare::sweep

@@ -10,13 +10,16 @@
 
 namespace tare::sweep {
 
+/// The file of a sweep, which may be edited while the sweep runs. Not thread-safe.
 class SweepFile {
  public:
+  /// Reads a sweep from a file and overrides, as read_sweep() does.
   using Read = SweepOptions (*)(const std::filesystem::path&, const std::vector<std::string>&);
 
   /// Reads the file by `read`, and throws as that does.
   SweepFile(std::filesystem::path path, std::vector<std::string> overrides, Read read = read_sweep);
 
+  /// The options as they were read last.
   [[nodiscard]] const SweepOptions& options() const { return options_; }
   /// The new options, if the text has changed since the last call. One that cannot be read is shown
   /// once as a warning, and nothing has changed. Costs one stat; editors that write the file in

@@ -24,6 +24,7 @@ struct ByteLimit {
 void from_node(const config::Node& node, ByteLimit& value);
 [[nodiscard]] config::Node to_node(const ByteLimit& value);
 
+/// What the runs of a sweep may take.
 struct Resources {
   int64_t jobs = 0;         ///< runs at a time; 0: one for each core, on GPUs max_per_gpu for each
   int64_t max_per_gpu = 4;  ///< runs at a time on one card
@@ -32,6 +33,7 @@ struct Resources {
 };
 void visit_fields(config::Visitor& visit, Resources& o);
 
+/// What happens when runs fail.
 struct OnFailure {
   int64_t max_retries = 1;  ///< of a run that was lost or out of memory
   int64_t max_failed = 0;   ///< failed runs after which no other starts; 0: any number
@@ -40,8 +42,8 @@ void visit_fields(config::Visitor& visit, OnFailure& o);
 
 /// The name of a setting for a key of the recipe.
 struct Alias {
-  std::string name{}, key{};
-  bool lower_case = false;  ///< values are written in lower case in the recipe
+  std::string name{}, key{};  ///< the setting; the key of the recipe, dotted
+  bool lower_case = false;    ///< values are written in lower case in the recipe
 };
 
 /// What a sweep was made from, where that is not a sweep's own file but a configuration of another
@@ -53,7 +55,7 @@ struct SweepOrigin {
   /// Keys of a program's configuration that change how a run is done, not what comes out, unless
   /// they vary.
   std::vector<std::string> without{};
-  std::vector<Alias> aliases{};
+  std::vector<Alias> aliases{};  ///< names for keys of the recipe
   std::string run_word{};        ///< after the number in the name of each run
   std::string word_parameter{};  ///< the parameter whose value's last part is the word in its place
   bool numbered_logs = false;    ///< what a run prints is in NAME0.log, without its settings
@@ -64,15 +66,15 @@ struct SweepOrigin {
 
 /// A whole sweep: what it searches, and how its runs are done; docs/sweeps.md explains every key.
 struct SweepOptions : search::SearchOptions {
-  std::string name{};               ///< of the study and of the runs' folders; a path component
-  std::filesystem::path recipe{};   ///< beside the sweep's file, if not absolute
-  std::filesystem::path log_dir{};  ///< holds the store and the runs' folders; empty: runs/NAME
-  int64_t trials = 0;               ///< runs at most; 0: all combinations
-  uint64_t seed = 42;               ///< of what is drawn
-  search::PrunerChoice pruner{};
-  Resources resources{};
-  OnFailure on_failure{};
-  launch::ExecutorChoice executor{};
+  std::string name{};                 ///< of the study and of the runs' folders; a path component
+  std::filesystem::path recipe{};     ///< beside the sweep's file, if not absolute
+  std::filesystem::path log_dir{};    ///< holds the store and the runs' folders; empty: runs/NAME
+  int64_t trials = 0;                 ///< runs at most; 0: all combinations
+  uint64_t seed = 42;                 ///< of what is drawn
+  search::PrunerChoice pruner{};      ///< `type` and options; which trials end early
+  Resources resources{};              ///< what the runs may take
+  OnFailure on_failure{};             ///< what happens when runs fail
+  launch::ExecutorChoice executor{};  ///< `type` and options; where the runs are started
 
   config::Node root{};  ///< what was read, with its places; null for a sweep made in code; no key
 

@@ -16,19 +16,19 @@ namespace tare::sweep {
 
 /// One row: a run and how it went.
 struct Trial {
-  int64_t id = 0;
+  int64_t id = 0;      ///< of the row in the store
   int64_t number = 0;  ///< from 0, never used again; in the run's name
-  search::TrialState state = search::TrialState::waiting;
-  std::string identity{};  ///< see Identity
-  std::string run_name{};  ///< of the folder
-  search::Cell cell{};
-  int64_t attempt = 0;        ///< earlier trials of the same run
+  search::TrialState state = search::TrialState::waiting;  ///< how it stands
+  std::string identity{};                                  ///< see Identity
+  std::string run_name{};                                  ///< of the folder
+  search::Cell cell{};                                     ///< the settings of its run
+  int64_t attempt = 0;                                     ///< earlier trials of the same run
   int64_t asked_bytes = 0;    ///< to reserve, after an out-of-memory; 0: by the plan
   std::string reason{};       ///< of a failure: "out of memory", "signal 9", "exit 2", ...
   launch::ProcessId child{};  ///< its process, as the next coordinator recognises it
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
   int64_t peak_bytes = 0;                                   ///< measured; 0: not known
-  double seconds = 0;
+  double seconds = 0;                                       ///< wall time of the run
   std::optional<int64_t> gpu_id{};  ///< of its card among the sweep's; -1: the host; unset: it was
                                     ///< started by another coordinator
   std::chrono::system_clock::time_point started{}, ended{};  ///< 1970: it has not; the last time
@@ -36,15 +36,16 @@ struct Trial {
 
 /// What a run that has ended leaves.
 struct Outcome {
-  search::TrialState state = search::TrialState::failed;
-  std::string reason{};
-  std::vector<double> values{};  ///< of the metric, by epoch
+  search::TrialState state = search::TrialState::failed;  ///< how it ended
+  std::string reason{};                                   ///< of a failure; empty: none
+  std::vector<double> values{};                           ///< of the metric, by epoch
   /// The epoch, from 1, whose weights the run ended with, where it restored those of an earlier
   /// one; 0: the last.
   int64_t restored_epoch = 0;
   int64_t peak_bytes = 0;  ///< highest tracked bytes; 0: not known
-  int64_t exit_code = 0;
-  double seconds = 0;
+  int64_t exit_code = 0;   ///< of the process; 0 also where a signal ended it
+  double seconds = 0;      ///< wall time of the run
+  /// When it was seen to have ended.
   std::chrono::system_clock::time_point ended = std::chrono::system_clock::now();
 
   /// The trial's value, if it is complete or pruned: that of the weights which the run ended with.

@@ -13,7 +13,7 @@ namespace tare {
 
 /// Largest accepted height * width, and file size.
 inline constexpr int64_t kMaxImagePixels = int64_t{64} << 20;
-inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;
+inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;  ///< 256 MiB
 
 /// Decodes a PNG to uint8 [channels, height, width]. `channels`: 1 (grey), 3 (RGB), or 0 for the
 /// file's own. Palettes become RGB, 16 bits become 8, transparency is composited over black. 8-bit

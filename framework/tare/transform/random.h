@@ -23,6 +23,7 @@ namespace tare {
 /// per thread.
 class RandomBits {
  public:
+  /// Starts the stream of a seed.
   explicit constexpr RandomBits(uint64_t seed) : state_(seed) {}
   /// 64 uniform bits.
   constexpr uint64_t next() { return mix_bits(state_ += 0x9e3779b97f4a7c15U); }

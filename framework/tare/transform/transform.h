@@ -104,11 +104,13 @@ class ImageTransform {
 
 /// An ImageTransform with the name and the options that it was made from.
 struct Added {
-  std::shared_ptr<const ImageTransform> transform{};
-  config::Choice choice{};  ///< set where it is read by name
+  std::shared_ptr<const ImageTransform> transform{};  ///< what changes the image
+  config::Choice choice{};                            ///< set where it is read by name
+  /// Whether both were made from equal names and options.
   bool operator==(const Added& other) const { return choice == other.choice; }
 };
 
+/// One transform, by its type.
 using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
 /// "resize", "normalise", "flip", "shift", "affine" or the name of one that was added.
 [[nodiscard]] std::string name_of(const Transform& transform);
@@ -122,7 +124,7 @@ namespace transforms {
 ///       [](const BlurOptions& o) { return Added{std::make_shared<Blur>(o)}; });
 /// A bundle names it, so that a program which predicts with the bundle must add it too.
 using Registry = config::Registry<Transform()>;
-[[nodiscard]] Registry& registry();
+[[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace transforms
 
 /// An ordered list of transforms; a value. In YAML:
@@ -134,8 +136,10 @@ class Transforms {
   Transforms() = default;
   /// Throws ConfigError for a field out of its range.
   Transforms(std::initializer_list<Transform> steps);
+  /// Throws ConfigError for a field out of its range.
   explicit Transforms(std::vector<Transform> steps);
 
+  /// In the order in which they are applied.
   [[nodiscard]] const std::vector<Transform>& steps() const { return steps_; }
   /// True when a step is random.
   [[nodiscard]] bool random() const;
