@@ -308,7 +308,7 @@ TEST(Cli, SaysAsMuchAsItIsAskedFor) {
   for (const char* option : {"--verbose", "-v"}) {
     const auto verbose = recipe.run({option});
     EXPECT_EQ(verbose.status, 0) << verbose.err;
-    for (const char* part : {"released: learner", "largest after_loss", "layer1.0 "})
+    for (const char* part : {"released: learner", "largest after_loss", "layer1.0 ", "output"})
       EXPECT_NE(verbose.out.find(part), std::string::npos) << option << part << verbose.out;
   }
   const auto both = recipe.run({"--quiet", "--verbose"});

@@ -262,8 +262,8 @@ TEST(Export, HasTheMetricsAndNoOtherColumns) {
   learner.fit(1);
   learner.export_to(folder / "net.tare");
   std::vector<std::string> names;
-  for (const auto& metric : open_bundle(folder / "net.tare").manifest().metrics)
-    names.push_back(metric.name);
+  const Bundle bundle = open_bundle(folder / "net.tare");
+  for (const auto& metric : bundle.manifest().metrics) names.push_back(metric.name);
   EXPECT_THAT(names, ::testing::ElementsAre("valid_loss", "accuracy"));
 }
 

@@ -170,7 +170,7 @@ TEST_F(OpenSets, ARecipeTrainsOnSeveralInputsAndTargets) {
       << "\ndevice: cpu\nbatch: 32\nworkers: 0\ndata: {name: row_pairs}\n"
          "model: {name: pair_net, classes: 1}\nloss: mse\nmetrics: [mae]\n"
          "callbacks: [{early_stopping: {monitor: mae.gap, patience: 20}}]\n"
-         "phases: [{name: only, epochs: 10, lr: 3.0e-2}]\nexport: pairs.tare\n";
+         "phases: [{name: only, epochs: 20, lr: 3.0e-2}]\nexport: pairs.tare\n";
   const RecipeOptions options = read_recipe(folder_ / "pairs.yaml");
   const RecipePlan plan = plan_recipe(options);
   const RunReport report = run_recipe(options);

@@ -51,7 +51,8 @@ TableRow cells_of(const Row& row, bool with_outputs) {
 }
 
 std::vector<TableColumn> columns(bool with_outputs) {
-  std::vector<TableColumn> all{{.head = "module", .whole = true}, {.head = "shapes", .whole = true}};
+  std::vector<TableColumn> all{{.head = "module", .whole = true},
+                               {.head = "shapes", .whole = true}};
   if (with_outputs) all.push_back({.head = "output", .whole = true});
   for (const char* head : {"parameters", "trainable", "size"})
     all.push_back({.head = head, .figure = true});
@@ -62,6 +63,31 @@ std::string group_names(const Model& model) {
   std::string names;
   for (const auto& group : model.layer_groups()) names += (names.empty() ? "" : ", ") + group.name;
   return names;
+}
+
+// A model of the registry is built again, on the meta device: a forward of its own could change
+// what the allocator of a run that is measured has at hand.
+Shapes shapes_of_twin(const Model& model, const Batch& sample) {
+  const GeneratorScope generators(c10::kCPU);
+  const plan::MetaScope meta;
+  Model twin = models::make(*model.spec());
+  return layer_shapes(twin, sample);
+}
+
+/// What `shapes` returns, or nothing, with a warning, where the forward fails.
+template <class F>
+Shapes known_shapes(F&& shapes) {
+  try {
+    return shapes();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    log::warning("the summary has no shapes of outputs: " +
+                 printable(error.what_without_backtrace(), 400));
+  } catch (const Error& error) {
+    log::warning("the summary has no shapes of outputs: " + std::string(error.what()));
+  }
+  return {};
 }
 
 /// `setting`: a line below the name, or nothing. `outputs`: see layer_shapes(); empty: unknown.
@@ -86,14 +112,18 @@ std::string table(const Model& model, const std::string& setting, const Shapes& 
   cells.push_back(cells_of(total, !outputs.empty()));
   const std::string name = model.spec() ? model.spec()->name + '\n' : "";
   const std::string groups = "layer groups: " + group_names(model);
-  return name + setting +
-         text_table(columns(!outputs.empty()), cells, width) +
+  return name + setting + text_table(columns(!outputs.empty()), cells, width) +
          (width == kAnyWidth ? groups : wrapped(groups, width, 0, 2)) + '\n';
 }
 
 }  // namespace
 
-std::string summary(const Model& model, size_t width) { return table(model, "", {}, width); }
+std::string summary(const Model& model, size_t width, const Batch& sample) {
+  const bool known = model.spec() && !sample.inputs.empty();
+  return table(model, "",
+               known ? known_shapes([&] { return shapes_of_twin(model, sample); }) : Shapes(),
+               width);
+}
 
 std::string summary_line(const Model& model) {
   int64_t parameters = 0, bytes = 0;
@@ -115,27 +145,13 @@ std::string Learner::summary(size_t width) const {
   return table(p.model, setting, p.output_shapes(), width);
 }
 
-// A model of the registry is built again, on the meta device: a forward of its own could change
-// what the allocator of a run that is measured has at hand.
 std::map<std::string, std::vector<int64_t>> Learner::Parts::output_shapes() {
   if (options.task || !model.has_forward()) return {};  // what the model is given is unknown
   const Batch sample = data.train->first_sample();
-  try {
-    if (!model.spec()) return layer_shapes(model, to_device(sample));
-    const Batch shape = on_meta(sample);
-    const GeneratorScope generators(device);
-    const plan::MetaScope meta;
-    Model twin = models::make(*model.spec());
-    return layer_shapes(twin, shape);
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    log::warning("the summary has no shapes of outputs: " +
-                 printable(error.what_without_backtrace(), 400));
-  } catch (const Error& error) {
-    log::warning("the summary has no shapes of outputs: " + std::string(error.what()));
-  }
-  return {};
+  return known_shapes([&] {
+    return model.spec() ? shapes_of_twin(model, on_meta(sample))
+                        : layer_shapes(model, to_device(sample));
+  });
 }
 
 }  // namespace tare

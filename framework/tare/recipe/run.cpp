@@ -147,7 +147,7 @@ class Runner {
       options.callbacks.push_back(autosave_);  // behind those whose states it saves
     }
     Learner learner(std::move(model), {}, std::move(options));
-    print_.start(learner, report_.data);
+    print_.start(learner, report_.data, facts_.sample);
     if (from_) continue_run(learner);
     for (size_t i = position_->done().size(); i < recipe_.phases.size(); ++i) {
       run_phase(learner, i);

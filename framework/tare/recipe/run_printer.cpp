@@ -28,13 +28,13 @@ void RunPrinter::folder(const std::filesystem::path& folder) const {
        first.string());
 }
 
-void RunPrinter::start(Learner& learner, const std::string& data) {
+void RunPrinter::start(Learner& learner, const std::string& data, const Batch& sample) {
   described_ = data;
   if (!out_) return;
   const std::string first = fitted(recipe_.name + ": " + data, *out_);
   *out_ << bold(recipe_.name) << first.substr(recipe_.name.size()) << '\n';
   if (verbose_) {
-    *out_ << '\n' << learner.summary(width_for(*out_)) << '\n';
+    *out_ << '\n' << summary(learner.model(), width_for(*out_), sample) << '\n';
   } else {
     *out_ << fitted(summary_line(learner.model()), *out_) << "\n\n";
   }

@@ -23,7 +23,8 @@ class RunPrinter {
         call_sites_(options.call_sites) {}
 
   void folder(const std::filesystem::path& folder) const;
-  void start(Learner& learner, const std::string& data);
+  /// `sample`: one of the data, on the meta device.
+  void start(Learner& learner, const std::string& data, const Batch& sample);
   /// `inside`: the checkpoint is of the inside of the next phase.
   void continued(const std::string& checkpoint, size_t phases_done, bool inside) const;
   void phase_begin(size_t index) const;
