@@ -14,6 +14,7 @@
 #include "tare/callback/registry.h"
 #include "tare/inference/bundle.h"
 #include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
 #include "tare/optim/torch_optimizer.h"
 #include "tare/recipe/plan.h"
 
