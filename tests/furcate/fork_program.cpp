@@ -145,7 +145,7 @@ class Points : public Fork {
     std::cout << "call model_evaluate\n";
     return Fork::model_evaluate(learner);
   }
-  void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
+  void save_metric(std::vector<MetricValue>& results, const ForkHistory& history,
                    const std::string& metric) override {
     std::cout << "call save_metric " << metric << '\n';
     Fork::save_metric(results, history, metric);

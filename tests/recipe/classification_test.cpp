@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <string_view>
 
 #include "tare/data/digits.h"
 #include "tare/learner/options.h"
@@ -56,8 +57,17 @@ Classification of_first(int64_t samples) {
   return result;
 }
 
+/// The pixels of a PNG file in base64.
 at::Tensor decoded(const std::string& picture) {
-  return decode_png(std::as_bytes(std::span(picture)), "picture");
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string png;
+  uint32_t bits = 0;
+  for (size_t i = 0; i < picture.size() && picture[i] != '='; ++i) {
+    bits = bits << 6 | static_cast<uint32_t>(kLetters.find(picture[i]));
+    if (i % 4 > 0) png += static_cast<char>(bits >> (6 - 2 * (i % 4)));
+  }
+  return decode_png(std::as_bytes(std::span(png)), "picture");
 }
 
 TEST(WorstPictures, AreTheSamplesBeforeTheyWereNormalised) {

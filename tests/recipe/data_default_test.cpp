@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -15,7 +16,6 @@
 #include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
-#include "tare/recipe/run_json.h"
 
 namespace tare::testing {
 namespace {
@@ -94,7 +94,7 @@ TEST(Classes, AreCountedInTheLabels) {
   recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
   const RunReport report = run_recipe(recipe, {.plan = true});
   EXPECT_EQ(written(folder).model.options.classes, 3);
-  EXPECT_EQ(Predictor(report.export_path).manifest().labels.size(), 3U);
+  EXPECT_EQ(Predictor(report.exported->path).manifest().labels.size(), 3U);
   EXPECT_EQ(*report.phases[0].planned_peak_bytes, report.phases[0].peak_bytes);
   recipe.metrics = {"top_5_accuracy"};
   EXPECT_THAT(refusal(recipe), AllOf(HasSubstr("metrics.0 does not take the targets of the data"),
@@ -148,7 +148,7 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
     const EpochRow& last = report.phases[0].epochs.back();
     const int64_t restored = report.phases[0].restored_epoch;
     EXPECT_EQ(report.phases[0].epochs.at(static_cast<size_t>(restored) - 1).valid_loss, best);
-    EXPECT_EQ(open_bundle(report.export_path).manifest().metrics.at(0).value, best);
+    EXPECT_EQ(open_bundle(report.exported->path).manifest().metrics.at(0).value, best);
     (void)export_bundle(report.folder / "kept", folder / "again.tare");
     EXPECT_EQ(open_bundle(folder / "again.tare").manifest().metrics.at(0).value, best);
     fs::remove(folder / "again.tare");
@@ -303,6 +303,46 @@ TEST(Position, KeepsTheOriginOfItsRun) {
   EXPECT_EQ(earlier.data.at(0).identity.content, "") << "which is then not compared";
   EXPECT_EQ(Position::origin_in(R"({"phases": []})").recipe, "") << "of an earlier version";
   EXPECT_THROW((void)Position::origin_in(R"({"phases": [], "origin": 3})"), FormatError);
+}
+
+TEST(Position, ReturnsItsPhasesAndCountsAResume) {
+  Position position;
+  position.add({.name = "head",
+                .epochs = {{.epoch = 3, .valid_loss = NAN, .metrics = {{"accuracy", 0.5}}}},
+                .seconds = 2,
+                .leaks = {{.phase = "forward", .blocks = 1, .bytes = 64}},
+                .planned_peak_bytes = 4096});
+  Position again;
+  again.load_state(position.state());
+  EXPECT_EQ(again.resumes(), 1);
+  again.load_state(again.state());
+  EXPECT_EQ(again.resumes(), 2);
+  ASSERT_EQ(again.done().size(), 1U);
+  const PhaseReport& phase = again.done()[0];
+  EXPECT_EQ(phase.name, "head");
+  EXPECT_EQ(phase.epochs.at(0).epoch, 3);
+  EXPECT_TRUE(std::isnan(phase.epochs[0].valid_loss)) << "null in JSON";
+  EXPECT_EQ(phase.epochs[0].metrics.at(0).value, 0.5);
+  EXPECT_EQ(phase.leaks.at(0).bytes, 64);
+  EXPECT_EQ(phase.planned_peak_bytes, 4096);
+}
+
+TEST(Position, NamesTheKeyOfADamagedState) {
+  Position position;
+  position.add({.name = "head", .epochs = {{.epoch = 3}}});
+  std::string state = position.state();
+  state.replace(state.find("\"epoch\":3"), 9, "\"epoch\":x");
+  EXPECT_THROW(position.load_state(state), FormatError);
+  state.replace(state.find("\"epoch\":x"), 9, "\"epoch\":{}");
+  try {
+    position.load_state(state);
+    FAIL() << "accepted";
+  } catch (const FormatError& error) {
+    EXPECT_EQ(error.part(), "phases[0].epochs[0].epoch");
+    EXPECT_THAT(error.what(),
+                HasSubstr("the checkpoint: phases[0].epochs[0].epoch: is not a whole"));
+  }
+  EXPECT_EQ(position.done().size(), 1U) << "it stays as it was";
 }
 
 }  // namespace

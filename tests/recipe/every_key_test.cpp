@@ -104,8 +104,9 @@ class EveryKey : public ::testing::Test {
       for (const char* device : {"host:8GiB", "cuda:8GiB"})
         text << to_json(plan_recipe(recipe, {.device = device, .advice = false})) << '\n';
       const RunReport report = run_recipe(recipe);
-      text << report.folder << report.data << report.device << report.export_path
-           << report.export_bytes << ' ' << report.residual_bytes << '\n';
+      const ExportedBundle bundle = report.exported.value_or(ExportedBundle{});
+      text << report.folder << report.data << report.device << bundle.path << bundle.bytes << ' '
+           << report.residual_bytes << '\n';
       for (const PhaseReport& phase : report.phases) {
         text << phase.name << ' ' << phase.consumed_bytes << ' ' << phase.peak_bytes << ' '
              << phase.micro_batch << ' ' << phase.reclaimed_bytes << '\n';

@@ -41,12 +41,12 @@ TEST(ExportBundle, OfAFinishedRunIsTheBundleThatItExported) {
   const TempDir folder;
   const RunReport run = run_recipe(tiny(folder));
   const BundleExport done = export_bundle(folder / "tiny", folder / "again.tare");
-  EXPECT_EQ(done.from, run.export_path);
-  EXPECT_EQ(done.bytes, run.export_bytes);
-  expect_same(folder / "again.tare", run.export_path);
-  EXPECT_EQ(export_bundle(folder / "tiny/").bundle, run.export_path) << "in its place";
-  EXPECT_EQ(export_bundle(run.export_path, folder / "copy.tare").from, run.export_path);
-  EXPECT_EQ(io::read_text(folder / "copy.tare"), io::read_text(run.export_path));
+  EXPECT_EQ(done.from, run.exported->path);
+  EXPECT_EQ(done.bytes, run.exported->bytes);
+  expect_same(folder / "again.tare", run.exported->path);
+  EXPECT_EQ(export_bundle(folder / "tiny/").bundle, run.exported->path) << "in its place";
+  EXPECT_EQ(export_bundle(run.exported->path, folder / "copy.tare").from, run.exported->path);
+  EXPECT_EQ(io::read_text(folder / "copy.tare"), io::read_text(run.exported->path));
 }
 
 // A folder's name may be any bytes, a label of a bundle only UTF-8.
@@ -76,7 +76,7 @@ TEST(ExportBundle, OfACheckpointEqualsTheExportAfterItsPhase) {
   const BundleExport done = export_bundle(folder / "tiny/first/");
   EXPECT_EQ(done.bundle.filename(), "first.tare");
   EXPECT_EQ(done.phase, "first");
-  expect_same(done.bundle, run.export_path);
+  expect_same(done.bundle, run.exported->path);
   EXPECT_THAT(open_bundle(done.bundle).manifest().sample_shape, ElementsAre(1, 20, 20));
 }
 
@@ -100,21 +100,21 @@ TEST(ExportBundle, StoresWeightsAsItIsAsked) {
   recipe.phases.pop_back();
   recipe.phases[1].save = "head";
   const RunReport run = run_recipe(recipe);
-  EXPECT_EQ(open_bundle(run.export_path).manifest().weights, "fp8");
+  EXPECT_EQ(open_bundle(run.exported->path).manifest().weights, "fp8");
   const auto exported = [&](const std::filesystem::path& from, std::optional<std::string> weights) {
     const auto to = folder / "made.tare";
     EXPECT_EQ(export_bundle(from, to, weights).bundle, to);
     return open_bundle(to);
   };
   const auto head = folder / "tiny/head";
-  expect_same(exported(head, {}).file().path(), run.export_path);
+  expect_same(exported(head, {}).file().path(), run.exported->path);
   EXPECT_EQ(exported(head, "as_is").manifest().weights, "as_is") << "what was held is dequantised";
-  expect_same(exported(run.export_path, {}).file().path(), run.export_path);
-  EXPECT_EQ(exported(run.export_path, "fp32").manifest().weights, "as_is");
+  expect_same(exported(run.exported->path, {}).file().path(), run.exported->path);
+  EXPECT_EQ(exported(run.exported->path, "fp32").manifest().weights, "as_is");
   const auto full = folder / "full.tare";
-  export_bundle(run.export_path, full, "fp32");
-  expect_same(exported(full, "fp8").file().path(), run.export_path);
-  EXPECT_LT(std::filesystem::file_size(run.export_path), std::filesystem::file_size(full) / 2);
+  export_bundle(run.exported->path, full, "fp32");
+  expect_same(exported(full, "fp8").file().path(), run.exported->path);
+  EXPECT_LT(std::filesystem::file_size(run.exported->path), std::filesystem::file_size(full) / 2);
   EXPECT_THROW(export_bundle(full, folder / "x.tare", "fp4"), ConfigError);
 }
 
@@ -145,12 +145,12 @@ TEST(ExportBundle, RefusesWhatIsNoneOfThese) {
               HasSubstr("holds runs: give one of them, such as " + (folder / "tiny").string()));
   io::make_directories(folder / "empty");
   EXPECT_THAT(refused(folder / "empty"), HasSubstr("is neither a run's folder nor a checkpoint"));
-  EXPECT_THAT(refused(run.export_path), HasSubstr("say with --out where the new one goes"));
+  EXPECT_THAT(refused(run.exported->path), HasSubstr("say with --out where the new one goes"));
   EXPECT_THAT(refused(folder / "none"), HasSubstr("IoError"));
   EXPECT_THAT(refused(folder / "tiny/report.json"), HasSubstr("FormatError"));
   io::move(folder / "tiny/first", folder / "alone");
   EXPECT_THAT(refused(folder / "alone"), HasSubstr("outside a run's folder"));
-  io::remove_all(run.export_path);
+  io::remove_all(run.exported->path);
   EXPECT_THAT(refused(folder / "tiny"), HasSubstr("holds neither a checkpoint nor the bundle"));
   EXPECT_THAT(refused(folder / "tiny"), HasSubstr("tiny/recipe.yaml export=NAME.tare` makes"));
   io::move(folder / "alone", folder / "tiny/first");

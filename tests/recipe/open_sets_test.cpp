@@ -14,6 +14,7 @@
 #include "tare/callback/registry.h"
 #include "tare/inference/bundle.h"
 #include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
 #include "tare/optim/torch_optimizer.h"
 #include "tare/recipe/plan.h"
 
@@ -161,7 +162,7 @@ TEST_F(OpenSets, ARecipeNamesWhatTheProgramAdds) {
   EXPECT_EQ(last.metrics.at(2).name, "epoch_number");
   EXPECT_EQ(report.data.substr(0, 17), "200 rows of signs");
   EXPECT_EQ(report.residual_bytes, 0);
-  EXPECT_TRUE(std::filesystem::exists(report.export_path));
+  EXPECT_TRUE(std::filesystem::exists(report.exported->path));
 }
 
 TEST_F(OpenSets, ARecipeTrainsOnSeveralInputsAndTargets) {
@@ -180,7 +181,7 @@ TEST_F(OpenSets, ARecipeTrainsOnSeveralInputsAndTargets) {
   EXPECT_EQ(last.metrics[1].name, "mae.gap");
   EXPECT_LT(last.metrics[1].value, 0.1);
   EXPECT_EQ(plan.phases.at(0).peak_bytes, report.phases[0].peak_bytes);
-  const Bundle bundle = open_bundle(report.export_path);
+  const Bundle bundle = open_bundle(report.exported->path);
   ASSERT_EQ(bundle.manifest().more_inputs.size(), 1U);
   EXPECT_EQ(bundle.manifest().more_inputs[0].name, "right");
 }
@@ -200,7 +201,7 @@ TEST_F(OpenSets, ALossWithOptionsIsPlannedAsItAllocates) {
   EXPECT_EQ(plan.phases[0].method, "meta") << plan.phases[0].reason;
   EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes);
   EXPECT_EQ(report.residual_bytes, 0);
-  EXPECT_EQ(open_bundle(report.export_path).manifest().loss,
+  EXPECT_EQ(open_bundle(report.exported->path).manifest().loss,
             "{cross_entropy: {label_smoothing: 0.1}}");
 }
 

@@ -179,7 +179,8 @@ TEST(RunRecipe, KeepsItsReportWhereTheBundleCannotBeWritten) {
   EXPECT_THAT(content_of(run / "report.json"), HasSubstr("\"accuracy\""));
   std::filesystem::remove_all(run / "tiny.tare");
   const RunReport report = run_recipe(recipe, {.resume = Resume::always});
-  EXPECT_TRUE(std::filesystem::is_regular_file(report.export_path)) << "the training was not lost";
+  EXPECT_TRUE(std::filesystem::is_regular_file(report.exported->path))
+      << "the training was not lost";
 }
 
 TEST(RunRecipe, SaysWhyThereIsNoPlan) {

@@ -274,7 +274,7 @@ TEST(RunReport, EscapesWhatTheFilesSay) {
   write_file(folder / "recipe.yaml", "name: x\nphases: [{name: '<b>all&'}] # </pre><script>\n");
   write_file(
       folder / "report.json",
-      R"({"name":"<script>alert(1)</script>","data":"<img src=x>","device":"cpu","reason":"a",)"
+      R"({"name":"<script>alert(1)</script>","data":"<img src=x>","device":"cpu","reason":"finished",)"
       R"("phases":[],"residual_bytes":0,"process_bytes":0,"seconds":null,)"
       R"("test":{"loss":null,"metrics":{"<u>":1}}})");
   const std::string html = html_report(folder.path());

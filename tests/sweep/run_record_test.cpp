@@ -215,6 +215,29 @@ TEST(RunRecord, HasNoRunDataUntilAllElseIsThere) {
   }
 }
 
+TEST(RunRecord, IsReadFromTheFilesThatItWrote) {
+  const TempDir folder;
+  EXPECT_FALSE(read_run_data(folder.path()).has_value());
+  EXPECT_TRUE(read_history(folder.path(), "loss").empty());
+  RunRecord run = record();
+  run.peak_bytes = 4096;
+  write_run_files(folder.path(), run);
+  const auto data = read_run_data(folder.path());
+  ASSERT_TRUE(data.has_value());
+  EXPECT_EQ(data->find("start_time"), 1607371234.123456);
+  EXPECT_EQ(data->find("end_time"), 1607371299.623456);
+  EXPECT_EQ(data->find("peak_bytes"), 4096);
+  EXPECT_EQ(data->find("val_loss"), 1.5);
+  EXPECT_THAT(data->find("val_accuracy").value(), IsNan());
+  EXPECT_FALSE(data->find("val_f1").has_value());
+  EXPECT_THAT(read_history(folder.path(), "val_accuracy"), ElementsAre(0.5, IsNan()));
+  EXPECT_TRUE(read_history(folder.path(), "val_f1").empty());
+  for (const char* other : {"{", "[]", "{\"meta\": 3}", "{\"meta\": {\"data\": []}}"}) {
+    io::write_atomically(folder / "run_data.json", other);
+    EXPECT_FALSE(read_run_data(folder.path()).has_value()) << other;
+  }
+}
+
 TEST(RunRecord, IsMadeFromTheFilesOfARun) {
   const TempDir folder;
   tare::testing::write_run(folder / "digits");
@@ -236,8 +259,11 @@ TEST(RunRecord, IsMadeFromTheFilesOfARun) {
 
 TEST(RunRecord, AlignsTheMetricsOfPhases) {
   const report::RunFiles files{
-      .phases = {{.name = "a", .metrics = {"f1"}, .epochs = {{1, NAN, {0.5}}}},
-                 {.name = "b", .metrics = {"auc", "f1"}, .epochs = {{0.5, NAN, {0.75, 0.25}}}}}};
+      .phases = {
+          {.name = "a", .epochs = {{.train_loss = 1, .valid_loss = NAN, .metrics = {{"f1", 0.5}}}}},
+          {.name = "b",
+           .epochs = {
+               {.train_loss = 0.5, .valid_loss = NAN, .metrics = {{"auc", 0.75}, {"f1", 0.25}}}}}}};
   const RunRecord run = record_of(files, config::Node::map(), at(0), at(0));
   EXPECT_TRUE(run.history[0].valid.empty()) << "no validation loss was measured";
   EXPECT_THAT(run.history[1].valid, ElementsAre(0.5, 0.25));

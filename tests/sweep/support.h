@@ -43,7 +43,7 @@ finish() {
   echo "name: x" > "$folder/recipe.yaml"
   printf 'epoch,train_loss,valid_loss,acc,seconds\n0,1,2,%s,0.1\n' "$1" > "$folder/all.csv"
   printf '{"name":"x","data":"","device":"cpu","reason":"finished","residual_bytes":0,"process_bytes":0,
-    "seconds":0.5,"phases":[{"name":"all","seconds":1,"samples_per_s":1,"consumed_bytes":0,"peak_bytes":%s,
+    "seconds":0.5,"phases":[{"name":"all","epochs":[],"seconds":1,"samples_per_s":1,"consumed_bytes":0,"peak_bytes":%s,
     "reclaimed_bytes":0,"residual_bytes":0,"micro_batch":0,"overflows":0,"leaks":[]}]}' "$2" > "$folder/report.json"
   exit 0
 }

@@ -15,6 +15,7 @@
 #include "tare/memory/accountable.h"
 #include "tare/model/model.h"
 #include "tare/optim/optimizer.h"
+#include "tare/report/run_files.h"
 
 namespace tare {
 
@@ -25,22 +26,6 @@ enum class Action {
   skip,        ///< leave out what comes next; each event of Callback says what that is
   stop_epoch,  ///< end training in this epoch; validation and after_epoch still run
   stop_fit,    ///< end the fit as soon as this step is whole
-};
-
-/// A metric over a whole split.
-struct MetricValue {
-  std::string name{};  ///< of the metric, e.g. "accuracy"
-  double value = 0;    ///< over the whole split
-};
-
-/// One line of the epochs table.
-struct EpochRow {
-  int64_t epoch = 0;                   ///< from 1, counted over the Learner's life
-  double train_loss = 0;               ///< mean over what was counted, as the weights changed
-  double valid_loss = 0;               ///< NaN without validation
-  std::vector<MetricValue> metrics{};  ///< of the validation, and columns that callbacks added
-  double seconds = 0;                  ///< wall time of training and validation
-  int64_t samples = 0;                 ///< trained on
 };
 
 /// The Learner as callbacks see it: what is safe to call while a fit runs.

@@ -3,26 +3,19 @@
 
 #include <ATen/ops/stack.h>
 
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/report/run_tables.h"
 
 namespace tare {
 namespace {
 
 constexpr size_t kUnread = 64;
 static_assert(StepsLog::kRows % 2 == 0);  // so the first step after thinning out is a kept one
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
 
 void warn(const IoError& error) {
   log::warning(std::string("the CSV log is not up to date: ") + error.what());
@@ -54,16 +47,8 @@ Action CsvLog::before_fit(FitContext& context) {
 }
 
 Action CsvLog::after_epoch(FitContext& context) {
-  const EpochRow& row = context.row;
-  header_ = "epoch,train_loss,valid_loss";
-  std::string line =
-      std::to_string(row.epoch) + ',' + number(row.train_loss) + ',' + number(row.valid_loss);
-  for (const auto& m : row.metrics) {
-    header_ += ',' + csv_field(m.name);
-    line += ',' + number(m.value);
-  }
-  header_ += ",seconds\n";
-  rows_ += line + ',' + number(row.seconds) + '\n';
+  header_ = report::csv_header(context.row);
+  rows_ += report::csv_line(context.row);
   write_log(context.learner.folder() / file_, header_ + rows_);
   return Action::proceed;
 }
@@ -126,9 +111,8 @@ Action StepsLog::after_fit(FitContext& context) {
 
 void StepsLog::write(const FitContext& context) {
   read_losses();
-  std::string text = "step,loss,lr\n";
-  for (const Row& row : rows_)
-    text += std::to_string(row.step) + ',' + number(row.loss) + ',' + number(row.lr) + '\n';
+  std::string text = report::kStepsHeader;
+  for (const StepRow& row : rows_) text += report::csv_line(row);
   write_log(context.learner.folder() / file_, text);
   written_ = seen_;
 }
@@ -140,7 +124,7 @@ void StepsLog::account(Ledger& ledger) const {
 std::string StepsLog::state() const {
   read_losses();
   auto rows = nlohmann::json::array();
-  for (const Row& row : rows_) rows.push_back({row.step, row.loss, row.lr});
+  for (const StepRow& row : rows_) rows.push_back({row.step, row.loss, row.lr});
   return nlohmann::json{{"seen", seen_}, {"stride", stride_}, {"rows", rows}}.dump();
 }
 
@@ -161,7 +145,7 @@ void StepsLog::load_state(const std::string& json) {
     return value[key].get<int64_t>();
   };
   const int64_t seen = count_of("seen"), stride = count_of("stride");
-  std::vector<Row> rows;
+  std::vector<StepRow> rows;
   for (const auto& row : value["rows"]) {
     if (!row.is_array() || row.size() != 3 || !row[0].is_number_integer()) refuse();
     rows.push_back({row[0].get<int64_t>(), number_of(row[1]), number_of(row[2])});

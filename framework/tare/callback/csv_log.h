@@ -55,10 +55,6 @@ class StepsLog final : public Callback {
   void load_state(const std::string& json) override;
 
  private:
-  struct Row {
-    int64_t step = 0;
-    double loss = 0, lr = 0;
-  };
   void read_losses() const;
   void thin_out();
   void write(const FitContext& context);
@@ -66,7 +62,7 @@ class StepsLog final : public Callback {
   std::filesystem::path file_;
   int64_t seen_ = 0, stride_ = 1;
   int64_t written_ = 0;  // seen_ when the file was written
-  mutable std::vector<Row> rows_;
+  mutable std::vector<StepRow> rows_;
   mutable std::vector<at::Tensor> unread_;  // losses of the last rows, detached, oldest first
 };
 

@@ -91,12 +91,6 @@ const sweep::MetricHistory& named(const ForkHistory& history, const std::string&
   return *found;
 }
 
-std::vector<report::NamedValue> results_of(const Evaluation& test) {
-  std::vector<report::NamedValue> all{{"loss", test.loss}};
-  for (const auto& metric : test.metrics) all.push_back({metric.name, metric.value});
-  return all;
-}
-
 /// Saves a checkpoint after every epoch, the older of two giving way.
 class SaveEpochs final : public Callback {
  public:
@@ -198,7 +192,10 @@ FitResult Fork::fit_and_evaluate(Learner& learner, sweep::RunRecord& record) {
   if (fit.reason == StopReason::interrupted)
     throw StateError("fork.run", "the fit was interrupted", "run the program again");
   record.end = system_clock::now();
-  if (learner.data().test) record.results = results_of(model_evaluate(learner));
+  if (learner.data().test) {
+    const Evaluation test = model_evaluate(learner);
+    record.results = figures_of(SplitFigures{.loss = test.loss, .metrics = test.metrics});
+  }
   model_save(learner);
   return fit;
 }
@@ -351,7 +348,7 @@ void Fork::model_save(Learner& learner) {
 
 Evaluation Fork::model_evaluate(Learner& learner) { return learner.validate(Split::test); }
 
-void Fork::save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
+void Fork::save_metric(std::vector<MetricValue>& results, const ForkHistory& history,
                        const std::string& metric) {
   const auto& values = named(history, metric);
   if (!values.train.empty()) results.push_back({"train_" + metric, values.train.back()});

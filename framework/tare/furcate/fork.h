@@ -127,7 +127,7 @@ class Fork : protected ForkConfig {
   virtual void model_save(Learner& learner);
   /// Called for each metric and last for the loss, as plot_metric(). Adds to meta.data of
   /// run_data.json; by default the values of the last epoch, train_<name> and val_<name>.
-  virtual void save_metric(std::vector<report::NamedValue>& results, const ForkHistory& history,
+  virtual void save_metric(std::vector<MetricValue>& results, const ForkHistory& history,
                            const std::string& metric);
   /// Plots a metric; by default writes log_dir/<metric>.svg and .png, from two epochs on.
   virtual void plot_metric(const ForkHistory& history, const std::string& metric);

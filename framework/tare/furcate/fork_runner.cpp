@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tare/base/error.h"
@@ -31,52 +30,36 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 using launch::DeviceSlot;
-using nlohmann::json;
 
 constexpr const char* kRunData = "run_data.json";
 
-json parsed(const fs::path& file) {
-  return fs::exists(file) ? json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false)
-                          : json();
-}
-
-std::optional<double> number(const json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
 /// Returns the values by epoch, the last one as run_data.json says.
 std::vector<double> values_of(const fs::path& folder, const char* history_key, double last) {
-  std::vector<double> values;
-  const json history = parsed(folder / "history.json");
-  if (history.is_object() && history.contains(history_key) && history[history_key].is_array())
-    for (const json& value : history[history_key])
-      values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
+  std::vector<double> values = sweep::read_history(folder, history_key);
   if (values.empty()) values.push_back(last);
   values.back() = last;
   return values;
 }
 
 void read_results(const fs::path& folder, sweep::Outcome& outcome) {
-  const json all = parsed(folder / kRunData);
-  const json* data = nullptr;
-  if (all.is_object() && all.contains("meta") && all["meta"].is_object() &&
-      all["meta"].contains("data") && all["meta"]["data"].is_object())
-    data = &all["meta"]["data"];
+  const auto data = sweep::read_run_data(folder);
   if (!data) {
     outcome.reason = "no results in " + std::string(kRunData);
     return;
   }
-  const bool validated = data->contains("val_loss");
-  const auto value = number(*data, validated ? "val_loss" : "train_loss");
-  outcome.peak_bytes = static_cast<int64_t>(number(*data, "peak_bytes").value_or(0));
-  outcome.seconds = number(*data, "total_time").value_or(0);
-  if (!value) {
+  const auto validated = data->find("val_loss");
+  const double value = validated.value_or(data->find("train_loss").value_or(std::nan("")));
+  const auto known = [&data](const char* name) {
+    const double number = data->find(name).value_or(0);
+    return std::isnan(number) ? 0 : number;
+  };
+  outcome.peak_bytes = static_cast<int64_t>(known("peak_bytes"));
+  outcome.seconds = known("total_time");
+  if (std::isnan(value)) {
     outcome.reason = validated ? "val_loss is NaN" : "train_loss is NaN";
     return;
   }
-  outcome.values = values_of(folder, validated ? "val_loss" : "loss", *value);
+  outcome.values = values_of(folder, validated ? "val_loss" : "loss", value);
   outcome.state = search::TrialState::complete;
 }
 

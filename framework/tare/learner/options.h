@@ -121,13 +121,6 @@ struct OneCycleOptions {
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
 };
 
-/// Why a fit ended.
-enum class StopReason {
-  finished,     ///< all epochs
-  callback,     ///< a callback ended it before its last epoch
-  interrupted,  ///< see interrupt.h; resume() continues
-};
-
 /// What one call of fit(), fit_one_cycle() or resume() did.
 struct FitResult {
   std::vector<EpochRow> epochs{};            ///< whole epochs; after resume() also those before it

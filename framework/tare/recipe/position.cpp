@@ -1,69 +1,60 @@
 // Writes the position of a run as JSON, and reads it back.
 #include "tare/recipe/position.h"
 
-#include "tare/base/error.h"
-#include "tare/recipe/run_json.h"
+#include "tare/report/json_fields.h"
 
 namespace tare {
+
+template <class Visit>
+void visit_fields(Visit& visit, Origin::Data& data) {
+  visit("description", data.description);
+  visit("samples", data.identity.samples);
+  visit("digest", data.identity.digest);
+  visit("content", data.identity.content, Presence::since_later);
+}
+
+template <class Visit>
+void visit_fields(Visit& visit, Origin& origin) {
+  visit("recipe", origin.recipe);
+  visit("data", origin.data);
+}
+
 namespace {
 
-using nlohmann::ordered_json;
-
-ordered_json to_json(const Origin& origin) {
-  auto data = ordered_json::array();
-  for (const auto& phase : origin.data)
-    data.push_back({{"description", phase.description},
-                    {"samples", phase.identity.samples},
-                    {"digest", phase.identity.digest},
-                    {"content", phase.identity.content}});
-  return {{"recipe", origin.recipe}, {"data", data}};
+struct OriginOfState {
+  Origin origin{};
+};
+template <class Visit>
+void visit_fields(Visit& visit, OriginOfState& state) {
+  visit("origin", state.origin, Presence::since_later);
 }
 
-Origin origin_from(const ordered_json& value) {
-  Origin origin{.recipe = value.at("recipe").get<std::string>()};
-  for (const auto& phase : value.at("data"))
-    origin.data.push_back({phase.at("description").get<std::string>(),
-                           {.samples = phase.at("samples").get<int64_t>(),
-                            .digest = phase.at("digest").get<std::string>(),
-                            .content = phase.value("content", std::string())}});
-  return origin;
+struct State {
+  std::vector<PhaseReport> phases{};
+  OriginOfState of{};
+  int64_t resumes = 0;
+};
+template <class Visit>
+void visit_fields(Visit& visit, State& state) {
+  visit("phases", state.phases);
+  visit_fields(visit, state.of);
+  visit("resumes", state.resumes, Presence::since_later);
 }
 
-template <class Read>
-void read_state(const std::string& json, const Read& read) {
-  try {
-    read(ordered_json::parse(json));
-  } catch (const nlohmann::json::exception& error) {
-    throw FormatError("recipe.resume", "recipe", "phases", error.what());
-  }
-}
+const report::JsonSource kState{"recipe.resume", "the state 'recipe' of the checkpoint"};
 
 }  // namespace
 
-std::string Position::state() const {
-  auto phases = ordered_json::array();
-  for (const auto& phase : done_) phases.push_back(phase_to_json(phase));
-  const ordered_json value{{"phases", phases}, {"origin", to_json(origin_)}, {"resumes", resumes_}};
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
+std::string Position::state() const { return report::json_text(State{done_, {origin_}, resumes_}); }
 
 void Position::load_state(const std::string& json) {
-  std::vector<PhaseReport> phases;
-  int64_t resumes = 0;
-  read_state(json, [&](const ordered_json& value) {
-    for (const auto& phase : value.at("phases")) phases.push_back(phase_from_json(phase));
-    resumes = value.value("resumes", int64_t{0});  // an earlier version does not have it
-  });
-  done_ = std::move(phases);
-  resumes_ = resumes + 1;
+  auto state = report::from_json_text<State>(json, kState);
+  done_ = std::move(state.phases);
+  resumes_ = state.resumes + 1;
 }
 
 Origin Position::origin_in(const std::string& json) {
-  Origin origin;
-  read_state(json, [&](const ordered_json& value) {
-    if (value.contains("origin")) origin = origin_from(value.at("origin"));
-  });
-  return origin;
+  return report::from_json_text<OriginOfState>(json, kState).origin;
 }
 
 }  // namespace tare

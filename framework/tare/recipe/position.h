@@ -9,7 +9,7 @@
 
 #include "tare/callback/callback.h"
 #include "tare/data/datasets.h"
-#include "tare/recipe/run_report.h"
+#include "tare/report/run_files.h"
 
 namespace tare {
 

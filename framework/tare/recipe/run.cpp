@@ -26,6 +26,7 @@
 #include "tare/metric/loss.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
+#include "tare/recipe/machine.h"
 #include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
@@ -87,7 +88,10 @@ class Runner {
     report_.residual_bytes = tracked(device_) - before;
     report_.process_bytes = memory::backend(device_).usage().process_bytes;
     report_.seconds = seconds_since(start) + earlier_seconds_;
-    report_.tracker = tracker.cost();
+    const memory::TrackerCost cost = report_.tracker_cost = tracker.cost();
+    report_.tracker = {.allocations = static_cast<int64_t>(cost.records),
+                       .ns_each = cost.ns_each,
+                       .share = cost.share()};
     report_.unsaved = autosave_->failed();
     close_folder();
     print_.end(report_);
@@ -343,7 +347,8 @@ class Runner {
     if (!has_test && !learner.data().valid) return;
     const Split split = has_test ? Split::test : Split::valid;
     auto& result = has_test ? report_.test : report_.valid;
-    result = evaluate(learner, split);
+    const Evaluation figures = evaluate(learner, split);
+    result = {.loss = figures.loss, .metrics = figures.metrics};
     print_.evaluation(*result, has_test, report_.generated);
   }
 
@@ -371,9 +376,9 @@ class Runner {
       write_report();
       throw;
     }
-    report_.export_path = path;
-    report_.export_bytes = static_cast<int64_t>(std::filesystem::file_size(report_.export_path));
-    print_.exported(report_.export_path, report_.export_bytes);
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+    report_.exported = {.path = path, .bytes = bytes};
+    print_.exported(path, bytes);
   }
 
   RecipeOptions recipe_;

@@ -90,7 +90,7 @@ void RunPrinter::phase(const PhaseReport& phase) const {
   *out_ << '\n';
 }
 
-void RunPrinter::evaluation(const Evaluation& evaluation, bool of_test, bool generated) const {
+void RunPrinter::evaluation(const SplitFigures& evaluation, bool of_test, bool generated) const {
   if (!out_) return;
   std::ostringstream text;
   text << (of_test ? "test" : "valid (there is no test split)")
@@ -109,7 +109,7 @@ void RunPrinter::end(const RunReport& report) const {
       "after destroy: " + format_bytes(report.residual_bytes) +
           " tracked above the start; the process holds " + format_bytes(report.process_bytes) +
           "; " + format_seconds(report.seconds) + " in all\ntracker: " +
-          report.tracker.str("allocations") + (call_sites_ ? ", call stacks not counted" : ""),
+          report.tracker_cost.str("allocations") + (call_sites_ ? ", call stacks not counted" : ""),
       *out_);
 }
 

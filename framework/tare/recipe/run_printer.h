@@ -35,7 +35,7 @@ class RunPrinter {
   /// All figures of a phase's memory, where they are wanted. `data_bytes`: see PhaseReport.
   void memory(const ExperimentReport& report, const MemoryPeak& peak, int64_t data_bytes) const;
   void phase(const PhaseReport& phase) const;
-  void evaluation(const Evaluation& evaluation, bool of_test, bool generated) const;
+  void evaluation(const SplitFigures& evaluation, bool of_test, bool generated) const;
   void exported(const std::filesystem::path& path, int64_t bytes) const;
   void end(const RunReport& report) const;
   void line(const std::string& text) const;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tare/recipe/run_report.h"
+#include "tare/report/run_files.h"
 
 namespace tare {
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "tare/base/base64.h"
 #include "tare/transform/image.h"
 
 namespace tare {
@@ -78,7 +79,7 @@ void add_pictures(Classification& classification, const Dataset& data) {
   for (auto& sample : classification.worst) {
     const std::vector<int64_t> index{sample.index};
     const at::Tensor input = data.get({.indices = index}).input();
-    sample.picture = encode_png(no_larger(pixels_of(input[0], data.transforms())));
+    sample.picture = base64(encode_png(no_larger(pixels_of(input[0], data.transforms()))));
   }
 }
 

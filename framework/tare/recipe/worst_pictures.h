@@ -12,9 +12,9 @@ inline constexpr int64_t kPictureSide = 64;
 /// Sets the names of the worst samples, which are samples of `data` by their index.
 void add_names(Classification& classification, const Dataset& data);
 
-/// Sets the pictures of the worst samples, which are samples of `data` by their index: the inputs
-/// without random transforms, with what normalised their values undone. Samples that are no images,
-/// [1 or 3, height, width], get none.
+/// Sets the pictures of the worst samples, as PNG files in base64, which are samples of `data` by
+/// their index: the inputs without random transforms, with what normalised their values undone.
+/// Samples that are no images, [1 or 3, height, width], get none.
 void add_pictures(Classification& classification, const Dataset& data);
 
 }  // namespace tare

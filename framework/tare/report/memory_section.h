@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tare/report/run_files.h"
+#include "tare/report/read_run.h"
 
 namespace tare::report {
 

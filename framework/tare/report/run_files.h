@@ -1,109 +1,257 @@
-// RunFiles: what a run's folder says, as values. Internal.
+// The values in the files of a run, and the one list of fields that writes and reads each of them.
+//
+// Below every struct of report.json stands its visit_fields(): the JSON keys in their order. The
+// writer, the reader that resumes a run, the page and sweeps use that list, so a new figure is one
+// member and one line here. NaN is null in JSON.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tare/report/timeline.h"
+#include "tare/report/presence.h"
 
-namespace tare::report {
+namespace tare {
 
-struct EpochLine {
-  double train_loss = 0, valid_loss = 0;  ///< NaN where there is none
-  std::vector<double> metrics{};          ///< as PhaseFiles::metrics
-};
-
-struct StepLine {
-  int64_t step = 0;
-  double loss = 0, lr = 0;
-};
-
-/// Blocks that a phase left behind and that no object answers for.
-struct LeakLine {
-  std::string phase{}, site{};  ///< where they were allocated; the site may be empty
-  int64_t blocks = 0, bytes = 0, youngest_steps = 0, oldest_steps = 0;
-};
-
-/// The figures of a phase in report.json; bytes are tracked bytes above the phase's start.
-struct PhaseFigures {
-  double seconds = 0, samples_per_s = 0;
-  int64_t consumed_bytes = 0, peak_bytes = 0, reclaimed_bytes = 0, residual_bytes = 0;
-  std::optional<int64_t> planned_peak_bytes{};
-  int64_t micro_batch = 0;  ///< samples per forward where batches were cut; 0: all whole
-  int64_t overflows = 0;    ///< steps that fp16 left out
-  /// The epoch, from 1 over all phases, whose weights the phase ended with, where it restored those
-  /// of an earlier one; 0: the last.
-  int64_t restored_epoch = 0;
-  std::vector<LeakLine> leaks{};
-};
-
-struct PhaseFiles {
-  std::string name{};
-  std::vector<std::string> metrics{};
-  std::vector<EpochLine> epochs{};
-  std::vector<StepLine> steps{};
-  std::optional<PhaseFigures> figures{};  ///< unset until the phase has ended
-};
-
-struct NamedValue {
+/// A figure with its name, such as a metric over a whole split.
+struct MetricValue {
   std::string name{};
   double value = 0;
 };
 
-struct WorstLine {
-  int64_t index = 0;
-  std::string name{};  ///< of its file below the data folder; empty: none
-  std::string label{}, predicted{};
-  double probability = 0, loss = 0;
-  std::string picture{};  ///< a PNG file in base64; empty: none
+/// One line of the epochs table.
+struct EpochRow {
+  int64_t epoch = 0;                   ///< from 1, counted over the Learner's life
+  double train_loss = 0;               ///< mean over what was counted, as the weights changed
+  double valid_loss = 0;               ///< NaN without validation
+  std::vector<MetricValue> metrics{};  ///< of the validation, and columns that callbacks added
+  double seconds = 0;                  ///< wall time of training and validation
+  int64_t samples = 0;                 ///< trained on; 0 in a row of a CSV file, which has none
+};
+template <class Visit>
+void visit_fields(Visit& visit, EpochRow& row) {
+  visit("epoch", row.epoch);
+  visit("train_loss", row.train_loss);
+  visit("valid_loss", row.valid_loss);
+  visit.by_name("metrics", row.metrics);
+  visit("seconds", row.seconds);
+  visit("samples", row.samples);
+}
+
+/// One optimizer step in the table of steps.
+struct StepRow {
+  int64_t step = 0;  ///< from 1, of its fit
+  double loss = 0;   ///< of the step's batch
+  double lr = 0;     ///< of the last parameter group
 };
 
-/// Samples of the test split by label and by prediction.
-struct ConfusionFigures {
-  std::vector<std::string> labels{};
-  std::vector<std::vector<int64_t>> counts{};  ///< [label][predicted], a square
-  std::vector<WorstLine> worst{};
+/// Blocks that a phase left behind and that no object answers for; see Experiment's leaks.
+struct PhaseLeak {
+  std::string phase{};  ///< in force when they were allocated: "forward"
+  std::string site{};   ///< the line that allocated them; empty without RunOptions::call_sites
+  int64_t blocks = 0, bytes = 0;
+  int64_t youngest_steps = 0, oldest_steps = 0;  ///< training steps begun since
 };
+template <class Visit>
+void visit_fields(Visit& visit, PhaseLeak& leak) {
+  visit("phase", leak.phase);
+  visit("site", leak.site);
+  visit("blocks", leak.blocks);
+  visit("bytes", leak.bytes);
+  visit("youngest_steps", leak.youngest_steps);
+  visit("oldest_steps", leak.oldest_steps);
+}
 
-/// The machine on which the run was made; texts are empty and numbers 0 where the file does not
-/// say.
-struct MachineFigures {
-  std::string tare{}, libtorch{}, processor{}, device{};
-  int64_t threads = 0, memory_bytes = 0;
-};
-
-/// The whole run, from report.json.
-struct RunFigures {
-  std::string data{}, device{}, reason{}, resumed_from{}, export_path{};
-  std::vector<NamedValue> test{};   ///< loss and metrics; empty without a test
-  std::vector<NamedValue> valid{};  ///< the same of the validation split, where there is no test
-  std::optional<ConfusionFigures> confusion{};
-  MachineFigures machine{};
-  int64_t resumes = 0;  ///< 0 with a resumed_from: the file does not say how many
-  int64_t export_bytes = 0, residual_bytes = 0, process_bytes = 0;
-  double seconds = 0;
-};
-
-/// A value. What a file does not have is left out and named in `missing`.
-struct RunFiles {
+/// One phase of a run. "Tracked" bytes are allocated bytes on the run's device.
+struct PhaseReport {
   std::string name{};
-  std::string recipe{};  ///< recipe.yaml as text
-  std::vector<PhaseFiles> phases{};
-  std::optional<RunFigures> figures{};  ///< unset until the run has ended
-  std::optional<Timeline> memory{};
-  std::vector<std::string> missing{};  ///< sentences
+  std::vector<EpochRow> epochs{};
+  double seconds = 0;  ///< wall time; of processes before a resume, that of its epochs
+  double samples_per_s = 0;
+  int64_t consumed_bytes = 0;  ///< tracked when its work ended, above its start
+  int64_t data_bytes = 0;      ///< of its data set, which was read before its start
+  int64_t peak_bytes = 0;      ///< highest tracked bytes above its start, and its data set
+  /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
+  int64_t micro_batch = 0;
+  int64_t overflows = 0;                        ///< see FitResult
+  int64_t restored_epoch = 0;                   ///< see FitResult
+  int64_t reclaimed_bytes = 0;                  ///< freed by its purge
+  int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
+  int64_t fragmented_bytes = 0;                 ///< see DeviceReport; 0 on the host
+  int64_t allocator_retries = 0;                ///< likewise
+  std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
+  std::optional<int64_t> planned_peak_bytes{};  ///< peak_bytes by the plan; unset: no plan
 };
+template <class Visit>
+void visit_fields(Visit& visit, PhaseReport& phase) {
+  visit("name", phase.name);
+  visit("epochs", phase.epochs);
+  visit("seconds", phase.seconds);
+  visit("samples_per_s", phase.samples_per_s);
+  visit("consumed_bytes", phase.consumed_bytes);
+  visit("data_bytes", phase.data_bytes, Presence::since_later);
+  visit("peak_bytes", phase.peak_bytes);
+  visit("micro_batch", phase.micro_batch, Presence::since_later);
+  visit("overflows", phase.overflows, Presence::since_later);
+  visit("restored_epoch", phase.restored_epoch, Presence::since_later);
+  visit("reclaimed_bytes", phase.reclaimed_bytes);
+  visit("residual_bytes", phase.residual_bytes);
+  visit("fragmented_bytes", phase.fragmented_bytes, Presence::since_later);
+  visit("allocator_retries", phase.allocator_retries, Presence::since_later);
+  visit("leaks", phase.leaks, Presence::since_later);
+  visit("planned_peak_bytes", phase.planned_peak_bytes, Presence::since_later);
+}
 
-/// Returns the metrics of all phases, each once, in the order in which they name them.
-[[nodiscard]] std::vector<std::string> metric_names(const RunFiles& run);
+/// Loss and metrics over a whole split.
+struct SplitFigures {
+  double loss = 0;
+  std::vector<MetricValue> metrics{};
+};
+template <class Visit>
+void visit_fields(Visit& visit, SplitFigures& split) {
+  visit("loss", split.loss);
+  visit.by_name("metrics", split.metrics);
+}
 
-/// Reads recipe.yaml, report.json, the CSV files of the phases, and timeline.csv of `trace`, which
-/// need not be there if `trace` is the run's folder. Throws IoError if the folder or the trace is
-/// missing, ConfigError if the folder holds no run, FormatError and ConfigError for a damaged file.
-[[nodiscard]] RunFiles read_run(const std::filesystem::path& folder,
-                                const std::filesystem::path& trace);
+/// A sample by its index in the split, with the loss of its own.
+struct WorstSample {
+  int64_t index = 0;
+  std::string label{}, predicted{};
+  double probability = 0;  ///< of the predicted class
+  double loss = 0;
+  std::string name{};     ///< of its file below the data folder, see Dataset::sample_name()
+  std::string picture{};  ///< a PNG file in base64; empty where the samples are no images
+};
+template <class Visit>
+void visit_fields(Visit& visit, WorstSample& sample) {
+  visit("index", sample.index);
+  visit("label", sample.label);
+  visit("predicted", sample.predicted);
+  visit("probability", sample.probability);
+  visit("loss", sample.loss);
+  visit("name", sample.name, Presence::where_set);
+  visit("picture", sample.picture, Presence::where_set);
+}
 
-}  // namespace tare::report
+/// What a classifier confuses in a whole split with labels.
+struct Classification {
+  std::vector<std::string> labels{};
+  std::vector<std::vector<int64_t>> counts{};  ///< samples, [label][predicted], a square
+  std::vector<WorstSample> worst{};            ///< highest loss first
+};
+template <class Visit>
+void visit_fields(Visit& visit, Classification& classification) {
+  visit("labels", classification.labels);
+  visit("counts", classification.counts);
+  visit("worst", classification.worst);
+}
+
+/// Where a run was made.
+struct Machine {
+  std::string tare{};       ///< version, and the commit that it was built from, where known
+  std::string libtorch{};   ///< version
+  std::string processor{};  ///< model name
+  int64_t threads = 0;      ///< of an operator
+  int64_t memory_bytes = 0;
+  std::string device{};  ///< name of the run's device: the processor's, or that of the GPU
+};
+template <class Visit>
+void visit_fields(Visit& visit, Machine& machine) {
+  visit("tare", machine.tare);
+  visit("libtorch", machine.libtorch);
+  visit("processor", machine.processor);
+  visit("threads", machine.threads);
+  visit("memory_bytes", machine.memory_bytes);
+  visit("device", machine.device);
+}
+
+/// A bundle that a run has written.
+struct ExportedBundle {
+  std::filesystem::path path{};
+  int64_t bytes = 0;
+};
+template <class Visit>
+void visit_fields(Visit& visit, ExportedBundle& bundle) {
+  visit("path", bundle.path);
+  visit("bytes", bundle.bytes);
+}
+
+/// What counting its allocations took a run, see memory::TrackerCost.
+struct TrackerFigures {
+  int64_t allocations = 0;
+  double ns_each = 0;
+  double share = 0;  ///< of the run's time, 0 to 1
+};
+template <class Visit>
+void visit_fields(Visit& visit, TrackerFigures& tracker) {
+  visit("allocations", tracker.allocations);
+  visit("ns_each", tracker.ns_each);
+  visit("share", tracker.share);
+}
+
+/// Why a fit, or a run, ended.
+enum class StopReason {
+  finished,     ///< all epochs
+  callback,     ///< a callback ended it before its last epoch
+  interrupted,  ///< see interrupt.h; resume() continues
+};
+inline constexpr std::array kStopReasons{"finished", "callback", "interrupted"};
+[[nodiscard]] inline const char* to_string(StopReason reason) {
+  return kStopReasons[static_cast<size_t>(reason)];
+}
+
+/// A whole run, as report.json holds it; after an interrupt what was done of it.
+struct RunFigures {
+  std::string name{}, data{}, device{};
+  StopReason reason = StopReason::finished;
+  std::vector<PhaseReport> phases{};
+  Machine machine{};           ///< empty in a file of an earlier version
+  std::string resumed_from{};  ///< name of the checkpoint; empty: not resumed
+  int64_t resumes = 0;     ///< how often it was resumed; an earlier version wrote no number of them
+  bool generated = false;  ///< the data of the last phase are drawn by a program
+  std::optional<SplitFigures> test{};   ///< of the test split
+  std::optional<SplitFigures> valid{};  ///< of the validation split, where there is no test split
+  std::optional<Classification> classification{};  ///< of that split, where it has labels
+  std::optional<ExportedBundle> exported{};
+  int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
+  int64_t process_bytes = 0;   ///< resident memory of the process at the end
+  double seconds = 0;          ///< wall time; of processes before a resume, that of their phases
+  TrackerFigures tracker{};    ///< the counts and tags of every allocation of the run
+};
+template <class Visit>
+void visit_fields(Visit& visit, RunFigures& run) {
+  visit("name", run.name);
+  visit("data", run.data);
+  visit("device", run.device);
+  visit.one_of("reason", run.reason, kStopReasons);
+  visit("phases", run.phases);
+  visit("machine", run.machine, Presence::since_later);
+  visit("resumed_from", run.resumed_from, Presence::where_set);
+  visit("resumes", run.resumes, Presence::where_set);
+  visit("generated", run.generated, Presence::where_set);
+  visit("test", run.test, Presence::where_set);
+  visit("valid", run.valid, Presence::where_set);
+  visit("classification", run.classification, Presence::where_set);
+  visit("export", run.exported, Presence::where_set);
+  visit("residual_bytes", run.residual_bytes);
+  visit("process_bytes", run.process_bytes);
+  visit("seconds", run.seconds);
+  visit("tracker", run.tracker, Presence::since_later);
+}
+
+/// Returns the loss and the metrics by their names; nothing where `split` is unset.
+[[nodiscard]] std::vector<MetricValue> figures_of(const std::optional<SplitFigures>& split);
+
+/// Returns the figures as the text of report.json, without a newline at the end. Bytes that are not
+/// UTF-8 become U+FFFD.
+[[nodiscard]] std::string to_json(const RunFigures& run);
+
+/// Reads the text of a report.json of this version or an earlier one; keys that it does not know
+/// are skipped. Throws FormatError with `file` and the key for anything else, and for a
+/// classification whose counts are no square or whose pictures are no PNG files below 64 KiB.
+[[nodiscard]] RunFigures run_from_json(const std::string& text, const std::filesystem::path& file);
+
+}  // namespace tare

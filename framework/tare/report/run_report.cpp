@@ -10,7 +10,7 @@
 #include "tare/report/markup.h"
 #include "tare/report/memory_section.h"
 #include "tare/report/page.h"
-#include "tare/report/run_files.h"
+#include "tare/report/read_run.h"
 #include "tare/report/test_section.h"
 
 namespace tare::report {
@@ -61,7 +61,7 @@ void each_epoch(const RunFiles& run, Curves& curves, const Add& add) {
   double x = 0;
   for (const auto& phase : run.phases) {
     const double start = x;
-    for (const auto& line : phase.epochs) add(phase, line, ++x);
+    for (const auto& line : phase.epochs) add(line, ++x);
     curves.close(phase.name, start == 0 ? 1 : start + 0.5, x + 0.5);
   }
   if (!curves.spans.empty()) curves.spans.back().end = std::max(x, curves.spans.back().start);
@@ -76,7 +76,7 @@ std::string epoch_losses(const RunFiles& run) {
                            {.name = "validation", .points = {}, .colour = 2, .dashed = true}},
                 .spans = {}};
   double first = NAN, last = NAN;
-  each_epoch(run, curves, [&](const PhaseFiles&, const EpochLine& line, double x) {
+  each_epoch(run, curves, [&](const EpochRow& line, double x) {
     curves.add(0, x, line.train_loss);
     curves.add(1, x, line.valid_loss);
     if (std::isnan(first)) first = line.train_loss;
@@ -89,17 +89,17 @@ std::string epoch_losses(const RunFiles& run) {
 /// Whether a column is a figure of the validation, and not one that a callback added.
 bool is_metric(const RunFiles& run, const std::string& column) {
   if (!run.figures) return true;  // a run that has not ended does not say
-  const auto& values = run.figures->test.empty() ? run.figures->valid : run.figures->test;
-  return values.empty() || std::ranges::find(values, column, &NamedValue::name) != values.end();
+  const auto values = figures_of(run.figures->test ? run.figures->test : run.figures->valid);
+  return values.empty() || std::ranges::find(values, column, &MetricValue::name) != values.end();
 }
 
 std::string metric_curve(const RunFiles& run, const std::string& name) {
   Curves curves{.series = {{.name = name, .points = {}, .colour = 4}}, .spans = {}};
   double first = NAN, last = NAN;
-  each_epoch(run, curves, [&](const PhaseFiles& phase, const EpochLine& line, double x) {
-    const auto found = std::ranges::find(phase.metrics, name);
-    if (found == phase.metrics.end()) return curves.add(0, x, std::nan(""));
-    last = line.metrics[static_cast<size_t>(found - phase.metrics.begin())];
+  each_epoch(run, curves, [&](const EpochRow& line, double x) {
+    const MetricValue* metric = find_metric(line, name);
+    if (metric == nullptr) return curves.add(0, x, std::nan(""));
+    last = metric->value;
     curves.add(0, x, last);
     if (std::isnan(first)) first = last;
   });
@@ -118,7 +118,7 @@ std::string metric_curves(const RunFiles& run) {
 
 /// `value` of each step; x counts the run's steps from 1.
 std::string step_curve(const RunFiles& run, const Titles& titles, size_t colour,
-                       double StepLine::*value) {
+                       double StepRow::*value) {
   Curves curves{.series = {{.name = titles.caption, .points = {}, .colour = colour}}, .spans = {}};
   double start = 0, first = NAN, last = NAN;
   for (const auto& phase : run.phases) {
@@ -138,9 +138,9 @@ std::string step_curve(const RunFiles& run, const Titles& titles, size_t colour,
 std::string curves_of(const RunFiles& run) {
   const std::string charts =
       epoch_losses(run) +
-      step_curve(run, {"Loss of the batch by step", "step", "loss"}, 0, &StepLine::loss) +
+      step_curve(run, {"Loss of the batch by step", "step", "loss"}, 0, &StepRow::loss) +
       metric_curves(run) +
-      step_curve(run, {"Learning rate by step", "step", "learning rate"}, 3, &StepLine::lr);
+      step_curve(run, {"Learning rate by step", "step", "learning rate"}, 3, &StepRow::lr);
   return charts.empty() ? "" : "<div class=\"pair\">" + charts + "</div>";
 }
 
@@ -174,7 +174,7 @@ std::string phase_table(const RunFiles& run) {
       row.resize(9, "-");
       continue;
     }
-    const PhaseFigures& f = *phase.figures;
+    const PhaseReport& f = *phase.figures;
     for (auto& cell : {format_seconds(f.seconds),
                        format_count(static_cast<int64_t>(std::clamp(f.samples_per_s, 0.0, 9e15))),
                        format_bytes(f.consumed_bytes), format_bytes(f.peak_bytes),
@@ -205,7 +205,7 @@ std::string phase_peaks(const RunFiles& run) {
   return chart_with("Peak above the phase's start", bar_chart(chart));
 }
 
-std::string age(const LeakLine& leak) {
+std::string age(const PhaseLeak& leak) {
   const std::string oldest = format_count(leak.oldest_steps);
   return leak.youngest_steps == leak.oldest_steps
              ? oldest
@@ -243,15 +243,17 @@ std::string summary(const RunFiles& run) {
   if (!run.figures) return {};
   const RunFigures& f = *run.figures;
   std::vector<Tile> all;
-  for (size_t i = 0; i < std::min(f.test.size(), kCharts); ++i)
-    all.push_back({"test " + f.test[i].name, figure(f.test[i].value)});
-  for (size_t i = 0; i < std::min(f.valid.size(), kCharts); ++i)
-    all.push_back({"valid " + f.valid[i].name, figure(f.valid[i].value)});
+  const auto add = [&all](const std::string& split, const std::vector<MetricValue>& figures) {
+    for (size_t i = 0; i < std::min(figures.size(), kCharts); ++i)
+      all.push_back({split + figures[i].name, figure(figures[i].value)});
+  };
+  add("test ", figures_of(f.test));
+  add("valid ", figures_of(f.valid));
   all.push_back({"time", format_seconds(f.seconds)});
   all.push_back({"highest peak of a phase", format_bytes(highest_peak(run))});
   all.push_back({"left after destroy", format_bytes(f.residual_bytes)});
   all.push_back({"process at the end", format_bytes(f.process_bytes)});
-  if (!f.export_path.empty()) all.push_back({"bundle", format_bytes(f.export_bytes)});
+  if (f.exported) all.push_back({"bundle", format_bytes(f.exported->bytes)});
   return tiles(all);
 }
 
@@ -264,12 +266,12 @@ std::string resumed_text(const RunFigures& figures) {
 std::string subtitle(const RunFiles& run) {
   if (!run.figures) return "not ended";
   const RunFigures& f = *run.figures;
-  return f.reason + " on " + f.device + resumed_text(f) + "; " + f.data;
+  return std::string(to_string(f.reason)) + " on " + f.device + resumed_text(f) + "; " + f.data;
 }
 
 std::string machine_table(const RunFiles& run) {
   if (!run.figures || run.figures->machine.tare.empty()) return {};
-  const MachineFigures& m = run.figures->machine;
+  const Machine& m = run.figures->machine;
   std::vector<std::vector<std::string>> rows{
       {"Tare", m.tare},
       {"LibTorch", m.libtorch},
@@ -299,8 +301,8 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
     content += section(heading, fits ? part : note("Too large to show."));
   };
   add("Training", curves_of(run));
-  if (run.figures && run.figures->confusion)
-    add(run.figures->valid.empty() ? "Test" : "Validation", test_section(*run.figures->confusion));
+  if (run.figures && run.figures->classification)
+    add(run.figures->valid ? "Validation" : "Test", test_section(*run.figures->classification));
   add("Phases", phase_table(run) + phase_peaks(run));
   add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));

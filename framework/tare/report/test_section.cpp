@@ -25,7 +25,7 @@ std::string cell(int64_t count, int64_t of, bool right) {
          ") " + std::to_string(percent) + "%,transparent)\">" + format_count(count) + "</td>";
 }
 
-std::string matrix(const ConfusionFigures& confusion) {
+std::string matrix(const Classification& confusion) {
   std::string text =
       "<div class=\"wide matrix\" tabindex=\"0\" role=\"region\" aria-label=\"confusion "
       "matrix\"><table><thead><tr><th></th><th colspan=\"" +
@@ -46,7 +46,7 @@ std::string matrix(const ConfusionFigures& confusion) {
   return text + "</tbody></table></div>";
 }
 
-std::string confused_pairs(const ConfusionFigures& confusion) {
+std::string confused_pairs(const Classification& confusion) {
   struct Pair {
     int64_t count;
     size_t label, predicted;
@@ -66,17 +66,17 @@ std::string confused_pairs(const ConfusionFigures& confusion) {
   return table("confused pairs", {"label", "predicted as", "samples"}, rows);
 }
 
-std::string probability_of(const WorstLine& sample) {
+std::string probability_of(const WorstSample& sample) {
   return std::isnan(sample.probability) ? "-" : percent(sample.probability);
 }
 
 /// The name of its file, or its index.
-std::string name_of(const WorstLine& sample) {
+std::string name_of(const WorstSample& sample) {
   return sample.name.empty() ? std::to_string(sample.index) : tail(sample.name, kNameBytes - 3);
 }
 
 /// Returns a picture with its target and prediction.
-std::string card(const WorstLine& sample) {
+std::string card(const WorstSample& sample) {
   const std::string name = (sample.name.empty() ? "sample " : "") + escaped(name_of(sample));
   return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + name +
          "\"><span><b>" + escaped(sample.label, kLabelBytes) + "</b>, predicted <b>" +
@@ -85,7 +85,7 @@ std::string card(const WorstLine& sample) {
          name + "</span></li>";
 }
 
-std::string worst_table(const ConfusionFigures& confusion) {
+std::string worst_table(const Classification& confusion) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& sample : confusion.worst)
     rows.push_back({name_of(sample), sample.label, sample.predicted, probability_of(sample),
@@ -93,10 +93,10 @@ std::string worst_table(const ConfusionFigures& confusion) {
   return table("worst samples", {"sample", "label", "predicted", "with", "loss"}, rows);
 }
 
-std::string worst_samples(const ConfusionFigures& confusion) {
+std::string worst_samples(const Classification& confusion) {
   if (confusion.worst.empty()) return {};
   const bool pictures = std::ranges::none_of(
-      confusion.worst, [](const WorstLine& sample) { return sample.picture.empty(); });
+      confusion.worst, [](const WorstSample& sample) { return sample.picture.empty(); });
   std::string cards;
   if (pictures)
     for (const auto& sample : confusion.worst) cards += card(sample);
@@ -109,7 +109,7 @@ std::string worst_samples(const ConfusionFigures& confusion) {
 
 }  // namespace
 
-std::string test_section(const ConfusionFigures& confusion) {
+std::string test_section(const Classification& confusion) {
   const bool few = confusion.labels.size() <= kMostLabels;
   return chart_with(few ? "Confusion matrix" : "Confused pairs",
                     few ? matrix(confusion) : confused_pairs(confusion)) +

@@ -9,6 +9,6 @@ namespace tare::report {
 
 /// HTML: the counts by label and prediction as a table whose cells are shaded, where there are at
 /// most 30 labels, else the pairs that are confused most; then the samples of the highest loss.
-[[nodiscard]] std::string test_section(const ConfusionFigures& confusion);
+[[nodiscard]] std::string test_section(const Classification& confusion);
 
 }  // namespace tare::report

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tare/base/error.h"
-#include "tare/report/run_files.h"
+#include "tare/report/read_run.h"
 #include "tare/runtime/exit_code.h"
 
 namespace tare::sweep {
@@ -17,15 +17,13 @@ namespace fs = std::filesystem;
 std::vector<double> values_of(const report::RunFiles& run, const std::string& metric) {
   std::vector<double> values;
   for (const auto& phase : run.phases) {
-    const auto named = std::ranges::find(phase.metrics, metric);
-    const auto index = static_cast<size_t>(named - phase.metrics.begin());
     for (const auto& epoch : phase.epochs) {
       if (metric == "valid_loss") {
         values.push_back(epoch.valid_loss);
       } else if (metric == "train_loss") {
         values.push_back(epoch.train_loss);
-      } else if (index < epoch.metrics.size()) {
-        values.push_back(epoch.metrics[index]);
+      } else if (const MetricValue* value = report::find_metric(epoch, metric)) {
+        values.push_back(value->value);
       }
     }
   }
@@ -79,7 +77,7 @@ Outcome outcome_of(const fs::path& folder, const launch::ChildEnd& end, const st
     if (!outcome.reason.empty()) return outcome;
     outcome.values = values_of(run, metric);
     outcome.restored_epoch = restored_epoch_of(run);
-    if (!run.figures || run.figures->reason != "finished") {
+    if (!run.figures || run.figures->reason != StopReason::finished) {
       outcome.reason = "not finished";
     } else if (outcome.values.empty()) {
       outcome.reason = "no metric '" + printable(metric) + "'";

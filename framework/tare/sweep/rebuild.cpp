@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
-#include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/config/scalar.h"
 #include "tare/search/grid.h"
@@ -21,6 +19,7 @@
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/run_mark.h"
 #include "tare/sweep/run_name.h"
+#include "tare/sweep/run_record.h"
 #include "tare/sweep/tuner.h"
 
 namespace tare::sweep {
@@ -88,17 +87,15 @@ search::Cell cell_of(const SweepOptions& sweep, const Row& row) {
 
 /// Reads when a run began and ended, as its run_data.json says.
 void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
-  const fs::path file = folder / "run_data.json";
-  if (!fs::exists(file)) return;
-  const auto json = nlohmann::json::parse(io::read_text(file), nullptr, false);
-  const auto time = [&](const char* key, system_clock::time_point& value) {
-    const auto path = nlohmann::json::json_pointer(std::string("/meta/data/") + key);
-    if (!json.is_object() || !json.contains(path) || !json.at(path).is_number()) return;
-    const std::chrono::duration<double> seconds(json.at(path).get<double>());
+  const auto data = read_run_data(folder);
+  const auto read = [&data](const char* name, system_clock::time_point& value) {
+    const auto since_1970 = data ? data->find(name) : std::nullopt;
+    if (!since_1970 || !std::isfinite(*since_1970)) return;
+    const std::chrono::duration<double> seconds(*since_1970);
     value = system_clock::time_point(std::chrono::duration_cast<system_clock::duration>(seconds));
   };
-  time("start_time", trial.started);
-  time("end_time", outcome.ended);
+  read("start_time", trial.started);
+  read("end_time", outcome.ended);
 }
 
 /// What a row with the last values of a run says, where the run has left no report.

@@ -43,10 +43,10 @@ MetricHistory losses(const report::RunFiles& run) {
 MetricHistory metric_history(const report::RunFiles& run, const std::string& name) {
   std::vector<double> values;
   for (const auto& phase : run.phases) {
-    const auto named = std::ranges::find(phase.metrics, name);
-    const auto index = static_cast<size_t>(named - phase.metrics.begin());
-    for (const auto& epoch : phase.epochs)
-      values.push_back(index < epoch.metrics.size() ? epoch.metrics[index] : std::nan(""));
+    for (const auto& epoch : phase.epochs) {
+      const MetricValue* metric = report::find_metric(epoch, name);
+      values.push_back(metric != nullptr ? metric->value : std::nan(""));
+    }
   }
   return {.name = name, .train = {}, .valid = measured(std::move(values))};
 }
@@ -108,6 +108,19 @@ ordered_json data_json(const RunRecord& record) {
   return data;
 }
 
+constexpr const char *kHistory = "history.json", *kRunData = "run_data.json";
+
+/// Returns the file's content; null where it is not there or no JSON.
+ordered_json parsed(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return {};
+  auto json = ordered_json::parse(io::read_text(file), nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? ordered_json() : json;
+}
+
+double number_of(const ordered_json& value) {
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
 }  // namespace
 
 RunRecord record_of(const report::RunFiles& run, config::Node config,
@@ -116,7 +129,7 @@ RunRecord record_of(const report::RunFiles& run, config::Node config,
   record.history.push_back(losses(run));
   for (const auto& name : report::metric_names(run))
     record.history.push_back(metric_history(run, name));
-  if (run.figures) record.results = run.figures->test;
+  if (run.figures) record.results = figures_of(run.figures->test);
   return record;
 }
 
@@ -138,6 +151,29 @@ std::string run_data_json(const RunRecord& record) {
   if (!meta.is_object()) meta = ordered_json::object();
   meta["data"] = data_json(record);
   return text_of(json) + '\n';
+}
+
+std::optional<double> RunData::find(const std::string& name) const {
+  const auto found = std::ranges::find(values, name, &MetricValue::name);
+  return found == values.end() ? std::nullopt : std::optional(found->value);
+}
+
+std::optional<RunData> read_run_data(const std::filesystem::path& folder) {
+  const ordered_json all = parsed(folder / kRunData);
+  const ordered_json::json_pointer place("/meta/data");
+  if (!all.is_object() || !all.contains(place) || !all.at(place).is_object()) return std::nullopt;
+  RunData data;
+  for (const auto& [name, value] : all.at(place).items())
+    data.values.push_back({name, number_of(value)});
+  return data;
+}
+
+std::vector<double> read_history(const std::filesystem::path& folder, const std::string& name) {
+  const ordered_json history = parsed(folder / kHistory);
+  std::vector<double> values;
+  if (history.is_object() && history.contains(name) && history.at(name).is_array())
+    for (const auto& value : history.at(name)) values.push_back(number_of(value));
+  return values;
 }
 
 std::string config_json(const Node& config) { return text_of(json_of(config)) + '\n'; }
@@ -166,9 +202,9 @@ void write_plot(const std::filesystem::path& folder, const MetricHistory& metric
 
 void write_run_files(const std::filesystem::path& folder, const RunRecord& record) {
   const std::string run_data = run_data_json(record);
-  io::write_atomically(folder / "history.json", history_json(record), io::Flush::no);
+  io::write_atomically(folder / kHistory, history_json(record), io::Flush::no);
   for (const auto& metric : record.history) write_plot(folder, metric, io::Flush::no);
-  io::write_atomically(folder / "run_data.json", run_data, io::Flush::no);
+  io::write_atomically(folder / kRunData, run_data, io::Flush::no);
 }
 
 }  // namespace tare::sweep

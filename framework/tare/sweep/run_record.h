@@ -4,12 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tare/base/io.h"
 #include "tare/config/node.h"
-#include "tare/report/run_files.h"
+#include "tare/report/read_run.h"
 
 namespace tare::sweep {
 
@@ -24,10 +25,10 @@ struct RunRecord {
   config::Node config{};  ///< the run's whole configuration, a map, in its order
   std::chrono::system_clock::time_point start{}, end{};  ///< on this machine's clock
   std::vector<MetricHistory> history{};                  ///< in the order of the file
-  std::vector<report::NamedValue> results{};             ///< of a test split; empty without
+  std::vector<MetricValue> results{};                    ///< of a test split; empty without
   int64_t peak_bytes = 0;  ///< of meta.data; 0: not known, and left out
   /// More entries of meta.data, or in the place of what has the same name.
-  std::vector<report::NamedValue> more{};
+  std::vector<MetricValue> more{};
 };
 
 /// The record of a run of `tare run`: the losses and, of the validation, the metrics, over all
@@ -46,6 +47,24 @@ struct RunRecord {
 /// clock that was set back; the results; train_<m> and val_<m> of the last epoch, and the epochs.
 /// A `meta` that is no map gives way to one. Throws ConfigError if the configuration is no map.
 [[nodiscard]] std::string run_data_json(const RunRecord& record);
+
+/// What other parts of a sweep read of a run's run_data.json: the values of its `meta.data` by
+/// name, NaN for what is no number.
+struct RunData {
+  std::vector<MetricValue> values{};
+
+  /// Returns the value of that name; unset where there is none.
+  [[nodiscard]] std::optional<double> find(const std::string& name) const;
+};
+
+/// Reads run_data.json in a run's folder; unset where it is not there, or has no `meta.data`, since
+/// another program may have written it. Throws IoError.
+[[nodiscard]] std::optional<RunData> read_run_data(const std::filesystem::path& folder);
+
+/// Reads a list of history.json in a run's folder, NaN for what is no number; empty where there is
+/// none of that name. Throws IoError.
+[[nodiscard]] std::vector<double> read_history(const std::filesystem::path& folder,
+                                               const std::string& name);
 
 /// The configuration as JSON on one line; text as in history_json().
 [[nodiscard]] std::string config_json(const config::Node& config);

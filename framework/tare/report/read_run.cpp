@@ -1,0 +1,96 @@
+// Reads the report, recipe and logs of a run's folder.
+#include "tare/report/read_run.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/config/node.h"
+#include "tare/report/run_tables.h"
+
+namespace tare::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "report.read_run";
+
+PhaseFiles& phase_named(RunFiles& run, const std::string& name) {
+  const auto known = std::ranges::find(run.phases, name, &PhaseFiles::name);
+  if (known != run.phases.end()) return *known;
+  return run.phases.emplace_back(PhaseFiles{.name = name});
+}
+
+void read_report(const fs::path& path, RunFiles& run) {
+  run.figures = run_from_json(io::read_text(path), path);
+  run.name = run.figures->name;
+  for (const PhaseReport& phase : run.figures->phases) phase_named(run, phase.name).figures = phase;
+}
+
+void read_recipe(const fs::path& path, RunFiles& run) {
+  run.recipe = io::read_text(path);
+  const auto recipe = config::parse_text(run.recipe, path.string());
+  if (const auto* name = recipe.find("name")) run.name = name->text;
+  const auto* phases = recipe.find("phases");
+  for (size_t i = 0; phases != nullptr && i < phases->items.size(); ++i) {
+    const auto* name = phases->items[i].find("name");
+    const bool named = name != nullptr && !name->text.empty();
+    (void)phase_named(run, named ? name->text : "phase " + std::to_string(i));
+  }
+}
+
+void read_curves(const fs::path& folder, RunFiles& run) {
+  for (auto& phase : run.phases) {
+    if (phase.name.find('/') != std::string::npos)
+      throw FormatError(kWhere, (folder / "recipe.yaml").string(), "phases", "has a path as name");
+    const fs::path epochs = folder / (phase.name + ".csv");
+    const fs::path steps = folder / (phase.name + ".steps.csv");
+    if (fs::exists(epochs)) phase.epochs = read_epochs(epochs);
+    if (fs::exists(steps)) phase.steps = read_steps(steps);
+    if (phase.epochs.empty() && !phase.figures)
+      run.missing.push_back("Phase " + phase.name + " has no finished epoch.");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> metric_names(const RunFiles& run) {
+  std::vector<std::string> names;
+  for (const auto& phase : run.phases) {
+    if (phase.epochs.empty()) continue;  // a table has one header for all of its rows
+    for (const auto& metric : phase.epochs.front().metrics)
+      if (std::ranges::find(names, metric.name) == names.end()) names.push_back(metric.name);
+  }
+  return names;
+}
+
+const MetricValue* find_metric(const EpochRow& row, const std::string& name) {
+  const auto found = std::ranges::find(row.metrics, name, &MetricValue::name);
+  return found == row.metrics.end() ? nullptr : &*found;
+}
+
+RunFiles read_run(const fs::path& folder, const fs::path& trace) {
+  if (!fs::exists(folder)) throw IoError(kWhere, folder.string(), ENOENT);
+  const fs::path recipe = folder / "recipe.yaml", report = folder / "report.json";
+  if (!fs::exists(recipe) && !fs::exists(report)) {
+    throw ConfigError(kWhere, "'" + printable(folder.string()) +
+                                  "' holds no recipe.yaml and no report.json; give the folder of a "
+                                  "run, such as runs/NAME");
+  }
+  RunFiles run{.name = folder.filename().string()};
+  if (fs::exists(recipe))
+    read_recipe(recipe, run);
+  else
+    run.missing.emplace_back("recipe.yaml is missing: the settings are not known.");
+  if (fs::exists(report))
+    read_report(report, run);
+  else
+    run.missing.emplace_back("The run has not ended: it is under way, or was killed.");
+  read_curves(folder, run);
+  const fs::path timeline = trace / "timeline.csv";
+  if (fs::exists(timeline) || trace != folder) run.memory = read_timeline(timeline);
+  return run;
+}
+
+}  // namespace tare::report

@@ -1,0 +1,44 @@
+// RunFiles: what a run's folder says, as values. Internal.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/report/run_files.h"
+#include "tare/report/timeline.h"
+
+namespace tare::report {
+
+/// The files of one phase. A value.
+struct PhaseFiles {
+  std::string name{};
+  std::vector<EpochRow> epochs{};
+  std::vector<StepRow> steps{};
+  std::optional<PhaseReport> figures{};  ///< unset until the phase has ended
+};
+
+/// A value. What a file does not have is left out and named in `missing`.
+struct RunFiles {
+  std::string name{};
+  std::string recipe{};  ///< recipe.yaml as text
+  std::vector<PhaseFiles> phases{};
+  std::optional<RunFigures> figures{};  ///< unset until the run has ended
+  std::optional<Timeline> memory{};
+  std::vector<std::string> missing{};  ///< sentences
+};
+
+/// Returns the metrics of all epochs, each once, in the order in which they name them.
+[[nodiscard]] std::vector<std::string> metric_names(const RunFiles& run);
+
+/// Returns the metric of an epoch; null where the epoch has none of that name.
+[[nodiscard]] const MetricValue* find_metric(const EpochRow& row, const std::string& name);
+
+/// Reads recipe.yaml, report.json, the CSV files of the phases, and timeline.csv of `trace`, which
+/// need not be there if `trace` is the run's folder. Throws IoError if the folder or the trace is
+/// missing, ConfigError if the folder holds no run, FormatError and ConfigError for a damaged file.
+[[nodiscard]] RunFiles read_run(const std::filesystem::path& folder,
+                                const std::filesystem::path& trace);
+
+}  // namespace tare::report

@@ -1,0 +1,26 @@
+// The tables in a run's folder as CSV: PHASE.csv has a row for each epoch, PHASE.steps.csv one for
+// each step that was kept.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tare/report/run_files.h"
+
+namespace tare::report {
+
+/// The columns of the epochs: epoch, train_loss, valid_loss, the metrics of `row`, seconds. A line
+/// with its newline, as all of these functions return it.
+[[nodiscard]] std::string csv_header(const EpochRow& row);
+/// Numbers are written so that reading them gives the same bits; `samples` is not in the table.
+[[nodiscard]] std::string csv_line(const EpochRow& row);
+
+inline constexpr const char* kStepsHeader = "step,loss,lr\n";
+[[nodiscard]] std::string csv_line(const StepRow& row);
+
+/// Read what was written. Throw IoError; FormatError with the file and the line.
+[[nodiscard]] std::vector<EpochRow> read_epochs(const std::filesystem::path& file);
+[[nodiscard]] std::vector<StepRow> read_steps(const std::filesystem::path& file);
+
+}  // namespace tare::report
