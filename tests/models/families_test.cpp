@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(All, Families,
 
 TEST(ModelFamilies, AreAllTestedHere) {
   EXPECT_THAT(models::names(),
-              ElementsAre("convnet", "gpt", "mlp", "resnet18", "resnet34", "resnet50", "resnet9"));
+              ElementsAre("convnet", "gpt", "lstm", "mlp", "resnet18", "resnet34", "resnet50", "resnet9"));
 }
 
 class ImageFamilies : public ::testing::TestWithParam<std::string> {};

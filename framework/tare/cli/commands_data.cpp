@@ -12,6 +12,7 @@
 #include "tare/base/table.h"
 #include "tare/callback/registry.h"
 #include "tare/cli/command.h"
+#include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/launch/executors.h"
 #include "tare/metric/loss.h"
@@ -72,6 +73,7 @@ std::vector<ListEntry> rows_of(const std::vector<config::EntryInfo>& infos) {
 const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
   static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
       {"callbacks", [] { return rows_of(callbacks::registry().infos()); }},
+      {"collates", [] { return rows_of(collates::registry().infos()); }},
       {"datasets", [] { return rows_of(datasets::registry().infos()); }},
       {"executors", [] { return rows_of(launch::executors::registry().infos()); }},
       {"losses", [] { return rows_of(losses::registry().infos()); }},

@@ -100,8 +100,16 @@ bool same_kind(const Batch& one, const Batch& other) {
 
 class SampleDataset final : public Dataset {
  public:
-  SampleDataset(std::vector<Batch> samples, Collate collate, std::vector<std::string> labels)
-      : samples_(std::move(samples)), collate_(std::move(collate)), labels_(std::move(labels)) {
+  SampleDataset(std::vector<Batch> samples, Collate collate, std::vector<std::string> labels,
+                std::vector<std::string> names)
+      : samples_(std::move(samples)),
+        collate_(std::move(collate)),
+        labels_(std::move(labels)),
+        names_(std::move(names)) {
+    if (!names_.empty() && names_.size() != samples_.size())
+      throw ConfigError(kWhere, "there must be a name for each of " +
+                                    std::to_string(samples_.size()) + " samples, got " +
+                                    std::to_string(names_.size()));
     if (!collate_) throw ConfigError(kWhere, "the function is empty, give one");
     if (samples_.empty()) throw ConfigError(kWhere, "the list of samples is empty, give one");
     for (size_t i = 0; i < samples_.size(); ++i) {
@@ -128,6 +136,10 @@ class SampleDataset final : public Dataset {
   [[nodiscard]] int64_t sample_size(int64_t index) const override {
     return length_of(samples_[static_cast<size_t>(index)].input());
   }
+  [[nodiscard]] std::string sample_name(int64_t index) const override {
+    check_indices({&index, 1}, size());
+    return names_.empty() ? std::string() : names_[static_cast<size_t>(index)];
+  }
   [[nodiscard]] std::vector<std::string> labels() const override { return labels_; }
   [[nodiscard]] at::Tensor targets() const override {
     if (samples_.front().targets.empty()) return {};
@@ -145,7 +157,7 @@ class SampleDataset final : public Dataset {
  private:
   std::vector<Batch> samples_;
   Collate collate_;
-  std::vector<std::string> labels_;
+  std::vector<std::string> labels_, names_;
   int64_t longest_ = 0;
 };
 
@@ -182,8 +194,9 @@ collates::Registry& collates::registry() {
 }
 
 DatasetPtr sample_dataset(std::vector<Batch> samples, Collate collate,
-                          std::vector<std::string> labels) {
-  return std::make_shared<SampleDataset>(std::move(samples), std::move(collate), std::move(labels));
+                          std::vector<std::string> labels, std::vector<std::string> names) {
+  return std::make_shared<SampleDataset>(std::move(samples), std::move(collate), std::move(labels),
+                                         std::move(names));
 }
 
 }  // namespace tare

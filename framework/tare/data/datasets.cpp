@@ -17,6 +17,7 @@
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
 #include "tare/data/tensor_dataset.h"
+#include "tare/data/text_folder.h"
 #include "tare/data/tfrecord_samples.h"
 #include "tare/transform/image.h"
 #include "tare/transform/random.h"
@@ -91,6 +92,19 @@ Found folder(const DataOptions& o, bool) {
   return found;
 }
 
+Found texts(const DataOptions& o, bool) {
+  if (o.folder.empty())
+    throw ConfigError("data.make", "folder", "is needed by the data set text_folder",
+                      "a folder of .txt files, one subfolder a class", "");
+  const DatasetPtr data =
+      text_folder(o.folder, {.length = o.length, .collate = collates::registry().make(o.collate)});
+  Found found{.description = format_count(data->size()) + " texts of " + printable(o.folder),
+              .data = data};
+  for (const auto& file : text_files(o.folder))
+    found.files.push_back(file.lexically_relative(o.folder));
+  return found;
+}
+
 TfSampleOptions samples_of(const DataOptions& o) {
   return {.input = o.input,
           .label = o.label,
@@ -137,6 +151,8 @@ void add_ours(Registry& all) {
       mnist10k);
   add("png_folder", "a folder of PNG images, one subfolder a class; without subfolders: no labels",
       {"folder", "channels"}, folder);
+  add("text_folder", "a folder of text files as bytes, one subfolder a class, or without labels",
+      {"folder", "length", "collate"}, texts);
   add("tfrecord",
       "TFRecord files of tf.train.Example, plain or gzip: pictures or numbers with labels",
       {"files", "valid_files", "test_files", "input", "label", "shape", "channels",

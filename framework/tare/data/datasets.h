@@ -24,7 +24,9 @@ struct DataOptions {
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};  ///< idx: the two files
-  std::string folder{};            ///< png_folder: one subfolder per class, or none
+  std::string folder{};            ///< png_folder, text_folder: one subfolder per class, or none
+  int64_t length = 0;              ///< text_folder: bytes of a text that are read; 0: all
+  config::Choice collate{.name = "pad"};  ///< text_folder: joins texts, see collates::registry()
   int64_t channels = 0;  ///< png_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
   /// tfrecord: files, or folders of them, and those of a validation and a test split of their own.
   std::vector<std::string> files{}, valid_files{}, test_files{};
@@ -47,6 +49,8 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("images", o.images);
   visit("labels", o.labels);
   visit("folder", o.folder);
+  visit("length", o.length, config::at_least(0));
+  visit("collate", o.collate);
   visit("channels", o.channels, config::between(0, 3));
   visit("files", o.files);
   visit("valid_files", o.valid_files);

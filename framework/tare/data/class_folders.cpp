@@ -1,0 +1,111 @@
+// Lists folders of files, one subfolder for each class.
+#include "tare/data/class_folders.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Entries of a folder that `keep` takes, by name, without hidden ones.
+template <class Keep>
+std::vector<fs::path> entries(const fs::path& folder, const FileKind& kind, Keep keep) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().native().front() != '.' && keep(*it)) found.push_back(it->path());
+  if (error) throw IoError(kind.where, folder.string(), error.value());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool is_named(const fs::directory_entry& entry, const FileKind& kind) {
+  std::string extension = entry.path().extension().string();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension == kind.extension;
+}
+
+// A link that leads nowhere, or in a circle, is taken, so that reading it fails.
+bool is_broken(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  const fs::file_type type = entry.status(ignored).type();
+  return type == fs::file_type::not_found || type == fs::file_type::none;
+}
+
+bool is_file(const fs::directory_entry& entry, const FileKind& kind) {
+  std::error_code ignored;
+  return is_named(entry, kind) && (entry.is_regular_file(ignored) || is_broken(entry));
+}
+
+bool is_folder(const fs::directory_entry& entry, const FileKind& kind) {
+  std::error_code ignored;
+  if (entry.path().filename() == "__MACOSX") return false;  // of a ZIP archive
+  return entry.is_directory(ignored) || (!is_named(entry, kind) && is_broken(entry));
+}
+
+std::vector<fs::path> files_of(const fs::path& folder, const FileKind& kind) {
+  return entries(folder, kind, [&](const auto& entry) { return is_file(entry, kind); });
+}
+
+void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t classes) {
+  const size_t beside = files_of(folder, kind).size();
+  if (beside > 0)
+    log::warning(std::to_string(beside) + " " + kind.samples + " of " + printable(folder.string()) +
+                 " are left out: they lie beside the folders of the classes");
+  if (classes == 1)
+    log::warning(printable(folder.string()) +
+                 " has one class: a model that is trained on it always answers with that class");
+}
+
+}  // namespace
+
+std::vector<std::string> ClassFolders::names(const fs::path& folder) const {
+  std::vector<std::string> all;
+  for (const fs::path& file : files)
+    all.push_back(file.lexically_relative(folder).generic_string());
+  return all;
+}
+
+at::Tensor ClassFolders::targets() const {
+  if (labels.empty()) return {};
+  at::Tensor target = at::empty({static_cast<int64_t>(classes.size())}, at::kLong);
+  std::copy(classes.begin(), classes.end(), target.mutable_data_ptr<int64_t>());
+  return target;
+}
+
+ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bool warn) {
+  ClassFolders listing;
+  const auto subfolders =
+      entries(folder, kind, [&](const auto& entry) { return is_folder(entry, kind); });
+  if (subfolders.empty())
+    listing.files = files_of(folder, kind);
+  else if (warn)
+    warn_of_odd_folder(folder, kind, subfolders.size());
+  const std::string name = kind.name;
+  for (const fs::path& subfolder : subfolders) {
+    const std::vector<fs::path> files = files_of(subfolder, kind);
+    if (files.empty())
+      throw ConfigError(kind.where, "no " + name + " file in " + printable(subfolder.string()) +
+                                        ": add " + name +
+                                        " files, the only kind that is read, or "
+                                        "remove the folder");
+    listing.files.insert(listing.files.end(), files.begin(), files.end());
+    listing.classes.insert(listing.classes.end(), files.size(),
+                           static_cast<int64_t>(listing.labels.size()));
+    listing.labels.push_back(subfolder.filename().string());
+  }
+  if (listing.files.empty())
+    throw ConfigError(kind.where, "no subfolder in " + printable(folder.string()) + " and no " +
+                                      name + " file: give one folder a class, or " + kind.samples +
+                                      " without labels");
+  return listing;
+}
+
+}  // namespace tare

@@ -1,0 +1,55 @@
+// Builds the recurrent classifier of sequences.
+#include "models/lstm.h"
+
+#include <sstream>
+
+#include "models/common.h"
+#include "tare/base/error.h"
+
+namespace tare::models {
+namespace {
+
+constexpr int64_t kVocabulary = 256;  // bytes
+constexpr int64_t kWidth = 64, kLayers = 1;
+
+[[noreturn]] void refuse(const char* what, const torch::Tensor& got) {
+  std::ostringstream text;
+  text << got.sizes();
+  throw ShapeError("models.lstm", what, text.str());
+}
+
+}  // namespace
+
+LstmImpl::LstmImpl(const ModelOptions& options) : dropout(options.dropout) {
+  if (options.sample_shape.size() != 1)
+    throw ConfigError("models.lstm", "sample_shape must be [longest], the length of a sequence");
+  const int64_t width = options.width > 0 ? options.width : kWidth;
+  const int64_t count = options.layers > 0 ? options.layers : kLayers;
+  embedding = register_module("embedding", torch::nn::Embedding(kVocabulary, width));
+  layers = register_module(
+      "layers",
+      torch::nn::LSTM(torch::nn::LSTMOptions(width, width).num_layers(count).batch_first(true)));
+  head = register_module("head", torch::nn::Linear(width, options.classes));
+}
+
+torch::Tensor LstmImpl::forward(const torch::Tensor& tokens, const torch::Tensor& ends) {
+  if (tokens.dim() != 2) refuse("tokens [batch, longest]", tokens);
+  const bool is_mask = ends.dim() == 2;
+  if (!is_mask && ends.dim() != 1) refuse("lengths [batch] or a mask [batch, longest]", ends);
+  const torch::Tensor lengths = is_mask ? ends.sum(1) : ends;
+  const torch::Tensor states = std::get<0>(layers(embedding(tokens)));
+  const torch::Tensor last = (lengths - 1).view({-1, 1, 1}).expand({-1, 1, states.size(2)});
+  return head(drop(states.gather(1, last).squeeze(1), dropout, is_training()));
+}
+
+Family lstm_family() {
+  Family family{.name = "lstm",
+                .summary = "classifier of sequences of bytes: embedding, LSTM layers, head",
+                .sample_shape = {256},
+                .options = {"width", "layers", "dropout"},
+                .head = "head",
+                .make = {}};
+  return make_family<Lstm>(std::move(family), {});  // every layer is a group
+}
+
+}  // namespace tare::models
