@@ -18,8 +18,8 @@ namespace tare {
 
 /// A figure with its name, such as a metric over a whole split.
 struct MetricValue {
-  std::string name{};
-  double value = 0;
+  std::string name{};  ///< such as "accuracy"
+  double value = 0;    ///< of the figure
 };
 
 /// One line of the epochs table.
@@ -52,7 +52,7 @@ struct StepRow {
 struct PhaseLeak {
   std::string phase{};  ///< in force when they were allocated: "forward"
   std::string site{};   ///< the line that allocated them; empty without RunOptions::call_sites
-  int64_t blocks = 0, bytes = 0;
+  int64_t blocks = 0, bytes = 0;                 ///< alive at the end of the phase
   int64_t youngest_steps = 0, oldest_steps = 0;  ///< training steps begun since
 };
 template <class Visit>
@@ -67,13 +67,13 @@ void visit_fields(Visit& visit, PhaseLeak& leak) {
 
 /// One phase of a run. "Tracked" bytes are allocated bytes on the run's device.
 struct PhaseReport {
-  std::string name{};
-  std::vector<EpochRow> epochs{};
-  double seconds = 0;  ///< wall time; of processes before a resume, that of its epochs
-  double samples_per_s = 0;
-  int64_t consumed_bytes = 0;  ///< tracked when its work ended, above its start
-  int64_t data_bytes = 0;      ///< of its data set, which was read before its start
-  int64_t peak_bytes = 0;      ///< highest tracked bytes above its start, and its data set
+  std::string name{};              ///< of the phase
+  std::vector<EpochRow> epochs{};  ///< whole epochs, in order
+  double seconds = 0;              ///< wall time; of processes before a resume, that of its epochs
+  double samples_per_s = 0;        ///< of training, without validation
+  int64_t consumed_bytes = 0;      ///< tracked when its work ended, above its start
+  int64_t data_bytes = 0;          ///< of its data set, which was read before its start
+  int64_t peak_bytes = 0;          ///< highest tracked bytes above its start, and its data set
   /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
   int64_t micro_batch = 0;
   int64_t overflows = 0;                        ///< see FitResult
@@ -107,8 +107,8 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
 
 /// Loss and metrics over a whole split.
 struct SplitFigures {
-  double loss = 0;
-  std::vector<MetricValue> metrics{};
+  double loss = 0;                     ///< mean over what was counted
+  std::vector<MetricValue> metrics{};  ///< in the order of the options
 };
 template <class Visit>
 void visit_fields(Visit& visit, SplitFigures& split) {
@@ -118,10 +118,10 @@ void visit_fields(Visit& visit, SplitFigures& split) {
 
 /// A sample by its index in the split, with the loss of its own.
 struct WorstSample {
-  int64_t index = 0;
-  std::string label{}, predicted{};
-  double probability = 0;  ///< of the predicted class
-  double loss = 0;
+  int64_t index = 0;                 ///< in the split, from 0
+  std::string label{}, predicted{};  ///< names of classes
+  double probability = 0;            ///< of the predicted class
+  double loss = 0;                   ///< of this sample alone
   std::string name{};     ///< of its file below the data folder, see Dataset::sample_name()
   std::string picture{};  ///< a PNG file in base64; empty where the samples are no images
 };
@@ -138,7 +138,7 @@ void visit_fields(Visit& visit, WorstSample& sample) {
 
 /// What a classifier confuses in a whole split with labels.
 struct Classification {
-  std::vector<std::string> labels{};
+  std::vector<std::string> labels{};           ///< names of classes, by their index
   std::vector<std::vector<int64_t>> counts{};  ///< samples, [label][predicted], a square
   std::vector<WorstSample> worst{};            ///< highest loss first
 };
@@ -151,12 +151,12 @@ void visit_fields(Visit& visit, Classification& classification) {
 
 /// Where a run was made.
 struct Machine {
-  std::string tare{};       ///< version, and the commit that it was built from, where known
-  std::string libtorch{};   ///< version
-  std::string processor{};  ///< model name
-  int64_t threads = 0;      ///< of an operator
-  int64_t memory_bytes = 0;
-  std::string device{};  ///< name of the run's device: the processor's, or that of the GPU
+  std::string tare{};        ///< version, and the commit that it was built from, where known
+  std::string libtorch{};    ///< version
+  std::string processor{};   ///< model name
+  int64_t threads = 0;       ///< of an operator
+  int64_t memory_bytes = 0;  ///< of the machine
+  std::string device{};      ///< name of the run's device: the processor's, or that of the GPU
 };
 template <class Visit>
 void visit_fields(Visit& visit, Machine& machine) {
@@ -170,8 +170,8 @@ void visit_fields(Visit& visit, Machine& machine) {
 
 /// A bundle that a run has written.
 struct ExportedBundle {
-  std::filesystem::path path{};
-  int64_t bytes = 0;
+  std::filesystem::path path{};  ///< of the bundle
+  int64_t bytes = 0;             ///< size of the file
 };
 template <class Visit>
 void visit_fields(Visit& visit, ExportedBundle& bundle) {
@@ -181,9 +181,9 @@ void visit_fields(Visit& visit, ExportedBundle& bundle) {
 
 /// What counting its allocations took a run, see memory::TrackerCost.
 struct TrackerFigures {
-  int64_t allocations = 0;
-  double ns_each = 0;
-  double share = 0;  ///< of the run's time, 0 to 1
+  int64_t allocations = 0;  ///< counted in the run
+  double ns_each = 0;       ///< processor time for one of them
+  double share = 0;         ///< of the run's time, 0 to 1
 };
 template <class Visit>
 void visit_fields(Visit& visit, TrackerFigures& tracker) {
@@ -198,24 +198,27 @@ enum class StopReason {
   callback,     ///< a callback ended it before its last epoch
   interrupted,  ///< see interrupt.h; resume() continues
 };
+/// The words of report.json for a StopReason, in the order of its values.
 inline constexpr std::array kStopReasons{"finished", "callback", "interrupted"};
+/// Returns the word of report.json for `reason`.
 [[nodiscard]] inline const char* to_string(StopReason reason) {
   return kStopReasons[static_cast<size_t>(reason)];
 }
 
 /// A whole run, as report.json holds it; after an interrupt what was done of it.
 struct RunFigures {
+  /// The name of the recipe; one line of its data; the device that it ran on.
   std::string name{}, data{}, device{};
-  StopReason reason = StopReason::finished;
-  std::vector<PhaseReport> phases{};
-  Machine machine{};           ///< empty in a file of an earlier version
-  std::string resumed_from{};  ///< name of the checkpoint; empty: not resumed
+  StopReason reason = StopReason::finished;  ///< why the last fit ended
+  std::vector<PhaseReport> phases{};  ///< in order; after an interrupt the last one is not whole
+  Machine machine{};                  ///< empty in a file of an earlier version
+  std::string resumed_from{};         ///< name of the checkpoint; empty: not resumed
   int64_t resumes = 0;     ///< how often it was resumed; an earlier version wrote no number of them
   bool generated = false;  ///< the data of the last phase are drawn by a program
   std::optional<SplitFigures> test{};   ///< of the test split
   std::optional<SplitFigures> valid{};  ///< of the validation split, where there is no test split
   std::optional<Classification> classification{};  ///< of that split, where it has labels
-  std::optional<ExportedBundle> exported{};
+  std::optional<ExportedBundle> exported{};        ///< unset: nothing exported
   int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
   int64_t process_bytes = 0;   ///< resident memory of the process at the end
   double seconds = 0;          ///< wall time; of processes before a resume, that of their phases

@@ -16,11 +16,14 @@ namespace tare::report {
 /// Numbers are written so that reading them gives the same bits; `samples` is not in the table.
 [[nodiscard]] std::string csv_line(const EpochRow& row);
 
+/// The line above the steps.
 inline constexpr const char* kStepsHeader = "step,loss,lr\n";
+/// Returns one line of the steps.
 [[nodiscard]] std::string csv_line(const StepRow& row);
 
-/// Read what was written. Throw IoError; FormatError with the file and the line.
+/// Reads a table of epochs. Throws IoError; FormatError with the file and the line.
 [[nodiscard]] std::vector<EpochRow> read_epochs(const std::filesystem::path& file);
+/// Reads a table of steps. Throws like read_epochs().
 [[nodiscard]] std::vector<StepRow> read_steps(const std::filesystem::path& file);
 
 }  // namespace tare::report

@@ -51,7 +51,7 @@ struct RunRecord {
 /// What other parts of a sweep read of a run's run_data.json: the values of its `meta.data` by
 /// name, NaN for what is no number.
 struct RunData {
-  std::vector<MetricValue> values{};
+  std::vector<MetricValue> values{};  ///< in the order of the file
 
   /// Returns the value of that name; unset where there is none.
   [[nodiscard]] std::optional<double> find(const std::string& name) const;
