@@ -102,6 +102,11 @@ TEST(Read, FillsEveryKindOfField) {
   EXPECT_EQ(o.last.epochs, 9);
 }
 
+TEST(Read, TakesAWordInOtherLettersForTheWordOfTheRule) {
+  EXPECT_EQ(read("device: CPU").device, "cpu");
+  EXPECT_EQ(config::to_node(read("device: Cpu")), config::to_node(read("device: cpu")));
+}
+
 TEST(Read, KeepsWhatIsMissing) {
   Options o;
   o.batch = 7;

@@ -2,6 +2,7 @@
 #include "tare/config/field.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "tare/config/scalar.h"
 
@@ -86,10 +87,25 @@ const Field* find(std::span<const Field> fields, std::string_view name) {
   return field == fields.end() ? nullptr : &*field;
 }
 
+bool differ_in_case_alone(const std::string& one, const std::string& other) {
+  return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  });
+}
+
+/// Returns the node with the word of the rule that it differs from in the case of letters alone.
+Node in_their_case(const Rule& rule, Node node) {
+  const auto known = std::ranges::find_if(
+      rule.names, [&](const auto& name) { return differ_in_case_alone(name, node.text); });
+  if (node.kind == Kind::scalar && known != rule.names.end()) node.text = *known;
+  return node;
+}
+
 void read_field(const Field& field, const Entry& entry) {
   try {
-    field.type->read(entry.value, field.value);
-    check_rule(field.rule, entry.value);
+    const Node value = in_their_case(field.rule, entry.value);
+    field.type->read(value, field.value);
+    check_rule(field.rule, value);
   } catch (const ConfigError& error) {
     throw error.within(entry.key, entry.value.source);
   }

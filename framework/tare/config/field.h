@@ -47,11 +47,13 @@ struct Rule {
   double low = 0, high = 0;        ///< limits; `low` alone but for `between`
   std::vector<std::string> names;  ///< allowed words, of `one_of`
 };
-[[nodiscard]] Rule at_least(double low);                              ///< >= low
-[[nodiscard]] Rule above(double low);                                 ///< > low
-[[nodiscard]] Rule between(double low, double high);                  ///< low and high included
-[[nodiscard]] Rule one_of(std::initializer_list<const char*> names);  ///< one of the words
-[[nodiscard]] Rule one_of(std::vector<std::string> names);            ///< one of the words
+[[nodiscard]] Rule at_least(double low);              ///< >= low
+[[nodiscard]] Rule above(double low);                 ///< > low
+[[nodiscard]] Rule between(double low, double high);  ///< low and high included
+/// One of the words; a file may write it in other letters, such as RMSProp for rmsprop.
+[[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
+/// One of the words, in upper or lower case.
+[[nodiscard]] Rule one_of(std::vector<std::string> names);
 
 /// How to read, write and check a value through a void*; made by type_of().
 struct Type {

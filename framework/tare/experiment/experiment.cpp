@@ -88,13 +88,13 @@ ReleasedObject purge(Accountable& object, const PurgeOptions& options) {
 
 }  // namespace
 
-Experiment::Scale::Scale(c10::Device device)
+Experiment::DeviceBaseline::DeviceBaseline(c10::Device device)
     : backend(warmed(device)),
       start(backend.usage()),
       mark(backend.sequence()),
       peak(backend.device()) {}
 
-DeviceReport Experiment::Scale::read() const {
+DeviceReport Experiment::DeviceBaseline::read() const {
   DeviceReport side;
   side.device = backend.device();
   side.name = backend.name();
@@ -120,7 +120,7 @@ Experiment::Experiment(std::string name,
   if (options_.enabled) {
     const auto devices =
         options_.devices.empty() ? std::vector<c10::Device>{c10::kCPU} : options_.devices;
-    for (const auto device : devices) weigh(device);
+    for (const auto device : devices) start_measuring(device);
   }
   for (auto& object : attended) attend(object);
   if (options_.enabled && options_.out) print_banner();
@@ -140,18 +140,18 @@ Experiment::~Experiment() {
   }
 }
 
-void Experiment::weigh(c10::Device device) {
+void Experiment::start_measuring(c10::Device device) {
   const auto canonical = memory::backend(device).device();
   const bool known = std::ranges::any_of(
-      scales_, [=](const auto& scale) { return scale->backend.device() == canonical; });
-  if (!known) scales_.push_back(std::make_unique<Scale>(canonical));
+      baselines_, [=](const auto& baseline) { return baseline->backend.device() == canonical; });
+  if (!known) baselines_.push_back(std::make_unique<DeviceBaseline>(canonical));
 }
 
 void Experiment::print_banner() const {
   std::ostringstream line;
   line << "Experiment '" << name_ << "' on";
-  for (size_t i = 0; i < scales_.size(); ++i) {
-    const auto& backend = scales_[i]->backend;
+  for (size_t i = 0; i < baselines_.size(); ++i) {
+    const auto& backend = baselines_[i]->backend;
     const auto info = backend.memory_info();
     line << (i ? ", " : " ") << backend.device() << " (" << backend.name() << ", "
          << format_bytes(info.available_bytes) << " of " << format_bytes(info.total_bytes)
@@ -169,7 +169,7 @@ void Experiment::check_new_name(const std::string& owned_name) const {
 
 Experiment::Marks Experiment::marks() const {
   Marks marks;
-  for (const auto& scale : scales_) marks.push_back(scale->backend.sequence());
+  for (const auto& baseline : baselines_) marks.push_back(baseline->backend.sequence());
   return marks;
 }
 
@@ -178,16 +178,16 @@ void Experiment::attend(Accountable& object) {
   attended_.push_back({&object, object.account_id()});
   if (!options_.enabled || !options_.devices.empty()) return;
   const Ledger ledger = object.ledger();
-  for (const auto& entry : ledger.entries()) weigh(entry.device);
+  for (const auto& entry : ledger.entries()) start_measuring(entry.device);
 }
 
 void Experiment::keep(const at::Tensor& tensor) {
   if (finished()) throw StateError("experiment.keep", "after finish()", "call it before finish()");
   if (!tensor.defined() || !tensor.has_storage()) return;
   const void* data = tensor.storage().data();
-  for (const auto& scale : scales_) {
-    if (scale->backend.device() != tensor.device()) continue;
-    for (const auto& block : scale->backend.live_blocks(scale->mark))
+  for (const auto& baseline : baselines_) {
+    if (baseline->backend.device() != tensor.device()) continue;
+    for (const auto& block : baseline->backend.live_blocks(baseline->mark))
       if (block.data == data) kept_blocks_.emplace_back(tensor.device(), block.sequence);
   }
 }
@@ -204,7 +204,7 @@ void Experiment::keep(const std::string& owned_name) {
 std::vector<DeviceReport> Experiment::data() const {
   if (report_) return report_->devices;
   std::vector<DeviceReport> sides;
-  for (const auto& scale : scales_) sides.push_back(scale->read());
+  for (const auto& baseline : baselines_) sides.push_back(baseline->read());
   return sides;
 }
 
@@ -222,7 +222,7 @@ ExperimentReport Experiment::finish() {
     reclaim(report);
     call_sites_.reset();
     find_leaks(report);
-    scales_.clear();
+    baselines_.clear();
   } else {
     report.released.clear();
     report.kept.clear();
@@ -255,11 +255,11 @@ void Experiment::destroy_owned(ExperimentReport& report) {
 
 void Experiment::reclaim(ExperimentReport& report) const {
   drop_library_leftovers();
-  for (size_t i = 0; i < scales_.size(); ++i) {
-    auto& backend = scales_[i]->backend;
+  for (size_t i = 0; i < baselines_.size(); ++i) {
+    auto& backend = baselines_[i]->backend;
     backend.reclaim();
     auto& side = report.devices[i];
-    side.reclaimed = side.consumed - (backend.usage() - scales_[i]->start);
+    side.reclaimed = side.consumed - (backend.usage() - baselines_[i]->start);
     side.available_bytes = backend.memory_info().available_bytes;
   }
 }
@@ -273,12 +273,12 @@ Ledger Experiment::answered() const {
 
 void Experiment::find_leaks(ExperimentReport& report) {
   const Ledger known = answered();
-  for (size_t i = 0; i < scales_.size(); ++i) {
-    const auto& scale = *scales_[i];
-    const auto device = scale.backend.device();
+  for (size_t i = 0; i < baselines_.size(); ++i) {
+    const auto& baseline = *baselines_[i];
+    const auto device = baseline.backend.device();
     Origins leaked, perhaps;
     std::vector<uint64_t> numbers;
-    for (const auto& block : scale.backend.live_blocks(scale.mark)) {
+    for (const auto& block : baseline.backend.live_blocks(baseline.mark)) {
       if (known.contains(block.data) || kept(i, block)) continue;
       const bool is_unclear = unclear(i, block);
       if (is_unclear) numbers.push_back(block.sequence);
@@ -295,18 +295,18 @@ void Experiment::find_leaks(ExperimentReport& report) {
     if (owned.kept && !owned.account) report.opaque.push_back(owned.name);
 }
 
-bool Experiment::kept(size_t scale, const memory::LiveBlock& block) const {
-  const Block key(scales_[scale]->backend.device(), block.sequence);
+bool Experiment::kept(size_t baseline, const memory::LiveBlock& block) const {
+  const Block key(baselines_[baseline]->backend.device(), block.sequence);
   if (std::ranges::find(kept_blocks_, key) != kept_blocks_.end()) return true;
   return std::ranges::any_of(owned_, [&](const Owned& owned) {
-    return owned.kept && scale < owned.first.size() && block.sequence > owned.first[scale] &&
-           block.sequence <= owned.last[scale];
+    return owned.kept && baseline < owned.first.size() && block.sequence > owned.first[baseline] &&
+           block.sequence <= owned.last[baseline];
   });
 }
 
-bool Experiment::unclear(size_t scale, const memory::LiveBlock& block) const {
+bool Experiment::unclear(size_t baseline, const memory::LiveBlock& block) const {
   return std::ranges::any_of(owned_, [&](const Owned& owned) {
-    const bool later = scale >= owned.last.size() || block.sequence > owned.last[scale];
+    const bool later = baseline >= owned.last.size() || block.sequence > owned.last[baseline];
     return owned.kept && !owned.account && later;
   });
 }

@@ -91,8 +91,9 @@ class Experiment {
   [[nodiscard]] const std::string& name() const { return name_; }  ///< as it was given
 
  private:
-  struct Scale {
-    Scale(c10::Device device);
+  /// The figures of a device at the start, which later ones are compared with.
+  struct DeviceBaseline {
+    DeviceBaseline(c10::Device device);
     [[nodiscard]] DeviceReport read() const;
 
     memory::DeviceBackend& backend;
@@ -104,7 +105,7 @@ class Experiment {
     Accountable* object;
     uint64_t id;
   };
-  /// Number of the last block at some moment; one per scale.
+  /// Number of the last block at some moment; one for each baseline.
   using Marks = std::vector<uint64_t>;
   struct Owned {
     std::string name;
@@ -116,7 +117,8 @@ class Experiment {
   };
   using Block = std::pair<c10::Device, uint64_t>;  ///< a block's device and number
 
-  void weigh(c10::Device device);
+  /// Adds the baseline of a device that has none.
+  void start_measuring(c10::Device device);
   void check_new_name(const std::string& owned_name) const;
   [[nodiscard]] Marks marks() const;
   void print_banner() const;
@@ -126,15 +128,15 @@ class Experiment {
   void reclaim(ExperimentReport& report) const;
   void find_leaks(ExperimentReport& report);
   [[nodiscard]] Ledger answered() const;
-  [[nodiscard]] bool kept(size_t scale, const memory::LiveBlock& block) const;
-  [[nodiscard]] bool unclear(size_t scale, const memory::LiveBlock& block) const;
+  [[nodiscard]] bool kept(size_t baseline, const memory::LiveBlock& block) const;
+  [[nodiscard]] bool unclear(size_t baseline, const memory::LiveBlock& block) const;
   void warn_of_leaked_with_kept();
 
   std::string name_;
   ExperimentOptions options_;
   std::optional<memory::CallSites> call_sites_;
   std::chrono::steady_clock::time_point begin_;
-  std::vector<std::unique_ptr<Scale>> scales_;
+  std::vector<std::unique_ptr<DeviceBaseline>> baselines_;
   std::vector<Attended> attended_;
   std::vector<Owned> owned_;
   std::vector<Block> kept_blocks_;
