@@ -92,7 +92,7 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
     const Batch& batch = part.batch;
     Outputs outputs;
     at::Tensor loss_value;
-    int64_t counts = 0;
+    double counts = 0;
     if (options.task) {
       StepResult result =
           explained(ComputeError::Stage::forward, &batch, [&] { return compute_task(batch); });

@@ -307,7 +307,7 @@ bool Learner::try_parts(Run& run, const std::vector<BatchPart>& parts) {
 }
 
 // False: a callback wants neither backward nor step.
-bool Learner::try_backward(Run& run, double share, std::optional<int64_t> counted) {
+bool Learner::try_backward(Run& run, double share, std::optional<double> counted) {
   forward(run, counted);
   if (!run.allows(&Callback::after_loss, Action::skip)) return false;
   check_loss(run);
@@ -327,7 +327,7 @@ void Learner::undo_update(Run& run, const Batch& whole) {
 }
 
 // `counted`: see BatchPart.
-void Learner::forward(Run& run, std::optional<int64_t> counted) {
+void Learner::forward(Run& run, std::optional<double> counted) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const Phase phase(PhaseKind::forward);
@@ -344,7 +344,7 @@ void Learner::forward(Run& run, std::optional<int64_t> counted) {
         p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data); });
     run.allows(&Callback::after_forward, Action::stop_epoch);
     const Parts::Labels labels = p.check_outputs(c.outputs, c.data);
-    const int64_t counts = counted ? *counted : p.counted(c.data, labels);
+    const double counts = counted ? *counted : p.counted(c.data, labels);
     c.loss = p.explained(ComputeError::Stage::loss, nullptr,
                          [&] { return p.mean_loss(c.outputs, c.data, counts); });
     run.counted += counts;

@@ -197,10 +197,10 @@ class Learner final : public Accountable, private LearnerView {
   bool update(Run& run);
   bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(Run& run, const std::vector<BatchPart>& parts);
-  bool try_backward(Run& run, double share, std::optional<int64_t> counted);
+  bool try_backward(Run& run, double share, std::optional<double> counted);
   bool finite_gradients(Run& run);
   void undo_update(Run& run, const Batch& whole);
-  void forward(Run& run, std::optional<int64_t> counted);
+  void forward(Run& run, std::optional<double> counted);
   void check_loss(const Run& run) const;
   void check_mean(const Run& run, const char* figure, double loss) const;
   void backward(Run& run, double share);

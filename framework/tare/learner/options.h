@@ -35,9 +35,9 @@ struct Task {
   std::function<Outputs(Model&, const Batch&)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
-  /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
-  /// are weighted by it. Empty: the samples.
-  std::function<int64_t(const Batch&)> counted{};
+  /// What the loss of a batch is the mean over, such as its tokens or the sum of their weights;
+  /// means over parts and batches are weighted by it. Empty: the samples.
+  std::function<double(const Batch&)> counted{};
   /// Whether it has a step.
   explicit operator bool() const { return static_cast<bool>(step); }
 };
@@ -140,7 +140,8 @@ struct Evaluation {
   double loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;                 ///< of the split
-  int64_t counted = 0;                 ///< samples, elements or labels that `loss` is the mean over
+  /// What `loss` is the mean over: samples, elements or labels, or the sum of their class weights.
+  double counted = 0;
 };
 
 /// Which of the Learner's Splits a call is about.

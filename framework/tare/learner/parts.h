@@ -34,21 +34,22 @@ class LossMeter {
   /// Makes room for the sum on a device, so that add() allocates nothing.
   void prepare(c10::Device device);
   void reset();
-  /// `counted`: samples, elements or labels; 0: the batch has no loss.
-  void add(const at::Tensor& loss, int64_t samples, int64_t counted);
+  /// `counted`: what the loss is the mean over; 0: the batch has no loss.
+  void add(const at::Tensor& loss, int64_t samples, double counted);
   [[nodiscard]] double mean() const;  ///< NaN where nothing was counted
   [[nodiscard]] int64_t samples() const { return samples_; }
-  [[nodiscard]] int64_t counted() const { return counted_; }
+  [[nodiscard]] double counted() const { return counted_; }
   /// On the device, for a ledger; undefined where the losses are on the host.
   [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
   /// For a checkpoint saved inside an epoch.
   [[nodiscard]] double sum() const;
-  void restore(double sum, int64_t samples, int64_t counted);
+  void restore(double sum, int64_t samples, double counted);
 
  private:
   double sum_ = 0;
   at::Tensor device_sum_;
-  int64_t samples_ = 0, counted_ = 0;
+  int64_t samples_ = 0;
+  double counted_ = 0;
 };
 
 struct PlanRequest;
@@ -185,7 +186,7 @@ struct Learner::Parts {
   [[nodiscard]] PlanRequest plan_request(bool with_state) const;
   struct Seen {  // of a batch
     at::Tensor loss{};
-    int64_t counted = 0;
+    double counted = 0;
     std::vector<MetricState> metrics{};
     Collected predictions{};
   };
@@ -217,7 +218,7 @@ struct Learner::Parts {
   [[nodiscard]] Outputs compute(const Batch& batch) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch);
   /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
-  /// the range is that of its batch, and `count` is -1.
+  /// the range is that of its batch, and `counted` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
   /// The labels of each target, as far as they are known.
   using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;
@@ -226,13 +227,13 @@ struct Learner::Parts {
   /// the labels that it saw.
   Labels check_outputs(const Outputs& outputs, const Batch& batch);
   /// What the mean loss of a batch is over; `labels`: those of the batch, where they are known.
-  [[nodiscard]] int64_t counted(const Batch& batch, const Labels& labels = {}) const;
+  [[nodiscard]] double counted(const Batch& batch, const Labels& labels = {}) const;
   /// What the mean loss over one target is over.
-  [[nodiscard]] int64_t counted(const at::Tensor& target,
-                                const std::optional<LabelRange>& labels) const;
+  [[nodiscard]] double counted(const at::Tensor& target,
+                               const std::optional<LabelRange>& labels) const;
   /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
-                                     int64_t counted) const;
+                                     double counted) const;
   /// The shapes of what the modules make of the first sample of the training split, [1, ...]; empty
   /// where they are not known. See layer_shapes().
   [[nodiscard]] std::map<std::string, std::vector<int64_t>> output_shapes();
@@ -303,7 +304,7 @@ struct Learner::Run {
   /// batch counts.
   Parts::Gradients earlier_gradients{};
   bool updating = false;                    ///< the parameters' gradients are those of this batch
-  int64_t counted = 0;                      ///< what the mean loss of this batch is over
+  double counted = 0;                       ///< what the mean loss of this batch is over
   bool finite = true;                       ///< the gradients of this step
   std::optional<StepInBackward> stepper{};  ///< for LearnerOptions::step_in_backward
   FitResult result{};
