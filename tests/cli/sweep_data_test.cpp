@@ -44,11 +44,18 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
       examples.push_back(example_of({{"image", bytes_feature(encode_png(digits.images[i]))},
                                      {"label", ints_feature({digits.labels[i].item<int64_t>()})}}));
     write_tf_records(folder_ / "digits.tfrecord", examples);
-    std::ofstream(folder_ / "recipe.yaml") << "name: r\nbatch: 16\nworkers: 0\ndevice: cpu\n"
-                                              "data: {name: "
-                                           << GetParam() << options().at(GetParam())
-                                           << "}\nmodel: {name: mlp}\n"
-                                              "phases: [{name: all, epochs: 1, lr: 1.0e-3}]\n";
+    for (int64_t i = 0; i < 60; ++i) {
+      const fs::path folder = folder_ / "texts" / std::to_string(i % 2);
+      io::make_directories(folder);
+      std::ofstream(folder / (std::to_string(i) + ".txt")) << (i % 2 == 0 ? "even" : "odd");
+    }
+    const char* const model = GetParam() == "text_folder" ? "lstm" : "mlp";
+    std::ofstream(folder_ / "recipe.yaml")
+        << "name: r\nbatch: 16\nworkers: 0\ndevice: cpu\n"
+           "data: {name: "
+        << GetParam() << options().at(GetParam()) << "}\nmodel: {name: " << model
+        << "}\n"
+           "phases: [{name: all, epochs: 1, lr: 1.0e-3}]\n";
     std::ofstream(folder_ / "sweep.yaml")
         << "name: s\nrecipe: recipe.yaml\nparameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\n";
   }
@@ -62,6 +69,7 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
             {"mnist", ", download: false"},
             {"mnist10k", ", download: false"},
             {"png_folder", ", folder: " + (folder_ / "pngs").string()},
+            {"text_folder", ", folder: " + (folder_ / "texts").string()},
             {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }
   TempDir folder_;

@@ -103,15 +103,18 @@ TEST_P(EveryFamily, PredictsFromABundleThatWasNeverTrained) {
     if (field == "layers") options.layers = 1;
     if (field == "heads") options.heads = 2;
   }
-  options.sample_shape = family.tokens ? std::vector<int64_t>{16}
-                                       : std::vector<int64_t>{family.sample_shape.at(0), 32, 32};
+  const bool is_sequence = family.sample_shape.size() == 1;
+  options.sample_shape = is_sequence ? std::vector<int64_t>{16}
+                                     : std::vector<int64_t>{family.sample_shape.at(0), 32, 32};
   Learner learner(models::make(family.name, options), {}, quiet(folder));
   learner.export_to(folder / "net.tare");
   Predictor predictor(folder / "net.tare");
   std::vector<int64_t> shape = options.sample_shape;
   shape.insert(shape.begin(), 2);
-  const auto output =
-      predictor.predict(family.tokens ? torch::randint(4, shape) : torch::rand(shape));
+  Batch batch(is_sequence ? torch::randint(4, shape) : torch::rand(shape));
+  if (family.name == "lstm")
+    batch.inputs.push_back({"lengths", torch::tensor({16, 3}, torch::kLong)});
+  const at::Tensor output = predictor.predict(batch).front();
   EXPECT_EQ(output.size(1), 4);
   EXPECT_FALSE(predictor.classes(output.narrow(0, 0, 1), 4).empty());
 }

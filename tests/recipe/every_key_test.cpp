@@ -77,6 +77,7 @@ class EveryKey : public ::testing::Test {
     write_idx_pair(other, "t10k", 50);
     write_tfrecord(other / "digits.tfrecord", 50);
     write_rows(other / "rows.tfrecord", 96);
+    write_text_folder(other / "texts", 72);
     (void)observed({});  // the pools of threads are made once
     const auto first = read({"phases.0.save=first", "folder=" + (folder_ / "first").string()});
     weights_ = run_recipe(first).folder / "first/model.safetensors";
@@ -161,6 +162,8 @@ std::map<std::string, Row> EveryKey::rows() const {
   };
   const std::string tfrecord = "data={name: tfrecord, files: [" + mine + "/digits.tfrecord]}";
   const std::string numbers = "data={name: tfrecord, files: [" + other + "/rows.tfrecord]}";
+  const std::string texts = "data={name: text_folder, folder: " + mine + "/texts}",
+                    lstm = "model={name: lstm, width: 8}";
   const std::string rmsprop = "optimizer={kind: rmsprop, lr: 0.01}";
   const std::string one_cycle = "phases.1.schedule.one_cycle";
   const std::string frozen = "phases.1.freeze_to=-1", sgd = "optimizer={kind: sgd, lr: 0.01}";
@@ -195,6 +198,9 @@ std::map<std::string, Row> EveryKey::rows() const {
       {"data.folder@png_folder",
        {"data.folder=" + other + "/pictures",
         {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
+      {"data.folder@text_folder", {"data.folder=" + other + "/texts", {texts, lstm}}},
+      {"data.length@text_folder", {"data.length=6", {texts, lstm}}},
+      {"data.collate@text_folder", {"data.collate={pad: {with: mask}}", {texts, lstm}}},
       {"data.channels@png_folder",
        {"data.channels=3", {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
       {"data.channels@tfrecord", {"data.channels=3", {tfrecord}}},

@@ -56,6 +56,16 @@ inline void write_rows(const std::filesystem::path& file, int64_t count) {
   write_tf_records(file, examples);
 }
 
+/// Writes `count` texts of 5 to 8 bytes into a subfolder for each of three classes.
+inline void write_text_folder(const std::filesystem::path& folder, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string label = std::to_string(i % 3);
+    io::make_directories(folder / label);
+    io::write_atomically(folder / label / (std::to_string(i) + ".txt"),
+                         "is " + label + std::string(static_cast<size_t>(1 + i % 4), '.'));
+  }
+}
+
 /// A machine on which every data set is there.
 class OwnData {
  public:
@@ -63,6 +73,7 @@ class OwnData {
     write_png_folder(folder_ / "pictures", 60);
     write_idx_pair(folder_ / "mnist10k", "t10k", 70);
     write_tfrecord(folder_ / "digits.tfrecord", 60);
+    write_text_folder(folder_ / "texts", 60);
     write_idx_pair(folder_ / "home/data/mnist", "train", 80);
     write_idx_pair(folder_ / "home/data/mnist", "t10k", 20);
   }
@@ -73,6 +84,7 @@ class OwnData {
     if (name == "mnist") return {.name = name, .download = false};
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
     if (name == "png_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
+    if (name == "text_folder") return {.name = name, .folder = (folder_ / "texts").string()};
     if (name == "tfrecord")
       return {.name = name, .files = {(folder_ / "digits.tfrecord").string()}};
     if (name == "idx")
