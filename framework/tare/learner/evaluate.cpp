@@ -241,11 +241,11 @@ Outputs Learner::Parts::compute(const Batch& batch) const {
   return outputs;
 }
 
-StepResult Learner::Parts::compute_task(const Batch& batch) {
+StepResult Learner::Parts::compute_task(const Batch& batch, const Turn* turn) {
   const AutocastScope in_precision(autocast);
   StepResult result;
   try {
-    result = options.task.step(model, batch);
+    result = (turn ? turn->step : options.task.step)(model, batch);
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {

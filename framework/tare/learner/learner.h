@@ -136,6 +136,8 @@ class Learner final : public Accountable, private LearnerView {
   [[nodiscard]] Model& model() override;  ///< the model under training
   /// Made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
+  /// One of LearnerOptions::optimizers. Throws ConfigError for a name that none has.
+  [[nodiscard]] Optimizer& optimizer(const std::string& name);
   /// Where the model computes.
   [[nodiscard]] c10::Device device() const override;
   [[nodiscard]] const std::filesystem::path& folder() const override;
@@ -194,6 +196,7 @@ class Learner final : public Accountable, private LearnerView {
   bool train_next(Run& run);
   bool next_batch(Run& run);
   void train_batch(Run& run);
+  void train_turns(Run& run);
   bool update(Run& run);
   bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(Run& run, const std::vector<BatchPart>& parts);

@@ -167,7 +167,7 @@ void Learner::Parts::to_device(Batch& batch) {
 
 Optimizer& Learner::Parts::ensure_optimizer() {
   if (optimizer) return *optimizer;
-  auto groups = make_groups(model, options.optimizer);
+  auto groups = this->groups();
   if (model.parameters().empty()) {
     throw StateError("learner.optimizer", "without a parameter of the model",
                      "register_module() each submodule in the model's constructor: a plain member "
@@ -177,11 +177,40 @@ Optimizer& Learner::Parts::ensure_optimizer() {
     throw StateError("learner.optimizer", "without a trainable parameter",
                      "unfreeze() some layer groups first");
   }
+  if (!options.optimizers.empty()) {
+    auto set = std::make_unique<OptimizerSet>(options.optimizers, std::move(groups),
+                                              /*with_tensors=*/for_card);
+    made_with_rate = set->rate();
+    optimizer = std::move(set);
+    return *optimizer;
+  }
   optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
                                         : make_optimizer(options.optimizer, std::move(groups),
                                                          /*with_tensors=*/for_card);
   made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
+}
+
+std::vector<ParameterGroup> Learner::Parts::groups() const {
+  return options.optimizers.empty() ? make_groups(model, options.optimizer)
+                                    : make_groups_by_optimizer(model, options.optimizers);
+}
+
+void Learner::Parts::check_turns(const FitPlan& plan, const char* call) {
+  const auto& turns = options.task.turns;
+  const auto count = std::max<size_t>(1, turns.size());
+  if (std::cmp_greater_equal(plan.turn, count))
+    throw ConfigError(call, "the fit to resume is at turn " + std::to_string(plan.turn) +
+                                " of a batch, this Learner's task has " + std::to_string(count) +
+                                "; give the task that the fit had");
+  if (options.optimizers.empty()) return;
+  auto& set = dynamic_cast<OptimizerSet&>(*optimizer);
+  for (const Turn& turn : turns)
+    if (set.part(turn.optimizer).groups().empty())
+      throw StateError(call,
+                       "with a turn of the optimizer '" + printable(turn.optimizer) +
+                           "', which has no trainable parameter",
+                       "unfreeze() some of its layer groups, or leave the turn out");
 }
 
 double Learner::Parts::base_rate() {
@@ -310,6 +339,16 @@ void Learner::Run::notify_quietly(EventMethod event) {
 void Learner::Run::count_batch() {
   if (context.loss.defined()) meter.add(context.loss, context.data.size(), counted);
   ++plan.batch;
+  snapshot.drop();
+  earlier_gradients.clear();
+}
+
+void Learner::Run::count_turn() {
+  if (last_turn) {
+    plan.turn = 0;
+    return count_batch();
+  }
+  ++plan.turn;
   snapshot.drop();
   earlier_gradients.clear();
 }

@@ -146,6 +146,11 @@ struct Learner::Parts {
   /// for check_output(). Throws DeviceError for a batch of another device.
   void to_device(Batch& batch);
   Optimizer& ensure_optimizer();
+  /// The parameter groups of the optimizer or, one after the other, of the optimizers.
+  [[nodiscard]] std::vector<ParameterGroup> groups() const;
+  /// Throws StateError, naming `call`, for a turn whose optimizer has no trainable parameter, and
+  /// ConfigError for a position that lies behind the turns of the task.
+  void check_turns(const FitPlan& plan, const char* call);
   /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
   /// The parts of a batch for forward and backward.
@@ -216,7 +221,7 @@ struct Learner::Parts {
   [[noreturn]] void diverged(const FitContext& context, const char* figure, double loss) const;
   /// The model's outputs, and a Task's step, computed in `precision`; the results are float32.
   [[nodiscard]] Outputs compute(const Batch& batch) const;
-  [[nodiscard]] StepResult compute_task(const Batch& batch);
+  [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
   /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
   /// the range is that of its batch, and `counted` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
@@ -307,6 +312,10 @@ struct Learner::Run {
   double counted = 0;                       ///< what the mean loss of this batch is over
   bool finite = true;                       ///< the gradients of this step
   std::optional<StepInBackward> stepper{};  ///< for LearnerOptions::step_in_backward
+  Optimizer* optimizer = nullptr;      ///< that steps: the Learner's or, in a turn, one of them
+  OptimizerSet* optimizers = nullptr;  ///< of a Learner with several
+  const Turn* turn = nullptr;          ///< the one under way; nullptr: the task has none
+  bool last_turn = true;               ///< the batch counts with the step of this turn
   FitResult result{};
   Action action = Action::proceed;  ///< the strongest answer since train_epoch() reset it
   bool interrupted = false;
@@ -323,6 +332,8 @@ struct Learner::Run {
   /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
   /// nothing.
   void count_batch();
+  /// The like for a turn; the last one counts the batch.
+  void count_turn();
   /// When this process began to train in the epoch under way; unset while it does not.
   std::optional<std::chrono::steady_clock::time_point> training_since{};
   /// The plan including the epoch under way, for a checkpoint.

@@ -189,6 +189,7 @@ FitPlan plan_from(const Stored& source) {
                .schedule = {},
                .epoch = reader.count("epoch"),
                .batch = reader.count("batch"),
+               .turn = reader.has("turn") ? reader.count("turn") : 0,  // not of one optimizer
                .step = reader.count("step"),
                .loss_sum = reader.real("loss_sum"),
                .loss_counted = 0,
@@ -299,6 +300,7 @@ StoredState stored(const TrainState& state) {
              {"loss_samples", plan.loss_samples},
              {"seconds", plan.seconds},
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
+    if (plan.turn > 0) fit["turn"] = plan.turn;
     if (const auto& order = plan.order)
       fit["order"] = {{"batch", order->batch},
                       {"samples", order->samples},
