@@ -332,7 +332,7 @@ struct Learner::Run {
   /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
   /// nothing.
   void count_batch();
-  /// The like for a turn; the last one counts the batch.
+  /// Commits a turn of several, as count_batch() commits a batch; the last turn commits the batch.
   void count_turn();
   /// When this process began to train in the epoch under way; unset while it does not.
   std::optional<std::chrono::steady_clock::time_point> training_since{};

@@ -36,10 +36,10 @@ void check_owners(const std::vector<NamedOptimizer>& all, const std::vector<Para
 [[nodiscard]] std::vector<ParameterGroup> make_groups_by_optimizer(
     const Model& model, const std::vector<NamedOptimizer>& all);
 
-/// Several optimizers as one: prepare(), clear(), state() and the like are those of all of them,
-/// and step() is a step of each, in their order. groups() lists the groups of all; their rates are
-/// what set_rates() wrote, and to change them is without effect: the rates that count are those of
-/// part(name).groups(). A state is named "<optimizer>/<buffer>/<parameter>". Not thread-safe.
+/// Several optimizers as one: prepare(), clear(), state() and account() are of all of them, and
+/// step() is a step of each, in their order. groups() lists the groups of all, with the rates that
+/// set_rates() wrote. To change a rate there is without effect: part(name).groups() has the rates
+/// of the next step. A state is named "<optimizer>/<buffer>/<parameter>". Not thread-safe.
 class OptimizerSet final : public Optimizer {
  public:
   /// `groups`: those of make_groups_by_optimizer() for `all`, which is not empty. `with_tensors`:
@@ -51,9 +51,9 @@ class OptimizerSet final : public Optimizer {
   [[nodiscard]] Optimizer& part(const std::string& name);
   /// The learning rate that the first optimizer was made with.
   [[nodiscard]] double rate() const { return parts_.front().rate; }
-  /// Sets rates and momenta of a step of `steps`. `rates` are those of the layer groups for the
-  /// first optimizer; the rates of another one have to them the ratio that the two had when they
-  /// were made. `schedule`: of the optimizers that have none of their own.
+  /// Sets rates and momenta of step `step` of `steps`. `rates`: of the layer groups, for the first
+  /// optimizer; another optimizer has rates in the ratio that the two were made with. `schedule`:
+  /// for the optimizers that have none of their own.
   void set_rates(const std::vector<double>& rates, const Schedule& schedule, int64_t step,
                  int64_t steps);
 
