@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"
+#include "tare/base/error.h"
 #include "tare/callback/csv_log.h"
 
 namespace tare::testing {
@@ -79,6 +80,91 @@ TEST_P(Ignored, LabelsInPartsOfABatch) {
   const EpochRow row = learner.fit(1).epochs.at(0);
   EXPECT_NEAR(row.train_loss, loss, kRounding);
   EXPECT_NEAR(row.valid_loss, loss, kRounding);
+}
+
+Loss weighted() { return {"cross_entropy", CrossEntropyOptions{.class_weights = {0.3, 2, 0}}}; }
+
+// The mean over the whole split, as torch weighs it.
+double weighted_mean(const Predictions& raw) {
+  const auto weight = torch::tensor({0.3f, 2.0f, 0.0f});
+  return F::cross_entropy(raw.outputs, raw.targets, F::CrossEntropyFuncOptions().weight(weight))
+      .item<double>();
+}
+
+// One of the three classes weighs nothing, so that some batches have no loss.
+TEST_P(Ignored, LabelsBesideClassWeightsInBatchesAndInParts) {
+  for (const bool parts : {false, true}) {
+    const TempDir folder;
+    LearnerOptions options = fixed_order(folder, parts ? 90 : GetParam());
+    if (parts) options.micro_batch = GetParam();
+    options.loss = weighted();
+    options.optimizer = {.kind = "sgd", .lr = 1e-12, .momentum = 0};
+    const DatasetPtr data = with_ignored(90, 11);
+    Learner learner(still_net(), {.train = data, .valid = data}, options);
+    const Predictions raw = learner.get_preds(Split::train, {.activation = false, .losses = true});
+    const double loss = weighted_mean(raw);
+    const EpochRow row = learner.fit(1).epochs.at(0);
+    EXPECT_NEAR(row.train_loss, loss, kRounding) << parts;
+    EXPECT_NEAR(row.valid_loss, loss, kRounding) << parts;
+    const Evaluation seen = learner.validate();
+    const double wanted =
+        0.3 * raw.targets.eq(0).sum().item<double>() + 2.0 * raw.targets.eq(1).sum().item<double>();
+    EXPECT_NEAR(seen.counted, wanted, 1e-9);
+    EXPECT_NEAR(raw.losses.sum().item<double>() / seen.counted, loss, kRounding);
+  }
+}
+
+TEST(Counted, ClassWeightsGiveOneGradientInPartsAndAsAWhole) {
+  const auto after = [](std::optional<int64_t> micro_batch) {
+    const TempDir folder;
+    LearnerOptions options = fixed_order(folder, 90);
+    options.micro_batch = micro_batch;
+    options.loss = weighted();
+    options.optimizer = {.kind = "sgd", .lr = 0.1, .weight_decay = 0, .momentum = 0};
+    Learner learner(still_net(), {.train = with_ignored(90, 11)}, options);
+    learner.fit(3);
+    return flat(learner.model());
+  };
+  const auto whole = after({});
+  EXPECT_TRUE(torch::allclose(whole, after(7), kRounding, kRounding));
+  EXPECT_TRUE(torch::allclose(whole, after(1), kRounding, kRounding));
+}
+
+TEST(Counted, ClassWeightsResumeInsideAnEpochToTheirMean) {
+  const TempDir folder;
+  LearnerOptions options = fixed_order(folder, 16);
+  options.loss = weighted();
+  const DatasetPtr data = with_ignored(90, 11);
+  Learner straight(still_net(), {.train = data}, options);
+  const double wanted = straight.fit(1).epochs.at(0).train_loss;
+
+  struct Stop final : Callback {
+    [[nodiscard]] std::string name() const override { return "stop"; }
+    Action after_batch(FitContext& context) override {
+      if (context.batch == 3) context.learner.save("inside");
+      return Action::proceed;
+    }
+  };
+  Learner saving(still_net(), {.train = data}, options);
+  saving.fit(1, {.callbacks = {std::make_shared<Stop>()}});
+  Learner resumed(still_net(), {.train = data}, options);
+  ASSERT_TRUE(resumed.load("inside").resumable);
+  EXPECT_EQ(resumed.resume().epochs.at(0).train_loss, wanted);
+}
+
+TEST(Counted, ClassWeightsOfAnotherNumberOfClassesEndTheFitBeforeItsFirstStep) {
+  const TempDir folder;
+  LearnerOptions options = fixed_order(folder, 16);
+  options.loss = {"cross_entropy", CrossEntropyOptions{.class_weights = {1, 2}}};
+  Learner learner(still_net(), {.train = points(90, 11)}, options);
+  const auto before = flat(learner.model());
+  try {
+    learner.fit(1);
+    FAIL() << "two weights for three classes were accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("each of the 3 classes"));
+  }
+  EXPECT_TRUE(torch::equal(before, flat(learner.model())));
 }
 
 TEST(Counted, ABatchWithoutAnyLabelMovesNothingAndHasNoNan) {

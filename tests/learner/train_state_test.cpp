@@ -130,6 +130,14 @@ TEST(TrainState, ReadsWhatOlderVersionsWrote) {
   EXPECT_EQ(read.callbacks.at(0).state, "{\"rows\": 1}");
 }
 
+TEST(TrainState, KeepsASumOfWeightsThatIsNoWholeNumber) {
+  TrainState state = inside_a_fit();
+  state.plan->loss_counted = 0.1 + 0.2;
+  const StoredState written = stored(state);
+  const TrainState read = train_state_from(written.json, written.tensors, "a.ckpt");
+  EXPECT_EQ(read.plan->loss_counted, 0.1 + 0.2);
+}
+
 struct Damage {
   const char* name;
   const char* place;  ///< JSON pointer
@@ -165,6 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NumberForTheRates", "/fit/rates", 1, "state.fit.rates: is no list"},
         Damage{"TextForARate", "/fit/rates/1", "0.1",
                "state.fit.rates: holds something that is no number"},
+        Damage{"NegativeSum", "/fit/loss_counted", -0.5,
+               "state.fit.loss_counted: is no finite number >= 0"},
         Damage{"FinishedFit", "/fit/epoch", 3, "state.fit.epoch: lies behind the last epoch"},
         Damage{"ScheduleOfAnotherKind", "/fit/schedule", "kind: steep", "state.fit.schedule"},
         Damage{"ScheduleWithoutForm", "/fit/schedule", "{", "state.fit.schedule"}),

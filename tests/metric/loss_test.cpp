@@ -100,6 +100,75 @@ TEST(Loss, TakesTheOptionsOfItsName) {
   EXPECT_EQ(recall.per_sample(logits, values).sizes(), at::IntArrayRef({6}));
 }
 
+const std::vector<double> kWeights{0.5, 3, 1.25};
+
+ResolvedLoss weighted(double label_smoothing = 0) {
+  return resolve({"cross_entropy", CrossEntropyOptions{.label_smoothing = label_smoothing,
+                                                       .class_weights = kWeights}});
+}
+
+TEST(Loss, ClassWeightsAreThoseOfTorch) {
+  at::manual_seed(4);
+  const Tensor weights = at::tensor({0.5f, 3.0f, 1.25f});
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{8}, {8, 5}}) {
+    std::vector<int64_t> of_logits = shape;
+    of_logits.insert(of_logits.begin() + 1, 3);
+    const Tensor logits = at::randn(of_logits), classes = at::randint(3, shape, at::kLong);
+    classes.flatten().slice(0, 2, 4).fill_(kIgnoredLabel);
+    for (const double smoothing : {0.0, 0.2}) {
+      const ResolvedLoss loss = weighted(smoothing);
+      const auto wanted = [&](int64_t reduction) {
+        return at::cross_entropy_loss(logits, classes, weights, reduction, kIgnoredLabel,
+                                      smoothing);
+      };
+      EXPECT_NEAR(loss.mean(logits, classes).item<double>(),
+                  wanted(at::Reduction::Mean).item<double>(), 2 * kTolerance);
+      EXPECT_TRUE(at::equal(loss.sum(logits, classes), wanted(at::Reduction::Sum)));
+      if (shape.size() == 1) {
+        EXPECT_TRUE(at::equal(loss.per_sample(logits, classes), wanted(at::Reduction::None)));
+      }
+      EXPECT_NEAR(loss.mean(logits, classes).item<double>() * counted(loss, classes).value(),
+                  loss.sum(logits, classes).item<double>(), 100 * kTolerance);
+    }
+  }
+}
+
+TEST(Loss, ClassWeightsAreWhatTheMeanIsOver) {
+  const ResolvedLoss loss = weighted();
+  EXPECT_EQ(counted(loss, labels({0, 1, 1, kIgnoredLabel, 2})), 0.5 + 3 + 3 + 1.25);
+  EXPECT_EQ(counted(loss, labels({2, 2})), 2.5);
+  EXPECT_EQ(counted(loss, labels({kIgnoredLabel})), 0);
+  EXPECT_EQ(label_range(loss, labels({1, 2}))->counted, 4.25);
+  EXPECT_EQ(counted(loss, at::rand({4, 3})), 4) << "probabilities are divided by their number";
+  const ResolvedLoss without_first =
+      resolve({"cross_entropy", CrossEntropyOptions{.class_weights = {0, 1, 1}}});
+  EXPECT_EQ(counted(without_first, labels({0, 0})), 0);
+  EXPECT_EQ(label_range(without_first, labels({0, 0}))->high, 0) << "the labels are checked anyway";
+}
+
+TEST(Loss, ClassWeightsAreTakenFromATensorOrBalanced) {
+  EXPECT_EQ(losses::class_weights(at::tensor({0.5f, 3.0f, 1.25f})), kWeights);
+  EXPECT_THROW((void)losses::class_weights(at::ones({2, 2})), ShapeError);
+  const auto balanced = losses::balanced(labels({0, 0, 0, 1, kIgnoredLabel}), 3);
+  EXPECT_EQ(balanced, (std::vector<double>{4.0 / 9, 4.0 / 3, 0}));
+  EXPECT_THAT(message<ConfigError>([] { (void)losses::balanced(labels({3}), 3); }),
+              HasSubstr("must be from 0 to 2"));
+  EXPECT_THAT(message<ConfigError>([] { (void)losses::balanced(labels({kIgnoredLabel}), 3); }),
+              HasSubstr("no label that counts"));
+  EXPECT_THROW((void)losses::balanced(at::rand({3}), 3), ShapeError);
+  EXPECT_THROW((void)losses::balanced(labels({0}), 0), ConfigError);
+}
+
+TEST(Loss, ClassWeightsOfAnotherNumberOfClassesAreRefused) {
+  const std::string text = message<ConfigError>([] {
+    check_batch(weighted(), at::zeros({2, 4}), labels({0, 1}));
+  });
+  EXPECT_THAT(text, HasSubstr("cross_entropy.class_weights"));
+  EXPECT_THAT(text, HasSubstr("each of the 4 classes"));
+  EXPECT_THAT(text, HasSubstr("3 of them"));
+  check_batch(weighted(), kLogits, labels({0, 2}));
+}
+
 TEST(Loss, OptionsAtTheirDefaultsChangeNothing) {
   at::manual_seed(3);
   for (const auto& info : losses::registry().infos()) {
@@ -122,6 +191,10 @@ TEST(Loss, IsWrittenWithOptionsAsItIsRead) {
       at::equal(resolve(losses::from_text(losses::text_of(smoothed))).mean(kLogits, classes),
                 resolve(smoothed).mean(kLogits, classes)));
   EXPECT_EQ(losses::text_of(LossFunction([](const Tensor& o, const Tensor&) { return o; })), "");
+  const Loss of_classes{"cross_entropy", CrossEntropyOptions{.class_weights = {1, 2.5}}};
+  EXPECT_EQ(losses::text_of(of_classes), "{cross_entropy: {class_weights: [1, 2.5]}}");
+  EXPECT_EQ(resolve(losses::from_text(losses::text_of(of_classes))).class_weights,
+            (std::vector<double>{1, 2.5}));
   EXPECT_EQ(std::get<std::string>(losses::from_text("mse")), "mse");
   EXPECT_THROW((void)losses::from_text("{mse"), ConfigError);
 }
@@ -134,6 +207,13 @@ TEST(Loss, NamesTheOptionThatIsWrong) {
               HasSubstr("cross_entropy.label_smoothing must be from 0 to 1"));
   EXPECT_THAT(refusal("{cross_entropy: {label_smooth: 0.1}}"),
               HasSubstr("did you mean \"label_smoothing\"?"));
+  EXPECT_THAT(refusal("{cross_entropy: {class_weights: [1, -1]}}"), HasSubstr("must be >= 0"));
+  EXPECT_THAT(refusal("{cross_entropy: {class_weights: [0, 0]}}"),
+              HasSubstr("cross_entropy.class_weights leave no class to learn"));
+  EXPECT_THAT(message<ConfigError>([] {
+                (void)resolve({"cross_entropy", CrossEntropyOptions{.class_weights = {INFINITY}}});
+              }),
+              HasSubstr("finite"));
   EXPECT_THAT(refusal("{smooth_l1: {beta: 0}}"), HasSubstr("smooth_l1.beta must be > 0"));
   EXPECT_THAT(refusal("{bce_with_logits: {positive_weight: 0}}"),
               HasSubstr("bce_with_logits.positive_weight must be > 0"));

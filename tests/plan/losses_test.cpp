@@ -45,6 +45,22 @@ TEST_P(ExactLoss, PerSampleAndActivation) {
 INSTANTIATE_TEST_SUITE_P(Named, ExactLoss, ::testing::ValuesIn(loss_names()),
                          [](const auto& test) { return test.param; });
 
+TEST(ExactWeightedLoss, OfLabelsInOneAndInThreeDimensions) {
+  for (const double smoothing : {0.0, 0.1}) {
+    for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{7}, {7, 3, 4}}) {
+      expect_equal([&] {
+        std::vector<int64_t> of_output = shape;
+        of_output.insert(of_output.begin() + 1, 10);
+        const auto loss = resolve(
+            {"cross_entropy", CrossEntropyOptions{.label_smoothing = smoothing,
+                                                  .class_weights = std::vector<double>(10, 0.5)}});
+        const auto output = torch::rand(of_output).requires_grad_();
+        loss.mean(output, torch::zeros(shape, torch::kLong)).backward();
+      });
+    }
+  }
+}
+
 class ExactMetric : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ExactMetric, TwoBatches) {

@@ -205,6 +205,39 @@ TEST_F(OpenSets, ALossWithOptionsIsPlannedAsItAllocates) {
             "{cross_entropy: {label_smoothing: 0.1}}");
 }
 
+TEST_F(OpenSets, ClassWeightsArePlannedAsTheyAllocate) {
+  for (const char* loss : {"{cross_entropy: {class_weights: [1, 2.5]}}",
+                           "{cross_entropy: {class_weights: [1, 2.5], label_smoothing: 0.1}}"}) {
+    const auto options = [&] { return recipe("{kind: sgd, weight_decay: 0}", loss); };
+    const RecipePlan plan = plan_recipe(options());
+    const RunReport report = run_recipe(options());
+    EXPECT_EQ(plan.phases[0].method, "meta") << plan.phases[0].reason;
+    EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes) << loss;
+    EXPECT_EQ(report.residual_bytes, 0);
+    EXPECT_EQ(resolve(losses::from_text(open_bundle(report.exported->path).manifest().loss))
+                  .class_weights,
+              (std::vector<double>{1, 2.5}));
+  }
+}
+
+TEST_F(OpenSets, ClassWeightsOfAnotherNumberOfClassesAreRefusedAtTheirPlace) {
+  const auto refusal = [&](const std::string& loss) -> std::string {
+    try {
+      (void)run_recipe(recipe("{kind: sgd, weight_decay: 0}", loss));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal("{cross_entropy: {class_weights: [1, 2, 3]}}"),
+              ::testing::AllOf(HasSubstr(".yaml:"),
+                               HasSubstr("loss.cross_entropy.class_weights needs a number for each "
+                                         "of the 2 classes of the model"),
+                               HasSubstr("3 of them")));
+  EXPECT_THAT(refusal("{cross_entropy: {class_weights: [0, 0]}}"),
+              HasSubstr("loss.cross_entropy.class_weights leave no class to learn"));
+}
+
 TEST_F(OpenSets, ALossIsWrittenWithItsOptionsUnlessAllAreDefaults) {
   const auto loss = [&](const std::string& text) {
     return config::to_yaml(config::to_node(recipe("{kind: adamw}", text).loss));

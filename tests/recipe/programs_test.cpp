@@ -43,13 +43,19 @@ TEST_P(ManyTensors, SurviveABudget) {
   EXPECT_THAT(result.err, HasSubstr("micro-batch of train: ")) << result.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, ManyTensors,
-                         ::testing::Values(Recipe{"siamese_digits", "5MiB"},
-                                           Recipe{"image_and_table", "1300KiB"},
-                                           Recipe{"two_targets", "560KiB"},
-                                           Recipe{"segmentation", "15MiB"},
-                                           Recipe{"brackets", "3MiB"}),
-                         [](const auto& recipe) { return std::string(recipe.param.name); });
+TEST(SeveralOptimizers, ResumeToEqualWeights) {
+  const TempDir folder;
+  const auto result = run_program("gan_digits", {}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("resumed to equal weights"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Recipes, ManyTensors,
+    ::testing::Values(Recipe{"siamese_digits", "5MiB"}, Recipe{"image_and_table", "1300KiB"},
+                      Recipe{"two_targets", "560KiB"}, Recipe{"segmentation", "15MiB"},
+                      Recipe{"brackets", "3MiB"}, Recipe{"gan_digits", "6MiB"}),
+    [](const auto& recipe) { return std::string(recipe.param.name); });
 
 }  // namespace
 }  // namespace tare::testing

@@ -68,8 +68,9 @@ struct FitContext {
   int64_t batch = 0, batches = 0;  ///< of this epoch: 0 <= batch < batches
   Batch data{};                    ///< the current batch, on the device
   int64_t micro_batch = 0, micro_batches = 1;  ///< of the batch: 0 <= micro_batch < micro_batches
-  Outputs outputs{};                           ///< of the model, from after_forward on
-  at::Tensor loss{};  ///< scalar, from after_loss on; with its graph until backward
+  int64_t turn = 0, turns = 1;  ///< of several optimizers on the batch: 0 <= turn < turns
+  Outputs outputs{};            ///< of the model, from after_forward on
+  at::Tensor loss{};            ///< scalar, from after_loss on; with its graph until backward
   std::optional<MicroBatchChange> micro_batch_change{};  ///< in on_micro_batch
   double lr = 0, momentum = 0;                           ///< of the last parameter group
   EpochRow row{};                                        ///< of this epoch, complete in after_epoch
@@ -92,6 +93,9 @@ struct CallbackFacts {
 /// Base of all callbacks: every event does nothing and proceeds. Callbacks run in the order of
 /// their list, those of the Learner before those of the call. An exception from a callback ends the
 /// fit like any other. Called on the thread that called fit().
+///
+/// A task with turns of several optimizers has after_forward, after_loss, after_backward and
+/// after_step in each turn, see FitContext::turn; `step` rises in the last one.
 ///
 /// When memory is out, the batch is done again in smaller micro-batches: then after_forward,
 /// after_loss and after_backward are called again for the same batch, all other events once. An

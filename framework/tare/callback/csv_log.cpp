@@ -74,6 +74,7 @@ Action StepsLog::before_fit(FitContext& context) {
 }
 
 Action StepsLog::after_step(FitContext& context) {
+  if (context.turn + 1 < context.turns) return Action::proceed;  // a row is of a whole step
   if (seen_++ % stride_ != 0) return Action::proceed;
   if (rows_.size() == kRows) thin_out();
   const bool on_host = context.loss.device().is_cpu();

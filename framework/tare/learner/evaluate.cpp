@@ -92,7 +92,7 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
     const Batch& batch = part.batch;
     Outputs outputs;
     at::Tensor loss_value;
-    int64_t counts = 0;
+    double counts = 0;
     if (options.task) {
       StepResult result =
           explained(ComputeError::Stage::forward, &batch, [&] { return compute_task(batch); });
@@ -241,11 +241,11 @@ Outputs Learner::Parts::compute(const Batch& batch) const {
   return outputs;
 }
 
-StepResult Learner::Parts::compute_task(const Batch& batch) {
+StepResult Learner::Parts::compute_task(const Batch& batch, const Turn* turn) {
   const AutocastScope in_precision(autocast);
   StepResult result;
   try {
-    result = options.task.step(model, batch);
+    result = (turn ? turn->step : options.task.step)(model, batch);
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {

@@ -1,7 +1,9 @@
 // The fit loop of a Learner, from epochs down to a step.
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 
 #include "tare/base/error.h"
@@ -109,11 +111,14 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.hold_frozen();  // of what may have been frozen or not since
   p.ensure_optimizer();
+  p.check_turns(work.plan, call);
   p.choose_recompute();
   auto micro_batches = p.training_micro_batches(first.train);
   Run run{.plan = std::move(work.plan),
           .callbacks = p.options.callbacks,
           .context = {.learner = *this}};
+  run.optimizer = p.optimizer.get();
+  run.optimizers = dynamic_cast<OptimizerSet*>(run.optimizer);
   {
     const memory::Phase phase(memory::PhaseKind::step);  // what every step works with
     p.optimizer->prepare();
@@ -227,6 +232,7 @@ bool Learner::next_batch(Run& run) {
 }
 
 void Learner::train_batch(Run& run) {
+  if (run.optimizers) return train_turns(run);
   Parts& p = *parts_;
   FitContext& c = run.context;
   apply_schedule(run.plan, c.steps, *p.optimizer, c);
@@ -234,6 +240,39 @@ void Learner::train_batch(Run& run) {
   if (run.allows(&Callback::before_batch, Action::skip) && update(run)) end_step(run);
   run.updating = false;
   if (run.snapshot.taken()) run.count_batch();  // without a step
+  run.micro_batches->take_changes([&](MicroBatchChange change) { run.tell(std::move(change)); });
+  run.allows(&Callback::after_batch, Action::stop_epoch);
+  run.release_step();
+}
+
+// A batch of several optimizers: each turn is an update of its own, which stays when a later one
+// fails; then resume() begins with that one.
+void Learner::train_turns(Run& run) {
+  FitContext& c = run.context;
+  const auto& turns = parts_->options.task.turns;
+  run.optimizers->set_rates(run.plan.rates, run.plan.schedule, run.plan.step, c.steps);
+  c.lr = run.optimizers->groups().back().lr;
+  c.momentum = run.optimizers->groups().back().momentum;
+  run.snapshot.take();
+  c.turn = run.plan.turn;
+  c.turns = std::max<int64_t>(1, std::ssize(turns));
+  const bool wanted = run.allows(&Callback::before_batch, Action::skip);
+  const Batch whole = c.data;
+  for (run.last_turn = false; wanted && !run.last_turn;) {
+    c.turn = run.plan.turn;
+    run.turn = turns.empty() ? nullptr : &turns[static_cast<size_t>(c.turn)];
+    run.last_turn = c.turn + 1 == c.turns;
+    if (run.turn) run.optimizer = &run.optimizers->part(run.turn->optimizer);
+    const TrainOnly own(*run.optimizers, run.turn ? run.turn->optimizer : "");
+    run.release_step();  // of the turn before
+    c.data = whole;
+    if (!run.snapshot.taken()) run.snapshot.take();
+    if (update(run)) end_step(run);
+    run.updating = false;
+    if (!run.last_turn && run.snapshot.taken()) run.count_turn();  // without a step
+  }
+  run.last_turn = true;
+  if (run.snapshot.taken()) run.count_turn();  // without a step of the last turn
   run.micro_batches->take_changes([&](MicroBatchChange change) { run.tell(std::move(change)); });
   run.allows(&Callback::after_batch, Action::stop_epoch);
   run.release_step();
@@ -284,7 +323,7 @@ bool Learner::try_update(Run& run, const Batch& whole, const std::vector<BatchPa
   if (!wanted) return false;
   if (run.stepper) step(run);  // it is done already: no answer undoes it
   const bool allowed = run.allows(&Callback::after_backward, Action::skip) || run.stepper;
-  if (allowed && !run.stepper && p.optimizer->steps_atomically()) step(run);
+  if (allowed && !run.stepper && run.optimizer->steps_atomically()) step(run);
   return allowed;
 }
 
@@ -307,7 +346,7 @@ bool Learner::try_parts(Run& run, const std::vector<BatchPart>& parts) {
 }
 
 // False: a callback wants neither backward nor step.
-bool Learner::try_backward(Run& run, double share, std::optional<int64_t> counted) {
+bool Learner::try_backward(Run& run, double share, std::optional<double> counted) {
   forward(run, counted);
   if (!run.allows(&Callback::after_loss, Action::skip)) return false;
   check_loss(run);
@@ -327,14 +366,14 @@ void Learner::undo_update(Run& run, const Batch& whole) {
 }
 
 // `counted`: see BatchPart.
-void Learner::forward(Run& run, std::optional<int64_t> counted) {
+void Learner::forward(Run& run, std::optional<double> counted) {
   Parts& p = *parts_;
   FitContext& c = run.context;
   const Phase phase(PhaseKind::forward);
   p.check_devices(c.data);
   if (p.options.task) {
-    StepResult result =
-        p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute_task(c.data); });
+    StepResult result = p.explained(ComputeError::Stage::forward, &c.data,
+                                    [&] { return p.compute_task(c.data, run.turn); });
     c.outputs = std::move(result.outputs);
     c.loss = std::move(result.loss);
     run.counted += counted ? *counted : p.counted(c.data);
@@ -344,7 +383,7 @@ void Learner::forward(Run& run, std::optional<int64_t> counted) {
         p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data); });
     run.allows(&Callback::after_forward, Action::stop_epoch);
     const Parts::Labels labels = p.check_outputs(c.outputs, c.data);
-    const int64_t counts = counted ? *counted : p.counted(c.data, labels);
+    const double counts = counted ? *counted : p.counted(c.data, labels);
     c.loss = p.explained(ComputeError::Stage::loss, nullptr,
                          [&] { return p.mean_loss(c.outputs, c.data, counts); });
     run.counted += counts;
@@ -381,18 +420,22 @@ void Learner::step(Run& run) {
   const Phase phase(PhaseKind::step);
   if (!run.stepper)
     parts_->explained(ComputeError::Stage::step, nullptr, [&] {
-      clip_gradients(parts_->optimizer->groups(), parts_->options.clip);
-      parts_->optimizer->step();
+      clip_gradients(run.optimizer->groups(), parts_->options.clip);
+      run.optimizer->step();
     });
-  run.count_batch();
-  run.context.step = ++run.plan.step;
+  if (run.optimizers) {
+    run.count_turn();
+  } else {
+    run.count_batch();
+  }
+  if (run.last_turn) ++run.plan.step;
+  run.context.step = run.plan.step;
 }
 
 void Learner::end_step(Run& run) {
-  Parts& p = *parts_;
-  if (!run.stepper && !p.optimizer->steps_atomically()) step(run);
+  if (!run.stepper && !run.optimizer->steps_atomically()) step(run);
   const Phase phase(PhaseKind::step);
-  if (run.allows(&Callback::after_step, Action::skip)) p.optimizer->zero_grad();
+  if (run.allows(&Callback::after_step, Action::skip)) run.optimizer->zero_grad();
 }
 
 void Learner::validate_epoch(Run& run) {

@@ -1,6 +1,7 @@
 // Builds a Learner, checks its options, and answers what it holds.
 #include "tare/learner/learner.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "tare/base/error.h"
@@ -20,12 +21,48 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
     throw ConfigError(where,
                       "step_in_backward leaves nothing to unscale: fp16 needs all gradients "
                       "before the step; use bf16");
+  if (!options.optimizers.empty())
+    throw ConfigError(where, "step_in_backward is for one optimizer, and optimizers has " +
+                                 std::to_string(options.optimizers.size()) +
+                                 ": leave one of them out");
   if (options.clip)
     throw ConfigError(where,
                       "step_in_backward never has all gradients, which clip needs: leave one out");
 }
 
 namespace {
+
+void check_several_optimizers(const Model& model, const LearnerOptions& options) {
+  const auto& turns = options.task.turns;
+  if (options.optimizers.empty()) {
+    if (!turns.empty())
+      throw ConfigError("learner",
+                        "the task has turns, and optimizers is empty; name the optimizers");
+    return;
+  }
+  if (options.optimizer_factory)
+    throw ConfigError("learner",
+                      "optimizer_factory is without effect beside optimizers; give it as "
+                      "NamedOptimizer::factory");
+  if (options.optimizer != OptimizerOptions{})
+    throw ConfigError("learner",
+                      "optimizer is without effect beside optimizers; give its options as "
+                      "NamedOptimizer::options");
+  check_optimizers(options.optimizers, model, "learner");
+  if (!turns.empty() && !options.task.step)
+    throw ConfigError("learner", "the task has turns and no step; give a step for validation");
+  std::vector<std::string> known;
+  for (const auto& one : options.optimizers) known.push_back(one.name);
+  for (const Turn& turn : turns) {
+    if (std::ranges::find(known, turn.optimizer) == known.end())
+      throw ConfigError("learner", "a turn is of the optimizer '" + printable(turn.optimizer) +
+                                       "', which is not among the optimizers" +
+                                       did_you_mean(turn.optimizer, known));
+    if (!turn.step)
+      throw ConfigError("learner", "the turn of the optimizer '" + printable(turn.optimizer) +
+                                       "' has no step; give it a function");
+  }
+}
 
 void check(const Model& model, const LearnerOptions& options) {
   if (model.empty())
@@ -37,6 +74,7 @@ void check(const Model& model, const LearnerOptions& options) {
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");
+  check_several_optimizers(model, options);
   if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")
     throw ConfigError("learner", "frozen_weights must be as_is or fp8, got '" +
                                      printable(options.frozen_weights) + "'");
@@ -80,6 +118,15 @@ const std::vector<EpochRow>& Learner::history() const { return parts("learner.hi
 bool Learner::destroyed() const { return parts_ == nullptr; }
 
 Optimizer& Learner::optimizer() { return parts("learner.optimizer").ensure_optimizer(); }
+
+Optimizer& Learner::optimizer(const std::string& name) {
+  auto* set = dynamic_cast<OptimizerSet*>(&optimizer());
+  if (!set)
+    throw ConfigError("learner.optimizer", "there is one optimizer, without a name, got '" +
+                                               printable(name) + "'; name several in " +
+                                               "LearnerOptions::optimizers");
+  return set->part(name);
+}
 
 void Learner::set_data(Splits data, int64_t batch) {
   Parts& p = idle("learner.set_data");
@@ -134,12 +181,19 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
                                                " to " + std::to_string(count - 1) + ", got " +
                                                std::to_string(first));
   }
+  const auto trains = [&](const Parameter& parameter) {
+    return parameter.group >= from || (options.norms && parameter.kind == ParameterKind::norm);
+  };
+  if (!p.options.optimizers.empty()) {
+    std::vector<Parameter> trained = p.model.parameters();
+    std::erase_if(trained, [&](const Parameter& parameter) { return !trains(parameter); });
+    check_owners(p.options.optimizers, trained, "learner.freeze_to");
+  }
   p.sizes.clear();  // less or more is kept for the backward
   FreezeReport report;
   for (const auto& parameter : p.model.parameters()) {
     at::Tensor tensor = parameter.tensor;
-    const bool trainable =
-        parameter.group >= from || (options.norms && parameter.kind == ParameterKind::norm);
+    const bool trainable = trains(parameter);
     (trainable ? report.trainable : report.frozen) += tensor.numel();
     tensor.set_requires_grad(trainable);
     if (trainable || !tensor.grad().defined()) continue;
@@ -149,7 +203,7 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   p.hold_frozen();
   p.count_frozen(report);
   if (p.optimizer) {
-    const StateChange change = p.optimizer->set_groups(make_groups(p.model, p.options.optimizer));
+    const StateChange change = p.optimizer->set_groups(p.groups());
     report.state_kept = change.kept;
     report.state_fresh = change.fresh;
     report.state_bytes = change.freed_bytes;

@@ -136,6 +136,8 @@ class Learner final : public Accountable, private LearnerView {
   [[nodiscard]] Model& model() override;  ///< the model under training
   /// Made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
+  /// One of LearnerOptions::optimizers. Throws ConfigError for a name that none has.
+  [[nodiscard]] Optimizer& optimizer(const std::string& name);
   /// Where the model computes.
   [[nodiscard]] c10::Device device() const override;
   [[nodiscard]] const std::filesystem::path& folder() const override;
@@ -194,13 +196,14 @@ class Learner final : public Accountable, private LearnerView {
   bool train_next(Run& run);
   bool next_batch(Run& run);
   void train_batch(Run& run);
+  void train_turns(Run& run);
   bool update(Run& run);
   bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(Run& run, const std::vector<BatchPart>& parts);
-  bool try_backward(Run& run, double share, std::optional<int64_t> counted);
+  bool try_backward(Run& run, double share, std::optional<double> counted);
   bool finite_gradients(Run& run);
   void undo_update(Run& run, const Batch& whole);
-  void forward(Run& run, std::optional<int64_t> counted);
+  void forward(Run& run, std::optional<double> counted);
   void check_loss(const Run& run) const;
   void check_mean(const Run& run, const char* figure, double loss) const;
   void backward(Run& run, double share);

@@ -48,18 +48,17 @@ std::vector<Batch> slices_of(const Batch& whole, int64_t size) {
 }
 
 std::vector<BatchPart> parts_of(const std::vector<Batch>& slices,
-                                const std::function<int64_t(const Batch&)>& counted) {
+                                const std::function<double(const Batch&)>& counted) {
   if (slices.size() == 1) return {{.batch = slices.front()}};
   std::vector<BatchPart> parts;
-  int64_t all = 0, samples = 0;
+  double all = 0, samples = 0;
   for (const Batch& slice : slices) {
     parts.push_back({.batch = slice, .counted = counted(slice)});
     all += *parts.back().counted;
-    samples += slice.size();
+    samples += static_cast<double>(slice.size());
   }
   for (auto& part : parts) {
-    const int64_t own = all > 0 ? *part.counted : part.batch.size();
-    part.share = static_cast<double>(own) / static_cast<double>(all > 0 ? all : samples);
+    part.share = all > 0 ? *part.counted / all : static_cast<double>(part.batch.size()) / samples;
   }
   return parts;
 }

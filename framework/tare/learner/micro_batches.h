@@ -22,7 +22,7 @@ void check_micro_batch(int64_t samples, int64_t batch, const std::string& where)
 struct BatchPart {
   Batch batch{};  ///< views
   double share = 1;
-  std::optional<int64_t> counted{};  ///< what its mean loss is over; unset for a whole batch
+  std::optional<double> counted{};  ///< what its mean loss is over; unset for a whole batch
 };
 
 /// As few consecutive parts of at most `size` samples as it takes, nearly equal, the larger ones
@@ -37,7 +37,7 @@ using Slicer = std::function<std::vector<Batch>(const Batch& whole, int64_t size
 /// label has share 0. If no slice has one, the shares are by the samples. A single slice is a whole
 /// batch.
 [[nodiscard]] std::vector<BatchPart> parts_of(const std::vector<Batch>& slices,
-                                              const std::function<int64_t(const Batch&)>& counted);
+                                              const std::function<double(const Batch&)>& counted);
 
 /// The size of the parts in one phase of a Learner's life: fixed, or found by what memory allows
 /// and remembered by the shape of the samples.

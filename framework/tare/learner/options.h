@@ -18,6 +18,7 @@
 #include "tare/model/kernels.h"
 #include "tare/model/model.h"
 #include "tare/optim/optimizer.h"
+#include "tare/optim/optimizer_set.h"
 #include "tare/optim/schedule.h"
 
 namespace tare {
@@ -28,6 +29,14 @@ struct StepResult {
   Outputs outputs{};  ///< of the model, for the metrics
 };
 
+/// A step of one optimizer of several, on the batch that all turns of a task share.
+struct Turn {
+  std::string optimizer{};  ///< its name in LearnerOptions::optimizers
+  /// The loss that this optimizer lowers. The parameters of the other optimizers want no gradients
+  /// meanwhile.
+  std::function<StepResult(Model&, const Batch&)> step{};
+};
+
 /// Replaces `loss(model(inputs), targets)` where training is more than a forward and a loss.
 struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
@@ -35,9 +44,17 @@ struct Task {
   std::function<Outputs(Model&, const Batch&)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
-  /// What the loss of a batch is the mean over, such as its tokens; means over parts and batches
-  /// are weighted by it. Empty: the samples.
-  std::function<int64_t(const Batch&)> counted{};
+  /// What the loss of a batch is the mean over, such as its tokens or the sum of their weights;
+  /// means over parts and batches are weighted by it. Empty: the samples.
+  std::function<double(const Batch&)> counted{};
+  /// Of a Learner with several optimizers: what a training step of a batch is, in this order, such
+  /// as a discriminator's turn before a generator's; an optimizer may have several turns or none.
+  /// `step` is then for validation alone. Each turn has gradients, parts of the batch, clipping and
+  /// a retry after an out-of-memory of its own, and is kept when a later turn fails: resume()
+  /// continues with that turn. Callbacks see after_forward to after_step in each turn, the other
+  /// events once; the training loss of a batch is that of the last turn. Empty: all optimizers step
+  /// together, by the gradients of `step` or of the loss.
+  std::vector<Turn> turns{};
   /// Whether it has a step.
   explicit operator bool() const { return static_cast<bool>(step); }
 };
@@ -83,6 +100,11 @@ struct LearnerOptions {
   ClipOptions clip{};
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
+  /// Several optimizers, each for parameters of its own, in place of `optimizer` and
+  /// `optimizer_factory`; see Task::turns. Every trainable parameter belongs to one of them. A
+  /// rate that a fit is given is that of the first; the others keep their ratio to it. Not with
+  /// step_in_backward. Empty: one optimizer.
+  std::vector<NamedOptimizer> optimizers{};
   uint64_t seed = 42;   ///< of sample order and augmentation, not of the model's weights
   int64_t workers = 1;  ///< loader threads; 0: batches are made between the steps
   bool shuffle = true;  ///< a new order of the training split in each epoch
@@ -140,7 +162,8 @@ struct Evaluation {
   double loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;                 ///< of the split
-  int64_t counted = 0;                 ///< samples, elements or labels that `loss` is the mean over
+  /// What `loss` is the mean over: samples, elements or labels, or the sum of their class weights.
+  double counted = 0;
 };
 
 /// Which of the Learner's Splits a call is about.

@@ -23,11 +23,12 @@ void LossMeter::prepare(c10::Device device) {
 
 void LossMeter::reset() {
   sum_ = 0;
-  samples_ = counted_ = 0;
+  samples_ = 0;
+  counted_ = 0;
   if (device_sum_.defined()) device_sum_.zero_();
 }
 
-void LossMeter::add(const at::Tensor& loss, int64_t samples, int64_t counted) {
+void LossMeter::add(const at::Tensor& loss, int64_t samples, double counted) {
   samples_ += samples;
   if (counted == 0) return;
   counted_ += counted;
@@ -35,13 +36,12 @@ void LossMeter::add(const at::Tensor& loss, int64_t samples, int64_t counted) {
   if (loss.device().is_cpu()) {
     // item() dispatches; a host float is one load away.
     const bool plain = loss.scalar_type() == c10::kFloat;
-    sum_ += static_cast<double>(counted) *
-            (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
+    sum_ += counted * (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
     return;
   }
   if (!device_sum_.defined())
     device_sum_ = at::zeros({}, loss.options().requires_grad(false).dtype(c10::kDouble));
-  device_sum_.add_(loss.detach(), static_cast<double>(counted));
+  device_sum_.add_(loss.detach(), counted);
 }
 
 double LossMeter::sum() const {
@@ -49,11 +49,10 @@ double LossMeter::sum() const {
 }
 
 double LossMeter::mean() const {
-  return counted_ > 0 ? sum() / static_cast<double>(counted_)
-                      : std::numeric_limits<double>::quiet_NaN();
+  return counted_ > 0 ? sum() / counted_ : std::numeric_limits<double>::quiet_NaN();
 }
 
-void LossMeter::restore(double sum, int64_t samples, int64_t counted) {
+void LossMeter::restore(double sum, int64_t samples, double counted) {
   reset();
   sum_ = sum;
   samples_ = samples;
@@ -168,7 +167,7 @@ void Learner::Parts::to_device(Batch& batch) {
 
 Optimizer& Learner::Parts::ensure_optimizer() {
   if (optimizer) return *optimizer;
-  auto groups = make_groups(model, options.optimizer);
+  auto groups = this->groups();
   if (model.parameters().empty()) {
     throw StateError("learner.optimizer", "without a parameter of the model",
                      "register_module() each submodule in the model's constructor: a plain member "
@@ -178,11 +177,40 @@ Optimizer& Learner::Parts::ensure_optimizer() {
     throw StateError("learner.optimizer", "without a trainable parameter",
                      "unfreeze() some layer groups first");
   }
+  if (!options.optimizers.empty()) {
+    auto set = std::make_unique<OptimizerSet>(options.optimizers, std::move(groups),
+                                              /*with_tensors=*/for_card);
+    made_with_rate = set->rate();
+    optimizer = std::move(set);
+    return *optimizer;
+  }
   optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
                                         : make_optimizer(options.optimizer, std::move(groups),
                                                          /*with_tensors=*/for_card);
   made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
+}
+
+std::vector<ParameterGroup> Learner::Parts::groups() const {
+  return options.optimizers.empty() ? make_groups(model, options.optimizer)
+                                    : make_groups_by_optimizer(model, options.optimizers);
+}
+
+void Learner::Parts::check_turns(const FitPlan& plan, const char* call) {
+  const auto& turns = options.task.turns;
+  const auto count = std::max<size_t>(1, turns.size());
+  if (std::cmp_greater_equal(plan.turn, count))
+    throw ConfigError(call, "the fit to resume is at turn " + std::to_string(plan.turn) +
+                                " of a batch, this Learner's task has " + std::to_string(count) +
+                                "; give the task that the fit had");
+  if (options.optimizers.empty()) return;
+  auto& set = dynamic_cast<OptimizerSet&>(*optimizer);
+  for (const Turn& turn : turns)
+    if (set.part(turn.optimizer).groups().empty())
+      throw StateError(call,
+                       "with a turn of the optimizer '" + printable(turn.optimizer) +
+                           "', which has no trainable parameter",
+                       "unfreeze() some of its layer groups, or leave the turn out");
 }
 
 double Learner::Parts::base_rate() {
@@ -207,7 +235,7 @@ std::optional<LabelRange> Learner::Parts::labels_of(const at::Tensor& target) co
       std::ranges::find(sent, target.storage().unsafeGetStorageImpl(), &SentLabels::target);
   if (found == sent.end() || found->version != target._version()) return std::nullopt;
   std::optional<LabelRange> range = found->range;
-  if (range && found->elements != target.numel()) range->count = -1;
+  if (range && found->elements != target.numel()) range->counted = -1;
   return range;
 }
 
@@ -233,24 +261,25 @@ Learner::Parts::Labels Learner::Parts::check_outputs(const Outputs& outputs, con
   return labels;
 }
 
-int64_t Learner::Parts::counted(const at::Tensor& target,
-                                const std::optional<LabelRange>& labels) const {
-  if (labels && labels->count >= 0) return labels->count;
+double Learner::Parts::counted(const at::Tensor& target,
+                               const std::optional<LabelRange>& labels) const {
+  if (labels && labels->counted >= 0) return labels->counted;
   return *tare::counted(loss, target);
 }
 
-int64_t Learner::Parts::counted(const Batch& batch, const Labels& labels) const {
-  if (options.task) return options.task.counted ? options.task.counted(batch) : batch.size();
-  if (loss.batch_counted) return loss.batch_counted(batch);
-  if (loss.batch_mean || batch.targets.empty()) return batch.size();
-  int64_t all = 0;
+double Learner::Parts::counted(const Batch& batch, const Labels& labels) const {
+  if (options.task && options.task.counted) return options.task.counted(batch);
+  if (!options.task && loss.batch_counted) return loss.batch_counted(batch);
+  if (options.task || loss.batch_mean || batch.targets.empty())
+    return static_cast<double>(batch.size());
+  double all = 0;
   for (size_t i = 0; i < batch.targets.size(); ++i)
     all += counted(batch.targets[i].tensor, i < labels.size() ? labels[i] : std::nullopt);
   return all;
 }
 
 at::Tensor Learner::Parts::mean_loss(const Outputs& outputs, const Batch& batch,
-                                     int64_t counted) const {
+                                     double counted) const {
   if (loss.batch_mean) return loss.batch_mean(outputs, batch);
   const LossFunction& mean = counted == 0 && loss.sum ? loss.sum : loss.mean;
   if (batch.targets.empty()) return mean(outputs[0], {});
@@ -258,9 +287,9 @@ at::Tensor Learner::Parts::mean_loss(const Outputs& outputs, const Batch& batch,
   at::Tensor sum;
   for (size_t i = 0; i < batch.targets.size(); ++i) {
     const at::Tensor& target = batch.targets[i].tensor;
-    const int64_t own = this->counted(target, labels_of(target));
+    const double own = this->counted(target, labels_of(target));
     if (own == 0 && counted > 0) continue;  // it has no mean
-    const double share = counted > 0 ? static_cast<double>(own) / static_cast<double>(counted) : 1;
+    const double share = counted > 0 ? own / counted : 1;
     const at::Tensor part = mean(outputs[i], target).mul(share);
     sum = sum.defined() ? sum.add(part) : part;
   }
@@ -310,6 +339,16 @@ void Learner::Run::notify_quietly(EventMethod event) {
 void Learner::Run::count_batch() {
   if (context.loss.defined()) meter.add(context.loss, context.data.size(), counted);
   ++plan.batch;
+  snapshot.drop();
+  earlier_gradients.clear();
+}
+
+void Learner::Run::count_turn() {
+  if (last_turn) {
+    plan.turn = 0;
+    return count_batch();
+  }
+  ++plan.turn;
   snapshot.drop();
   earlier_gradients.clear();
 }

@@ -34,21 +34,22 @@ class LossMeter {
   /// Makes room for the sum on a device, so that add() allocates nothing.
   void prepare(c10::Device device);
   void reset();
-  /// `counted`: samples, elements or labels; 0: the batch has no loss.
-  void add(const at::Tensor& loss, int64_t samples, int64_t counted);
+  /// `counted`: what the loss is the mean over; 0: the batch has no loss.
+  void add(const at::Tensor& loss, int64_t samples, double counted);
   [[nodiscard]] double mean() const;  ///< NaN where nothing was counted
   [[nodiscard]] int64_t samples() const { return samples_; }
-  [[nodiscard]] int64_t counted() const { return counted_; }
+  [[nodiscard]] double counted() const { return counted_; }
   /// On the device, for a ledger; undefined where the losses are on the host.
   [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
   /// For a checkpoint saved inside an epoch.
   [[nodiscard]] double sum() const;
-  void restore(double sum, int64_t samples, int64_t counted);
+  void restore(double sum, int64_t samples, double counted);
 
  private:
   double sum_ = 0;
   at::Tensor device_sum_;
-  int64_t samples_ = 0, counted_ = 0;
+  int64_t samples_ = 0;
+  double counted_ = 0;
 };
 
 struct PlanRequest;
@@ -145,6 +146,11 @@ struct Learner::Parts {
   /// for check_output(). Throws DeviceError for a batch of another device.
   void to_device(Batch& batch);
   Optimizer& ensure_optimizer();
+  /// The parameter groups of the optimizer or, one after the other, of the optimizers.
+  [[nodiscard]] std::vector<ParameterGroup> groups() const;
+  /// Throws StateError, naming `call`, for a turn whose optimizer has no trainable parameter, and
+  /// ConfigError for a position that lies behind the turns of the task.
+  void check_turns(const FitPlan& plan, const char* call);
   /// The learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
   /// The parts of a batch for forward and backward.
@@ -185,7 +191,7 @@ struct Learner::Parts {
   [[nodiscard]] PlanRequest plan_request(bool with_state) const;
   struct Seen {  // of a batch
     at::Tensor loss{};
-    int64_t counted = 0;
+    double counted = 0;
     std::vector<MetricState> metrics{};
     Collected predictions{};
   };
@@ -215,9 +221,9 @@ struct Learner::Parts {
   [[noreturn]] void diverged(const FitContext& context, const char* figure, double loss) const;
   /// The model's outputs, and a Task's step, computed in `precision`; the results are float32.
   [[nodiscard]] Outputs compute(const Batch& batch) const;
-  [[nodiscard]] StepResult compute_task(const Batch& batch);
+  [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
   /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
-  /// the range is that of its batch, and `count` is -1.
+  /// the range is that of its batch, and `counted` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
   /// The labels of each target, as far as they are known.
   using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;
@@ -226,13 +232,13 @@ struct Learner::Parts {
   /// the labels that it saw.
   Labels check_outputs(const Outputs& outputs, const Batch& batch);
   /// What the mean loss of a batch is over; `labels`: those of the batch, where they are known.
-  [[nodiscard]] int64_t counted(const Batch& batch, const Labels& labels = {}) const;
+  [[nodiscard]] double counted(const Batch& batch, const Labels& labels = {}) const;
   /// What the mean loss over one target is over.
-  [[nodiscard]] int64_t counted(const at::Tensor& target,
-                                const std::optional<LabelRange>& labels) const;
+  [[nodiscard]] double counted(const at::Tensor& target,
+                               const std::optional<LabelRange>& labels) const;
   /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
-                                     int64_t counted) const;
+                                     double counted) const;
   /// The shapes of what the modules make of the first sample of the training split, [1, ...]; empty
   /// where they are not known. See layer_shapes().
   [[nodiscard]] std::map<std::string, std::vector<int64_t>> output_shapes();
@@ -303,9 +309,13 @@ struct Learner::Run {
   /// batch counts.
   Parts::Gradients earlier_gradients{};
   bool updating = false;                    ///< the parameters' gradients are those of this batch
-  int64_t counted = 0;                      ///< what the mean loss of this batch is over
+  double counted = 0;                       ///< what the mean loss of this batch is over
   bool finite = true;                       ///< the gradients of this step
   std::optional<StepInBackward> stepper{};  ///< for LearnerOptions::step_in_backward
+  Optimizer* optimizer = nullptr;      ///< that steps: the Learner's or, in a turn, one of them
+  OptimizerSet* optimizers = nullptr;  ///< of a Learner with several
+  const Turn* turn = nullptr;          ///< the one under way; nullptr: the task has none
+  bool last_turn = true;               ///< the batch counts with the step of this turn
   FitResult result{};
   Action action = Action::proceed;  ///< the strongest answer since train_epoch() reset it
   bool interrupted = false;
@@ -322,6 +332,8 @@ struct Learner::Run {
   /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
   /// nothing.
   void count_batch();
+  /// Commits a turn of several, as count_batch() commits a batch; the last turn commits the batch.
+  void count_turn();
   /// When this process began to train in the epoch under way; unset while it does not.
   std::optional<std::chrono::steady_clock::time_point> training_since{};
   /// The plan including the epoch under way, for a checkpoint.

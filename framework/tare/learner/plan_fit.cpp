@@ -271,7 +271,7 @@ class Planner {
   /// Those with less state.
   [[nodiscard]] std::vector<OptimizerOptions> optimizers() const {
     const OptimizerOptions& now = request_.options.optimizer;
-    if (request_.options.optimizer_factory) return {};
+    if (request_.options.optimizer_factory || !request_.options.optimizers.empty()) return {};
     std::vector<OptimizerOptions> others;
     for (const double momentum : {0.9, 0.0}) {
       if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;

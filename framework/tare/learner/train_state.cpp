@@ -44,6 +44,12 @@ class Reader {
     if (!value.is_number_integer() || value.get<int64_t>() < 0) fail(key, "is no count");
     return value.get<int64_t>();
   }
+  /// A finite number >= 0.
+  [[nodiscard]] double sum(const char* key) const {
+    const double value = real(key);
+    if (!(value >= 0) || !std::isfinite(value)) fail(key, "is no finite number >= 0");
+    return value;
+  }
   [[nodiscard]] double real(const char* key) const {
     const json& value = at(key);
     if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
@@ -183,6 +189,7 @@ FitPlan plan_from(const Stored& source) {
                .schedule = {},
                .epoch = reader.count("epoch"),
                .batch = reader.count("batch"),
+               .turn = reader.has("turn") ? reader.count("turn") : 0,  // not of one optimizer
                .step = reader.count("step"),
                .loss_sum = reader.real("loss_sum"),
                .loss_counted = 0,
@@ -190,7 +197,8 @@ FitPlan plan_from(const Stored& source) {
                .seconds = reader.has("seconds") ? reader.real("seconds") : 0,  // older ones
                .order = {},
                .rows = rows_from(source, "rows", kFitRows)};
-  plan.loss_counted = reader.has("loss_counted") ? reader.count("loss_counted") : plan.loss_samples;
+  plan.loss_counted = reader.has("loss_counted") ? reader.sum("loss_counted")
+                                                 : static_cast<double>(plan.loss_samples);
   if (reader.has("order")) plan.order = order_from(reader.object("order"));
   if (plan.finished()) reader.fail("epoch", "lies behind the last epoch");
   try {
@@ -292,6 +300,7 @@ StoredState stored(const TrainState& state) {
              {"loss_samples", plan.loss_samples},
              {"seconds", plan.seconds},
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
+    if (plan.turn > 0) fit["turn"] = plan.turn;
     if (const auto& order = plan.order)
       fit["order"] = {{"batch", order->batch},
                       {"samples", order->samples},

@@ -34,9 +34,10 @@ struct FitPlan {
   std::vector<double> rates{};         ///< of each layer group, before the schedule's factor
   Schedule schedule{};                 ///< of the rates' factor
   int64_t epoch = 0, batch = 0;        ///< the next ones
-  int64_t step = 0;                    ///< optimizer steps taken
+  int64_t turn = 0;                    ///< the next one of that batch, see Task::turns
+  int64_t step = 0;                    ///< batches whose last turn stepped
   double loss_sum = 0;                 ///< over what was counted in the epoch under way
-  int64_t loss_counted = 0;            ///< how many labels, elements or samples that is
+  double loss_counted = 0;             ///< labels, elements or samples, or the sum of their weights
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
   double seconds = 0;                  ///< spent on the epoch under way
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say

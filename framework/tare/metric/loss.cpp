@@ -4,7 +4,9 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/exp.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
@@ -15,6 +17,7 @@
 #include <ATen/ops/softplus.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tare/base/error.h"
@@ -39,6 +42,21 @@ struct Kind {
   std::function<void(losses::Registry&)> add{};
 };
 
+/// Throws ConfigError, with the option as its field, for what no rule of a single value refuses.
+template <config::Options O>
+void check_options(const O&) {}
+
+void check_options(const CrossEntropyOptions& options) {
+  const auto& weights = options.class_weights;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (!std::isfinite(weights[i]))
+      throw ConfigError("loss", "class_weights." + std::to_string(i), "must be finite",
+                        "a number >= 0", config::to_node(weights[i]).text);
+  if (!weights.empty() && std::ranges::all_of(weights, [](double each) { return each == 0; }))
+    throw ConfigError("loss", "class_weights", "leave no class to learn", "at least one number > 0",
+                      "zeros only");
+}
+
 template <config::Options O>
 Kind kind_of(const char* name, const char* summary, const char* activation,
              Tensor (*loss)(const O&, const Tensor&, const Tensor&, int64_t)) {
@@ -52,7 +70,10 @@ Kind kind_of(const char* name, const char* summary, const char* activation,
           },
           .add =
               [name, summary](losses::Registry& all) {
-                all.add<O>(name, summary, [name](const O& options) { return Loss(name, options); });
+                all.add<O>(name, summary, [name](const O& options) {
+                  check_options(options);
+                  return Loss(name, options);
+                });
               }};
 }
 
@@ -67,6 +88,36 @@ Tensor bce_with_logits(const BceOptions& options, const Tensor& output, const Te
   return reduction == at::Reduction::Mean ? each.mean() : each.sum();
 }
 
+/// On the device and of the dtype of the output. Made anew for each use, so that a loss owns no
+/// tensor; the numbers are copied without waiting for the device.
+Tensor weights_like(const std::vector<double>& numbers, const Tensor& output) {
+  const auto classes = static_cast<int64_t>(numbers.size());
+  const Tensor weights = at::empty({classes}, output.options());
+  if (!weights.is_meta())
+    weights.copy_(at::from_blob(const_cast<double*>(numbers.data()), {classes}, at::kDouble),
+                  /*non_blocking=*/true);
+  return weights;
+}
+
+Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, const Tensor& target,
+                     int64_t reduction) {
+  const double smoothing = options.label_smoothing;
+  if (options.class_weights.empty())
+    return at::cross_entropy_loss(output, target, {}, reduction, kIgnoredLabel, smoothing);
+  const Tensor weights = weights_like(options.class_weights, output);
+  const bool own_mean =
+      reduction == at::Reduction::Mean && smoothing > 0 && target.scalar_type() == at::kLong;
+  if (!own_mean)
+    return at::cross_entropy_loss(output, target, weights, reduction, kIgnoredLabel, smoothing);
+  // LibTorch divides by a sum over tensors whose sizes depend on the labels, which no plan knows.
+  const Tensor ignored = target.eq(kIgnoredLabel).flatten();
+  const Tensor classes = target.flatten().masked_fill(ignored, 0);
+  const Tensor all = weights.gather(0, classes).masked_fill(ignored, 0).sum();
+  return at::cross_entropy_loss(output, target, weights, at::Reduction::Sum, kIgnoredLabel,
+                                smoothing)
+      .div(all);
+}
+
 const std::vector<Kind>& kinds() {
   using config::NoOptions;
   using O = const NoOptions&;
@@ -74,11 +125,8 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       kind_of<BceOptions>("bce_with_logits", "binary cross-entropy of logits", "sigmoid",
                           bce_with_logits),
-      kind_of<CrossEntropyOptions>(
-          "cross_entropy", "cross-entropy of logits and class labels", "softmax",
-          [](const CrossEntropyOptions& options, T o, T t, int64_t r) {
-            return at::cross_entropy_loss(o, t, {}, r, kIgnoredLabel, options.label_smoothing);
-          }),
+      kind_of<CrossEntropyOptions>("cross_entropy", "cross-entropy of logits and class labels",
+                                   "softmax", cross_entropy),
       kind_of<NoOptions>("kl_div", "Kullback-Leibler divergence of log-probabilities", "exp",
                          [](O, T o, T t, int64_t r) { return at::kl_div(o, t, r); }),
       kind_of<NoOptions>("l1", "mean absolute error", "none",
@@ -143,7 +191,10 @@ ResolvedLoss resolve_kind(const Kind& kind, const Node& options) {
           .sum = by_labels ? sum : LossFunction{},
           .per_sample = per_sample,
           .activation = [activation](const Tensor& o) { return activate(activation, o); },
-          .activation_name = activation};
+          .activation_name = activation,
+          .class_weights = name == "cross_entropy"
+                               ? config::read<CrossEntropyOptions>(options).class_weights
+                               : std::vector<double>{}};
 }
 
 std::string checked_activation(const std::string& name) {
@@ -155,8 +206,23 @@ std::string checked_activation(const std::string& name) {
 }
 
 bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
-  return takes_labels(loss.name) && target.defined() && !target.is_meta() &&
-         target.scalar_type() == at::kLong;
+  return loss.sum && target.defined() && !target.is_meta() && target.scalar_type() == at::kLong;
+}
+
+/// What a label weighs in a mean; 0 for one without an output of the model, which is refused later.
+double weight_of(const ResolvedLoss& loss, int64_t label) {
+  if (loss.class_weights.empty()) return 1;
+  const auto at = static_cast<size_t>(label);
+  return label >= 0 && at < loss.class_weights.size() ? loss.class_weights[at] : 0;
+}
+
+void check_class_weights(const ResolvedLoss& loss, const Tensor& output) {
+  const auto given = static_cast<int64_t>(loss.class_weights.size());
+  if (given == 0 || output.dim() < 2 || given == output.size(1)) return;
+  const std::string classes = std::to_string(output.size(1));
+  throw ConfigError("loss", "cross_entropy.class_weights",
+                    "needs a number for each of the " + classes + " classes of the model",
+                    classes + " numbers", std::to_string(given) + " of them");
 }
 
 /// Calls `f` for each label of a host tensor, but for labels that are ignored.
@@ -185,14 +251,48 @@ Registry& registry() {
 std::string text_of(const Loss& loss) {
   const auto* name = std::get_if<std::string>(&loss);
   if (!name) return "";
-  const auto complete = registry().complete({.name = *name, .options = loss.options});
-  if (complete == registry().complete({.name = *name})) return *name;
-  return config::flow_text(config::to_node(complete));
+  auto complete = registry().complete({.name = *name, .options = loss.options});
+  const auto defaults = registry().complete({.name = *name});
+  std::erase_if(complete.options.entries, [&](const config::Entry& entry) {
+    return config::flow_text(entry.value) == config::flow_text(*defaults.options.find(entry.key));
+  });
+  return config::flow_text(config::to_short_node(complete));
 }
 
 Loss from_text(const std::string& text) {
   if (!text.starts_with('{')) return text;
   return config::read<config::Choice>(config::parse_text(text, "the loss of a bundle"));
+}
+
+std::vector<double> class_weights(const at::Tensor& weights) {
+  if (!weights.defined() || weights.dim() != 1)
+    throw ShapeError("losses.class_weights", "a tensor [classes]", describe(weights));
+  const Tensor numbers = weights.detach().to(at::kCPU, at::kDouble).contiguous();
+  const double* first = numbers.const_data_ptr<double>();
+  return {first, first + numbers.numel()};
+}
+
+std::vector<double> balanced(const at::Tensor& labels, int64_t classes) {
+  if (!labels.defined() || labels.scalar_type() != at::kLong)
+    throw ShapeError("losses.balanced", "class labels int64", describe(labels));
+  if (classes < 1)
+    throw ConfigError("losses.balanced", "classes must be >= 1, got " + std::to_string(classes));
+  std::vector<double> of_class(static_cast<size_t>(classes), 0.0);
+  double all = 0;
+  for_each_label(labels.cpu(), [&](int64_t label) {
+    if (label < 0 || label >= classes)
+      throw ConfigError("losses.balanced", "a label is " + std::to_string(label) +
+                                               ", must be from 0 to " +
+                                               std::to_string(classes - 1) + "; raise classes");
+    ++of_class[static_cast<size_t>(label)];
+    ++all;
+  });
+  if (all == 0)
+    throw ConfigError("losses.balanced", "there is no label that counts; give some that are not " +
+                                             std::to_string(kIgnoredLabel));
+  for (double& weight : of_class)
+    weight = weight > 0 ? all / (static_cast<double>(classes) * weight) : 0;
+  return of_class;
 }
 
 }  // namespace losses
@@ -223,17 +323,19 @@ ResolvedLoss resolve(const Loss& loss) {
 
 std::vector<std::string> loss_names() { return losses::registry().names(); }
 
-std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& target) {
+std::optional<double> counted(const ResolvedLoss& loss, const at::Tensor& target) {
   if (!target.defined()) return std::nullopt;
   if (has_labels(loss, target)) {
-    if (!target.device().is_cpu()) return target.ne(kIgnoredLabel).sum().item<int64_t>();
-    return label_range(loss, target)->count;
+    if (!target.device().is_cpu() && loss.class_weights.empty())
+      return static_cast<double>(target.ne(kIgnoredLabel).sum().item<int64_t>());
+    return label_range(loss, target.cpu())->counted;
   }
   if (loss.counted) return loss.counted(target);
   const int64_t samples = target.dim() == 0 ? 1 : target.size(0);
-  if (loss.custom || loss.name == "kl_div" || samples == 0) return samples;
+  if (loss.custom || loss.name == "kl_div" || samples == 0) return static_cast<double>(samples);
   const bool probabilities = takes_labels(loss.name) && target.is_floating_point();
-  return probabilities && target.dim() > 1 ? target.numel() / target.size(1) : target.numel();
+  return static_cast<double>(probabilities && target.dim() > 1 ? target.numel() / target.size(1)
+                                                               : target.numel());
 }
 
 std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor& target) {
@@ -246,16 +348,17 @@ std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor
     low = std::min(low, label[i]);
     high = std::max(high, label[i]);
   }
-  if (all > 0 && low >= 0) return LabelRange{low, high, all};  // none is left out
+  if (all > 0 && low >= 0 && loss.class_weights.empty())  // none is left out
+    return LabelRange{low, high, static_cast<double>(all)};
   low = std::numeric_limits<int64_t>::max();
   high = std::numeric_limits<int64_t>::min();
-  int64_t count = 0;
+  double counted = 0;
   for_each_label(target, [&](int64_t value) {
     low = std::min(low, value);
     high = std::max(high, value);
-    ++count;
+    counted += weight_of(loss, value);
   });
-  return count == 0 ? LabelRange{} : LabelRange{low, high, count};
+  return high < low ? LabelRange{} : LabelRange{low, high, counted};
 }
 
 void check_labels(const ResolvedLoss& loss, const LabelRange& labels, int64_t classes) {
@@ -280,6 +383,7 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
   } else {
     check_same_shape(where, output, target);
   }
+  if (!loss.class_weights.empty()) check_class_weights(loss, output);
 }
 
 }  // namespace tare

@@ -24,13 +24,14 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at
 /// (outputs, batch) -> scalar, differentiable: the mean over the batch.
 using BatchLossFunction = std::function<at::Tensor(const Outputs& outputs, const Batch& batch)>;
 /// What the loss of a batch is the mean over, such as its tokens.
-using BatchCountFunction = std::function<int64_t(const Batch& batch)>;
+using BatchCountFunction = std::function<double(const Batch& batch)>;
 
 /// The class label that losses and metrics leave out, as torch does by default.
 inline constexpr int64_t kIgnoredLabel = -100;
 
-/// How many labels, elements or samples of a target a loss is the mean over.
-using CountFunction = std::function<int64_t(const at::Tensor& target)>;
+/// What a loss is the mean over, >= 0: how many labels, elements or samples of a target, or the sum
+/// of their weights.
+using CountFunction = std::function<double(const at::Tensor& target)>;
 
 /// A name of loss_names(), alone or with its options, or a function, with or without the activation
 /// that turns the model's outputs into predictions (softmax | exp | sigmoid | none, over dimension
@@ -90,9 +91,14 @@ struct CrossEntropyOptions {
   /// Share of each target that is spread evenly over all classes, in [0, 1]: Szegedy et al. 2016,
   /// Rethinking the Inception Architecture, section 7.
   double label_smoothing = 0;
+  /// A number for each class, >= 0, at least one of them > 0: the loss of a label is multiplied by
+  /// the number of its class, and a mean over labels is divided by the sum of their numbers, as by
+  /// torch::nn::CrossEntropyLoss. Empty: every class has 1. See losses::balanced().
+  std::vector<double> class_weights{};
 };
 void visit_fields(auto& visit, CrossEntropyOptions& o) {
   visit("label_smoothing", o.label_smoothing, config::between(0, 1));
+  visit("class_weights", o.class_weights, config::at_least(0));
 }
 
 /// Options of the loss `bce_with_logits`.
@@ -115,11 +121,20 @@ namespace losses {
 ///                                        [](const auto& o) { return Loss(focal(o), "softmax"); });
 using Registry = config::Registry<Loss()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
-/// The loss as bundles store it: its name where all options have their defaults, else
-/// `{cross_entropy: {label_smoothing: 0.1}}`; empty for a function.
+/// The loss as bundles store it: its name where all options have their defaults, else its name with
+/// the options that have other values, `{cross_entropy: {label_smoothing: 0.1}}`; empty for a
+/// function.
 [[nodiscard]] std::string text_of(const Loss& loss);
 /// The loss of such a text. Throws ConfigError for a text that cannot be read.
 [[nodiscard]] Loss from_text(const std::string& text);
+/// The numbers of a tensor [classes] of any dtype and device, for
+/// CrossEntropyOptions::class_weights. Waits for the device. Throws ShapeError for another shape.
+[[nodiscard]] std::vector<double> class_weights(const at::Tensor& weights);
+/// Class weights with which every class counts as much as any other in the mean over these labels
+/// (int64, any shape and device, those of -100 are ignored): labels / (classes x labels of the
+/// class), and 0 for a class without a label. Waits for the device. Throws ShapeError for another
+/// dtype; ConfigError for a label outside [0, classes), and where no label counts.
+[[nodiscard]] std::vector<double> balanced(const at::Tensor& labels, int64_t classes);
 }  // namespace losses
 
 /// A loss ready for use. The table lists Tare's own.
@@ -134,7 +149,9 @@ using Registry = config::Registry<Loss()>;
 ///
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
 /// torch::nn::functional does; cross_entropy and nll leave out labels of -100. The activation works
-/// on dimension 1. Options change none of this, nor what a plan knows of the loss.
+/// on dimension 1. With class weights, the mean of cross_entropy over class labels divides by the
+/// sum of the weights of the labels. Options change nothing else of this, nor what a plan knows of
+/// the loss.
 ///
 /// Where a batch has several targets, the model gives as many outputs. A loss of two tensors then
 /// takes each target with the output at its place, and the mean is over all that is counted in all
@@ -146,14 +163,15 @@ struct ResolvedLoss {
   /// -> scalar: the sum, for a loss that leaves labels out; empty for the others.
   LossFunction sum{};
   /// -> [batch]: the mean over each sample's elements, or over its labels that are not left out (0
-  /// for a sample without any); empty for a function.
+  /// for a sample without any), each times its class weight; empty for a function.
   LossFunction per_sample{};
   /// Identity for a function that names none.
   std::function<at::Tensor(const at::Tensor& output)> activation{};
-  std::string activation_name{};       ///< "softmax", "exp", "sigmoid" or "none"
-  CountFunction counted{};             ///< of a function, see Loss
-  BatchLossFunction batch_mean{};      ///< of Loss::of_batch(), in place of `mean`
-  BatchCountFunction batch_counted{};  ///< of Loss::of_batch(), see there
+  std::string activation_name{};        ///< "softmax", "exp", "sigmoid" or "none"
+  std::vector<double> class_weights{};  ///< of cross_entropy; empty: every class has 1
+  CountFunction counted{};              ///< of a function, see Loss
+  BatchLossFunction batch_mean{};       ///< of Loss::of_batch(), in place of `mean`
+  BatchCountFunction batch_counted{};   ///< of Loss::of_batch(), see there
 };
 
 /// Looks up a name, or wraps a function. Throws ConfigError for an unknown name of a loss, an
@@ -165,21 +183,23 @@ struct ResolvedLoss {
 [[nodiscard]] std::vector<std::string> loss_names();
 
 /// Checks a batch for mistakes that a loss reports unclearly or not at all: different batch sizes,
-/// a target of the wrong dtype or shape, class labels outside [0, outputs). Reads the labels and so
-/// waits for the device: meant for the first batch of a fit. For a custom loss only the batch size
-/// is checked. Throws ShapeError for sizes or dtype, ConfigError for labels, DeviceError.
+/// a target of the wrong dtype or shape, class labels outside [0, outputs), class weights for
+/// another number of classes. Reads the labels and so waits for the device: meant for the first
+/// batch of a fit. For a custom loss only the batch size is checked. Throws ShapeError for sizes or
+/// dtype, ConfigError for labels and class weights, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
-/// What `mean` is over: the labels without those of -100 that cross_entropy and nll leave out, the
-/// elements of the target, or the samples of kl_div and of a function that does not say. A mean
-/// over several batches is weighted by it. Waits for the device for labels there. Unset: there is
-/// no target.
-[[nodiscard]] std::optional<int64_t> counted(const ResolvedLoss& loss, const at::Tensor& target);
+/// What `mean` is over: the labels without those of -100 that cross_entropy and nll leave out, or
+/// the sum of the class weights of these labels; the elements of the target; or the samples of
+/// kl_div and of a function that does not say. A mean over several batches is weighted by it. Waits
+/// for the device for labels there. Unset: there is no target.
+[[nodiscard]] std::optional<double> counted(const ResolvedLoss& loss, const at::Tensor& target);
 
-/// The class labels of a target: the lowest, the highest, and how many there are; high < low: none.
+/// The class labels of a target: the lowest, the highest, and what a mean over them is over.
 struct LabelRange {
   int64_t low = 0, high = -1;  ///< labels; high < low: there is none
-  int64_t count = 0;           ///< labels that are not ignored
+  /// How many labels are not ignored, or the sum of their class weights; see counted().
+  double counted = 0;
 };
 
 /// Returns the range of an int64 target on the host, without the labels of -100 that cross_entropy

@@ -103,7 +103,7 @@ void MetricState::use_function(const Metric& metric) {
   batch_sums_ = [f = function, counted = metric.counted, where = "metric." + name_](
                     const Tensor& o, const Tensor& t) -> Sums {
     check_batch_size(where, o, t);
-    const int64_t count = counted ? counted(t) : o.size(0);
+    const double count = counted ? counted(t) : static_cast<double>(o.size(0));
     const Tensor mean = count > 0 ? f(o, t) : at::zeros({}, o.options());  // else it may be NaN
     return {.sum = mean.to(at::kDouble).mul(count), .counted = {}, .count = count};
   };
@@ -120,7 +120,7 @@ void MetricState::use_kind(const std::string& name) {
       return {.sum = kind.sum(o, t), .counted = t.ne(kIgnoredLabel).sum(at::kDouble)};
     }
     check_same_shape(where, o, t);
-    return {.sum = kind.sum(o, t), .counted = {}, .count = t.numel()};
+    return {.sum = kind.sum(o, t), .counted = {}, .count = static_cast<double>(t.numel())};
   };
 }
 
@@ -151,16 +151,16 @@ void MetricState::add(const Sums& other) {
   sums_.count += other.count;
 }
 
-int64_t MetricState::count() const {
+double MetricState::count() const {
   if (!sums_.counted.defined() || sums_.counted.is_meta()) return sums_.count;
-  return static_cast<int64_t>(sums_.counted.item<double>());
+  return sums_.counted.item<double>();
 }
 
 double MetricState::value() const {
   if (!sums_.sum.defined() || sums_.sum.is_meta()) return std::numeric_limits<double>::quiet_NaN();
-  const int64_t counted = count();
+  const double counted = count();
   if (counted == 0) return std::numeric_limits<double>::quiet_NaN();
-  const double mean = sums_.sum.item<double>() / static_cast<double>(counted);
+  const double mean = sums_.sum.item<double>() / counted;
   return finish_ ? finish_(mean) : mean;
 }
 

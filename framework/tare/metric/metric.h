@@ -89,8 +89,9 @@ class MetricState {
   /// The value over everything since reset(); NaN where nothing was counted and for meta tensors.
   /// Waits for the device.
   [[nodiscard]] double value() const;
-  /// Samples, elements or labels that the mean is over. Waits for the device.
-  [[nodiscard]] int64_t count() const;
+  /// What the mean is over: samples, elements or labels, or the sum of their weights. Waits for the
+  /// device.
+  [[nodiscard]] double count() const;
   /// Scalars on the device of the outputs, for ledgers; undefined before the first update, and
   /// `counted` where the shapes say how many there are.
   [[nodiscard]] const at::Tensor& sum() const { return sums_.sum; }
@@ -101,7 +102,7 @@ class MetricState {
   // The number is `count` or, for labels of which some may be left out, in `counted`.
   struct Sums {
     at::Tensor sum{}, counted{};
-    int64_t count = 0;
+    double count = 0;
   };
   void add(const Sums& other);
   void use_name(const std::string& name);

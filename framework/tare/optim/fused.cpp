@@ -285,23 +285,29 @@ std::vector<const NamedTensor*> FusedOptimizer::entries_of(const Parameter& para
   return entries;
 }
 
-std::vector<std::string> FusedOptimizer::load_state(const std::vector<NamedTensor>& state) {
+FusedOptimizer::Found FusedOptimizer::find(const std::vector<NamedTensor>& state) {
   const StateIndex index(state, kind(), [known = names()](const std::string& buffer) {
     return std::ranges::find(known, buffer) != known.end();
   });
-  std::vector<std::string> fresh;
-  std::vector<std::vector<const NamedTensor*>> found(slots_.size());
+  Found found{.entries = std::vector<std::vector<const NamedTensor*>>(slots_.size())};
   each_parameter(groups_, [&](size_t i, const ParameterGroup& group, const Parameter& p) {
     if (!needs_state(group)) return;
-    found[i] = entries_of(p, index);
-    if (found[i].empty()) fresh.push_back(p.name);
+    found.entries[i] = entries_of(p, index);
+    if (found.entries[i].empty()) found.fresh.push_back(p.name);
   });
+  return found;
+}
+
+void FusedOptimizer::check_state(const std::vector<NamedTensor>& state) { (void)find(state); }
+
+std::vector<std::string> FusedOptimizer::load_state(const std::vector<NamedTensor>& state) {
+  Found found = find(state);
   prepare();
   const c10::NoGradGuard no_grad;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].empty()) slots_[i].assign(found[i]);
+    if (!slots_[i].empty()) slots_[i].assign(found.entries[i]);
   }
-  return fresh;
+  return std::move(found.fresh);
 }
 
 StateChange FusedOptimizer::set_groups(std::vector<ParameterGroup> groups) {

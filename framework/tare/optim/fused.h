@@ -44,6 +44,7 @@ class FusedOptimizer : public Optimizer {
   void prepare() final;
   void clear() final;
   [[nodiscard]] std::vector<NamedTensor> state() const final;
+  void check_state(const std::vector<NamedTensor>& state) final;
   std::vector<std::string> load_state(const std::vector<NamedTensor>& state) final;
   StateChange set_groups(std::vector<ParameterGroup> groups) final;
 
@@ -71,6 +72,11 @@ class FusedOptimizer : public Optimizer {
     FusedLists lists;
   };
 
+  struct Found {                                             // of a saved state
+    std::vector<std::vector<const NamedTensor*>> entries{};  // of each slot; empty: it is fresh
+    std::vector<std::string> fresh{};
+  };
+  [[nodiscard]] Found find(const std::vector<NamedTensor>& state);
   void check_layout() const;
   [[nodiscard]] bool fits(const Slot& slot, const at::Tensor& parameter) const;
   [[nodiscard]] bool ready() const;

@@ -10,6 +10,8 @@ void Optimizer::step_one(const at::Tensor&) {
                    "use one that has a name in recipes");
 }
 
+void Optimizer::check_state(const std::vector<NamedTensor>&) {}
+
 void Optimizer::zero_grad() {
   for (auto& group : groups_) {
     for (auto& parameter : group.parameters) parameter.tensor.mutable_grad().reset();

@@ -27,6 +27,7 @@ struct ParameterGroup {
   double weight_decay = 0;              ///< decoupled for AdamW, else added to the gradients; >= 0
   int64_t layer_group = 0;              ///< index into Model::layer_groups()
   bool decay = true;                    ///< false: norms and biases, whose weight_decay stays 0
+  std::string optimizer{};              ///< its name, where there are several; see OptimizerSet
 };
 
 /// What set_groups() did to the state, counted in parameter tensors.
@@ -81,6 +82,9 @@ class Optimizer {
   /// Throws ConfigError for the state of another kind of optimizer or an incomplete one, ShapeError
   /// for another shape or dtype; float32, bfloat16 and float16 convert.
   virtual std::vector<std::string> load_state(const std::vector<NamedTensor>& state) = 0;
+  /// Throws what load_state() throws for this state, and changes no state. An optimizer of your own
+  /// that leaves it out is not checked before other optimizers of a set are loaded.
+  virtual void check_state(const std::vector<NamedTensor>& state);
   /// Replaces the groups, for freezing and unfreezing. Parameters that stay, by name, keep their
   /// state; the state of others is freed.
   virtual StateChange set_groups(std::vector<ParameterGroup> groups) = 0;

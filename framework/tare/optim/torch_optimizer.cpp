@@ -251,7 +251,13 @@ std::unique_ptr<TorchParamState> TorchOptimizer::read_state(const Parameter& par
   return made;
 }
 
-std::vector<std::string> TorchOptimizer::load_state(const std::vector<NamedTensor>& state) {
+/// States by torch's keys, and the names of parameters without one.
+struct TorchOptimizer::States {
+  std::unordered_map<void*, std::unique_ptr<TorchParamState>> found{};
+  std::vector<std::string> fresh{};
+};
+
+TorchOptimizer::States TorchOptimizer::read_states(const std::vector<NamedTensor>& state) {
   prepare();
   if (!class_) {
     throw StateError("optimizer.load_state", "of a torch optimizer class that is not known",
@@ -259,22 +265,30 @@ std::vector<std::string> TorchOptimizer::load_state(const std::vector<NamedTenso
   }
   const StateIndex index(state, kind(),
                          [this](const std::string& buffer) { return class_->has_buffer(buffer); });
-  std::vector<std::string> fresh;
-  std::unordered_map<void*, std::unique_ptr<TorchParamState>> loaded;
+  States states;
   for (const auto& group : groups_) {
     for (const auto& p : group.parameters) {
       auto made = read_state(p, index);
       if (made) {
-        loaded.emplace(p.tensor.unsafeGetTensorImpl(), std::move(made));
+        states.found.emplace(p.tensor.unsafeGetTensorImpl(), std::move(made));
       } else {
-        fresh.push_back(p.name);
+        states.fresh.push_back(p.name);
       }
     }
   }
+  return states;
+}
+
+void TorchOptimizer::check_state(const std::vector<NamedTensor>& state) {
+  (void)read_states(state);
+}
+
+std::vector<std::string> TorchOptimizer::load_state(const std::vector<NamedTensor>& state) {
+  States states = read_states(state);
   clear();
   prepare();
-  for (auto& [key, value] : loaded) torch_->state()[key] = std::move(value);
-  return fresh;
+  for (auto& [key, value] : states.found) torch_->state()[key] = std::move(value);
+  return std::move(states.fresh);
 }
 
 StateChange TorchOptimizer::set_groups(std::vector<ParameterGroup> groups) {

@@ -50,6 +50,7 @@ class TorchOptimizer final : public Optimizer {
   void clear() override;
   [[nodiscard]] std::vector<NamedTensor> state() const override;
   std::vector<std::string> load_state(const std::vector<NamedTensor>& state) override;
+  void check_state(const std::vector<NamedTensor>& state) override;
   StateChange set_groups(std::vector<ParameterGroup> groups) override;
   /// Lists the state without the step counters, which torch does not keep in tensors.
   void account(Ledger& ledger) const override;
@@ -65,6 +66,8 @@ class TorchOptimizer final : public Optimizer {
       const std::function<void(const std::string& name, at::Tensor& tensor)>& visit) const;
   [[nodiscard]] std::unique_ptr<torch::optim::OptimizerParamState> read_state(
       const Parameter& parameter, const StateIndex& index) const;
+  struct States;
+  [[nodiscard]] States read_states(const std::vector<NamedTensor>& state);
   void build();
   void read_options();
   void write_options();

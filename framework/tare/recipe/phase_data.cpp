@@ -83,6 +83,10 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
     try {
       call();
     } catch (const Error& error) {
+      const auto* option = dynamic_cast<const ConfigError*>(&error);
+      if (option && !option->field().empty())
+        refuse(recipe, path + "." + option->field(), option->problem(), option->allowed(),
+               option->got());
       refuse(recipe, path,
              "does not take the targets of the data with a model of " + std::to_string(classes) +
                  (classes == 1 ? " output: " : " outputs: ") + error.what(),

@@ -1,0 +1,260 @@
+// Several optimizers as one.
+#include "tare/optim/optimizer_set.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+bool covers(const std::string& member, const std::string& parameter) {
+  return parameter == member || parameter.starts_with(member + ".");
+}
+
+bool owns(const NamedOptimizer& one, const std::string& parameter) {
+  return std::ranges::any_of(one.parameters,
+                             [&](const std::string& member) { return covers(member, parameter); });
+}
+
+constexpr size_t kListed = 8;  // names in a message
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kListed); ++i)
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  if (names.size() > kListed) text += " and " + std::to_string(names.size() - kListed) + " more";
+  return text;
+}
+
+std::vector<std::string> names_of(const std::vector<NamedOptimizer>& all) {
+  std::vector<std::string> names;
+  for (const NamedOptimizer& one : all) names.push_back(one.name);
+  return names;
+}
+
+void check_one(const NamedOptimizer& one, const Model& model, const std::string& where) {
+  const std::string place = "optimizer '" + printable(one.name) + "' ";
+  if (one.name.empty() || one.name.find('/') != std::string::npos)
+    throw ConfigError(where, place + "has a name that is empty or has a '/'; give it another");
+  if (one.parameters.empty())
+    throw ConfigError(where, place +
+                                 "has no parameters; name submodules or parameters of the "
+                                 "model in NamedOptimizer::parameters");
+  for (const std::string& member : one.parameters) {
+    const auto& all = model.parameters();
+    if (std::ranges::any_of(all, [&](const auto& p) { return covers(member, p.name); })) continue;
+    std::vector<std::string> known;
+    for (const auto& p : all) known.push_back(p.name);
+    throw ConfigError(where, place + "names '" + printable(member) +
+                                 "', which no parameter of the model has" +
+                                 did_you_mean(member, known) + "; known: " + listed(known));
+  }
+  if (!one.factory) {
+    config::validate(one.options, where);
+    check_optimizer(one.options);
+  }
+  if (one.schedule) one.schedule->check();
+}
+
+}  // namespace
+
+void check_optimizers(const std::vector<NamedOptimizer>& all, const Model& model,
+                      const std::string& where) {
+  for (auto one = all.begin(); one != all.end(); ++one) {
+    check_one(*one, model, where);
+    if (std::ranges::find(all.begin(), one, one->name, &NamedOptimizer::name) != one)
+      throw ConfigError(where, "two optimizers are named '" + printable(one->name) +
+                                   "'; give each a name of its own");
+  }
+  std::vector<Parameter> trained;
+  for (const Parameter& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad()) trained.push_back(parameter);
+    std::vector<std::string> owners;
+    for (const NamedOptimizer& one : all)
+      if (owns(one, parameter.name)) owners.push_back(one.name);
+    if (owners.size() > 1)
+      throw ConfigError(where, "the parameter " + printable(parameter.name) +
+                                   " belongs to several optimizers: " + listed(owners) +
+                                   "; name it in one of them");
+  }
+  check_owners(all, trained, where);
+}
+
+void check_owners(const std::vector<NamedOptimizer>& all, const std::vector<Parameter>& trained,
+                  const std::string& where) {
+  std::vector<std::string> without;
+  for (const Parameter& parameter : trained)
+    if (std::ranges::none_of(all, [&](const auto& one) { return owns(one, parameter.name); }))
+      without.push_back(parameter.name);
+  if (without.empty()) return;
+  throw ConfigError(where, "trainable parameters belong to none of the optimizers " +
+                               listed(names_of(all)) + ": " + listed(without) +
+                               "; name them or their submodule in NamedOptimizer::parameters of "
+                               "one, or freeze them");
+}
+
+std::vector<ParameterGroup> make_groups_by_optimizer(const Model& model,
+                                                     const std::vector<NamedOptimizer>& all) {
+  std::vector<ParameterGroup> groups;
+  for (const NamedOptimizer& one : all) {
+    for (ParameterGroup& group : make_groups(model, one.options)) {
+      std::erase_if(group.parameters, [&](const auto& p) { return !owns(one, p.name); });
+      if (group.parameters.empty()) continue;
+      group.optimizer = one.name;
+      groups.push_back(std::move(group));
+    }
+  }
+  return groups;
+}
+
+namespace {
+
+std::vector<ParameterGroup> groups_of(const std::string& optimizer,
+                                      const std::vector<ParameterGroup>& all) {
+  std::vector<ParameterGroup> own;
+  std::ranges::copy_if(all, std::back_inserter(own),
+                       [&](const ParameterGroup& group) { return group.optimizer == optimizer; });
+  return own;
+}
+
+}  // namespace
+
+OptimizerSet::OptimizerSet(const std::vector<NamedOptimizer>& all,
+                           std::vector<ParameterGroup> groups, bool with_tensors)
+    : Optimizer(std::move(groups)) {
+  for (const NamedOptimizer& one : all) {
+    auto own = groups_of(one.name, groups_);
+    Part part{.name = one.name, .schedule = one.schedule};
+    part.optimizer = one.factory ? one.factory(std::move(own))
+                                 : make_optimizer(one.options, std::move(own), with_tensors);
+    const auto& made = part.optimizer->groups();
+    part.rate = made.empty() ? one.options.lr : made.front().lr;
+    parts_.push_back(std::move(part));
+  }
+}
+
+Optimizer& OptimizerSet::part(const std::string& name) {
+  const auto found = std::ranges::find(parts_, name, &Part::name);
+  if (found != parts_.end()) return *found->optimizer;
+  std::vector<std::string> known;
+  for (const Part& one : parts_) known.push_back(one.name);
+  throw ConfigError("optimizers", "no optimizer is named '" + printable(name) + "'" +
+                                      did_you_mean(name, known) + "; known: " + listed(known));
+}
+
+void OptimizerSet::set_rates(const std::vector<double>& rates, const Schedule& schedule,
+                             int64_t step, int64_t steps) {
+  size_t at = 0;
+  for (Part& part : parts_) {
+    const Schedule& own = part.schedule ? *part.schedule : schedule;
+    const double factor = own.factor(step, steps) * (part.rate / rate());
+    const auto momentum = own.momentum(step, steps);
+    for (ParameterGroup& group : part.optimizer->groups()) {
+      group.lr = rates[static_cast<size_t>(group.layer_group)] * factor;
+      if (momentum && group.momentum > 0) group.momentum = *momentum;
+      groups_[at].lr = group.lr;
+      groups_[at++].momentum = group.momentum;
+    }
+  }
+}
+
+std::string OptimizerSet::kind() const {
+  std::string text;
+  for (const Part& part : parts_)
+    text += (text.empty() ? "" : ", ") + part.name + ": " + part.optimizer->kind();
+  return text;
+}
+
+void OptimizerSet::step() {
+  for (Part& part : parts_) part.optimizer->step();
+}
+
+// A step of such a part cannot run out of memory once it has begun and its state is prepared.
+bool OptimizerSet::steps_atomically() const {
+  return std::ranges::all_of(parts_,
+                             [](const Part& part) { return part.optimizer->steps_atomically(); });
+}
+
+void OptimizerSet::prepare() {
+  for (Part& part : parts_) part.optimizer->prepare();
+}
+
+void OptimizerSet::clear() {
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) part->optimizer->clear();
+}
+
+std::vector<NamedTensor> OptimizerSet::state() const {
+  std::vector<NamedTensor> all;
+  for (const Part& part : parts_)
+    for (NamedTensor& entry : part.optimizer->state())
+      all.push_back({part.name + "/" + entry.name, std::move(entry.tensor)});
+  return all;
+}
+
+std::vector<std::vector<NamedTensor>> OptimizerSet::split(
+    const std::vector<NamedTensor>& state) const {
+  std::vector<std::vector<NamedTensor>> of_parts(parts_.size());
+  for (const NamedTensor& entry : state) {
+    const size_t end = entry.name.find('/');
+    const auto part = std::ranges::find(parts_, entry.name.substr(0, end), &Part::name);
+    if (part == parts_.end() || end == std::string::npos)
+      throw ConfigError("optimizer.load_state",
+                        "'" + printable(entry.name) + "' is state of none of the optimizers " +
+                            kind() +
+                            "; load without the optimizer, or with the optimizers that wrote it");
+    of_parts[static_cast<size_t>(part - parts_.begin())].push_back(
+        {entry.name.substr(end + 1), entry.tensor});
+  }
+  return of_parts;
+}
+
+void OptimizerSet::check_state(const std::vector<NamedTensor>& state) {
+  const auto of_parts = split(state);
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].optimizer->check_state(of_parts[i]);
+}
+
+// What can fail comes before the first part is written.
+std::vector<std::string> OptimizerSet::load_state(const std::vector<NamedTensor>& state) {
+  const auto of_parts = split(state);
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].optimizer->check_state(of_parts[i]);
+  prepare();
+  std::vector<std::string> fresh;
+  for (size_t i = 0; i < parts_.size(); ++i)
+    for (std::string& name : parts_[i].optimizer->load_state(of_parts[i]))
+      fresh.push_back(std::move(name));
+  return fresh;
+}
+
+StateChange OptimizerSet::set_groups(std::vector<ParameterGroup> groups) {
+  groups_ = std::move(groups);
+  StateChange all;
+  for (Part& part : parts_) {
+    const StateChange change = part.optimizer->set_groups(groups_of(part.name, groups_));
+    all.kept += change.kept;
+    all.fresh += change.fresh;
+    all.freed += change.freed;
+    all.freed_bytes += change.freed_bytes;
+  }
+  return all;
+}
+
+void OptimizerSet::account(Ledger& ledger) const {
+  for (const Part& part : parts_) part.optimizer->account(ledger);
+}
+
+TrainOnly::TrainOnly(const OptimizerSet& set, const std::string& optimizer) {
+  if (optimizer.empty()) return;
+  for (const ParameterGroup& group : set.groups()) {
+    if (group.optimizer == optimizer) continue;
+    for (const Parameter& parameter : group.parameters) others_.push_back(parameter.tensor);
+  }
+  for (const at::Tensor& tensor : others_) (void)tensor.set_requires_grad(false);
+}
+
+TrainOnly::~TrainOnly() {
+  for (const at::Tensor& tensor : others_) (void)tensor.set_requires_grad(true);
+}
+
+}  // namespace tare
