@@ -90,7 +90,7 @@ std::vector<Mistake> mistakes_in_names() {
   return {
       recipe("UnknownModel", changed("name: mlp", "name: resnet81"),
              {"bad.yaml:5:15: model.name is not known (did you mean \"resnet18\"?), got resnet81",
-              "allowed: convnet, gpt, mlp"}),
+              "allowed: convnet, gpt, lstm, mlp"}),
       recipe("UnknownDataSet", changed("generated_digits", "generated_digit"),
              {"bad.yaml:4:14: data.name is not known (did you mean \"generated_digits\"?)"}),
       recipe("UnknownLoss", kRecipe + std::string("loss: cros_entropy\n"),

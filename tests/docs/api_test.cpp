@@ -57,7 +57,7 @@ TEST(Api, EveryPublicNameHasAComment) {
   EXPECT_THAT(made.err, IsEmpty());
   EXPECT_TRUE(fs::exists(out / "html/index.html"));
   EXPECT_TRUE(fs::exists(out / "html/classtare_1_1Learner.html"));
-  EXPECT_FALSE(fs::exists(out / "html/run__files_8h.html")) << "an internal header is on the site";
+  EXPECT_FALSE(fs::exists(out / "html/state__index_8h.html")) << "an internal header is on the site";
 }
 
 TEST(Api, ANameWithoutACommentIsFoundWithFileAndLine) {

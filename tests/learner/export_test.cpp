@@ -92,6 +92,13 @@ TEST_P(EveryModel, PredictsFromItsBundleWhatTheLearnerPredicts) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, ::testing::Values("mlp", "resnet9", "gpt"));
 
+/// The families whose models take one input.
+std::vector<std::string> families_of_one_input() {
+  std::vector<std::string> names = models::names();
+  std::erase_if(names, [](const auto& name) { return !models::make(name).takes(1); });
+  return names;
+}
+
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryFamily, PredictsFromABundleThatWasNeverTrained) {
@@ -111,16 +118,22 @@ TEST_P(EveryFamily, PredictsFromABundleThatWasNeverTrained) {
   Predictor predictor(folder / "net.tare");
   std::vector<int64_t> shape = options.sample_shape;
   shape.insert(shape.begin(), 2);
-  Batch batch(is_sequence ? torch::randint(4, shape) : torch::rand(shape));
-  if (family.name == "lstm")
-    batch.inputs.push_back({"lengths", torch::tensor({16, 3}, torch::kLong)});
-  const at::Tensor output = predictor.predict(batch).front();
+  const auto output =
+      predictor.predict(is_sequence ? torch::randint(4, shape) : torch::rand(shape));
   EXPECT_EQ(output.size(1), 4);
   EXPECT_FALSE(predictor.classes(output.narrow(0, 0, 1), 4).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryFamily, ::testing::ValuesIn(models::names()),
+INSTANTIATE_TEST_SUITE_P(Registry, EveryFamily, ::testing::ValuesIn(families_of_one_input()),
                          [](const auto& param) { return param.param; });
+
+TEST(Export, WithoutDataAModelOfSeveralInputsIsRefused) {
+  const TempDir folder;
+  Learner learner(models::make("lstm"), {}, quiet(folder));
+  EXPECT_THAT(outcome_of([&] { learner.export_to(folder / "net.tare"); }),
+              HasSubstr("the model takes several inputs"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "net.tare"));
+}
 
 TEST(LoadLearner, AppliesTheBundlesTransformsOrRefusesOthers) {
   const TempDir folder;

@@ -94,7 +94,8 @@ TEST_P(Families, LearnInAFewSteps) {
   const auto y = takes_tokens(GetParam()) ? x.input() : torch::arange(14).remainder(7);
   std::vector<torch::Tensor> parameters;
   for (const auto& p : model.parameters()) parameters.push_back(p.tensor);
-  const double rate = takes_tokens(GetParam()) ? 2e-2 : 3e-3;
+  const bool is_text = takes_tokens(GetParam()) || takes_sequences(GetParam());
+  const double rate = is_text ? 2e-2 : 3e-3;
   torch::optim::AdamW optimizer(parameters, torch::optim::AdamWOptions(rate));
   double first = 0, last = 0;
   for (int step = 0; step < 20; ++step) {

@@ -56,13 +56,13 @@ inline void write_rows(const std::filesystem::path& file, int64_t count) {
   write_tf_records(file, examples);
 }
 
-/// Writes `count` texts of 5 to 8 bytes into a subfolder for each of three classes.
+/// Writes `count` texts of 6 to 9 bytes into a subfolder for each of three classes.
 inline void write_text_folder(const std::filesystem::path& folder, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const std::string label = std::to_string(i % 3);
     io::make_directories(folder / label);
     io::write_atomically(folder / label / (std::to_string(i) + ".txt"),
-                         "is " + label + std::string(static_cast<size_t>(1 + i % 4), '.'));
+                         "is " + label + std::string(static_cast<size_t>(2 + i % 4), '.'));
   }
 }
 

@@ -36,7 +36,7 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 [[nodiscard]] nlohmann::json unseal(std::string_view text, std::string_view operation,
                                     const std::filesystem::path& path, const std::string& part);
 
-/// As a manifest holds it, see digest_of().
+/// The digest in the form of a manifest, see digest_of().
 [[nodiscard]] nlohmann::json to_json(const Digest& digest);
 /// `part` names the field in messages. Throws FormatError.
 [[nodiscard]] Digest digest_from_json(const nlohmann::json& json, std::string_view operation,

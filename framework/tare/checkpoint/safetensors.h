@@ -35,7 +35,7 @@ class SafeTensors {
   /// Maps the file and checks its header; does not read the data. Throws IoError, FormatError.
   [[nodiscard]] static SafeTensors open(const std::filesystem::path& path);
 
-  /// As it was given to open().
+  /// Returns the path that open() was given.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] int64_t file_bytes() const;  ///< size of the whole file
   /// Describes the tensors in the order of their data, without tied names (see write).

@@ -82,7 +82,7 @@ class Predictor final : public Accountable {
   /// probabilities or labels.
   [[nodiscard]] bool has_classes(const at::Tensor& prediction) const;
 
-  /// Of the bundle.
+  /// Returns what the bundle says of itself.
   [[nodiscard]] const BundleManifest& manifest() const { return bundle_.manifest(); }
   /// [channels, height, width], or [...]; of one input without the batch.
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }

@@ -195,6 +195,9 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
       add_inputs(*described, data);
     }
     describe(manifest, *described, call);
+  } else if (!origin && !model.takes(1)) {
+    throw StateError(call, "without data, and the model takes several inputs",
+                     "give it data with set_data(), which has the names and shapes of the inputs");
   } else if (!origin && takes_tokens(manifest.model)) {
     manifest.input = "int64";
   }

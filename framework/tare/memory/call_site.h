@@ -28,7 +28,7 @@ struct CallSite {
   /// "/home/me/train.cpp:41 (train_step)"; the function alone where the line is unknown, "unknown"
   /// where that is too.
   [[nodiscard]] std::string str() const;
-  /// By function, then file, then line.
+  /// Orders by function, then file, then line.
   // NOLINTNEXTLINE(modernize-use-nullptr): the linter means the 0 of the generated comparison.
   friend auto operator<=>(const CallSite&, const CallSite&) = default;
 };

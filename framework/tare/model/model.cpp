@@ -193,6 +193,10 @@ void detail::refuse_inputs(const Batch& batch, const std::vector<size_t>& allowe
                    std::to_string(batch.inputs.size()) + ": " + names);
 }
 
+bool Model::takes(size_t inputs) const {
+  return input_counts_.empty() || std::ranges::find(input_counts_, inputs) != input_counts_.end();
+}
+
 Outputs Model::forward(const Batch& batch) const {
   require("model.forward");
   if (!forward_) {

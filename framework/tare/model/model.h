@@ -95,6 +95,17 @@ Outputs call_from(H& holder, const Batch& batch, std::vector<size_t> allowed) {
   }
 }
 
+/// The numbers of inputs that a forward of tensors takes; empty for another forward.
+template <class H>
+std::vector<size_t> input_counts() {
+  std::vector<size_t> counts;
+  if constexpr (kTakes<H, 1>) counts.push_back(1);
+  if constexpr (kTakes<H, 2>) counts.push_back(2);
+  if constexpr (kTakes<H, 3>) counts.push_back(3);
+  if constexpr (kTakes<H, 4>) counts.push_back(4);
+  return counts;
+}
+
 template <class H>
 std::function<Outputs(const Batch&)> forward_of(H holder) {
   if constexpr (kTakes<H, 1> || kTakes<H, 2> || kTakes<H, 3> || kTakes<H, 4>) {
@@ -123,7 +134,9 @@ class Model {
   /// child that has parameters.
   template <ModuleHolderLike H>
   Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT: implicit, any holder is a model
-      : Model(holder.is_empty() ? nullptr : holder.ptr(), forward_of(holder), std::move(groups)) {}
+      : Model(holder.is_empty() ? nullptr : holder.ptr(), forward_of(holder), std::move(groups)) {
+    input_counts_ = detail::input_counts<H>();
+  }
 
   /// Takes a module and its forward, which may be empty. Throws ConfigError if a group member names
   /// nothing, or a parameter is in two groups or none.
@@ -147,6 +160,9 @@ class Model {
   }
   /// Whether forward() can be called.
   [[nodiscard]] bool has_forward() const { return static_cast<bool>(forward_); }
+  /// Whether the type of the module's forward takes so many inputs; true where the forward is one
+  /// of a whole Batch or a function, whose type does not say.
+  [[nodiscard]] bool takes(size_t inputs) const;
 
   /// All parameters, frozen ones included, in order of registration; they share the module's
   /// storages. Tied parameters are listed once.
@@ -224,6 +240,7 @@ class Model {
 
   std::shared_ptr<torch::nn::Module> module_;
   Forward forward_;
+  std::vector<size_t> input_counts_;  // of a forward of tensors
   std::vector<LayerGroup> groups_;
   std::optional<ModelSpec> spec_;
   std::vector<Parameter> parameters_;

@@ -23,7 +23,7 @@ class HostServices {
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
   /// Call phase_name() and observe_phases() of the program.
   [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
-  /// As observe_phases() of the program; `observer` must outlive the process's phases.
+  /// Does what observe_phases() of the program does; `observer` must outlive the process's phases.
   virtual void observe_phases(const memory::PhaseObserver* observer) noexcept = 0;
   /// The number of the newest step. May be called like current_phase().
   [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
