@@ -82,7 +82,8 @@ int main(int argc, char** argv) {
   init();
   models::add("gan_digits", [](int64_t) { return Model(Gan()); });
   torch::manual_seed(1);
-  const Splits data = split(generated_digits({.count = 4000, .style = "written"}));
+  const Splits data = split(transformed(generated_digits({.count = 4000, .style = "written"}),
+                                        {Normalise{.mean = {0}, .std = {1}}}));
   LearnerOptions options = gan_options();
   options.callbacks = {std::make_shared<SaveHalf>()};
   Learner learner(models::make("gan_digits"), data, options);

@@ -389,7 +389,7 @@ TEST(SeveralOptimizers, AreRefusedWithTheNamesOfWhatIsWrong) {
   EXPECT_THAT(refusal([](auto& o) { o.optimizers[1].options.lr = 0; }),
               HasSubstr("lr must be > 0"));
   EXPECT_THAT(refusal([](auto& o) { o.task.turns[0].optimizer = "critics"; }),
-              HasSubstr("did you mean 'critic'?"));
+              HasSubstr("did you mean \"critic\"?"));
   EXPECT_THAT(refusal([](auto& o) { o.task.turns[0].step = {}; }), HasSubstr("has no step"));
   EXPECT_THAT(refusal([](auto& o) { o.task.step = {}; }), HasSubstr("give a step for validation"));
   EXPECT_THAT(refusal([](auto& o) { o.optimizers.clear(); }), HasSubstr("the task has turns"));
