@@ -35,11 +35,11 @@ struct Batch {
 
   /// The first input, which is the only one of most data; undefined: the batch is empty.
   [[nodiscard]] const at::Tensor& input() const&;
-  /// Of a batch that ends here: a tensor that does not refer to the batch.
+  /// Returns a tensor that does not refer to this batch, which ends here.
   [[nodiscard]] at::Tensor input() && { return std::as_const(*this).input(); }
   /// The first target, which is the only one of most data; undefined: there is none.
   [[nodiscard]] const at::Tensor& target() const&;
-  /// Of a batch that ends here: a tensor that does not refer to the batch.
+  /// Returns a tensor that does not refer to this batch, which ends here.
   [[nodiscard]] at::Tensor target() && { return std::as_const(*this).target(); }
   /// An input by its name. Throws ConfigError, naming the nearest, for one that the batch has not.
   [[nodiscard]] const at::Tensor& input(std::string_view name) const&;
@@ -65,7 +65,7 @@ struct Batch {
   [[nodiscard]] Batch with(std::span<const at::Tensor> tensors) const;
 };
 
-/// The same names, shapes and dtypes on the meta device, which keep no memory.
+/// Makes a batch of equal names, shapes and dtypes on the meta device, which keeps no memory.
 [[nodiscard]] Batch on_meta(Batch batch);
 /// Whether two batches have tensors of the same names, dtypes and sizes behind the first `skip`
 /// dimensions.

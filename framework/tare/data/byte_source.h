@@ -30,7 +30,7 @@ class ByteSource {
 
   /// Exactly `size` bytes, or FormatError naming `part`.
   void read(void* out, size_t size, const char* part);
-  /// As many bytes as there are, `size` at most.
+  /// Reads the bytes that are left, `size` at most, and returns how many it read.
   size_t take(uint8_t* out, size_t size);
   /// Throws FormatError unless everything has been read.
   void expect_end();

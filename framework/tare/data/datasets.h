@@ -120,7 +120,7 @@ struct Identity {
   int64_t samples = 0;  ///< of all splits
   /// SHA-256 of the names of files and classes, the labels and the shape of the samples.
   std::string digest{};
-  /// Of the values of the samples as they were read, before the transforms; see content_hash().
+  /// The hash of the samples' values as they were read, before the transforms; see content_hash().
   /// Empty: not known, because they are not in memory.
   std::string content{};
   bool operator==(const Identity&) const = default;

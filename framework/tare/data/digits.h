@@ -41,7 +41,7 @@ struct DigitImages {
 /// field out of its range.
 [[nodiscard]] DigitImages generate_digits(const GeneratedDigits& options = {});
 
-/// The same as a data set with labels "0" to "9".
+/// Makes a data set of generated digits with labels "0" to "9".
 [[nodiscard]] DatasetPtr generated_digits(const GeneratedDigits& options = {});
 
 }  // namespace tare

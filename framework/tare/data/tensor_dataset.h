@@ -37,7 +37,7 @@ class TensorDataset : public Dataset {
   [[nodiscard]] const at::Tensor& raw_input() const { return inputs_.front().tensor; }
   /// All inputs and targets, likewise.
   [[nodiscard]] Batch raw() const { return {inputs_, targets_}; }
-  /// The same tensors with further transforms.
+  /// Returns a data set of these tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;
 
  private:

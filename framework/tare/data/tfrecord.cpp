@@ -167,7 +167,7 @@ struct TfRecordReader::Parts {
     return number_of<uint64_t>(bytes);
   }
 
-  /// As long as bytes come: a length that a compressed file does not hold allocates little.
+  /// Reads while bytes come: a length that a compressed file does not hold allocates little.
   std::string take(uint64_t length) {
     constexpr uint64_t kPiece = uint64_t{1} << 20;
     std::string bytes;

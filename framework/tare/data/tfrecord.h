@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxTfRecordBytes = int64_t{256} << 20;  ///< of one re
 
 /// CRC-32C (Castagnoli) of the bytes.
 [[nodiscard]] uint32_t crc32c(std::string_view bytes);
-/// As TFRecord files store a checksum: rotated right by 15 bits, plus 0xa282ead8.
+/// Computes a checksum as TFRecord files store it: rotated right by 15 bits, plus 0xa282ead8.
 [[nodiscard]] uint32_t masked_crc32c(std::string_view bytes);
 
 /// The records of a file one after the other; gzip is recognised by its content. Not thread-safe.
@@ -90,7 +90,7 @@ struct TfRecordOptions {
 [[nodiscard]] Batch read_tfrecords(const std::vector<std::filesystem::path>& files,
                                    const std::function<Batch(const TfExample&)>& sample,
                                    const TfRecordOptions& options = {});
-/// The same as a data set. Throws as read_tfrecords() and tensor_dataset().
+/// Reads TFRecord files into a data set. Throws as read_tfrecords() and tensor_dataset().
 [[nodiscard]] DatasetPtr tfrecord_dataset(const std::vector<std::filesystem::path>& files,
                                           const std::function<Batch(const TfExample&)>& sample,
                                           const TfRecordOptions& options = {});

@@ -50,7 +50,7 @@ class Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// Of the operator that ended with an exception; without a name if none did.
+  /// The operator that ended with an exception; it has no name if none did.
   [[nodiscard]] Operation failed() const { return failed_; }
   /// The last submodule whose parameters were used; empty: none.
   [[nodiscard]] const std::string& last_module() const { return last_module_; }

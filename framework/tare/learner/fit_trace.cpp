@@ -103,7 +103,7 @@ class SavedState final : public Callback {
   }
 };
 
-/// As many whole batches as fill the loader twice, and the epoch's last one.
+/// Whole batches that fill the loader twice, and the last batch of the epoch.
 SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work, int64_t batch,
                        int64_t part, bool training) {
   const LearnerOptions& options = request.options;

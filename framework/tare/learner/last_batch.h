@@ -27,7 +27,7 @@ enum class SinglePart {
   every_batch,  ///< in each batch, by its size or that of its parts
   last_batch    ///< in the epoch's last batch only, which is not full
 };
-/// By the sizes alone: whether an epoch skips its last batch is not asked.
+/// Decides by the sizes alone: whether an epoch skips its last batch does not count here.
 [[nodiscard]] SinglePart single_part(const BatchSizes& sizes);
 /// "the last batch of an epoch has 1 sample (33 in batches of 16): batch norm ...; ".
 [[nodiscard]] std::string last_batch_text(const BatchSizes& sizes);
@@ -43,8 +43,8 @@ void check_single_samples(const std::string& call, const BatchSizes& sizes,
 /// than OutOfMemory.
 [[nodiscard]] bool refuses_single_sample(Model& model, const Batch& sample,
                                          const std::function<Outputs(const Batch&)>& forward);
-/// The same for a model whose inputs are unknown: whether it has a batch norm of vectors. Images
-/// have more than one value per channel.
+/// Whether a model whose inputs are unknown has a batch norm of vectors. Images have more than one
+/// value per channel.
 [[nodiscard]] bool has_batch_norm_of_vectors(const Model& model);
 
 }  // namespace tare

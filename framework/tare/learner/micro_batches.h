@@ -25,9 +25,9 @@ struct BatchPart {
   std::optional<double> counted{};  ///< what its mean loss is over; unset for a whole batch
 };
 
-/// As few consecutive parts of at most `size` samples as it takes, nearly equal, the larger ones
-/// first: batch norm needs more than one sample, if it can be. A batch that is one part is that
-/// batch.
+/// Divides a batch into the fewest consecutive parts of at most `size` samples, nearly equal, the
+/// larger ones first: batch norm needs more than one sample, if it can be. A batch that is one part
+/// stays as it is.
 [[nodiscard]] std::vector<Batch> slices_of(const Batch& whole, int64_t size);
 
 /// How a batch is cut into parts of at most `size` samples: slices_of(), or what a plan follows.

@@ -47,13 +47,13 @@ struct Task {
   /// What the loss of a batch is the mean over, such as its tokens or the sum of their weights;
   /// means over parts and batches are weighted by it. Empty: the samples.
   std::function<double(const Batch&)> counted{};
-  /// Of a Learner with several optimizers: what a training step of a batch is, in this order, such
-  /// as a discriminator's turn before a generator's; an optimizer may have several turns or none.
-  /// `step` is then for validation alone. Each turn has gradients, parts of the batch, clipping and
-  /// a retry after an out-of-memory of its own, and is kept when a later turn fails: resume()
-  /// continues with that turn. Callbacks see after_forward to after_step in each turn, the other
-  /// events once; the training loss of a batch is that of the last turn. Empty: all optimizers step
-  /// together, by the gradients of `step` or of the loss.
+  /// The turns that a training step of a Learner with several optimizers consists of, in this
+  /// order, such as a discriminator's turn before a generator's; an optimizer may have several
+  /// turns or none. `step` is then for validation alone. Each turn has gradients, parts of the
+  /// batch, clipping and a retry after an out-of-memory of its own, and is kept when a later turn
+  /// fails: resume() continues with that turn. Callbacks see after_forward to after_step in each
+  /// turn, the other events once; the training loss of a batch is that of the last turn. Empty: all
+  /// optimizers step together, by the gradients of `step` or of the loss.
   std::vector<Turn> turns{};
   /// Whether it has a step.
   explicit operator bool() const { return static_cast<bool>(step); }
@@ -131,7 +131,7 @@ struct FitOptions {
   /// The micro-batch to start with where none is set or was found before, such as
   /// MemoryPlan::largest_micro_batch; 0: the whole batch.
   int64_t first_micro_batch = 0;
-  /// The same for the validation after each epoch, such as
+  /// The first micro-batch of the validation after each epoch, such as
   /// MemoryPlan::largest_validation_micro_batch.
   int64_t first_validation_micro_batch = 0;
 };

@@ -174,8 +174,8 @@ struct Learner::Parts {
                       const PredictOptions& wanted = {}, Predictions* predictions = nullptr);
   /// Outside a fit: tells the Learner's own callbacks.
   void tell(Learner& learner, MicroBatchChange change) const;
-  /// The same for a fit that starts now, before the optimizer's state is made. `first`: where it
-  /// starts, see FitOptions.
+  /// The micro-batches of a fit that starts now, before the optimizer's state is made. `first`:
+  /// where the fit starts, see FitOptions.
   [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;
   /// How a fit began.
   struct FitStart {
@@ -285,7 +285,7 @@ class LossMean {
  public:
   /// Adds that of a part, and releases the part's tensors.
   void add(FitContext& c, double share);
-  /// Of the parts so far, and starts anew.
+  /// Returns the mean of the parts so far, and starts anew.
   [[nodiscard]] at::Tensor take();
   [[nodiscard]] const at::Tensor& sum() const { return sum_; }
 

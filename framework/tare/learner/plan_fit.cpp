@@ -176,7 +176,7 @@ class Planner {
         estimate(request_, plan.batch, {train, plan.largest_validation_micro_batch}).peak_bytes;
   }
 
-  /// Of the model.
+  /// The names of the model's blocks.
   [[nodiscard]] std::vector<std::string> blocks() const {
     const plan::MetaScope meta;
     return request_.model().blocks();
@@ -220,7 +220,7 @@ class Planner {
 
   [[nodiscard]] static PartSizes alike(int64_t micro_batch) { return {micro_batch, micro_batch}; }
 
-  /// Of the options; the whole batch if it is found in the run.
+  /// The micro-batch of the options; the whole batch if the run finds the size.
   [[nodiscard]] int64_t own_micro_batch() const {
     const LearnerOptions& options = request_.options;
     return std::min(options.micro_batch.value_or(options.batch), options.batch);
@@ -268,7 +268,7 @@ class Planner {
     }
   }
 
-  /// Those with less state.
+  /// Optimizers that keep less state than the one of the options.
   [[nodiscard]] std::vector<OptimizerOptions> optimizers() const {
     const OptimizerOptions& now = request_.options.optimizer;
     if (request_.options.optimizer_factory || !request_.options.optimizers.empty()) return {};

@@ -115,7 +115,7 @@ std::vector<std::string> candidates(const PlanRequest& request) {
   return request.model().blocks();
 }
 
-/// As few of `order`, from the first on, as fit; all if even these do not.
+/// How many blocks of `order`, from the first on, suffice to fit; all if even all do not.
 size_t enough_of(size_t all, const std::function<bool(size_t)>& fit) {
   if (!fit(all)) return all;
   size_t enough = all, few = 0;  // the first `few` do not fit

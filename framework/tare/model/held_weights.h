@@ -32,7 +32,7 @@ class HeldWeights {
   /// Quantises a parameter; who computes with it outside an OpenWeights gets E4M3. Throws as
   /// quantise(); then it is as it was.
   void hold(const std::string& name, const at::Tensor& parameter);
-  /// The same for a parameter that has E4M3 data already.
+  /// Adds a parameter that has E4M3 data already.
   void add(HeldWeight weight) { weights_.push_back(std::move(weight)); }
   /// Dequantises those that `chosen` says, and holds them no more.
   void release(const std::function<bool(const HeldWeight&)>& chosen);

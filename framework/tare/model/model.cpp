@@ -65,7 +65,7 @@ struct NamedBlock {
   Block* block = nullptr;
 };
 
-/// Of blocks inside blocks only the outer.
+/// Where blocks are inside blocks, lists only the outer.
 std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
   std::vector<NamedBlock> blocks;
   for (const auto& item : module.named_modules("", /*include_self=*/false)) {

@@ -186,8 +186,8 @@ class Model {
   /// The blocks that `modules` name, or that are below a module they name, recompute; the others do
   /// not. {"all"}: every block. Throws ConfigError for a name without a block.
   void set_recompute(const std::vector<std::string>& modules);
-  /// The same of the blocks that offload. A model on the CPU then copies within the host, which
-  /// saves nothing.
+  /// Chooses the blocks that offload. A model on the CPU then copies within the host, which saves
+  /// nothing.
   void set_offload(const std::vector<std::string>& modules);
 
   /// On: the parameters of blocks that need no gradient and fit (fits_fp8()) are held as E4M3 and
@@ -217,7 +217,7 @@ class Model {
   /// Moves parameters and buffers in place, so that handles from parameters() move too; gradients
   /// become undefined.
   void to(c10::Device device);
-  /// Of the first parameter or buffer; the CPU without any.
+  /// The device of the first parameter or buffer; the CPU without any.
   [[nodiscard]] c10::Device device() const;
 
   /// The module itself, shared; null: the Model is empty.

@@ -23,7 +23,7 @@ Held held_in(const Model& model) {
   return all;
 }
 
-/// As targets for values: of a held weight there is none, but a shape and a type.
+/// Lists what values are loaded into: a held weight has no tensor, but a shape and a type.
 std::vector<NamedTensor> targets_of(const Model& model, const Held& held) {
   std::vector<NamedTensor> targets = model.state();
   for (auto& [name, tensor] : targets) {

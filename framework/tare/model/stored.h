@@ -25,8 +25,8 @@ void check_weight_storage(const std::string& weights, const std::string& where);
 /// fp8: parameters that fit (fits_fp8()) as E4M3 with their scales, held ones as they are, and the
 /// rest in float32. Throws ConfigError as quantise().
 [[nodiscard]] std::vector<NamedTensor> state_for(const Model& model, const std::string& weights);
-/// The same of the tensors of a file, but that as_is leaves them as they are. `parameters`: names
-/// of those that are no buffers. Throws FormatError as scales_in().
+/// Converts the tensors of a file likewise; as_is leaves them as they are.
+/// `parameters`: names of those that are no buffers. Throws FormatError as scales_in().
 [[nodiscard]] std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
                                                   const std::vector<std::string>& parameters,
                                                   const std::string& weights,

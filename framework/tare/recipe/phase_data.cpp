@@ -39,7 +39,7 @@ void at_value(const RecipeOptions& recipe, const std::string& path, const Call& 
   }
 }
 
-/// The same for the fields below a path.
+/// Calls `call`, and adds the place of the field below `path` to its errors.
 template <class Call>
 auto at_fields(const RecipeOptions& recipe, const std::string& path, const Call& call) {
   try {

@@ -12,7 +12,7 @@ namespace tare {
 /// What the phase or the recipe says; unset: the data decides.
 [[nodiscard]] std::optional<int64_t> given_batch(const RecipeOptions& recipe,
                                                  const PhaseOptions& phase);
-/// The same, or default_batch() of the training split.
+/// The batch of the phase, or default_batch() of the training split.
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
                                const DataFacts& data);
 /// The phase's rate, or else that of the recipe's optimizer.

@@ -17,7 +17,7 @@ namespace tare {
 [[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
                                         const std::vector<std::string>& overrides = {});
 
-/// The same checks for a recipe made in code. Throws ConfigError.
+/// Checks a recipe made in code as read_recipe() checks one of a file. Throws ConfigError.
 void check_recipe(const RecipeOptions& recipe);
 
 }  // namespace tare

@@ -105,8 +105,8 @@ class RecipeFile {
   RecipeFile() = default;
   /// Takes the root of the parsed file, with its sources.
   explicit RecipeFile(config::Node root);
-  /// Of the value at a dotted path ("phases.0.batch"), or of what it would stand in; empty for a
-  /// recipe made in code.
+  /// The place of the value at a dotted path ("phases.0.batch"), or of what it would stand in;
+  /// empty for a recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
   /// Whether the recipe says a value at this path.
   [[nodiscard]] bool has(const std::string& path) const;

@@ -37,7 +37,8 @@ struct RecipePlan {
 /// advice and the place of its batch.
 void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 
-/// As a table, with the advice under it; within the terminal's width if `out` is std::cout on one.
+/// Prints a table, with the advice under it; within the terminal's width if `out` is std::cout on
+/// one.
 void print(std::ostream& out, const RecipePlan& plan);
 /// {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
 /// largest_batch, largest_micro_batch, method, phases[] {name, batch, start_bytes, peak_bytes,

@@ -19,7 +19,7 @@ class RunPlan {
 
   /// Warns if there should be a plan and is none.
   void warn() const;
-  /// Of a phase; nullptr: it has none, or its plan says nothing.
+  /// The plan of a phase; nullptr: it has none, or its plan says nothing.
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;
   /// What PhaseReport::peak_bytes will be; unset: not known.
   [[nodiscard]] std::optional<int64_t> peak_bytes(size_t phase) const;
