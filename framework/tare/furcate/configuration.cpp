@@ -80,7 +80,7 @@ const char* varies_not(const Node& list, const char* otherwise) {
   return list.items.empty() ? "has no values" : otherwise;
 }
 
-/// The key that a configuration of furcate's has for a field of SweepOptions.
+/// The key that a configuration of Furcate has for a field of SweepOptions.
 std::string key_of(const std::string& field) {
   if (field == "name") return "data_name";
   if (field == "resources.jobs") return "meta.max_threads";

@@ -10,7 +10,7 @@
 
 namespace tare::furcate {
 
-/// Whether a configuration is one of furcate's: it has data_name and data_dir.
+/// Whether a configuration is one of Furcate: it has data_name and data_dir.
 [[nodiscard]] bool is_configuration(const config::Node& root);
 
 /// `meta.mem_trace`, for each run.
@@ -25,7 +25,7 @@ struct Meta {
 };
 void visit_fields(config::Visitor& visit, Meta& o);
 
-/// The whole configuration of furcate's README, in its order: log_dir, learning_rate, verbose,
+/// The whole configuration of Furcate's README, in its order: log_dir, learning_rate, verbose,
 /// cache, seed, prefetch, meta with their defaults, the file's own keys, then train_prefix,
 /// valid_prefix and test_prefix. `meta` keeps the defaults that the file does not change. Throws
 /// ConfigError without data_name, data_dir, batch_size or epochs, and for keys of meta that there
@@ -45,20 +45,20 @@ void visit_fields(config::Visitor& visit, Meta& o);
 /// Throws ConfigError for a list in the place of log_dir, for an empty one, and for a key with '='.
 [[nodiscard]] sweep::SweepOptions program_sweep(const config::Node& root);
 
-/// `meta.mem_trace`; not enabled for a sweep that is not one of furcate's.
+/// `meta.mem_trace`; not enabled for a sweep that is not one of Furcate.
 [[nodiscard]] MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep);
 
-/// Reads and checks a configuration of furcate's as the sweep of a recipe, or a sweep's own file as
+/// Reads and checks a configuration of Furcate as the sweep of a recipe, or a sweep's own file as
 /// sweep::read_sweep() does, with `key=value` overrides. data_dir is data.folder where the recipe's
 /// data are a png_folder. Throws ConfigError with file, line and column; IoError.
 [[nodiscard]] sweep::SweepOptions read_sweep(const std::filesystem::path& file,
                                              const std::vector<std::string>& overrides);
 
-/// Reads and checks a configuration of furcate's for a program, see program_sweep().
+/// Reads and checks a configuration of Furcate for a program, see program_sweep().
 [[nodiscard]] sweep::SweepOptions read_program_sweep(
     const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 
-/// read_program_sweep() for a configuration of furcate's that names no recipe, else read_sweep().
+/// read_program_sweep() for a configuration of Furcate that names no recipe, else read_sweep().
 [[nodiscard]] sweep::SweepOptions read_any_sweep(const std::filesystem::path& file,
                                                  const std::vector<std::string>& overrides);
 

@@ -14,7 +14,7 @@ namespace tare::furcate {
 
 class Recorder final : public sweep::RunRecorder {
  public:
-  /// `sweep` is one of a configuration of furcate's.
+  /// `sweep` is one of a configuration of Furcate.
   explicit Recorder(const sweep::SweepOptions& sweep);
 
   void starts(const std::string& name, const std::filesystem::path& printed) override {
@@ -38,7 +38,7 @@ class Recorder final : public sweep::RunRecorder {
   RunTable table_;
 };
 
-/// The recorder of a sweep; null for one that is not of a configuration of furcate's.
+/// The recorder of a sweep; null for one that is not of a configuration of Furcate.
 [[nodiscard]] std::unique_ptr<Recorder> recorder_of(const sweep::SweepOptions& sweep);
 
 }  // namespace tare::furcate

@@ -1,4 +1,4 @@
-// furcate.log: when the runs of a configuration of furcate's began and ended, and what held their
+// furcate.log: when the runs of a configuration of Furcate began and ended, and what held their
 // memory. Internal.
 #pragma once
 

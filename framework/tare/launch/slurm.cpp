@@ -333,7 +333,7 @@ void SlurmExecutor::require_available() const { require_slurm(); }
 
 std::vector<DeviceSlot> SlurmExecutor::slots(int64_t jobs) const {
   constexpr int64_t kAny = int64_t{1} << 60;
-  return {{.name = "jobs of Slurm's",
+  return {{.name = "Slurm jobs",
            .total_bytes = kAny,
            .jobs = jobs > 0 ? jobs : kMaxSlurmAgents,
            .kind = SlotKind::remote}};

@@ -1,4 +1,4 @@
-// Runs in jobs of Slurm's: an array of agents, each of which does one run after the other.
+// Starts runs in Slurm jobs: an array of agents, each of which does one run after the other.
 #pragma once
 
 #include <memory>

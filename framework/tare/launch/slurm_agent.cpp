@@ -182,7 +182,7 @@ class Agent {
 SlurmTask slurm_task() {
   const char *job = std::getenv("SLURM_ARRAY_JOB_ID"), *task = std::getenv("SLURM_ARRAY_TASK_ID");
   if (!job || !task)
-    throw StateError("tare sweep agent", "this is no task of an array of Slurm's",
+    throw StateError("tare sweep agent", "this process is not a task of a Slurm job array",
                      "tare sweep run submits them, with executor: slurm");
   return {.id = std::string(job) + '_' + task,
           .restarts = number_of(std::getenv("SLURM_RESTART_COUNT"))};

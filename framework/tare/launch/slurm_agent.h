@@ -1,4 +1,4 @@
-// The agent of a sweep in a job of Slurm's: does one run after the other.
+// The agent of a sweep in a Slurm job: does one run after the other.
 #pragma once
 
 #include <cstdint>

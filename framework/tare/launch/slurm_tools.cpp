@@ -54,7 +54,7 @@ void require_slurm() {
   } catch (const IoError&) {
   }
   throw StateError("sweep.slurm", "sbatch cannot be executed",
-                   "sweep where jobs of Slurm's are submitted, or with executor=local");
+                   "sweep where Slurm jobs are submitted, or with executor=local");
 }
 
 SlurmTools::SlurmTools(fs::path folder, const SlurmOptions& options,
