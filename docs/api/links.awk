@@ -1,8 +1,10 @@
-# What Doxygen reads in place of a documentation page: the text alone of each link to a place in a page or outside of
-# docs/, because Doxygen would look for both in vain, and the names of pictures without their folder, which it knows.
+# What Doxygen reads in place of a documentation page: the text alone of each link to a place in the page or outside of
+# docs/, and links to a place in another page without the place, because Doxygen would look for them in vain; the names
+# of pictures without their folder, which it knows.
 { page = page $0 "\n" }
 END {
   gsub(/\]\(pictures\//, "](", page)
+  gsub(/\.md#[a-z0-9-]+\)/, ".md)", page)
   while (match(page, /\]\((#[^)]*|\.\.\/[^)]*|[a-z]+\/)\)/)) {
     end = RSTART
     tail = substr(page, RSTART + RLENGTH)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,12 @@ TEST(Api, EveryPublicNameHasAComment) {
   EXPECT_TRUE(fs::exists(out / "html/index.html"));
   EXPECT_TRUE(fs::exists(out / "html/classtare_1_1Learner.html"));
   EXPECT_FALSE(fs::exists(out / "html/state__index_8h.html")) << "an internal header is on the site";
+  for (const auto& entry : fs::directory_iterator(out / "html")) {
+    if (!entry.path().filename().string().starts_with("md_")) continue;
+    const std::string page = io::read_text(entry.path());
+    EXPECT_FALSE(std::regex_search(page, std::regex("href=\"[^\"/]*\\.md[#\"]")))
+        << entry.path() << " has a link to a page that is not on the site";
+  }
 }
 
 TEST(Api, ANameWithoutACommentIsFoundWithFileAndLine) {
