@@ -58,7 +58,8 @@ TEST(Api, EveryPublicNameHasAComment) {
   EXPECT_THAT(made.err, IsEmpty());
   EXPECT_TRUE(fs::exists(out / "html/index.html"));
   EXPECT_TRUE(fs::exists(out / "html/classtare_1_1Learner.html"));
-  EXPECT_FALSE(fs::exists(out / "html/state__index_8h.html")) << "an internal header is on the site";
+  EXPECT_FALSE(fs::exists(out / "html/state__index_8h.html"))
+      << "an internal header is on the site";
   for (const auto& entry : fs::directory_iterator(out / "html")) {
     if (!entry.path().filename().string().starts_with("md_")) continue;
     const std::string page = io::read_text(entry.path());
