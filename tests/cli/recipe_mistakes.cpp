@@ -38,6 +38,8 @@ std::vector<Mistake> mistakes_in_the_file() {
              {"bad.yaml:2:8: batch must be a whole number, got a list"}),
       recipe("TextForAList", changed("hidden: [8]", "hidden: eight"),
              {"bad.yaml:5:28: model.hidden must be a list, got eight"}),
+      recipe("KeyOfAPhaseAtTheLevelOfTheRun", changed("batch: 32", "epochs: 3"),
+             {"bad.yaml:2:1: epochs belongs to a phase", "allowed: `phases: [{epochs: 3}]`"}),
       recipe("OutOfRange", changed("batch: 32", "batch: 0"),
              {"bad.yaml:2:8: batch must be >= 1, got 0"}),
       recipe("NegativeCount", changed("count: 60", "count: -5"),

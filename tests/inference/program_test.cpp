@@ -12,13 +12,16 @@
 
 #include "inference/support.h"
 #include "support/temp_dir.h"
+#include "tare/checkpoint/safetensors.h"
 #include "tare/transform/image.h"
 
 namespace tare {
 namespace {
 
 using tare::testing::TempDir;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int code = -1;
@@ -117,6 +120,52 @@ TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
   const Outcome none = predict("m.tare none");
   EXPECT_EQ(none.code, 2) << none.output;
   EXPECT_THAT(none.output, HasSubstr("there is no PNG file in the folder"));
+}
+
+TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
+  Model model = models::make("lstm", {.classes = 2});
+  const BundleManifest manifest{.model = *model.spec(),
+                                .sample_shape = {8},
+                                .input = "int64",
+                                .more_inputs = {{.name = "lengths", .dtype = "int64"}},
+                                .labels = {"ham", "spam"},
+                                .activation = "softmax"};
+  write_bundle(dir_ / "texts.tare", manifest, model.state());
+  io::make_directories(dir_ / "mail/old");
+  overwrite(dir_ / "mail/a.txt", "win a prize");
+  overwrite(dir_ / "mail/old/b.TXT", "lunch at noon?\nsee you");
+  overwrite(dir_ / "lines", "win a prize\nlunch at noon?\n");
+  const Outcome folder = predict("texts.tare mail"), lines = predict("texts.tare --text lines");
+  EXPECT_EQ(folder.code, 0) << folder.output;
+  EXPECT_THAT(folder.output, ::testing::MatchesRegex("mail/a.txt: (ham|spam) 0\\.[0-9]+\n"
+                                                     "mail/old/b.TXT: (ham|spam) 0\\.[0-9]+\n"));
+  EXPECT_EQ(lines.code, 0) << lines.output;
+  const auto answer = [](const std::string& output) {
+    return output.substr(output.find(": "), output.find('\n') - output.find(": "));
+  };
+  EXPECT_EQ(answer(lines.output), answer(folder.output)) << "of one text";
+  const at::Tensor tokens = at::tensor({int64_t{'h'}, int64_t{'i'}}).view({1, 2});
+  (void)checkpoint::write(dir_ / "both.safetensors",
+                          {{"text", tokens}, {"lengths", at::tensor({int64_t{2}})}});
+  (void)checkpoint::write(dir_ / "one.safetensors", {{"text", tokens}});
+  const Outcome both = predict("texts.tare --json both.safetensors");
+  ASSERT_EQ(both.code, 0) << both.output;
+  EXPECT_EQ(nlohmann::json::parse(both.output).at(0).at("line"), 1);
+  overwrite(dir_ / "hi", "hi\n");
+  EXPECT_EQ(answer(predict("texts.tare both.safetensors").output),
+            answer(predict("texts.tare --text hi").output));
+  EXPECT_THAT(predict("texts.tare one.safetensors").output,
+              HasSubstr("lengths: is missing: the model takes 2 inputs"));
+}
+
+TEST_F(PredictProgram, CountsFailuresBehindTheFirstThree) {
+  const Outcome outcome = predict("m.tare n1.png n2.png n3.png n4.png n5.png b.png");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("n3.png: No such file"), HasSubstr("b.png: "),
+                                    HasSubstr("2 more samples have failed; --json lists each"),
+                                    Not(HasSubstr("n4.png"))));
+  const Outcome listed = predict("m.tare --json n1.png n2.png n3.png n4.png");
+  EXPECT_THAT(listed.output, HasSubstr("n4.png"));
 }
 
 TEST_F(PredictProgram, TakesRowsOfFeatures) {

@@ -40,7 +40,11 @@ std::filesystem::path recipe_folder() {
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
   const auto with_program = program.parent_path().parent_path() / "share" / "tare" / "recipes";
   if (std::filesystem::is_directory(with_program)) return with_program;
-  throw IoError("tare ls", with_program.string(), ENOENT);
+  throw ConfigError("tare ls", "no recipes are here: neither " +
+                                   printable(std::filesystem::absolute(here).string()) + " nor " +
+                                   printable(with_program.string()) +
+                                   " is a folder; call tare ls recipes in a checkout of Tare, or "
+                                   "install it with its recipes (cmake --install)");
 }
 
 std::vector<ListEntry> recipes() {

@@ -1,6 +1,8 @@
 // Reads pictures, numbers and texts into samples for a bundle.
 #include "tare/cli/predict_inputs.h"
 
+#include <ATen/ops/full.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +12,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/checkpoint/safetensors.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 
@@ -22,30 +25,64 @@ constexpr const char* kStandardInput = "/dev/stdin";
 constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
-bool is_png(const fs::path& path) {
+/// A kind of files in folders.
+struct Kind {
+  std::string_view extension, name;
+};
+constexpr Kind kPictures{".png", "PNG"}, kTexts{".txt", "text"}, kTensors{".safetensors", ""};
+
+bool is_of(const Kind& kind, const fs::path& path) {
   std::string extension = path.extension().string();
   std::ranges::transform(extension, extension.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  return extension == ".png";
+  return extension == kind.extension;
 }
 
 // Hidden files and folders are skipped.
-std::vector<fs::path> pictures_of(const fs::path& folder) {
+std::vector<fs::path> files_of(const fs::path& folder, const Kind& kind) {
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     const bool hidden = it->path().filename().native().front() == '.';
     if (hidden && it->is_directory()) it.disable_recursion_pending();
-    if (!hidden && it->is_regular_file() && is_png(it->path())) found.push_back(it->path());
+    if (!hidden && it->is_regular_file() && is_of(kind, it->path())) found.push_back(it->path());
   }
   if (error) throw IoError("predict", folder.string(), error.value());
   if (found.empty())
-    throw ConfigError("predict",
-                      "there is no PNG file in the folder '" + printable(folder.string()) + "'");
+    throw ConfigError("predict", "there is no " + std::string(kind.name) + " file in the folder '" +
+                                     printable(folder.string()) + "'");
   std::ranges::sort(found);
   return found;
+}
+
+/// The inputs of a file of tensors, in the order of the model's.
+Batch tensors_in(const fs::path& path, const BundleManifest& manifest) {
+  const auto file = checkpoint::SafeTensors::open(path);
+  NamedTensors all, named;
+  for (const auto& [name, tensor] : file.all()) all.push_back({name, tensor});
+  for (const BundleInput& input : manifest.more_inputs) {
+    const auto found = std::ranges::find(all, input.name, &NamedTensor::name);
+    if (found == all.end())
+      throw FormatError("predict", path.string(), printable(input.name),
+                        "is missing: the model takes " +
+                            std::to_string(1 + manifest.more_inputs.size()) +
+                            " inputs, which `tare inspect` lists");
+    named.push_back(*found);
+    all.erase(found);
+  }
+  if (all.size() != 1)
+    throw FormatError("predict", path.string(), "tensors",
+                      "must be one beside those of the other inputs, which is the first input; "
+                      "there are " +
+                          std::to_string(all.size()));
+  named.insert(named.begin(), all.front());
+  for (const auto& [name, tensor] : named)
+    if (tensor.dim() < 1 || tensor.size(0) != named.front().tensor.size(0))
+      throw FormatError("predict", path.string(), printable(name),
+                        "must be [samples, ...], with as many samples as every other input");
+  return Batch(std::move(named), {});
 }
 
 class Samples {
@@ -55,7 +92,11 @@ class Samples {
   void read(const std::string& input) const {
     const bool pictures = inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
     guarded({input}, [&] {
-      if (input == "-")
+      if (input != "-" && is_of(kTensors, input))
+        tensors(input);
+      else if (!fits_one_tensor())
+        refuse_several();
+      else if (input == "-")
         pictures ? piped_pictures() : rows_of(std::cin, "-");
       else if (pictures)
         fs::is_directory(input) ? folder(input) : picture(input);
@@ -74,14 +115,60 @@ class Samples {
     }
   }
 
+  [[nodiscard]] const BundleManifest& manifest() const { return inputs_.predictor.manifest(); }
+
+  /// Whether the second input is how many tokens the first has, as the data set's collate adds it.
+  [[nodiscard]] bool takes_lengths() const {
+    const auto& more = manifest().more_inputs;
+    return inputs_.predictor.sample_kind() == SampleKind::tokens && more.size() == 1 &&
+           more.front().dtype == "int64" && more.front().sample_shape.empty();
+  }
+  [[nodiscard]] bool fits_one_tensor() const {
+    return manifest().more_inputs.empty() || takes_lengths();
+  }
+  [[noreturn]] void refuse_several() const {
+    throw ConfigError("predict", "the model takes " +
+                                     std::to_string(1 + manifest().more_inputs.size()) +
+                                     " inputs: give a safetensors file with a tensor [samples, "
+                                     "...] for each, which `tare inspect` lists");
+  }
+
+  void predict(const SamplePlace& place, const at::Tensor& sample) const {
+    Batch batch(sample);
+    if (takes_lengths())
+      batch.inputs.push_back(
+          {manifest().more_inputs.front().name, at::full({1}, sample.size(-1), at::kLong)});
+    inputs_.on_prediction(place, inputs_.predictor.predict(batch));
+  }
+
+  void tensors(const fs::path& path) const {
+    const Batch all = tensors_in(path, manifest());
+    for (int64_t i = 0; i < all.size(); ++i)
+      guarded({path.string(), i + 1}, [&] {
+        Batch one;
+        for (const auto& [name, tensor] : all.inputs)
+          one.inputs.push_back({name, tensor.narrow(0, i, 1)});
+        inputs_.on_prediction({path.string(), i + 1}, inputs_.predictor.predict(one));
+      });
+  }
+
   void picture(const std::string& path) const {
     const int64_t channels = inputs_.predictor.sample_shape()[0];
-    inputs_.on_prediction({path}, inputs_.predictor.predict_picture(read_png(path, channels)));
+    inputs_.on_prediction({path}, {inputs_.predictor.predict_picture(read_png(path, channels))});
   }
 
   void folder(const fs::path& path) const {
-    for (const auto& file : pictures_of(path))
+    for (const auto& file : files_of(path, kPictures))
       guarded({file.string()}, [&] { picture(file.string()); });
+  }
+
+  // A file is one sample, as in a data set of text files.
+  void folder_of_texts(const fs::path& path) const {
+    for (const auto& file : files_of(path, kTexts))
+      guarded({file.string()}, [&] {
+        const std::string text = io::read_text(file, kMaxRowsBytes);
+        predict({file.string()}, parse_text(text, manifest(), {file.string()}));
+      });
   }
 
   // Standard input is one PNG, or a list of paths: one a line, or with a zero byte behind each.
@@ -93,7 +180,7 @@ class Samples {
                           "standard input holds more than one PNG: give a list of paths");
       const int64_t channels = inputs_.predictor.sample_shape()[0];
       const at::Tensor pixels = decode_png(std::as_bytes(std::span(text)), "-", channels);
-      inputs_.on_prediction({"-"}, inputs_.predictor.predict_picture(pixels));
+      inputs_.on_prediction({"-"}, {inputs_.predictor.predict_picture(pixels)});
       return;
     }
     const std::vector<std::string> paths = paths_in(text);
@@ -119,6 +206,8 @@ class Samples {
   }
 
   void rows(const std::string& path) const {
+    if (fs::is_directory(path) && inputs_.predictor.sample_kind() == SampleKind::tokens)
+      return folder_of_texts(path);
     if (fs::is_directory(path))
       throw ConfigError("predict", "'" + printable(path) +
                                        "' is a folder, but the model takes no pictures: give a "
@@ -142,10 +231,8 @@ class Samples {
   }
 
   void row(const std::string& line, const LinePlace& place) const {
-    const BundleManifest& manifest = inputs_.predictor.manifest();
-    const at::Tensor sample =
-        inputs_.text ? parse_text(line, manifest, place) : parse_numbers(line, manifest, place);
-    inputs_.on_prediction({place.path, place.number}, inputs_.predictor.predict(sample));
+    predict({place.path, place.number}, inputs_.text ? parse_text(line, manifest(), place)
+                                                     : parse_numbers(line, manifest(), place));
   }
 
   const PredictInputs& inputs_;

@@ -11,7 +11,7 @@ namespace tare::cli {
 /// The place that a sample came from.
 struct SamplePlace {
   std::string path{};  ///< "-": standard input
-  int64_t line = 0;    ///< from 1; 0: the whole file
+  int64_t line = 0;    ///< from 1, of a file of tensors the sample; 0: the whole file
 };
 
 /// How the inputs of `tare predict` are read.
@@ -19,8 +19,8 @@ struct PredictInputs {
   /// What predicts; must outlive this.
   Predictor& predictor;
   bool text = false;  ///< lines are text, not numbers
-  /// Gets the prediction for one sample, [1, ...].
-  std::function<void(const SamplePlace&, const at::Tensor& prediction)> on_prediction{};
+  /// Gets the model's outputs for one sample, each [1, ...].
+  std::function<void(const SamplePlace&, const Outputs& predictions)> on_prediction{};
   /// Called inside the handler of a sample, a file or a line that failed; the others follow.
   std::function<void(const SamplePlace&)> on_failure{};
 };
@@ -28,7 +28,9 @@ struct PredictInputs {
 /// Predicts every sample of `input`. For a model of pictures: a PNG file, a folder (its PNG files
 /// and those of its subfolders, in bytewise order), "-" for a PNG or a list of paths on standard
 /// input, one a line or with a zero byte behind each. For other models: a file with one sample a
-/// line, "-" for such lines on standard input.
+/// line, "-" for such lines on standard input; for a model of tokens also a folder, each of whose
+/// text files (.txt) is a sample. For every model, and alone for one of several inputs, a
+/// safetensors file: a tensor [samples, ...] for each input under its name, the first under any.
 void predict_input(const PredictInputs& inputs, const std::string& input);
 
 }  // namespace tare::cli

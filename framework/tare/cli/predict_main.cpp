@@ -65,21 +65,15 @@ class Printer {
  public:
   explicit Printer(const Request& request) : request_(request) {}
 
-  void add(const SamplePlace& place, const Predictor& predictor, const at::Tensor& prediction) {
-    const bool by_class = predictor.has_classes(prediction);
-    if (request_.json)
-      all_.push_back(by_class ? to_json(place, predictor.classes(prediction, request_.top))
-                              : to_json(place, prediction));
-    else if (by_class)
-      print(place, predictor.classes(prediction, request_.top));
-    else
-      print(place, prediction);
+  void add(const SamplePlace& place, const Predictor& predictor, const Outputs& outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      add({.sample = place, .number = outputs.size() > 1 ? i + 1 : 0}, predictor, outputs[i]);
   }
 
   /// Inside the handler of the failure; only JSON lists it, as messages are on standard error.
   void add_failure(const SamplePlace& place) {
     if (!request_.json) return;
-    nlohmann::json sample = begin(place);
+    nlohmann::json sample = begin({.sample = place});
     try {
       throw;
     } catch (const std::exception& error) {
@@ -95,12 +89,30 @@ class Printer {
   }
 
  private:
-  static std::string text_of(const SamplePlace& place) {
-    const std::string path = printable(place.path, 1000);
-    return place.line == 0 ? path : path + ":" + std::to_string(place.line);
+  struct Place {
+    const SamplePlace& sample;
+    size_t number = 0;  // of the output, from 1; 0: the model has one
+  };
+
+  void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
+    const bool by_class = predictor.has_classes(prediction);
+    if (request_.json)
+      all_.push_back(by_class ? to_json(place, predictor.classes(prediction, request_.top))
+                              : to_json(place, prediction));
+    else if (by_class)
+      print(place, predictor.classes(prediction, request_.top));
+    else
+      print(place, prediction);
   }
 
-  static void print(const SamplePlace& place, const std::vector<Prediction>& predictions) {
+  static std::string text_of(const Place& place) {
+    std::string text = printable(place.sample.path, 1000);
+    if (place.sample.line > 0) text += ":" + std::to_string(place.sample.line);
+    if (place.number > 0) text += " output " + std::to_string(place.number);
+    return text;
+  }
+
+  static void print(const Place& place, const std::vector<Prediction>& predictions) {
     for (const auto& p : predictions) {
       std::printf("%s: %s %.4f\n", text_of(place).c_str(), printable(p.label).c_str(),
                   p.probability);
@@ -114,7 +126,7 @@ class Printer {
   }
 
   // The shape stands in front of more than a list.
-  static void print(const SamplePlace& place, const at::Tensor& prediction) {
+  static void print(const Place& place, const at::Tensor& prediction) {
     std::string line = text_of(place) + ":";
     if (prediction.dim() > 2) line += " " + c10::str(prediction.sizes().slice(1));
     char number[32];
@@ -125,14 +137,14 @@ class Printer {
     std::puts(line.c_str());
   }
 
-  static nlohmann::json begin(const SamplePlace& place) {
-    nlohmann::json sample{{"path", place.path}};
-    if (place.line > 0) sample["line"] = place.line;
+  static nlohmann::json begin(const Place& place) {
+    nlohmann::json sample{{"path", place.sample.path}};
+    if (place.sample.line > 0) sample["line"] = place.sample.line;
+    if (place.number > 0) sample["output"] = place.number;
     return sample;
   }
 
-  static nlohmann::json to_json(const SamplePlace& place,
-                                const std::vector<Prediction>& predictions) {
+  static nlohmann::json to_json(const Place& place, const std::vector<Prediction>& predictions) {
     nlohmann::json list = nlohmann::json::array();
     for (const auto& p : predictions) {
       list.push_back({{"label", p.label}, {"index", p.index}, {"probability", p.probability}});
@@ -142,7 +154,7 @@ class Printer {
     return sample;
   }
 
-  static nlohmann::json to_json(const SamplePlace& place, const at::Tensor& prediction) {
+  static nlohmann::json to_json(const Place& place, const at::Tensor& prediction) {
     nlohmann::json sample = begin(place);
     sample["shape"] = prediction.sizes().slice(1).vec();
     sample["values"] = values_of(prediction);
@@ -153,29 +165,33 @@ class Printer {
   nlohmann::json all_ = nlohmann::json::array();
 };
 
+constexpr int64_t kShownFailures = 3;  // in full; more are counted
+
 // Continues behind a sample that fails; returns the first failure's code.
 int predict(const Request& request) {
   Predictor predictor(request.bundle, request.predictor);
-  if (const auto& more = predictor.manifest().more_inputs; !more.empty())
-    throw ConfigError("predict", "the model takes " + std::to_string(more.size() + 1) +
-                                     " inputs, and this command gives it one; predict with "
-                                     "Predictor::predict(const Batch&) in C++");
   if (request.text) check_takes_text(predictor.manifest());
   Printer printer(request);
   int code = kSuccess;
+  int64_t failures = 0;
   const PredictInputs inputs{.predictor = predictor,
                              .text = request.text,
                              .on_prediction =
-                                 [&](const SamplePlace& place, const at::Tensor& prediction) {
-                                   printer.add(place, predictor, prediction);
+                                 [&](const SamplePlace& place, const Outputs& predictions) {
+                                   printer.add(place, predictor, predictions);
                                  },
                              .on_failure =
                                  [&](const SamplePlace& place) {
-                                   const int failed = report_error(std::current_exception());
                                    printer.add_failure(place);
+                                   if (++failures > kShownFailures) return;
+                                   const int failed = report_error(std::current_exception());
                                    if (code == kSuccess) code = failed;
                                  }};
   for (const auto& input : request.inputs) predict_input(inputs, input);
+  if (failures > kShownFailures)
+    std::fprintf(stderr, "[tare] error: %lld more samples have failed%s\n",
+                 static_cast<long long>(failures - kShownFailures),
+                 request.json ? "" : "; --json lists each with its error");
   printer.finish();
   return code;
 }

@@ -122,7 +122,8 @@ at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
                       const LinePlace& place) {
   check_takes_text(manifest);
   std::map<std::string_view, int64_t> places;
-  for (size_t i = 0; i < manifest.labels.size(); ++i)
+  const bool sorts_texts = !manifest.model.name.empty() && !takes_tokens(manifest.model);
+  for (size_t i = 0; i < manifest.labels.size() && !sorts_texts; ++i)
     places.emplace(manifest.labels[i], static_cast<int64_t>(i));
   std::vector<int64_t> tokens;
   for (size_t at = 0; at < line.size();) {

@@ -26,7 +26,8 @@ struct LinePlace {
 /// Throws ConfigError for a model that takes no text because its input is no tokens.
 void check_takes_text(const BundleManifest& manifest);
 /// Reads one sample of tokens, int64 [1, length], from text. Each character (UTF-8) is the token
-/// whose label it is; without labels each byte is a token. Throws FormatError for an empty line and
+/// whose label it is; without labels, and for a model of the registry whose labels are classes of
+/// texts, each byte is a token. Throws FormatError for an empty line and
 /// for a character that is no label; ConfigError as check_takes_text().
 [[nodiscard]] at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
                                     const LinePlace& place);

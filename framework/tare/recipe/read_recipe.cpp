@@ -233,6 +233,19 @@ void refuse_other_files(const config::Node& root, const std::filesystem::path& f
                         ", not a recipe: type `tare sweep run " + printable(file.string()) + "`");
 }
 
+/// A key of a phase that stands at the level of the run is not merely unknown.
+void refuse_phase_keys(const config::Node& root) {
+  const auto of_run = config::field_names<RecipeOptions>();
+  const auto of_phase = config::field_names<PhaseOptions>();
+  for (const auto& [key, source, value] : root.entries) {
+    if (std::ranges::find(of_run, key) != of_run.end() ||
+        std::ranges::find(of_phase, key) == of_phase.end())
+      continue;
+    throw ConfigError(source, key, "belongs to a phase",
+                      "`phases: [{" + key + ": " + config::flow_text(value) + "}]`", {});
+  }
+}
+
 }  // namespace
 
 RecipeOptions read_recipe(const std::filesystem::path& file,
@@ -241,6 +254,7 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   refuse_other_files(root, file);
   for (const auto& assignment : overrides) config::apply_recipe_override(root, assignment);
   config::expand_short_forms(root);
+  refuse_phase_keys(root);
   auto recipe = config::read<RecipeOptions>(root);
   const auto* model = root.find("model");
   const bool has_model = model && model->find("name");

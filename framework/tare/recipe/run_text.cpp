@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
 #include <sstream>
 
 #include "tare/base/bytes.h"
@@ -24,6 +25,13 @@ std::string left_out(const PhaseReport& phase) {
   return phase.overflows == 0
              ? ""
              : ", " + format_count(phase.overflows) + " steps left out for an overflow";
+}
+
+std::string rate_text(double per_s) {
+  if (per_s >= 10) return format_count(static_cast<int64_t>(per_s));
+  std::ostringstream text;
+  text << std::setprecision(2) << per_s;
+  return text.str();
 }
 
 // "accuracy", or "accuracy.age" where a batch has several targets.
@@ -61,12 +69,11 @@ std::string leaks_line(const PhaseReport& phase) {
 }
 
 std::string phase_line(const PhaseReport& phase, const std::vector<std::string>& metrics) {
-  return phase.name + ": " + format_seconds(phase.seconds) + ", " +
-         format_count(static_cast<int64_t>(phase.samples_per_s)) + " samples/s" +
-         in_micro_batches(phase) + left_out(phase) + best_of(phase, metrics) + ", consumed " +
-         format_bytes(phase.consumed_bytes) + ", peak " + format_bytes(phase.peak_bytes) +
-         planned(phase) + ", reclaimed " + format_bytes(phase.reclaimed_bytes) + ", residual " +
-         format_bytes(phase.residual_bytes);
+  return phase.name + ": " + format_seconds(phase.seconds) + ", " + rate_text(phase.samples_per_s) +
+         " samples/s" + in_micro_batches(phase) + left_out(phase) + best_of(phase, metrics) +
+         ", consumed " + format_bytes(phase.consumed_bytes) + ", peak " +
+         format_bytes(phase.peak_bytes) + planned(phase) + ", reclaimed " +
+         format_bytes(phase.reclaimed_bytes) + ", residual " + format_bytes(phase.residual_bytes);
 }
 
 }  // namespace tare
