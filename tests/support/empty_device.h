@@ -15,6 +15,12 @@ class EmptyDevice : public memory::DeviceBackend {
 
   c10::Device device() const override { return device_; }
   std::string name() const override { return name_; }
+  memory::DeviceTraits traits() const override {
+    return {.type = c10::DeviceTypeName(device_.type(), /*lower_case=*/true),
+            .is_host = device_.is_cpu()};
+  }
+  std::optional<memory::GeneratorState> generator_state() const override { return {}; }
+  void set_generator_state(const memory::GeneratorState&) override {}
   memory::Usage usage() const override { return {}; }
   memory::MemoryInfo memory_info() const override { return {}; }
   std::optional<double> utilisation() const override { return {}; }

@@ -18,6 +18,12 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
+// LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8 from compute capability 9 on,
+// 4096 KiB x 2 + 16 KiB x 8 before.
+constexpr int64_t kHopperWorkspace = int64_t{32} << 20;
+constexpr int64_t kWorkspace = (int64_t{8} << 20) + (int64_t{128} << 10);
+constexpr int kAmpere = 8, kHopper = 9;  // major compute capabilities
+
 std::string pci_bus_id(c10::DeviceIndex index) {
   char text[32] = {};
   return cudaDeviceGetPCIBusId(text, sizeof(text), index) == cudaSuccess ? text : "";
@@ -46,9 +52,33 @@ class CudaBackend final : public memory::DeviceBackend {
   c10::Device device() const override { return {c10::kCUDA, index_}; }
 
   std::string name() const override {
-    cudaDeviceProp properties{};
-    return cudaGetDeviceProperties(&properties, index_) == cudaSuccess ? properties.name
-                                                                       : "CUDA device";
+    const auto known = properties();
+    return known ? known->name : "CUDA device";
+  }
+
+  memory::DeviceTraits traits() const override {
+    const auto known = properties();
+    const int generation = known ? known->major : kHopper;
+    return {.type = "cuda",
+            .is_host = false,
+            .is_asynchronous = true,
+            .autocasts = true,
+            .planner = memory::PlannerTarget{
+                .caches = true,
+                .workspace_bytes = generation >= kHopper ? kHopperWorkspace : kWorkspace,
+                .computes_bfloat16 = generation >= kAmpere}};
+  }
+
+  std::optional<memory::GeneratorState> generator_state() const override {
+    at::Generator generator = at::globalContext().defaultGenerator(device());
+    const std::lock_guard lock(generator.mutex());
+    return memory::GeneratorState{generator.current_seed(), generator.get_offset()};
+  }
+  void set_generator_state(const memory::GeneratorState& state) override {
+    at::Generator generator = at::globalContext().defaultGenerator(device());
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(state.seed);
+    generator.set_offset(state.offset);
   }
 
   memory::Usage usage() const override {
@@ -149,6 +179,13 @@ class CudaBackend final : public memory::DeviceBackend {
   double record_cost_ns() const override { return note_cost_ns(shared_.services); }
 
  private:
+  /// Unset: the driver does not answer.
+  std::optional<cudaDeviceProp> properties() const {
+    cudaDeviceProp known{};
+    if (cudaGetDeviceProperties(&known, index_) != cudaSuccess) return std::nullopt;
+    return known;
+  }
+
   c10::CachingDeviceAllocator::DeviceStats stats() const {
     start(shared_);
     return allocator::getDeviceStats(index_);

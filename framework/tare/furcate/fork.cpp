@@ -260,7 +260,7 @@ bool Fork::has(const std::string& key) const {
 std::vector<int64_t> Fork::get_available_gpu_indices() {
   std::vector<int64_t> all;
   for (const c10::Device device : memory::devices())
-    if (device.is_cuda()) all.push_back(device.index());
+    if (!device.is_cpu()) all.push_back(device.index());
   return all;
 }
 

@@ -18,7 +18,8 @@
 namespace tare {
 
 void LossMeter::prepare(c10::Device device) {
-  if (device.is_cuda()) device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
+  if (!device.is_cpu() && !device.is_meta())
+    device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
 }
 
 void LossMeter::reset() {

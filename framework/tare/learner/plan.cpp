@@ -42,7 +42,7 @@ std::function<void(Learner&)> like(const Model& model, bool fp8, bool with_state
 }  // namespace
 
 PlanRequest Learner::Parts::plan_request(bool with_state) const {
-  PlanRequest request{.options = options, .on_host = !device.is_cuda()};
+  PlanRequest request{.options = options, .on_host = device.is_cpu()};
   if (const auto& spec = model.spec()) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(data.train, true);
   if (data.valid) request.valid = std::make_shared<BatchAllocations>(data.valid, false);
@@ -99,7 +99,7 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   }
   PlanRequest request = p.plan_request(p.optimizer && !p.optimizer->state().empty());
   if (options.model) request.model = options.model;
-  request.on_host = !target.cuda;
+  request.on_host = !target.caches;
   request.options.batch = batch;
   return plan_adapted(std::move(request), target, options.advice);
 }

@@ -49,7 +49,7 @@ class Search {
       const Estimate found = at_(size);
       (found.fits ? good_ : bad_) = size;
       // A refused CUDA trace ends at the refusal: its bytes say nothing.
-      if (found.fits || !target_.cuda) points_.push_back({size, found.reserved_bytes});
+      if (found.fits || !target_.caches) points_.push_back({size, found.reserved_bytes});
     } catch (const plan::NotPlannable&) {
       bad_ = size;
     } catch (const c10::Error&) {  // what the model refuses, such as one sample for a batch norm
@@ -85,7 +85,7 @@ MemoryPlan plan_for(const Target& target, int64_t batch) {
 /// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
 /// with at least as many, does not fit either.
 MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
-  if (target.cuda || error.asked_bytes() <= target.capacity_bytes)
+  if (target.caches || error.asked_bytes() <= target.capacity_bytes)
     return unknown_plan(target, batch, printable(error.what_without_backtrace()));
   MemoryPlan plan = plan_for(target, batch);
   plan.peak_bytes = plan.reserved_bytes = error.asked_bytes();
@@ -209,7 +209,7 @@ class Planner {
     if (has_blocks) save_by("recompute=all", changed, micro_batch, plan);
     changed.options.recompute = request_.options.recompute;
     changed.options.offload = {"all"};
-    if (has_blocks && target_.cuda) save_by("offload=all", changed, micro_batch, plan);
+    if (has_blocks && target_.caches) save_by("offload=all", changed, micro_batch, plan);
     if (request_.options.precision == "fp32" && target_.computes_bfloat16) {
       const int64_t activations = plan.categories[Category::activations];
       plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
@@ -233,10 +233,10 @@ class Planner {
     } catch (const OutOfMemory&) {
       throw;
     } catch (const plan::NotPlannable& error) {
-      if (target_.cuda) throw;
+      if (target_.caches) throw;
       why_probe_ = error.what();
     } catch (const c10::Error& error) {
-      if (target_.cuda) throw;
+      if (target_.caches) throw;
       why_probe_ = printable(error.what_without_backtrace());
     }
     probe_.emplace(request_);
@@ -246,7 +246,7 @@ class Planner {
   [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
                                   const PartSizes& parts) {
     const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
-    if (!probe_ && !target_.cuda) require_verified(fit.trace);
+    if (!probe_ && !target_.caches) require_verified(fit.trace);
     return plan::estimate(fit.trace, fit.counted, target_);
   }
 
@@ -262,7 +262,7 @@ class Planner {
                MemoryPlan& plan) {
     try {
       const auto found = estimate(request, plan.batch, alike(micro_batch));
-      plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.cuda});
+      plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.caches});
     } catch (const plan::NotPlannable&) {  // then there is no advice of this kind
     } catch (const c10::Error&) {
     }

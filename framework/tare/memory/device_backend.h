@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/memory/device_traits.h"
 #include "tare/memory/live_block.h"
 #include "tare/memory/peak_record.h"
 #include "tare/memory/usage.h"
@@ -28,6 +29,13 @@ class DeviceBackend {
   [[nodiscard]] virtual c10::Device device() const = 0;
   /// Name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
   [[nodiscard]] virtual std::string name() const = 0;
+  /// What the device is and can do.
+  [[nodiscard]] virtual DeviceTraits traits() const = 0;
+  /// The state of the device's default random generator; unset: the device has none beside the
+  /// host's.
+  [[nodiscard]] virtual std::optional<GeneratorState> generator_state() const = 0;
+  /// Restores what generator_state() returned.
+  virtual void set_generator_state(const GeneratorState& state) = 0;
   /// The figures of this moment, consistent with each other.
   [[nodiscard]] virtual Usage usage() const = 0;
   /// Usage::retries alone, which costs less.

@@ -8,6 +8,7 @@
 #include "tare/memory/event_history.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/machine.h"
+#include "tare/memory/native_types.h"
 #include "tare/memory/process_limit.h"
 
 namespace tare::memory {
@@ -17,6 +18,11 @@ class HostBackend final : public DeviceBackend {
  public:
   c10::Device device() const override { return c10::kCPU; }
   std::string name() const override { return processor_name(); }
+  DeviceTraits traits() const override {
+    return {.planner = PlannerTarget{.computes_bfloat16 = processor_computes(c10::kBFloat16)}};
+  }
+  std::optional<GeneratorState> generator_state() const override { return std::nullopt; }
+  void set_generator_state(const GeneratorState&) override {}
 
   Usage usage() const override {
     const auto counters = host_allocator::counters();

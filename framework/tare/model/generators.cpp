@@ -8,25 +8,26 @@
 #include <new>
 #include <type_traits>
 
+#include "tare/memory/backend.h"
+
 namespace tare {
+namespace {
+
+/// A plan's tensors are on the meta device, which gives no numbers.
+bool has_backend_of_its_own(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
+
+}  // namespace
 
 void GeneratorSnapshot::take(c10::Device device) {
   device_ = device;
   take_host();
-  if (!device_.is_cuda()) return;
-  at::Generator generator = at::globalContext().defaultGenerator(device_);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  device_seed_ = generator.current_seed();
-  device_offset_ = generator.get_offset();
+  if (has_backend_of_its_own(device_)) on_device_ = memory::backend(device_).generator_state();
 }
 
 void GeneratorSnapshot::restore() const {
   restore_host();
-  if (!device_.is_cuda()) return;
-  at::Generator generator = at::globalContext().defaultGenerator(device_);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_current_seed(device_seed_);
-  generator.set_offset(device_offset_);
+  if (has_backend_of_its_own(device_) && on_device_)
+    memory::backend(device_).set_generator_state(*on_device_);
 }
 
 void GeneratorSnapshot::take_host() {

@@ -4,12 +4,14 @@
 #include <ATen/core/MT19937RNGEngine.h>
 #include <c10/core/Device.h>
 
-#include <cstdint>
 #include <optional>
+
+#include "tare/memory/device_traits.h"
 
 namespace tare {
 
-/// A copy of the states of LibTorch's default generators of the host and of a device, in 2.5 KiB.
+/// A copy of the states of LibTorch's default generators of the host and of a device, in 2.5 KiB;
+/// that of the device by its backend.
 /// Allocates no tensor and does not wait for the device.
 class GeneratorSnapshot {
  public:
@@ -31,7 +33,7 @@ class GeneratorSnapshot {
 
   Host host_;
   c10::Device device_ = c10::kCPU;
-  uint64_t device_seed_ = 0, device_offset_ = 0;
+  std::optional<memory::GeneratorState> on_device_;
 };
 
 /// Restores the generators at its end.

@@ -21,12 +21,12 @@ bool in(uint32_t phase, PhaseKind kind) { return phase == static_cast<uint32_t>(
 class Allocator {
  public:
   explicit Allocator(const Target& target)
-      : target_(target), cache_(target.cuda ? target.capacity_bytes : 0) {}
+      : target_(target), cache_(target.caches ? target.capacity_bytes : 0) {}
 
   /// Sizes are remembered: a trace's free has none.
   [[nodiscard]] bool apply(const Event& event) {
     if (event.bytes == 0) {
-      if (target_.cuda) cache_.release(event.block);
+      if (target_.caches) cache_.release(event.block);
       allocated_ -= sizes_[event.block];
       sizes_.erase(event.block);
       return true;
@@ -34,15 +34,15 @@ class Allocator {
     return allocate(event.block, event.bytes);
   }
   [[nodiscard]] bool allocate(int64_t block, int64_t bytes) {
-    if (target_.cuda && !cache_.allocate(block, bytes)) return false;
-    const int64_t size = target_.cuda ? cache_.allocated_bytes() - allocated_ : bytes;
+    if (target_.caches && !cache_.allocate(block, bytes)) return false;
+    const int64_t size = target_.caches ? cache_.allocated_bytes() - allocated_ : bytes;
     sizes_[block] = size;
     allocated_ += size;
-    return target_.cuda || allocated_ <= target_.capacity_bytes;
+    return target_.caches || allocated_ <= target_.capacity_bytes;
   }
   [[nodiscard]] int64_t allocated() const { return allocated_; }
   [[nodiscard]] int64_t reserved() const {
-    return target_.cuda ? cache_.reserved_bytes() : allocated_;
+    return target_.caches ? cache_.reserved_bytes() : allocated_;
   }
   [[nodiscard]] int64_t size(int64_t block) const { return sizes_.at(block); }
 
@@ -163,7 +163,7 @@ Estimate estimate(const Trace& trace, Section section, const Target& target) {
   for (size_t i = 0; i < section.end; ++i) {
     const bool admitted = player.play(i);
     result.fits = result.fits && admitted;
-    if (target.cuda && !admitted) break;
+    if (target.caches && !admitted) break;
     const int64_t allocated = player.memory().allocated();
     if (i + 1 == section.begin) {
       result.start_bytes = peak.bytes = allocated;

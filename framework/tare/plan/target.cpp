@@ -62,12 +62,12 @@ bool is_number(std::string_view text) {
                         cards);
 }
 
-// `name`: as the driver gives it, e.g. "Tesla V100-SXM2-16GB".
-bool card_computes_bfloat16(const std::string& name) {
-  return std::ranges::none_of(kCards, [&](const Card& card) {
-    const std::string_view known = card.name;
-    return !card.bfloat16 && name.find(known.substr(0, known.find('-'))) != std::string::npos;
-  });
+/// Whether a device that no table of cards knows has a backend of this type.
+bool is_there(const std::string& type) {
+  return type != "cuda" && std::ranges::any_of(memory::devices(), [&](c10::Device device) {
+           const auto traits = memory::backend(device).traits();
+           return !traits.is_host && traits.type == type;
+         });
 }
 
 Target existing(const std::string& text) {
@@ -76,12 +76,16 @@ Target existing(const std::string& text) {
   const int64_t held = backend.usage().reserved_bytes;
   int64_t room = held + backend.memory_info().available_bytes;
   if (const auto budget = backend.budget()) room = std::min(room, *budget);
-  return {.name = text == "auto" ? (device.is_cpu() ? "host" : device.str()) : text,
-          .cuda = device.is_cuda(),
+  const memory::DeviceTraits traits = backend.traits();
+  if (!traits.planner)
+    throw ConfigError("plan.device", "'" + printable(text) +
+                                         "' cannot be planned for: the backend of " + device.str() +
+                                         " says no planner target");
+  return {.name = text == "auto" ? (traits.is_host ? "host" : device.str()) : text,
+          .caches = traits.planner->caches,
           .capacity_bytes = room,
-          .workspace_bytes = device.is_cuda() ? kHopperWorkspace : 0,
-          .computes_bfloat16 = device.is_cuda() ? card_computes_bfloat16(backend.name())
-                                                : memory::processor_computes(c10::kBFloat16)};
+          .workspace_bytes = traits.planner->workspace_bytes,
+          .computes_bfloat16 = traits.planner->computes_bfloat16};
 }
 
 }  // namespace
@@ -103,18 +107,19 @@ Target parse_target(const std::string& text) {
   }
   if (kind == "auto" || kind == "cpu" || (kind == "cuda" && colon == std::string::npos))
     return existing(text);
+  if (is_there(kind)) return existing(text);
   if (kind != "host" && kind != "cuda") refuse(text);
   const std::string what = text.substr(colon + 1);
   if (kind == "cuda" && is_number(what)) return existing(text);
-  Target target{.name = text, .cuda = kind == "cuda"};
-  if (target.cuda) {
+  Target target{.name = text, .caches = kind == "cuda"};
+  if (target.caches) {
     target.workspace_bytes = kWorkspace;
   } else {
     target.computes_bfloat16 = memory::processor_computes(c10::kBFloat16);
   }
   const auto card =
       std::ranges::find(kCards, what, [](const Card& c) { return std::string(c.name); });
-  if (target.cuda && card != kCards.end()) {
+  if (target.caches && card != kCards.end()) {
     target.capacity_bytes = card->bytes - memory::kContextBytes;
     target.computes_bfloat16 = card->bfloat16;
     if (card->hopper) target.workspace_bytes = kHopperWorkspace;

@@ -10,8 +10,9 @@ namespace tare::plan {
 /// Where a plan is for: a device, its capacity and what it computes with. A value.
 struct Target {
   std::string name = "host";  ///< as it was given
-  bool cuda = false;          ///< else the host
-  /// What tensors can take: allocated bytes on the host, reserved bytes on CUDA.
+  bool caches = false;  ///< tensors come from LibTorch's caching allocator, as on a card; else the
+                        ///< host's allocator gives each its bytes
+  /// What tensors can take: allocated bytes, or reserved ones where the allocator caches.
   int64_t capacity_bytes = 0;
   /// CUDA: what cuBLAS takes from the allocator at the first matrix product.
   int64_t workspace_bytes = 0;
@@ -25,10 +26,10 @@ struct Target {
 /// | host, cpu, auto     | what the machine, or its control group or budget, has available now   |
 /// | host:8GiB           | as given                                                              |
 /// | cuda, cuda:0        | the same of a device of this machine; DeviceError if there is none    |
-/// | cuda:H200           | the card's memory less 600 MiB for context and libraries; no GPU needed
-/// | | cuda:24GiB          | as given; no GPU needed |
+/// | cuda:H200           | the card's memory less 600 MiB for its context; no GPU needed         |
+/// | cuda:24GiB          | as given; no GPU needed                                               |
 ///
-/// "auto" is the first CUDA device if there is one. Throws ConfigError for any other text, naming
+/// "auto" is the first accelerator if there is one. Throws ConfigError for any other text, naming
 /// the nearest card, and for a size of 0.
 [[nodiscard]] Target parse_target(const std::string& text);
 

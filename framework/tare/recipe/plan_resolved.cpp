@@ -95,7 +95,8 @@ class RecipePlanner {
   }
 
   [[nodiscard]] PlanRequest subject_of(size_t index, OpenData& data) const {
-    PlanRequest request{.model = [this] { return models::make(model_); }, .on_host = !target_.cuda};
+    PlanRequest request{.model = [this] { return models::make(model_); },
+                        .on_host = !target_.caches};
     request.options = learner_options(recipe_);
     request.options.batch = batch_of(recipe_, recipe_.phases[index], data.facts);
     request.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);

@@ -11,36 +11,60 @@
 namespace tare::runtime {
 namespace {
 
-std::optional<int> index_of(const std::string& name) {
+/// A name in its parts: "cuda:1" is a device of the type cuda, number 1.
+struct Name {
+  std::string type;
+  std::optional<int> index{};  // unset: the first
+};
+
+std::optional<Name> parts_of(const std::string& name) {
+  const size_t colon = name.find(':');
+  if (colon == std::string::npos) return Name{name};
   int index = 0;
-  const char* first = name.data() + 5;  // behind "cuda:"
+  const char* first = name.data() + colon + 1;
   const char* last = name.data() + name.size();
   const auto [end, error] = std::from_chars(first, last, index);
   if (error != std::errc() || end != last || index < 0 || index > 127) return std::nullopt;
-  return index;
+  return Name{name.substr(0, colon), index};
+}
+
+/// Types of accelerators: the one whose plug-in may still be loaded, and those that have backends.
+std::vector<std::string> accelerators() {
+  std::vector<std::string> types{"cuda"};
+  for (const c10::Device device : memory::devices()) {
+    const auto traits = memory::backend(device).traits();
+    if (!traits.is_host && std::ranges::find(types, traits.type) == types.end())
+      types.push_back(traits.type);
+  }
+  return types;
 }
 
 }  // namespace
 
 void check_device_name(const std::string& name) {
-  if (name == "auto" || name == "cpu" || name == "cuda") return;
-  if (name.starts_with("cuda:") && index_of(name)) return;
-  throw ConfigError(Source{}, "device", "is no device", "auto, cpu, cuda or cuda:N",
-                    printable(name));
+  if (name == "auto" || name == "cpu") return;
+  const auto parts = parts_of(name);
+  const auto types = accelerators();
+  if (parts && std::ranges::find(types, parts->type) != types.end()) return;
+  std::string allowed = "auto, cpu";
+  for (const auto& type : types)
+    allowed += (&type == &types.back() ? ", " + type + " or " + type + ":N" : ", " + type);
+  throw ConfigError(Source{}, "device", "is no device", allowed, printable(name));
 }
 
 c10::Device parse_device(const std::string& name) {
   check_device_name(name);
   if (name == "cpu") return c10::kCPU;
   const auto all = memory::devices();
-  const auto first = std::ranges::find_if(all, [](c10::Device d) { return d.is_cuda(); });
-  if (name == "auto") return first == all.end() ? c10::Device(c10::kCPU) : *first;
-  const auto found =
-      name == "cuda"
-          ? first
-          : std::ranges::find(
-                all, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*index_of(name))));
+  const auto wanted = parts_of(name);
+  const auto found = std::ranges::find_if(all, [&](c10::Device device) {
+    const auto traits = memory::backend(device).traits();
+    if (traits.is_host) return false;
+    if (name == "auto") return true;
+    return traits.type == wanted->type && (!wanted->index || *wanted->index == device.index());
+  });
   if (found != all.end()) return *found;
+  if (name == "auto") return c10::kCPU;
   std::string present;
   for (const auto& d : all) present += (present.empty() ? "" : ", ") + d.str();
   throw DeviceError("device", name + " is not there, only " + present + "; use device: auto");
