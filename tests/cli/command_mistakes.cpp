@@ -200,10 +200,11 @@ std::vector<Mistake> mistakes_in_data() {
       override_with("NoTrainingPart", "data={name: generated_digits, count: 60, train: 0}",
                     {"data.train leaves no training split"}),
       override_with("EmptyImageFolder", "data={name: png_folder, folder: .}",
-                    {"no subfolder in ."}),
+                    {"command line: data.folder has no subfolder and no PNG file, got ."}),
       {.name = "MissingImageFolder",
        .arguments = {"run", "tiny.yaml", "data={name: png_folder, folder: absent}"},
-       .pieces = {"command line: data.folder is not there, got absent; allowed: a folder"}},
+       .pieces =
+           {"command line: data.folder is not there, got absent; allowed: a folder (looked for /"}},
       {.name = "MissingWeights",
        .arguments = {"run", "tiny.yaml", "model.weights=absent.safetensors"},
        .pieces = {"absent.safetensors: No such file or directory"}},

@@ -57,8 +57,10 @@ TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
   EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).out, HasSubstr("; 0 started"));
   const std::string status = sweep.tare({"status", "sweep.yaml"}).out;
   EXPECT_THAT(status, HasSubstr("tiny0_p0l0-001_mw4  COMPLETE  accuracy "));
-  EXPECT_THAT(status, ::testing::ContainsRegex("best tiny[0-3]_[^ ]+: accuracy [0-9.]+  "
-                                               "phases.0.lr=[-0-9.e]+  model.width=[0-9]+\n"));
+  EXPECT_THAT(status,
+              ::testing::ContainsRegex(
+                  "best tiny[0-3]_[^ ]+: accuracy [0-9.]+  "
+                  "phases.0.lr=[-0-9.e]+  model.width=[0-9]+  in runs/tiny/tiny[0-3]_[^ ]+\n"));
 }
 
 TEST(SweepCommand, ComparesTheWeightsThatTheRunsEndWith) {
@@ -88,6 +90,46 @@ TEST(SweepCommand, ComparesTheWeightsThatTheRunsEndWith) {
     ++runs;
   }
   EXPECT_EQ(runs, 2);
+}
+
+TEST(SweepCommand, RunsOfAnEarlierRecipeAreMarkedAndNotCompared) {
+  const Sweep sweep;
+  const std::vector<std::string> words{"run", "sweep.yaml", "parameters={model.width: [4]}"};
+  ASSERT_EQ(sweep.tare(words).status, 0);
+  std::string recipe = content_of(sweep.folder / "recipe.yaml");
+  std::ofstream(sweep.folder / "recipe.yaml") << recipe << "label_of_the_second: 1\n";
+  EXPECT_EQ(sweep.tare(words).status, 2) << "an unknown key";
+  std::ofstream(sweep.folder / "recipe.yaml") << recipe << "seed: 7\n";
+  const auto run = sweep.tare(words);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("1 run of runs/tiny is of an earlier version of the recipe"));
+  EXPECT_THAT(run.out, HasSubstr("1 complete, 0 failed, 0 waiting; 1 started"));
+  EXPECT_THAT(run.out, HasSubstr("best tiny1_mw4: accuracy "));
+  const std::string status = sweep.tare({"status", "sweep.yaml", words[2]}).out;
+  EXPECT_THAT(status, HasSubstr("best tiny1_mw4: "));
+  EXPECT_THAT(status, ::testing::ContainsRegex("tiny0_mw4  COMPLETE [^\n]*of an earlier version"));
+  ASSERT_EQ(sweep.tare({"report", "sweep.yaml", words[2]}).status, 0);
+  EXPECT_THAT(content_of(sweep.folder / "runs/tiny/report.html"),
+              HasSubstr("of an earlier recipe"));
+}
+
+TEST(SweepCommand, OverridesReachSingleParametersAndSettings) {
+  const Sweep sweep;
+  const auto plan = sweep.tare({"plan", "sweep.yaml", "parameters.phases.0.lr=[1.0e-3]",
+                                "parameters.model.width=[4]", "set.seed=3"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("tiny: 1 runs"));
+  const auto wrong = sweep.tare({"plan", "sweep.yaml", "set.model.widht=4"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
+}
+
+TEST(SweepCommand, AFailedRunSaysWhy) {
+  const Sweep sweep;
+  const auto run = sweep.tare({"run", "sweep.yaml", "parameters={phases.0.lr: [1.0e-3, 1.0e30]}",
+                               "set={optimizer.kind: sgd, phases.0.schedule: constant}"});
+  EXPECT_NE(run.status, 0) << run.out;
+  EXPECT_THAT(sweep.tare({"status", "sweep.yaml"}).out, HasSubstr("[tare] error: "));
 }
 
 TEST(SweepCommand, TakesShortFormsOfTheRecipe) {

@@ -268,6 +268,22 @@ TEST(Validate, GivesTheFieldAsAPart) {
   EXPECT_EQ(error.got(), "0");
 }
 
+struct Texts {
+  std::string best = "loss", name = "run";
+};
+void visit_fields(auto& visit, Texts& o) {
+  visit("best", o.best, config::text_or_null());
+  visit("name", o.name);
+}
+
+TEST(TextOrNull, TakesNullForAnEmptyText) {
+  EXPECT_EQ(config::read<Texts>(config::parse_text("best: null", "r.yaml")).best, "");
+  EXPECT_EQ(config::read<Texts>(config::parse_text("best: loss2", "r.yaml")).best, "loss2");
+  const ConfigError error = config::error_of(
+      [] { (void)config::read<Texts>(config::parse_text("name: null", "r.yaml")); });
+  EXPECT_THAT(error.what(), HasSubstr("r.yaml:1:7: name must be text, got nothing"));
+}
+
 TEST(FieldNames, AreInOrder) {
   EXPECT_THAT(config::field_names<Phase>(), ElementsAre("epochs", "max_lr", "note"));
 }

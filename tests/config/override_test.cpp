@@ -37,6 +37,14 @@ TEST(Override, MakesMappingsOnTheWay) {
   EXPECT_EQ(to_yaml(empty), "a: 1\n");
 }
 
+TEST(Override, KeysOfFlatMappingsHaveDots) {
+  Node root = config::parse_text("set: {optimizer.lr: 0.1}\nmodel: {width: 4}", "f");
+  config::apply_override(root, "set.optimizer.lr=0.2", {"set"});
+  config::apply_override(root, "set.batch=8", {"set"});
+  config::apply_override(root, "model.width=5", {"set"});
+  EXPECT_EQ(config::to_yaml(root), "set:\n  optimizer.lr: 0.2\n  batch: 8\nmodel:\n  width: 5\n");
+}
+
 TEST(Override, ValuesAreYaml) {
   EXPECT_THAT(after({"hidden=[64,32]"}), HasSubstr("hidden: [64, 32]\n"));
   EXPECT_THAT(after({"lr={from: 1e-5, to: 1e-3}"}), HasSubstr("lr:\n  from: 1e-5\n"));

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TempDir;
 
 at::Tensor plain(int64_t value, int64_t height = 4, int64_t width = 6, int64_t channels = 1) {
@@ -152,6 +153,40 @@ TEST(PngFolder, WrongFoldersAreRefused) {
   EXPECT_EQ(problem(), "accepted");
   std::filesystem::create_symlink(folder / "absent", folder / "cats");
   EXPECT_THAT(problem(), HasSubstr("/cats")) << "which would be a class";
+}
+
+std::string warnings_of(const std::filesystem::path& folder, const PngFolderOptions& options = {}) {
+  ::testing::internal::CaptureStderr();
+  (void)png_folder(folder, options);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(PngFolder, SaysWhichFilesAreLeftOutAndWhichPicturesAreConverted) {
+  const TempDir folder;
+  add(folder / "a/1.png", plain(7));
+  add(folder / "a/2.png", plain(8));
+  EXPECT_EQ(warnings_of(folder.path()), "");
+  add(folder / "b/3.png", plain(9, 4, 6, 3));
+  io::write_atomically(folder / "a/notes.txt", "x");
+  io::write_atomically(folder / "b/4.jpg", "x");
+  io::write_atomically(folder / "b/.hidden", "x");
+  const std::string text = warnings_of(folder.path());
+  EXPECT_THAT(text, HasSubstr("2 files of " + folder.path().string() + " are left out"));
+  EXPECT_THAT(text, HasSubstr("only .png files are read: a/notes.txt, ..."));
+  EXPECT_THAT(text, HasSubstr("1 of 3 pictures of " + folder.path().string() +
+                              " are RGB and are converted to grey"));
+  EXPECT_THAT(warnings_of(folder.path(), {.channels = 3}), Not(HasSubstr("converted")));
+}
+
+TEST(PngFolder, AFolderWithoutPicturesSaysWhichLayoutItWants) {
+  const TempDir folder;
+  try {
+    (void)png_folder(folder.path());
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.field(), "folder");
+    EXPECT_THAT(error.what(), HasSubstr((folder / "cat/1.png").string()));
+  }
 }
 
 TEST(PngFolder, MemoryLimitHolds) {

@@ -81,7 +81,7 @@ TEST(DefaultBatch, BoundsAMicroBatch) {
   RecipeOptions recipe = one_phase(folder);
   recipe.batch.reset();
   recipe.learner.micro_batch = 9;
-  EXPECT_THAT(refusal(recipe), HasSubstr("micro_batch is larger than the batch of phase 0"));
+  EXPECT_THAT(refusal(recipe), HasSubstr("micro_batch is larger than the batch of phase 1"));
   EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
 }
 
@@ -259,7 +259,7 @@ TEST_F(StoppedRun, GoesOnOnlyWithItsData) {
   EXPECT_THAT(resumed(), HasSubstr("was begun with other data")) << "a class more";
   fs::remove_all(pictures_ / "new");
   fs::copy_file(fs::directory_iterator(pictures_ / "3")->path(), pictures_ / "3/more.png");
-  EXPECT_THAT(resumed(), AllOf(HasSubstr("was begun with other data of phase 0: 60 images of"),
+  EXPECT_THAT(resumed(), AllOf(HasSubstr("was begun with other data of phase 1: 60 images of"),
                                HasSubstr("61 images of"), HasSubstr("start anew")));
   fs::remove(pictures_ / "3/more.png");
   EXPECT_EQ(resumed(), "accepted");
@@ -277,7 +277,7 @@ TEST_F(StoppedRun, IsNotContinuedWithOtherPicturesUnderTheSameNames) {
   at::Tensor other = before.clone();
   other.mutable_data_ptr<uint8_t>()[5] ^= 1;
   write_png(picture, other);
-  EXPECT_THAT(resumed(), AllOf(HasSubstr("was begun with other contents of the data of phase 0"),
+  EXPECT_THAT(resumed(), AllOf(HasSubstr("was begun with other contents of the data of phase 1"),
                                HasSubstr("has the same names and labels as then"),
                                HasSubstr("give it the old data, or start anew")));
   write_png(picture, before);

@@ -9,12 +9,15 @@
 #include "tare/base/error.h"
 #include "tare/base/folder_lock.h"
 #include "tare/learner/interrupt.h"
+#include "tare/memory/host_allocator.h"
+#include "tare/memory/oom.h"
 
 namespace tare::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 RecipeOptions one_phase(const TempDir& folder) {
   RecipeOptions recipe = tiny(folder);
@@ -33,6 +36,26 @@ TEST(RunFolder, AFinishedRunIsNeverWrittenOver) {
   EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny-3");
   EXPECT_EQ(content_of(folder / "tiny/report.json"), report);
   EXPECT_TRUE(fs::exists(folder / "tiny-3/tiny.tare"));
+}
+
+TEST(RunFolder, AnUnfinishedRunThatIsPassedByIsNamed) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.save_every = 1;
+  memory::host_allocator::fail_at(700);
+  recipe.learner.micro_batch = recipe.batch;  // what does not fit is a crash
+  EXPECT_THROW((void)run_recipe(recipe), OutOfMemory);
+  memory::host_allocator::fail_at(0);
+  const std::string unfinished =
+      "an unfinished run is in " + (folder / "tiny").string() + ": --resume would continue it";
+  std::ostringstream beside, continued, after;
+  (void)run_recipe(recipe, {.out = &beside});
+  EXPECT_THAT(beside.str(), HasSubstr(unfinished));
+  (void)run_recipe(recipe, {.out = &continued, .resume = Resume::always});
+  EXPECT_THAT(continued.str(),
+              HasSubstr("continues the run in " + (folder / "tiny").string() + " from autosave-"));
+  (void)run_recipe(recipe, {.out = &after});
+  EXPECT_THAT(after.str(), Not(HasSubstr("an unfinished run")));
 }
 
 TEST(RunFolder, OverwriteTakesTheFirstAgain) {
@@ -111,10 +134,10 @@ INSTANTIATE_TEST_SUITE_P(
               "a file of the run itself"},
         Clash{"Page", [](auto& r) { r.export_to = "report.html"; }, "a file of the run itself"},
         Clash{"StepsOfAnother", [](auto& r) { r.phases[1].name = "all.steps"; }, "'all.steps.csv'"},
-        Clash{"TableOfAPhase", [](auto& r) { r.export_to = "head.csv"; }, "the table of phase 1"},
+        Clash{"TableOfAPhase", [](auto& r) { r.export_to = "head.csv"; }, "the table of phase 2"},
         Clash{"SavedTwice", [](auto& r) { r.phases[1].save = "first"; },
-              "the checkpoint of phase 0"},
-        Clash{"ExportAndSave", [](auto& r) { r.export_to = "first"; }, "the checkpoint of phase 0"},
+              "the checkpoint of phase 1"},
+        Clash{"ExportAndSave", [](auto& r) { r.export_to = "first"; }, "the checkpoint of phase 1"},
         Clash{"BestWeights",
               [](auto& r) {
                 r.phases[1].best = "accuracy";

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +20,14 @@
 #include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
 #include "tare/recipe/classification.h"
+#include "tare/recipe/run_text.h"
 
 namespace tare::testing {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 int64_t tracked() { return memory::backend(c10::kCPU).usage().allocated_bytes; }
 
@@ -248,6 +254,66 @@ TEST(Run, PrintsTablesAndReports) {
                            "layer groups", "largest after_", "unexplained 0 B"}) {
     EXPECT_NE(out.str().find(text), std::string::npos) << text << "\n" << out.str();
   }
+}
+
+TEST(PhaseLine, HasTheMetricsOfTheBestEpochAndNoOtherColumns) {
+  PhaseReport phase{.name = "all"};
+  for (int64_t epoch = 1; epoch <= 2; ++epoch)
+    phase.epochs.push_back({.epoch = epoch,
+                            .train_loss = 1.0 / static_cast<double>(epoch),
+                            .valid_loss = 2.0 / static_cast<double>(epoch),
+                            .metrics = {{"accuracy", 0.5}, {"mae.age", 3}, {"free_bytes", 7}}});
+  const std::string line = phase_line(phase, {"accuracy", "mae"});
+  EXPECT_THAT(line, HasSubstr("best epoch 2 (valid_loss 1, accuracy 0.5, mae.age 3)"));
+}
+
+TEST(Run, PhasesWithoutNamesAreCountedFromOne) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases = {{.lr = 1e-2}, {.name = "last", .lr = 1e-2}};
+  std::ostringstream out;
+  (void)run_recipe(recipe, {.out = &out});
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("phase 1 of 2: "), HasSubstr("last, phase 2 of 2: "),
+                               Not(HasSubstr("phase 0"))));
+}
+
+TEST(Run, WeightsOfABundleSayWhatElseOfItDoesNotApply) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.data.transforms = {Normalise{{0.1}, {0.3}}};
+  const RunReport first = run_recipe(recipe);
+  recipe.model.options.weights = (first.folder / "tiny.tare").string();
+  const auto warnings = [&] {
+    ::testing::internal::CaptureStderr();
+    (void)run_recipe(recipe, {.dry_run = true});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warnings(), Not(HasSubstr("the weights alone")));
+  recipe.data.transforms = {};
+  EXPECT_THAT(warnings(), AllOf(HasSubstr("the weights alone are taken from the bundle"),
+                                HasSubstr("normalise"), HasSubstr("gives none")));
+}
+
+TEST(Run, WeightsThatDoNotFitSayWhatDoes) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  const RunReport first = run_recipe(recipe);
+  const auto problem = [&](const std::filesystem::path& weights, int64_t width) {
+    recipe.model.options.weights = weights.string();
+    recipe.model.options.width = width;
+    try {
+      (void)run_recipe(recipe, {.dry_run = true});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(problem(first.folder / "first", 4),
+              AllOf(HasSubstr("weights is a folder"), HasSubstr("first/model.safetensors")));
+  EXPECT_THAT(problem(first.folder, 4), HasSubstr("a safetensors file or a bundle (.tare)"));
+  EXPECT_THAT(problem(first.folder / "tiny.tare", 8),
+              AllOf(HasSubstr("Float [4, 1, 3, 3] in the file and Float [8, 1, 3, 3] in the model"),
+                    HasSubstr("give the model the options")));
 }
 
 TEST(RunRecipe, RefusesABlockThatTheModelLacksBeforeAnyWork) {

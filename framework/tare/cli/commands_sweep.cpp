@@ -46,6 +46,7 @@
 #include "tare/sweep/store_read.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
+#include "tare/sweep/wanted_runs.h"
 
 namespace tare::cli {
 namespace {
@@ -164,56 +165,6 @@ std::unique_ptr<launch::Executor> executor_of(const SweepOptions& sweep,
              .start = std::move(start)});
 }
 
-int run(sweep::SweepFile& file, bool retry_failed) {
-  continue_without_output();
-  const SweepOptions sweep = file.options();
-  std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
-  // Before anything begins a thread, also in this process's children.
-  std::optional<launch::ForkServer> server;
-  if (!launch::executor_type(sweep.executor).is_remote)
-    server.emplace([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
-  bool forks = false;  // on the host; a GPU's driver does not survive a fork
-  const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
-    return forks ? server->start(start) : launch::Child(start);
-  });
-  const auto slots = slots_of(sweep, *executor, sweep.resources);
-  forks = !slots.front().is_gpu();
-  prepare(sweep, slots);
-  const InterruptScope interrupts;
-  Plans plans(sweep.recipe, /*download=*/true);
-  executor->require_available();
-  const auto recorder = furcate::recorder_of(sweep);
-  std::optional<LiveTable> live;
-  if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
-  sweep::SweepHost host{
-      .command = [&](const auto& settings, const auto& slot,
-                     int64_t bytes) { return run_of(sweep, *executor, settings, slot, bytes); },
-      .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
-      .predict = [&](const auto& settings) { return plans.bytes(settings); },
-      .signature = [&](const auto& settings) { return plans.signature(settings); },
-      .recorder = recorder.get(),
-      .executor = executor.get(),
-      .edited = [&] { return file.changed(); },
-      .interrupted = [] { return interrupt_requested(); },
-      .retry_failed = retry_failed,
-      .out = live ? &live->lines() : &std::cout};
-  if (live) host.progress = [&](const auto& progress) { live->draw(progress); };
-  // Where nothing is reserved, only the settings are looked at.
-  if (executor->has_own_memory_limits())
-    host.predict = [&](const auto& settings) -> std::optional<int64_t> {
-      (void)read_recipe(sweep.recipe, settings);
-      return 0;
-    };
-  const auto report = sweep::run_sweep(sweep, host);
-  live.reset();
-  std::cout << sweep.name << ": " << report.complete << " complete, ";
-  if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
-  std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
-            << " started; " << (sweep.log_dir / "run_data.csv").string() << '\n';
-  if (report.interrupted) return 128 + interrupts.signal();
-  return report.failed == 0 ? kSuccess : kFailed;
-}
-
 constexpr size_t kShownDraws = 10;  // before any run has ended
 
 /// Returns all cells of a grid, or the first that a sampler draws, which do not depend on how runs
@@ -281,7 +232,9 @@ sweep::StoreContents contents_of(const SweepOptions& sweep) {
   if (!std::filesystem::exists(file))
     throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
                                         " is not there; tare sweep run starts it");
-  return sweep::read_store(file, sweep.name);
+  auto contents = sweep::read_store(file, sweep.name);
+  sweep::mark_earlier(sweep, contents.trials);
+  return contents;
 }
 
 /// Makes the store again that was lost.
@@ -315,6 +268,29 @@ int write_page(const SweepOptions& sweep) {
   return kSuccess;
 }
 
+/// The last line that a failed run has written to its error file; empty: there is none.
+std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
+  constexpr size_t kRead = 4096, kShown = 300;
+  const auto file =
+      sweep.log_dir / trial.run_name / (sweep::log_stem(sweep, trial.run_name) + ".err");
+  std::error_code ignored;  // a run that could not start has written none
+  if (!std::filesystem::is_regular_file(file, ignored)) return {};
+  const io::Mapping whole(file);
+  const auto end = whole.bytes().last(std::min(whole.bytes().size(), kRead));
+  std::string text(reinterpret_cast<const char*>(end.data()), end.size());
+  while (text.ends_with('\n')) text.pop_back();
+  return printable(text.substr(text.rfind('\n') + 1), kShown);
+}
+
+/// Why a run has failed, or is not compared with others.
+std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
+  if (trial.is_earlier) return "of an earlier version of the recipe";
+  std::string text = printable(trial.reason);
+  if (trial.state != TrialState::failed) return text;
+  const std::string error = last_error(sweep, trial);
+  return error.empty() ? text : text + ": " + error;
+}
+
 /// A line for each run, for programs that read it.
 void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
   for (const auto& trial : trials) {
@@ -322,7 +298,8 @@ void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
     if (!std::isnan(trial.value))
       std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
                 << format_bytes(trial.peak_bytes) << ", " << format_seconds(trial.seconds);
-    if (!trial.reason.empty()) std::cout << "  " << printable(trial.reason);
+    const std::string why = reason_of(sweep, trial);
+    if (!why.empty()) std::cout << "  " << why;
     std::cout << '\n';
   }
 }
@@ -334,15 +311,15 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
                                    {.head = "peak", .figure = true},
                                    {.head = "time", .figure = true},
                                    {.head = "reason", .whole = true}};
-  if (std::ranges::all_of(trials, [](const auto& trial) { return trial.reason.empty(); }))
-    columns.pop_back();
+  const auto has_reason = [&](const auto& trial) { return !reason_of(sweep, trial).empty(); };
+  if (std::ranges::none_of(trials, has_reason)) columns.pop_back();
   std::vector<TableRow> rows;
   for (const auto& trial : trials) {
     const bool ended = !std::isnan(trial.value);
     rows.push_back({trial.run_name, to_string(trial.state),
                     ended ? config::number_text(trial.value) : "-",
                     ended ? format_bytes(trial.peak_bytes) : "-",
-                    ended ? format_seconds(trial.seconds) : "-", printable(trial.reason)});
+                    ended ? format_seconds(trial.seconds) : "-", reason_of(sweep, trial)});
     rows.back().resize(columns.size());
   }
   std::cout << text_table(columns, rows, width);
@@ -353,14 +330,67 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   const bool most = sweep.metric.goal == "maximize";
   const sweep::Trial* best = nullptr;
   for (const auto& trial : trials) {
-    if (trial.state != TrialState::complete || std::isnan(trial.value)) continue;
+    if (trial.state != TrialState::complete || trial.is_earlier || std::isnan(trial.value))
+      continue;
     if (!best || (most ? trial.value > best->value : trial.value < best->value)) best = &trial;
   }
   if (!best) return {};
   std::ostringstream text;
   text << "best " << best->run_name << ": " << sweep.metric.name << ' ' << best->value;
   for (const auto& setting : sweep::override_texts(sweep, best->cell)) text << "  " << setting;
+  text << "  in " << (sweep.log_dir / best->run_name).string();
   return fitted(text.str(), std::cout) + '\n';
+}
+
+int run(sweep::SweepFile& file, bool retry_failed) {
+  continue_without_output();
+  const SweepOptions sweep = file.options();
+  std::signal(SIGCHLD, SIG_DFL);  // ends are waited for
+  // Before anything begins a thread, also in this process's children.
+  std::optional<launch::ForkServer> server;
+  if (!launch::executor_type(sweep.executor).is_remote)
+    server.emplace([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
+  bool forks = false;  // on the host; a GPU's driver does not survive a fork
+  const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
+    return forks ? server->start(start) : launch::Child(start);
+  });
+  const auto slots = slots_of(sweep, *executor, sweep.resources);
+  forks = !slots.front().is_gpu();
+  prepare(sweep, slots);
+  const InterruptScope interrupts;
+  Plans plans(sweep.recipe, /*download=*/true);
+  executor->require_available();
+  const auto recorder = furcate::recorder_of(sweep);
+  std::optional<LiveTable> live;
+  if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
+  sweep::SweepHost host{
+      .command = [&](const auto& settings, const auto& slot,
+                     int64_t bytes) { return run_of(sweep, *executor, settings, slot, bytes); },
+      .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
+      .predict = [&](const auto& settings) { return plans.bytes(settings); },
+      .signature = [&](const auto& settings) { return plans.signature(settings); },
+      .recorder = recorder.get(),
+      .executor = executor.get(),
+      .edited = [&] { return file.changed(); },
+      .interrupted = [] { return interrupt_requested(); },
+      .retry_failed = retry_failed,
+      .out = live ? &live->lines() : &std::cout};
+  if (live) host.progress = [&](const auto& progress) { live->draw(progress); };
+  // Where nothing is reserved, only the settings are looked at.
+  if (executor->has_own_memory_limits())
+    host.predict = [&](const auto& settings) -> std::optional<int64_t> {
+      (void)read_recipe(sweep.recipe, settings);
+      return 0;
+    };
+  const auto report = sweep::run_sweep(sweep, host);
+  live.reset();
+  std::cout << sweep.name << ": " << report.complete << " complete, ";
+  if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
+  std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
+            << " started; " << (sweep.log_dir / "run_data.csv").string() << '\n';
+  std::cout << best_text(sweep, contents_of(sweep).trials);
+  if (report.interrupted) return 128 + interrupts.signal();
+  return report.failed == 0 ? kSuccess : kFailed;
 }
 
 int status(const SweepOptions& sweep) {

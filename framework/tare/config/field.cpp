@@ -9,10 +9,15 @@
 
 namespace tare::config {
 
-Rule at_least(double low) { return {Rule::Kind::at_least, low, 0, {}}; }
-Rule above(double low) { return {Rule::Kind::above, low, 0, {}}; }
-Rule between(double low, double high) { return {Rule::Kind::between, low, high, {}}; }
-Rule one_of(std::vector<std::string> names) { return {Rule::Kind::one_of, 0, 0, std::move(names)}; }
+Rule at_least(double low) { return {.kind = Rule::Kind::at_least, .low = low}; }
+Rule above(double low) { return {.kind = Rule::Kind::above, .low = low}; }
+Rule between(double low, double high) {
+  return {.kind = Rule::Kind::between, .low = low, .high = high};
+}
+Rule text_or_null() { return {.takes_null = true}; }
+Rule one_of(std::vector<std::string> names) {
+  return {.kind = Rule::Kind::one_of, .names = std::move(names)};
+}
 Rule one_of(std::initializer_list<const char*> names) {
   return one_of(std::vector<std::string>(names.begin(), names.end()));
 }
@@ -101,8 +106,14 @@ bool differ_in_case_alone(const std::string& one, const std::string& other) {
   });
 }
 
-/// Returns the node with the word of the rule that it differs from in the case of letters alone.
-Node in_their_case(const Rule& rule, Node node) {
+/// Returns the node with the word of the rule that it differs from in the case of letters alone,
+/// and an empty text for a null that the rule takes.
+Node as_the_rule_writes(const Rule& rule, Node node) {
+  if (rule.takes_null && node.kind == Kind::null) {
+    const Source source = node.source;
+    node = Node::string("");
+    node.source = source;
+  }
   const auto known = std::ranges::find_if(
       rule.names, [&](const auto& name) { return differ_in_case_alone(name, node.text); });
   if (node.kind == Kind::scalar && known != rule.names.end()) node.text = *known;
@@ -111,7 +122,7 @@ Node in_their_case(const Rule& rule, Node node) {
 
 void read_field(const Field& field, const Entry& entry) {
   try {
-    const Node value = in_their_case(field.rule, entry.value);
+    const Node value = as_the_rule_writes(field.rule, entry.value);
     field.type->read(value, field.value);
     check_rule(field.rule, value);
   } catch (const ConfigError& error) {

@@ -43,13 +43,16 @@ namespace tare::config {
 struct Rule {
   /// What the rule asks for.
   enum class Kind { any, at_least, above, between, one_of };
-  Kind kind = Kind::any;           ///< `any`: every value is allowed
-  double low = 0, high = 0;        ///< limits; `low` alone but for `between`
-  std::vector<std::string> names;  ///< allowed words, of `one_of`
+  Kind kind = Kind::any;             ///< `any`: every value is allowed
+  double low = 0, high = 0;          ///< limits; `low` alone but for `between`
+  std::vector<std::string> names{};  ///< allowed words, of `one_of`
+  bool takes_null = false;           ///< null is read as an empty text
 };
 [[nodiscard]] Rule at_least(double low);              ///< >= low
 [[nodiscard]] Rule above(double low);                 ///< > low
 [[nodiscard]] Rule between(double low, double high);  ///< low and high included
+/// Any text; a file may write null for an empty one.
+[[nodiscard]] Rule text_or_null();
 /// One of the words; a file may write it in other letters, such as RMSProp for rmsprop.
 [[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
 /// One of the words, in upper or lower case.

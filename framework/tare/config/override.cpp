@@ -1,6 +1,7 @@
 // Applies `key=value` to a tree.
 #include "tare/config/override.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ constexpr const char* kCommandLine = "command line";
                     std::move(got));
 }
 
-std::vector<std::string> split_path(std::string_view key) {
+std::vector<std::string> split_path(std::string_view key,
+                                    std::initializer_list<std::string_view> flat) {
   std::vector<std::string> parts;
   for (size_t start = 0; start <= key.size();) {
     const size_t end = std::min(key.find('.', start), key.size());
@@ -26,6 +28,9 @@ std::vector<std::string> split_path(std::string_view key) {
     if (parts.back().empty()) refuse(key, "has an empty part", "names joined by dots");
     start = end + 1;
   }
+  const bool is_flat = std::find(flat.begin(), flat.end(), parts.front()) != flat.end();
+  if (is_flat && parts.size() > 2)
+    parts = {parts.front(), std::string(key.substr(parts.front().size() + 1))};
   if (parts.size() > static_cast<size_t>(kMaxDepth))
     refuse(key, "is too deep", "at most " + std::to_string(kMaxDepth) + " levels");
   return parts;
@@ -83,7 +88,8 @@ Node parse_value(std::string_view key, std::string_view text) {
 
 }  // namespace
 
-void apply_override(Node& root, std::string_view assignment) {
+void apply_override(Node& root, std::string_view assignment,
+                    std::initializer_list<std::string_view> flat) {
   if (assignment.size() > kMaxArgumentBytes)
     refuse("", "an argument is too long", "at most " + std::to_string(kMaxArgumentBytes) + " bytes",
            std::string(assignment.substr(0, 40)));
@@ -94,7 +100,7 @@ void apply_override(Node& root, std::string_view assignment) {
   if (key.empty()) refuse("", "an override needs a key", "key=value", std::string(assignment));
   Node changed = root;
   Node* node = &changed;
-  for (const std::string& part : split_path(key)) node = &child(*node, key, part);
+  for (const std::string& part : split_path(key, flat)) node = &child(*node, key, part);
   *node = parse_value(key, assignment.substr(equals + 1));
   root = std::move(changed);
 }

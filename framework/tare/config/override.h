@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 #include "tare/config/node.h"
@@ -15,6 +16,10 @@ inline constexpr size_t kMaxArgumentBytes = 4096;  ///< of one `key=value`
 /// An unknown key is not found here but when the options are read, with "command line" as its
 /// source. Throws ConfigError for a missing '=', an empty key, a list position that does not exist,
 /// a path through a scalar, and an argument above 4 KiB; `root` is then unchanged.
-void apply_override(Node& root, std::string_view assignment);
+///
+/// `flat`: names of mappings whose keys have dots of their own, so that "set.optimizer.lr=0.1" sets
+/// the key "optimizer.lr" of the mapping `set`.
+void apply_override(Node& root, std::string_view assignment,
+                    std::initializer_list<std::string_view> flat = {});
 
 }  // namespace tare::config

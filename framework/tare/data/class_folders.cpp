@@ -54,6 +54,27 @@ std::vector<fs::path> files_of(const fs::path& folder, const FileKind& kind) {
   return entries(folder, kind, [&](const auto& entry) { return is_file(entry, kind); });
 }
 
+// Regular files that are of another kind, and not hidden.
+std::vector<fs::path> other_files(const fs::path& folder, const FileKind& kind) {
+  return entries(folder, kind, [&](const auto& entry) {
+    std::error_code ignored;
+    return !is_named(entry, kind) && entry.is_regular_file(ignored);
+  });
+}
+
+void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
+                         const FileKind& kind) {
+  std::vector<fs::path> others = other_files(folder, kind);
+  for (const fs::path& subfolder : subfolders)
+    std::ranges::copy(other_files(subfolder, kind), std::back_inserter(others));
+  if (others.empty()) return;
+  const std::string first = printable(others.front().lexically_relative(folder).generic_string());
+  log::warning(std::to_string(others.size()) + (others.size() == 1 ? " file of " : " files of ") +
+               printable(folder.string()) + (others.size() == 1 ? " is" : " are") +
+               " left out, because only " + kind.extension + " files are read: " + first +
+               (others.size() > 1 ? ", ..." : ""));
+}
+
 void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t classes) {
   const size_t beside = files_of(folder, kind).size();
   if (beside > 0)
@@ -88,23 +109,26 @@ ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bo
     listing.files = files_of(folder, kind);
   else if (warn)
     warn_of_odd_folder(folder, kind, subfolders.size());
+  if (warn) warn_of_other_files(folder, subfolders, kind);
   const std::string name = kind.name;
   for (const fs::path& subfolder : subfolders) {
     const std::vector<fs::path> files = files_of(subfolder, kind);
     if (files.empty())
-      throw ConfigError(kind.where, "no " + name + " file in " + printable(subfolder.string()) +
-                                        ": add " + name +
-                                        " files, the only kind that is read, or "
-                                        "remove the folder");
+      throw ConfigError(kind.where, "folder",
+                        "has a class without " + name + " files, the only kind that is read",
+                        "add some to " + printable(subfolder.string()) + ", or remove that folder",
+                        folder.string());
     listing.files.insert(listing.files.end(), files.begin(), files.end());
     listing.classes.insert(listing.classes.end(), files.size(),
                            static_cast<int64_t>(listing.labels.size()));
     listing.labels.push_back(subfolder.filename().string());
   }
   if (listing.files.empty())
-    throw ConfigError(kind.where, "no subfolder in " + printable(folder.string()) + " and no " +
-                                      name + " file: give one folder a class, or " + kind.samples +
-                                      " without labels");
+    throw ConfigError(kind.where, "folder", "has no subfolder and no " + name + " file",
+                      "one subfolder of " + name + " files for each class, such as " +
+                          printable((folder / "cat" / "1").string()) + kind.extension + ", or " +
+                          kind.samples + " without labels in the folder itself, to predict on",
+                      folder.string());
   return listing;
 }
 

@@ -288,7 +288,13 @@ void require(const char* field, const std::filesystem::path& given, bool folder)
   const std::string kind = folder ? "folder" : "file";
   if (std::filesystem::exists(status))
     throw ConfigError("data.make", field, "is no " + kind, "a " + kind, given.string());
-  throw ConfigError("data.make", field, "is not there" + neighbour(path), "a " + kind,
+  // A relative path is looked for from where the program was started.
+  const std::string where =
+      path.is_relative()
+          ? " (looked for " +
+                printable(std::filesystem::absolute(path).lexically_normal().string()) + ")"
+          : "";
+  throw ConfigError("data.make", field, "is not there" + neighbour(path), "a " + kind + where,
                     given.string());
 }
 

@@ -11,6 +11,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/transform/image.h"
@@ -23,13 +24,31 @@ namespace fs = std::filesystem;
 constexpr FileKind kPng{
     .where = "data.png_folder", .extension = ".png", .name = "PNG", .samples = "pictures"};
 
-// `resized` becomes true where the file has another size than the options.
-at::Tensor read_one(const fs::path& path, const PngFolderOptions& options, bool& resized) {
-  at::Tensor image = read_png(path, options.channels);
+// What was changed while the files were read.
+struct Changed {
+  bool resized = false;   // a file has another size than the options
+  int64_t converted = 0;  // files with another number of channels
+};
+
+at::Tensor read_one(const fs::path& path, const PngFolderOptions& options, Changed& changed) {
+  int64_t stored = 0;
+  at::Tensor image = read_png(path, options.channels, &stored);
+  if (stored != image.size(0)) ++changed.converted;
   if (options.height == 0 || (image.size(1) == options.height && image.size(2) == options.width))
     return image;
-  resized = true;
+  changed.resized = true;
   return resize_image(image, options.height, options.width);
+}
+
+const char* kind_of_picture(int64_t channels) { return channels == 1 ? "grey" : "RGB"; }
+
+// The user who gave the channels expects pictures to be converted.
+void warn_of_converted(const fs::path& folder, int64_t converted, size_t count, int64_t channels) {
+  log::warning(std::to_string(converted) + " of " + std::to_string(count) + " pictures of " +
+               printable(folder.string()) + " are " + kind_of_picture(4 - channels) +
+               " and are converted to " + kind_of_picture(channels) +
+               ", because the first picture is: channels (data.channels in a recipe) chooses 1 "
+               "for grey or 3 for RGB");
 }
 
 }  // namespace
@@ -43,8 +62,8 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
     throw ConfigError("data.png_folder", "height and width must both be 0 or both > 0");
   const ClassFolders listing = list_class_folders(folder, kPng, true);
   PngFolderOptions options = given;
-  bool resized = false;
-  at::Tensor image = read_one(listing.files.front(), options, resized);
+  Changed changed;
+  at::Tensor image = read_one(listing.files.front(), options, changed);
   options.channels = image.size(0);
   const auto count = static_cast<int64_t>(listing.files.size());
   if (image.numel() > options.limit_bytes / count)
@@ -54,7 +73,7 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
   at::Tensor images = at::empty({count, image.size(0), image.size(1), image.size(2)}, at::kByte);
   for (int64_t i = 0; i < count; ++i) {
     const fs::path& path = listing.files[static_cast<size_t>(i)];
-    if (i > 0) image = read_one(path, options, resized);
+    if (i > 0) image = read_one(path, options, changed);
     if (image.sizes() != images.sizes().slice(1))
       throw FormatError("data.png_folder", path.string(), "size",
                         c10::str(image.sizes()) + " differs from the first file's " +
@@ -63,8 +82,10 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
     std::copy_n(image.const_data_ptr<uint8_t>(), image.numel(),
                 images.mutable_data_ptr<uint8_t>() + i * image.numel());
   }
+  if (changed.converted > 0 && given.channels == 0)
+    warn_of_converted(folder, changed.converted, listing.files.size(), options.channels);
   Transforms read_with;
-  if (resized)
+  if (changed.resized)
     read_with = Transforms{Resize{.height = options.height, .width = options.width, .round = true}};
   const Batch all(images, listing.targets());
   return std::make_shared<TensorDataset>(

@@ -110,7 +110,7 @@ void set_data_folder(sweep::SweepOptions& sweep) {
 
 Node parsed(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
-  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  for (const auto& assignment : overrides) sweep::apply_override(root, assignment);
   return root;
 }
 

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -33,8 +34,25 @@ void check_fields(const Family& family, const ModelOptions& options) {
                                            "'; it takes " + config::joined(taken));
 }
 
+std::string described(const at::Tensor& tensor) {
+  return std::string(c10::toString(tensor.scalar_type())) + ' ' + c10::str(tensor.sizes());
+}
+
+// A checkpoint is a folder, and its weights are a file in it.
+void check_is_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return;
+  const auto inside = path / "model.safetensors";
+  const bool checkpoint = std::filesystem::is_regular_file(inside, ignored);
+  throw ConfigError("models.make", "weights", "is a folder",
+                    checkpoint ? "its file " + printable(inside.string())
+                               : "a safetensors file or a bundle (.tare)",
+                    path.string());
+}
+
 // Copies what fits; of the head, tensors of another shape stay as they were initialised.
 void load_weights(const Model& model, const Family& family, const std::string& path) {
+  check_is_file(path);
   const checkpoint::SafeTensors file = checkpoint::SafeTensors::open(path);
   const auto state = model.state();
   const auto in_head = [&](const std::string& name) { return name.starts_with(family.head + "."); };
@@ -49,7 +67,9 @@ void load_weights(const Model& model, const Family& family, const std::string& p
     } else if (in_head(name)) {
       fresh += (fresh.empty() ? "" : ", ") + name;
     } else {
-      throw FormatError("models.make", path, name, "has another shape or dtype than the model's");
+      throw FormatError("models.make", path, name,
+                        "is " + described(source) + " in the file and " + described(tensor) +
+                            " in the model: give the model the options that the file's model had");
     }
   }
   const c10::AutoGradMode no_grad(false);

@@ -58,7 +58,7 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
   const auto micro_batch = micro_batch_of(recipe, options);
   if (micro_batch && *micro_batch > batch)
     refuse(recipe, path_of("micro_batch", options.micro_batch.has_value(), phase),
-           "is larger than the batch of phase " + std::to_string(phase) +
+           "is larger than the batch of " + phase_number(phase) +
                ", which the size of the data decides",
            "auto, or at most " + std::to_string(batch), std::to_string(*micro_batch));
 }
@@ -174,8 +174,10 @@ std::string samples_path(const RecipeOptions& recipe, size_t phase) {
 
 std::string name_of(const RecipeOptions& recipe, size_t phase) {
   const std::string& name = recipe.phases[phase].name;
-  return name.empty() ? "phase " + std::to_string(phase) : name;
+  return name.empty() ? phase_number(phase) : name;
 }
+
+std::string phase_number(size_t phase) { return "phase " + std::to_string(phase + 1); }
 
 // What the fit would say at its first batch, and classes that no label of a batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {

@@ -33,6 +33,8 @@ namespace tare {
 /// Where the recipe says how many samples a forward has: that of micro_batch, if it is a number.
 [[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
+/// "phase N", counted from 1 as people do; keys of a recipe count from 0.
+[[nodiscard]] std::string phase_number(size_t phase);
 
 /// The recipe's data set. Throws what RecipeData::open() throws, a ConfigError with the place of
 /// the value.

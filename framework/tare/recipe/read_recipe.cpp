@@ -195,7 +195,7 @@ class Checker {
     if (*samples <= batch) return;
     const Keys keys = phase.micro_batch ? Keys{"phases", std::to_string(index), "micro_batch"}
                                         : Keys{"micro_batch"};
-    fail(keys, "is larger than the batch of phase " + std::to_string(index),
+    fail(keys, "is larger than the batch of " + phase_number(index),
          "auto, or at most " + std::to_string(batch), std::to_string(*samples));
   }
 

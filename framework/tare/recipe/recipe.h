@@ -39,7 +39,7 @@ void from_node(const config::Node& node, CallbackChoice& value);
 /// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
 /// Experiment and purged at its end.
 struct PhaseOptions {
-  std::string name{};                       ///< empty: "phase N"
+  std::string name{};                       ///< empty: "phase N", counted from 1
   std::optional<DataOptions> data{};        ///< unset: the recipe's
   int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
   int64_t batch = 0;                        ///< samples per step; 0: the recipe's, see there
@@ -69,16 +69,16 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("micro_batch", o.micro_batch, config::at_least(1));
   visit("recompute", o.recompute);
   visit("offload", o.offload);
-  visit("load", o.load);
+  visit("load", o.load, config::text_or_null());
   visit("reset_head", o.reset_head);
   visit("freeze_to", o.freeze_to);
   visit("epochs", o.epochs, config::at_least(1));
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
-  visit("best", o.best);
+  visit("best", o.best, config::text_or_null());
   visit("callbacks", o.callbacks);
   visit("clear_opt", o.clear_opt);
-  visit("save", o.save);
+  visit("save", o.save, config::text_or_null());
 }
 
 /// The file that a recipe was read from, for messages about its values. A value.

@@ -64,7 +64,7 @@ void check_same_recipe(const fs::path& folder, const std::string& before, const 
     refuse(folder, "was begun with another recipe: " + changed + "; give the old value");
 }
 
-std::string phase_text(size_t phase) { return "of phase " + std::to_string(phase); }
+std::string phase_text(size_t phase) { return "of " + phase_number(phase); }
 
 void check_same_data(const fs::path& folder, size_t phase, const Origin::Data& before,
                      const Origin::Data& now) {

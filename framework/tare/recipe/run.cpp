@@ -37,6 +37,7 @@
 #include "tare/recipe/run_folder.h"
 #include "tare/recipe/run_plan.h"
 #include "tare/recipe/run_printer.h"
+#include "tare/recipe/weights_bundle.h"
 #include "tare/recipe/worst_pictures.h"
 #include "tare/runtime/device_name.h"
 
@@ -106,6 +107,7 @@ class Runner {
     folder_ = report_.folder = folder.path;
     from_ = std::move(folder.from);
     print_.folder(folder_);
+    print_.unfinished(folder.unfinished);
     // The run's own copy of its configuration, with every default and override in it.
     io::write_atomically(folder_ / "recipe.yaml", config::to_yaml(config::to_node(recipe_)));
     return std::move(folder.lock);
@@ -129,6 +131,7 @@ class Runner {
   [[nodiscard]] Model make_model() const {
     Model model = models::make(recipe_.model.name, model_options(recipe_, facts_));
     check_model(recipe_, model);
+    warn_of_weights_bundle(recipe_, facts_);
     for (size_t i = 0; i < recipe_.phases.size(); ++i)
       check_batches(recipe_, i, of_phases_[i],
                     [&] { return refuses_one_of(of_phases_[i], model); });
@@ -164,7 +167,7 @@ class Runner {
     for (const PhaseReport& phase : report_.phases) earlier_seconds_ += phase.seconds;
     under_way_ = from_->unfinished;
     if (!under_way_) learner.load(from_->name);
-    print_.continued(from_->name, position_->done().size(), under_way_);
+    print_.continued(folder_, from_->name, position_->done().size(), under_way_);
   }
 
   void run_phase(Learner& learner, size_t index) {

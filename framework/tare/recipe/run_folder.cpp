@@ -44,14 +44,30 @@ RunFolder locked(const fs::path& path) {
   return {.path = path, .lock = std::make_unique<io::FolderLock>(path)};
 }
 
+// Another process may be running there, or the folder may be somebody else's.
+bool can_be_taken(const fs::path& path) {
+  try {
+    const io::FolderLock lock(path);
+    return true;
+  } catch (const Error& error) {
+    log::debug("an unfinished run is not offered: " + std::string(error.what()));
+    return false;
+  }
+}
+
 // Two programs that are started at once find two folders: one that the other has locked is passed,
 // and whether it holds a run is asked again under the lock.
 RunFolder new_folder(const fs::path& base) {
+  fs::path unfinished;
   for (int64_t number = 1;; ++number) {
     const fs::path path = numbered(base, number);
-    if (holds_run(path)) continue;
+    if (holds_run(path)) {
+      if (has_autosaves(path) && can_be_taken(path)) unfinished = path;
+      continue;
+    }
     try {
       RunFolder folder = locked(path);
+      folder.unfinished = unfinished;
       if (!holds_run(path)) return folder;
     } catch (const StateError& error) {
       log::debug("another folder is looked for: " + std::string(error.what()));
@@ -141,13 +157,12 @@ void check_run_files(const RecipeOptions& recipe) {
     if (!recipe.phases[i].best.empty()) names.own(best_checkpoint(i));
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     const PhaseOptions& phase = recipe.phases[i];
-    const std::string number = std::to_string(i), key = "phases." + number;
+    const std::string number = phase_number(i), key = "phases." + std::to_string(i);
     if (!phase.name.empty()) {
-      names.claim(phase.name + ".csv", key + ".name", "the table of phase " + number);
-      names.claim(phase.name + ".steps.csv", key + ".name", "the steps of phase " + number);
+      names.claim(phase.name + ".csv", key + ".name", "the table of " + number);
+      names.claim(phase.name + ".steps.csv", key + ".name", "the steps of " + number);
     }
-    if (!phase.save.empty())
-      names.claim(phase.save, key + ".save", "the checkpoint of phase " + number);
+    if (!phase.save.empty()) names.claim(phase.save, key + ".save", "the checkpoint of " + number);
   }
   for (size_t i = 0; i <= recipe.phases.size(); ++i) {
     const auto of = i == 0 ? std::optional<size_t>() : std::optional(i - 1);

@@ -19,6 +19,8 @@ struct RunFolder {
   std::filesystem::path path{};
   std::unique_ptr<io::FolderLock> lock{};
   std::optional<CheckpointInfo> from{};  ///< unset: from the beginning
+  std::filesystem::path
+      unfinished{};  ///< the last run passed by that could be continued; empty: none
 };
 
 /// Finds or makes the folder: folder/name or, where that holds a run, the first of folder/name-2,

@@ -40,16 +40,23 @@ void RunPrinter::start(Learner& learner, const std::string& data, const Batch& s
   }
 }
 
-void RunPrinter::continued(const std::string& checkpoint, size_t phases_done, bool inside) const {
-  line("continues from " + checkpoint + ": " + std::to_string(phases_done) + " of " +
-       std::to_string(recipe_.phases.size()) + " phases are done" +
-       (inside ? ", the next one is under way\n" : "\n"));
+void RunPrinter::unfinished(const std::filesystem::path& folder) const {
+  if (!folder.empty())
+    line("an unfinished run is in " + folder.string() + ": --resume would continue it");
+}
+
+void RunPrinter::continued(const std::filesystem::path& folder, const std::string& checkpoint,
+                           size_t phases_done, bool inside) const {
+  line("continues the run in " + folder.string() + " from " + checkpoint + ": " +
+       std::to_string(phases_done) + " of " + std::to_string(recipe_.phases.size()) +
+       " phases are done" + (inside ? ", the next one is under way\n" : "\n"));
 }
 
 void RunPrinter::phase_begin(size_t index) const {
   if (!out_) return;
-  *out_ << bold(name_of(recipe_, index)) << ", phase " << index + 1 << " of "
-        << recipe_.phases.size() << (verbose_ && width_for(*out_) != kAnyWidth ? "\n" : ": ");
+  const std::string name = name_of(recipe_, index), number = phase_number(index);
+  *out_ << bold(name) << (name == number ? "" : ", " + number) << " of " << recipe_.phases.size()
+        << (verbose_ && width_for(*out_) != kAnyWidth ? "\n" : ": ");
 }
 
 void RunPrinter::frozen(const FreezeReport& report) const { line(report.str()); }
@@ -83,7 +90,7 @@ void RunPrinter::memory(const ExperimentReport& report, const MemoryPeak& peak,
 
 void RunPrinter::phase(const PhaseReport& phase) const {
   if (!out_) return;
-  *out_ << fitted(phase_line(phase), *out_) << '\n';
+  *out_ << fitted(phase_line(phase, chosen_metrics(recipe_)), *out_) << '\n';
   // The experiment's report has listed them.
   const std::string leaks = verbose_ ? "" : leaks_line(phase);
   if (!leaks.empty()) *out_ << tinted(leaks, Tint::red, takes_colour(*out_)) << '\n';

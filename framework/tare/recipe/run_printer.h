@@ -25,8 +25,11 @@ class RunPrinter {
   void folder(const std::filesystem::path& folder) const;
   /// `sample`: one of the data, on the meta device.
   void start(Learner& learner, const std::string& data, const Batch& sample);
+  /// Says that an unfinished run beside this one could be continued; an empty path: there is none.
+  void unfinished(const std::filesystem::path& folder) const;
   /// `inside`: the checkpoint is of the inside of the next phase.
-  void continued(const std::string& checkpoint, size_t phases_done, bool inside) const;
+  void continued(const std::filesystem::path& folder, const std::string& checkpoint,
+                 size_t phases_done, bool inside) const;
   void phase_begin(size_t index) const;
   void frozen(const FreezeReport& report) const;
   void data(const std::string& description);  ///< unless it was the last one printed

@@ -26,7 +26,14 @@ std::string left_out(const PhaseReport& phase) {
              : ", " + format_count(phase.overflows) + " steps left out for an overflow";
 }
 
-std::string best_of(const PhaseReport& phase) {
+// "accuracy", or "accuracy.age" where a batch has several targets.
+bool is_of_metric(const std::string& column, const std::vector<std::string>& metrics) {
+  return std::ranges::any_of(metrics, [&](const std::string& name) {
+    return column == name || column.starts_with(name + ".");
+  });
+}
+
+std::string best_of(const PhaseReport& phase, const std::vector<std::string>& metrics) {
   const auto kept = std::ranges::find(phase.epochs, phase.restored_epoch, &EpochRow::epoch);
   const EpochRow* best = kept != phase.epochs.end() ? &*kept : best_epoch(phase.epochs);
   if (phase.epochs.size() < 2 || best == nullptr) return "";
@@ -34,7 +41,8 @@ std::string best_of(const PhaseReport& phase) {
   std::ostringstream text;
   text << (kept != phase.epochs.end() ? ", kept epoch " : ", best epoch ") << best->epoch << " ("
        << (valid ? "valid_loss " : "train_loss ") << (valid ? best->valid_loss : best->train_loss);
-  for (const auto& m : best->metrics) text << ", " << m.name << ' ' << m.value;
+  for (const auto& m : best->metrics)
+    if (is_of_metric(m.name, metrics)) text << ", " << m.name << ' ' << m.value;
   text << ')';
   return text.str();
 }
@@ -52,10 +60,10 @@ std::string leaks_line(const PhaseReport& phase) {
          format_bytes(bytes) + "; --verbose lists them, --call-sites names their lines";
 }
 
-std::string phase_line(const PhaseReport& phase) {
+std::string phase_line(const PhaseReport& phase, const std::vector<std::string>& metrics) {
   return phase.name + ": " + format_seconds(phase.seconds) + ", " +
          format_count(static_cast<int64_t>(phase.samples_per_s)) + " samples/s" +
-         in_micro_batches(phase) + left_out(phase) + best_of(phase) + ", consumed " +
+         in_micro_batches(phase) + left_out(phase) + best_of(phase, metrics) + ", consumed " +
          format_bytes(phase.consumed_bytes) + ", peak " + format_bytes(phase.peak_bytes) +
          planned(phase) + ", reclaimed " + format_bytes(phase.reclaimed_bytes) + ", residual " +
          format_bytes(phase.residual_bytes);

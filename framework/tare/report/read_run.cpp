@@ -36,7 +36,7 @@ void read_recipe(const fs::path& path, RunFiles& run) {
   for (size_t i = 0; phases != nullptr && i < phases->items.size(); ++i) {
     const auto* name = phases->items[i].find("name");
     const bool named = name != nullptr && !name->text.empty();
-    (void)phase_named(run, named ? name->text : "phase " + std::to_string(i));
+    (void)phase_named(run, named ? name->text : "phase " + std::to_string(i + 1));
   }
 }
 

@@ -198,11 +198,9 @@ std::string parameters(const SweepSummary& sweep, const Runs& runs, const Shadin
 // ---- runs
 
 std::string state_of(const SweepRun& run) {
-  static const std::map<std::string, std::string> words{{"COMPLETE", "complete"},
-                                                        {"PRUNED", "pruned"},
-                                                        {"FAIL", "failed"},
-                                                        {"RUNNING", "running"},
-                                                        {"WAITING", "waiting"}};
+  static const std::map<std::string, std::string> words{
+      {"COMPLETE", "complete"}, {"PRUNED", "pruned"},   {"FAIL", "failed"},
+      {"RUNNING", "running"},   {"WAITING", "waiting"}, {kEarlierRun, "of an earlier recipe"}};
   const auto word = words.find(run.state);
   const std::string text = word == words.end() ? run.state : word->second;
   return run.reason.empty() ? text : text + ": " + run.reason;

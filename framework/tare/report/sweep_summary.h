@@ -19,6 +19,9 @@ struct SweepParameter {
   bool integer = false;                ///< whole numbers only
 };
 
+/// SweepRun::state of a run that was made from an earlier version of the recipe.
+inline constexpr const char* kEarlierRun = "EARLIER";
+
 /// A run of a sweep, as its page shows it.
 struct SweepRun {
   std::string name{};  ///< of the folder

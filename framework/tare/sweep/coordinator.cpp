@@ -159,9 +159,10 @@ class Coordinator {
   }
 
   void load() {
-    std::vector<Trial> waiting, ended;
+    std::vector<Trial> waiting, ended, all = store_.trials();
+    mark_earlier(sweep_, all);
     paused_.clear();
-    for (Trial& trial : store_.trials()) {
+    for (Trial& trial : all) {
       if (trial.state != search::TrialState::running) estimator_.add(trial);
       const bool counts =
           wanted_.contains(trial.identity) || trial.state == search::TrialState::running;
@@ -177,8 +178,18 @@ class Coordinator {
       else
         waiting.push_back(std::move(trial));
     }
+    warn_of_earlier(ended);
     queue_.replace(std::move(waiting));
     finished_.replace(std::move(ended));
+  }
+
+  void warn_of_earlier(const std::vector<Trial>& ended) const {
+    const auto count = std::ranges::count(ended, true, &Trial::is_earlier);
+    if (count == 0) return;
+    log::warning(std::to_string(count) + (count == 1 ? " run of " : " runs of ") +
+                 printable(sweep_.log_dir.string()) + (count == 1 ? " is" : " are") +
+                 " of an earlier version of the recipe: status and report mark such runs, and "
+                 "compare them with no other; another log_dir keeps them apart");
   }
 
   /// Applies all of an edit or nothing.

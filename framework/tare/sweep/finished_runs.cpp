@@ -102,6 +102,7 @@ SweepProgress FinishedRuns::progress() const {
   SweepProgress now;
   const bool most = sweep_.metric.goal == "maximize";
   for (const Trial& trial : ended_) {
+    if (trial.is_earlier) continue;
     if (trial.state == search::TrialState::failed) ++now.failed;
     if (trial.state == search::TrialState::pruned) ++now.pruned;
     if (trial.state != search::TrialState::complete) continue;

@@ -42,7 +42,7 @@ class FinishedRuns {
   /// Writes, when there is time, the files of one run that has ended, or run_data.csv if it is
   /// behind. Returns whether there was anything.
   bool write_more();
-  /// Counts of what has ended, and the best.
+  /// Counts of what has ended, and the best; without runs of an earlier version of the recipe.
   [[nodiscard]] SweepProgress progress() const;
 
  private:

@@ -172,10 +172,14 @@ void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file) {
   }
 }
 
+void apply_override(Node& root, const std::string& assignment) {
+  config::apply_override(root, assignment, {"parameters", "set"});
+}
+
 SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
-  for (const auto& assignment : overrides) config::apply_override(root, assignment);
+  for (const auto& assignment : overrides) apply_override(root, assignment);
   auto sweep = config::read<SweepOptions>(root);
   sweep.root = std::move(root);
   check(sweep);

@@ -26,7 +26,7 @@ report::SweepRun run_of(const SweepOptions& sweep, const Trial& trial,
                         const std::map<int64_t, double>& reports) {
   report::SweepRun run{.name = trial.run_name,
                        .number = trial.number,
-                       .state = to_string(trial.state),
+                       .state = trial.is_earlier ? report::kEarlierRun : to_string(trial.state),
                        .reason = trial.reason,
                        .value = trial.value,
                        .peak_bytes = trial.peak_bytes,

@@ -31,6 +31,8 @@ struct Trial {
   double seconds = 0;                                       ///< wall time of the run
   std::optional<int64_t> gpu_id{};  ///< of its card among the sweep's; -1: the host; unset: it was
                                     ///< started by another coordinator
+  bool is_earlier = false;  ///< of an earlier version of the recipe, and compared with no other;
+                            ///< see mark_earlier()
   std::chrono::system_clock::time_point started{}, ended{};  ///< 1970: it has not; the last time
 };
 

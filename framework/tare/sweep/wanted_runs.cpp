@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/search/grid.h"
 #include "tare/search/sampler.h"
 #include "tare/sweep/identity.h"
@@ -25,6 +27,18 @@ WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& know
     all.cells.resize(static_cast<size_t>(sweep.trials));
   for (const search::Cell& cell : all.cells) all.identities.push_back(identity.of(cell));
   return all;
+}
+
+void mark_earlier(const SweepOptions& sweep, std::vector<Trial>& trials) {
+  const Identity identity(sweep);
+  for (Trial& trial : trials) {
+    try {
+      trial.is_earlier = identity.of(trial.cell) != trial.identity;
+    } catch (const ConfigError& error) {  // the recipe has no place for a setting any more
+      log::debug(trial.run_name + ": " + error.what());
+      trial.is_earlier = true;
+    }
+  }
 }
 
 RunCounts count_runs(const std::vector<Trial>& trials,

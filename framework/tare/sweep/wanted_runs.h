@@ -21,6 +21,11 @@ struct WantedRuns {
 /// been drawn for this recipe. Throws as grid() and Identity do.
 [[nodiscard]] WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known);
 
+/// Sets Trial::is_earlier where the recipe, or SweepOptions::set, has changed since the trial was
+/// made: its settings are then those of another configuration. Throws IoError and ConfigError for
+/// the recipe's file.
+void mark_earlier(const SweepOptions& sweep, std::vector<Trial>& trials);
+
 /// Counts the latest trial of each wanted run.
 [[nodiscard]] RunCounts count_runs(const std::vector<Trial>& trials,
                                    const std::unordered_set<std::string>& identities);

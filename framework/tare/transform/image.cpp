@@ -81,7 +81,8 @@ void check_size(const png_image& image, std::span<const std::byte> bytes, const 
 
 }  // namespace
 
-at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name, int64_t channels) {
+at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name, int64_t channels,
+                      int64_t* stored_channels) {
   if (channels != 0 && channels != 1 && channels != 3)
     throw ConfigError("transform.decode_png", "channels", "is not a number of channels",
                       "1 (grey), 3 (RGB), 0 (as in the file)", std::to_string(channels));
@@ -91,7 +92,9 @@ at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
     refuse(name, "header", png.image.message);
   check_size(png.image, bytes, name);
   const int64_t height = png.image.height, width = png.image.width, pixels = height * width;
-  if (channels == 0) channels = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
+  const int64_t stored = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
+  if (stored_channels) *stored_channels = stored;
+  if (channels == 0) channels = stored;
   png.image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   png.image.flags |=
       PNG_IMAGE_FLAG_16BIT_sRGB;  // as 8 bits: without it libpng brightens the picture
@@ -105,9 +108,9 @@ at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
   return planes;
 }
 
-at::Tensor read_png(const std::filesystem::path& path, int64_t channels) {
+at::Tensor read_png(const std::filesystem::path& path, int64_t channels, int64_t* stored_channels) {
   const std::string bytes = io::read_text(path, kMaxImageFileBytes);
-  return decode_png(std::as_bytes(std::span(bytes)), path.string(), channels);
+  return decode_png(std::as_bytes(std::span(bytes)), path.string(), channels, stored_channels);
 }
 
 std::string encode_png(const at::Tensor& image) {

@@ -19,12 +19,14 @@ inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;  ///< 256 MiB
 /// file's own. Palettes become RGB, 16 bits become 8, transparency is composited over black. 8-bit
 /// values are returned as stored, unless the file declares a gamma other than sRGB's. `name` is for
 /// messages. Throws FormatError for an invalid PNG or one with more than kMaxImagePixels,
-/// ConfigError for another number of channels.
+/// ConfigError for another number of channels. `stored_channels`, where given, receives 1 or 3,
+/// what the file itself has.
 [[nodiscard]] at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
-                                    int64_t channels = 0);
+                                    int64_t channels = 0, int64_t* stored_channels = nullptr);
 
 /// Reads and decodes a PNG file. Throws as decode_png, and IoError.
-[[nodiscard]] at::Tensor read_png(const std::filesystem::path& path, int64_t channels = 0);
+[[nodiscard]] at::Tensor read_png(const std::filesystem::path& path, int64_t channels = 0,
+                                  int64_t* stored_channels = nullptr);
 
 /// uint8 [1 or 3, height, width] as the bytes of an 8-bit PNG file. Throws ShapeError.
 [[nodiscard]] std::string encode_png(const at::Tensor& image);

@@ -1,0 +1,13 @@
+// What of a bundle does not come with the weights that a recipe takes from it. Internal.
+#pragma once
+
+#include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_data.h"
+
+namespace tare {
+
+/// Warns where `model.weights` is a bundle whose transforms or labels are not those of the recipe's
+/// data: the weights alone are taken from the file. Throws as open_bundle().
+void warn_of_weights_bundle(const RecipeOptions& recipe, const DataFacts& data);
+
+}  // namespace tare
