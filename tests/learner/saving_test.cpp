@@ -360,7 +360,8 @@ TEST(SetUp, ChangesWhatItNamesAndNothingElse) {
   EXPECT_EQ(learner.fit(1).steps, 4);
   EXPECT_EQ(parts->count, 2);
   EXPECT_EQ(saving_blocks(learner.model()).size(), 1U);
-  learner.set_up({.data = images(64), .micro_batch = MicroBatch{}, .recompute = std::vector<std::string>{}});
+  learner.set_up(
+      {.data = images(64), .micro_batch = MicroBatch{}, .recompute = std::vector<std::string>{}});
   EXPECT_EQ(learner.fit(1).steps, 8);
   EXPECT_EQ(parts->count, 1);
   EXPECT_TRUE(saving_blocks(learner.model()).empty());

@@ -201,7 +201,8 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
   };
   expect("phases.2.freeze_to is no layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
   expect("loss does not take the targets of the data", [](auto& r) { r.learner.loss = "mse"; });
-  expect("metrics.0 does not take the targets of the data", [](auto& r) { r.learner.metrics = {"mae"}; });
+  expect("metrics.0 does not take the targets of the data",
+         [](auto& r) { r.learner.metrics = {"mae"}; });
   expect("phases.2.data.folder is not there",
          [](auto& r) { r.phases[2].data = DataOptions{.name = "png_folder", .folder = "absent"}; });
   expect("model.classes is less than the 10 classes", [](auto& r) { r.model.options.classes = 9; });

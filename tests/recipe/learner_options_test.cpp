@@ -56,31 +56,30 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
          workers, shuffle, drop_last, stop_on_nan, folder, callbacks, task, progress] =
       recipe.learner;
   const std::string function = "holds functions", hidden = "a recipe has a key of its own for it";
-  const std::vector<Option> options{
-      {&loss},
-      {&metrics},
-      {&device},
-      {&batch, "", hidden + ", which may be unset"},
-      {&micro_batch},
-      {&recompute},
-      {&offload},
-      {&precision},
-      {&kernels},
-      {&step_in_backward},
-      {&frozen_weights},
-      {&optimizer},
-      {&clip},
-      {&optimizer_factory, function, function},
-      {&optimizers, function, function},
-      {&seed},
-      {&workers},
-      {&shuffle, "", "a recipe trains in a new order in each epoch"},
-      {&drop_last},
-      {&stop_on_nan, "", "the run has a check that names the phase"},
-      {&folder, "", hidden + ": the folder of all runs"},
-      {&callbacks, function, hidden + ", with names"},
-      {&task, function, function},
-      {&progress, "", "the run prints the table to its own stream"}};
+  const std::vector<Option> options{{&loss},
+                                    {&metrics},
+                                    {&device},
+                                    {&batch, "", hidden + ", which may be unset"},
+                                    {&micro_batch},
+                                    {&recompute},
+                                    {&offload},
+                                    {&precision},
+                                    {&kernels},
+                                    {&step_in_backward},
+                                    {&frozen_weights},
+                                    {&optimizer},
+                                    {&clip},
+                                    {&optimizer_factory, function, function},
+                                    {&optimizers, function, function},
+                                    {&seed},
+                                    {&workers},
+                                    {&shuffle, "", "a recipe trains in a new order in each epoch"},
+                                    {&drop_last},
+                                    {&stop_on_nan, "", "the run has a check that names the phase"},
+                                    {&folder, "", hidden + ": the folder of all runs"},
+                                    {&callbacks, function, hidden + ", with names"},
+                                    {&task, function, function},
+                                    {&progress, "", "the run prints the table to its own stream"}};
   const auto in_file = values_of(recipe.learner), in_recipe = values_of(recipe);
   for (size_t i = 0; i < options.size(); ++i) {
     const Option& option = options[i];
@@ -90,23 +89,24 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
 }
 
 TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
-  const std::map<std::string, std::string> values{{"loss", "{cross_entropy: {label_smoothing: 0.5}}"},
-                                                  {"metrics", "[error_rate, accuracy]"},
-                                                  {"device", "cuda:1"},
-                                                  {"batch", "16"},
-                                                  {"micro_batch", "8"},
-                                                  {"recompute", "[layer1, layer2]"},
-                                                  {"offload", "all"},
-                                                  {"precision", "bf16"},
-                                                  {"kernels", "{channels_last: true}"},
-                                                  {"step_in_backward", "true"},
-                                                  {"frozen_weights", "fp8"},
-                                                  {"optimizer", "{kind: sgd, lr: 0.5}"},
-                                                  {"clip", "{norm: 2}"},
-                                                  {"seed", "7"},
-                                                  {"workers", "3"},
-                                                  {"drop_last", "true"},
-                                                  {"folder", "elsewhere"}};
+  const std::map<std::string, std::string> values{
+      {"loss", "{cross_entropy: {label_smoothing: 0.5}}"},
+      {"metrics", "[error_rate, accuracy]"},
+      {"device", "cuda:1"},
+      {"batch", "16"},
+      {"micro_batch", "8"},
+      {"recompute", "[layer1, layer2]"},
+      {"offload", "all"},
+      {"precision", "bf16"},
+      {"kernels", "{channels_last: true}"},
+      {"step_in_backward", "true"},
+      {"frozen_weights", "fp8"},
+      {"optimizer", "{kind: sgd, lr: 0.5}"},
+      {"clip", "{norm: 2}"},
+      {"seed", "7"},
+      {"workers", "3"},
+      {"drop_last", "true"},
+      {"folder", "elsewhere"}};
   std::set<std::string> common;
   const auto of_learner = config::field_names<LearnerOptions>();
   for (const auto& key : config::field_names<RecipeOptions>())

@@ -28,8 +28,8 @@ Visitor& Visitor::add(Field field) {
 }
 
 void Visitor::add_named(std::span<const Field> fields, std::string_view name) {
-  const auto found =
-      std::ranges::find(fields, name, [](const Field& field) -> std::string_view { return field.name; });
+  const auto found = std::ranges::find(
+      fields, name, [](const Field& field) -> std::string_view { return field.name; });
   assert(found != fields.end());
   add(*found);
 }

@@ -144,11 +144,11 @@ void visit_fields(config::Visitor& visit, LearnerOptions& options);
 
 /// What changes from fit to fit, see Learner::set_up(). What is unset stays as it is.
 struct FitSetup {
-  std::optional<Splits> data{};                           ///< the old data is released
-  std::optional<int64_t> batch{};                         ///< see LearnerOptions::batch
-  std::optional<MicroBatch> micro_batch{};                ///< see LearnerOptions::micro_batch
-  std::optional<std::vector<std::string>> recompute{};    ///< see LearnerOptions::recompute
-  std::optional<std::vector<std::string>> offload{};      ///< see LearnerOptions::offload
+  std::optional<Splits> data{};                         ///< the old data is released
+  std::optional<int64_t> batch{};                       ///< see LearnerOptions::batch
+  std::optional<MicroBatch> micro_batch{};              ///< see LearnerOptions::micro_batch
+  std::optional<std::vector<std::string>> recompute{};  ///< see LearnerOptions::recompute
+  std::optional<std::vector<std::string>> offload{};    ///< see LearnerOptions::offload
 };
 
 /// One call of fit().

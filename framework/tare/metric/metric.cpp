@@ -63,9 +63,7 @@ constexpr std::array<Kind, 6> kKinds{{
 
 }  // namespace
 
-void from_node(const config::Node& node, Metric& value) {
-  value = config::read<std::string>(node);
-}
+void from_node(const config::Node& node, Metric& value) { value = config::read<std::string>(node); }
 
 config::Node to_node(const Metric& value) {
   const auto* name = std::get_if<std::string>(&value);

@@ -258,8 +258,7 @@ torch::nn::Module& Model::submodule(const std::string& name) const {
   return **found;
 }
 
-void Model::check_blocks(const std::vector<std::string>& modules,
-                         const std::string& option) const {
+void Model::check_blocks(const std::vector<std::string>& modules, const std::string& option) const {
   require("model.check_blocks");
   check_named(blocks_of(*module_), modules, option);
 }

@@ -30,7 +30,8 @@ ChosenCallback made(const RecipeOptions& recipe, const CallbackChoice& choice,
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
 class Walk {
  public:
-  explicit Walk(const RecipeOptions& recipe) : recipe_(recipe), columns_(chosen_metrics(recipe)), metrics_(columns_) {
+  explicit Walk(const RecipeOptions& recipe)
+      : recipe_(recipe), columns_(chosen_metrics(recipe)), metrics_(columns_) {
     columns_.insert(columns_.end(), {"train_loss", "valid_loss"});
   }
 

@@ -253,7 +253,7 @@ void check_model(const RecipeOptions& recipe, Model& model) {
     at_value(recipe, path_of("offload", phase.offload.has_value(), i),
              [&] { model.set_offload(offload_of(recipe, phase)); });
   }
-  if (recipe.frozen_weights == "fp8")
+  if (recipe.learner.frozen_weights == "fp8")
     at_value(recipe, "frozen_weights", [&] { model.hold_frozen(true); });  // nothing is frozen yet
   model.set_recompute({});
   model.set_offload({});

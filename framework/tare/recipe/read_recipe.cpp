@@ -124,10 +124,10 @@ class Checker {
       const OneCycle& shape = recipe_.phases[i].schedule.one_cycle;
       const auto unused = [&](const char* key, double value, double standard) {
         if (value != standard)
-          fail(
-              {"phases", std::to_string(i), "schedule", "one_cycle", key},
-              "has no effect, because the optimizer " + recipe_.learner.optimizer.kind + " has no momentum",
-              "leave it out, or take an optimizer with momentum", config::number_text(value));
+          fail({"phases", std::to_string(i), "schedule", "one_cycle", key},
+               "has no effect, because the optimizer " + recipe_.learner.optimizer.kind +
+                   " has no momentum",
+               "leave it out, or take an optimizer with momentum", config::number_text(value));
       };
       unused("momentum_start", shape.momentum_start, OneCycle{}.momentum_start);
       unused("momentum_lowest", shape.momentum_lowest, OneCycle{}.momentum_lowest);
