@@ -81,6 +81,57 @@ std::string refusal(const std::string& text) {
   return config::message_of([&] { (void)read(text); });
 }
 
+/// A number of seconds, or `never`.
+struct Pause {
+  std::optional<int64_t> seconds{};
+};
+void from_node(const config::Node& node, Pause& value) {
+  value.seconds.reset();
+  if (node.text != "never") value.seconds = config::read<int64_t>(node);
+}
+config::Node to_node(const Pause& value) {
+  return value.seconds ? config::to_node(*value.seconds) : config::Node::string("never");
+}
+
+struct Inner {
+  std::optional<int64_t> pause{};
+  int64_t first = 1, second = 2;
+};
+void visit_fields(config::Visitor& visit, Inner& o) {
+  visit.as<Pause>("pause", o.pause, config::at_least(1))("first", o.first);
+  visit("second", o.second, config::at_least(0));
+}
+
+struct Outer {
+  Inner inner{};
+  std::string between = "text";
+};
+void visit_fields(auto& visit, Outer& o) {
+  visit.select(o.inner, {"second"});
+  visit("between", o.between);
+  visit.select(o.inner, {"pause", "first"});
+}
+
+TEST(Field, SelectedFieldsOfAnotherStructKeepTheirRulesAndHaveTheOrderOfTheSelection) {
+  EXPECT_THAT(config::field_names<Outer>(), ElementsAre("second", "between", "pause", "first"));
+  const auto read = [](const char* text) {
+    return config::read<Outer>(config::parse_text(text, "test"));
+  };
+  EXPECT_EQ(read("second: 5").inner.second, 5);
+  EXPECT_THROW((void)read("second: -1"), ConfigError);
+}
+
+TEST(Field, AValueHasTheFormOfAnotherType) {
+  const auto read = [](const char* text) {
+    return config::read<Inner>(config::parse_text(text, "test"));
+  };
+  EXPECT_EQ(read("pause: 3").pause, 3);
+  EXPECT_FALSE(read("pause: never").pause);
+  EXPECT_THROW((void)read("pause: 0"), ConfigError);
+  EXPECT_EQ(config::to_node(Inner{}).find("pause")->text, "never");
+  EXPECT_EQ(config::to_node(Inner{.pause = 3}).find("pause")->text, "3");
+}
+
 TEST(Read, FillsEveryKindOfField) {
   const Options o = read(
       "shuffle: false\nbatch: 32\nmomentum: 0\ndevice: cpu\nout: a/b\nseed: 3\nhidden: [1, "

@@ -320,8 +320,9 @@ TEST(MicroBatches, ASizeBelowOneOrAboveTheBatchIsRefused) {
   auto l = s.learner();
   l.set_data(split_points(), 29);
   EXPECT_THROW(l.fit(1), ConfigError);
-  EXPECT_THROW(l.set_micro_batch(0), ConfigError);
-  l.set_micro_batch({});
+  EXPECT_THROW(l.set_up({.micro_batch = MicroBatch{0}}), ConfigError);
+  EXPECT_THROW(l.set_up({.micro_batch = MicroBatch{30}}), ConfigError);
+  l.set_up({.micro_batch = MicroBatch{}});
   EXPECT_THROW(l.fit(1, {.first_micro_batch = 30}), ConfigError);
   EXPECT_THROW(l.fit(1, {.first_micro_batch = -1}), ConfigError);
 }

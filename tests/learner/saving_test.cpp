@@ -135,8 +135,7 @@ TEST(StepInBackward, RefusesWhatNeedsAllGradients) {
     auto options = quiet(folder);
     options.step_in_backward = true;
     Learner learner(make_net(), split_points(), options);
-    learner.set_micro_batch(8);
-    learner.fit(1);
+    learner.set_up({.micro_batch = MicroBatch{8}});
   });
   EXPECT_THAT(later, HasSubstr("leave micro_batch out"));
   EXPECT_THAT(with([](auto& o) { o.optimizer_factory = torch_optimizer<torch::optim::RMSprop>(); }),
@@ -274,8 +273,7 @@ TEST(Offload, IsInThePlanForACard) {
       images(512), std::move(options));
   const auto plan = [&](const std::vector<std::string>& recompute,
                         const std::vector<std::string>& offload) {
-    learner.set_recompute(recompute);
-    learner.set_offload(offload);
+    learner.set_up({.recompute = recompute, .offload = offload});
     return learner.plan({.device = "cuda:1GiB"});
   };
   const MemoryPlan kept = plan({}, {}), all = plan({}, {"all"}), some = plan({}, {"layer1"});
@@ -288,10 +286,85 @@ TEST(Offload, IsInThePlanForACard) {
   ASSERT_NE(advice, kept.savings.end());
   EXPECT_EQ(advice->peak_bytes, all.peak_bytes);
   const auto on_host = [&](const std::vector<std::string>& offload) {
-    learner.set_offload(offload);
+    learner.set_up({.offload = offload});
     return learner.plan({.device = "host", .advice = false}).peak_bytes;
   };
   EXPECT_EQ(on_host({}), on_host({"all"}));
+}
+
+// ---- set_up
+
+/// The blocks that recompute, and those that offload with a mark.
+std::vector<std::string> saving_blocks(Model& model) {
+  std::vector<std::string> names;
+  for (const auto& name : model.blocks()) {
+    const Activations kept = dynamic_cast<Block&>(model.submodule(name)).activations();
+    if (kept.recompute) names.push_back(name);
+    if (kept.offload) names.push_back(name + " offloads");
+  }
+  return names;
+}
+
+TEST(SetUp, ChangesNothingWhereOneOfItsValuesIsRefused) {
+  const TempDir folder;
+  auto options = quiet(folder);
+  options.batch = 16;
+  options.recompute = {"layer1"};
+  Learner learner(resnet(), images(), std::move(options));
+  const DatasetPtr before = learner.data().train;
+  const auto blocks = saving_blocks(learner.model());
+  ASSERT_FALSE(blocks.empty());
+  struct Case {
+    std::function<void(FitSetup&)> spoil{};
+    std::string message{};
+  };
+  const std::vector<Case> cases{
+      {[](FitSetup& s) { s.batch = 0; }, "[learner.set_up] batch must be >= 1, got 0"},
+      {[](FitSetup& s) { s.micro_batch = MicroBatch{9}; }, "[learner.set_up]"},
+      {[](FitSetup& s) { s.recompute = {{"layer9"}}; }, "[recompute] 'layer9' names no"},
+      {[](FitSetup& s) { s.offload = {{"layer9"}}; }, "[offload] 'layer9' names no"}};
+  for (const Case& each : cases) {
+    FitSetup setup{.data = images(64),
+                   .batch = 8,
+                   .micro_batch = MicroBatch{4},
+                   .recompute = {{"all"}},
+                   .offload = {{"all"}}};
+    each.spoil(setup);
+    EXPECT_THAT(refusal([&] { learner.set_up(std::move(setup)); }), HasSubstr(each.message));
+    EXPECT_EQ(learner.data().train, before) << each.message;
+    EXPECT_EQ(saving_blocks(learner.model()), blocks) << each.message;
+    EXPECT_EQ(learner.fit(1).steps, 2) << each.message;
+  }
+}
+
+TEST(SetUp, ChangesWhatItNamesAndNothingElse) {
+  struct Parts final : Callback {
+    [[nodiscard]] std::string name() const override { return "parts"; }
+    Action after_batch(FitContext& c) override {
+      count = c.micro_batches;
+      return Action::proceed;
+    }
+    int64_t count = 0;
+  };
+  const TempDir folder;
+  const auto parts = std::make_shared<Parts>();
+  auto options = quiet(folder);
+  options.batch = 16;
+  options.callbacks = {parts};
+  Learner learner(resnet(), images(), std::move(options));
+  learner.set_up({.micro_batch = MicroBatch{4}, .recompute = {{"layer1"}}});
+  EXPECT_EQ(learner.fit(1).steps, 2);
+  EXPECT_EQ(parts->count, 4);
+  EXPECT_EQ(saving_blocks(learner.model()).size(), 1U);
+  learner.set_up({.batch = 8});
+  EXPECT_EQ(learner.fit(1).steps, 4);
+  EXPECT_EQ(parts->count, 2);
+  EXPECT_EQ(saving_blocks(learner.model()).size(), 1U);
+  learner.set_up(
+      {.data = images(64), .micro_batch = MicroBatch{}, .recompute = std::vector<std::string>{}});
+  EXPECT_EQ(learner.fit(1).steps, 8);
+  EXPECT_EQ(parts->count, 1);
+  EXPECT_TRUE(saving_blocks(learner.model()).empty());
 }
 
 // ---- channels_last

@@ -107,7 +107,7 @@ TEST_F(Batches, ALaterPhaseWithSmallerImagesIsRefusedBeforeTheFirst) {
 TEST_F(Batches, ThePlanCountsTheBatchThatIsKept) {
   RecipeOptions r = recipe({"data.train=30", "drop_last=false"});
   for (const bool drop : {true, false}) {
-    r.drop_last = drop;
+    r.learner.drop_last = drop;
     const RunReport report = run_recipe(r, {.overwrite = true, .plan = true});
     for (const PhaseReport& phase : report.phases) {
       ASSERT_TRUE(phase.planned_peak_bytes);

@@ -28,7 +28,7 @@ using ::testing::Not;
 RecipeOptions one_phase(const TempDir& folder) {
   RecipeOptions recipe = tiny(folder);
   at::set_num_threads(1);
-  recipe.workers = 0;  // plans are exact
+  recipe.learner.workers = 0;  // plans are exact
   recipe.phases.resize(1);
   recipe.phases[0].save.clear();
   return recipe;
@@ -80,7 +80,7 @@ TEST(DefaultBatch, BoundsAMicroBatch) {
   const TempDir folder;
   RecipeOptions recipe = one_phase(folder);
   recipe.batch.reset();
-  recipe.micro_batch.samples = 9;
+  recipe.learner.micro_batch = 9;
   EXPECT_THAT(refusal(recipe), HasSubstr("micro_batch is larger than the batch of phase 1"));
   EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
 }
@@ -96,10 +96,10 @@ TEST(Classes, AreCountedInTheLabels) {
   EXPECT_EQ(written(folder).model.options.classes, 3);
   EXPECT_EQ(Predictor(report.exported->path).manifest().labels.size(), 3U);
   EXPECT_EQ(*report.phases[0].planned_peak_bytes, report.phases[0].peak_bytes);
-  recipe.metrics = {"top_5_accuracy"};
+  recipe.learner.metrics = {"top_5_accuracy"};
   EXPECT_THAT(refusal(recipe), AllOf(HasSubstr("metrics.0 does not take the targets of the data"),
                                      HasSubstr("3 outputs")));
-  recipe.metrics = {"accuracy"};
+  recipe.learner.metrics = {"accuracy"};
   recipe.model.options.classes = 2;
   EXPECT_THAT(refusal(recipe), HasSubstr("model.classes is less than the 3 classes of the data"));
 }
@@ -116,10 +116,10 @@ TEST(OptimizerRate, IsThatOfEveryPhaseWithoutOne) {
   const TempDir a, b, c;
   RecipeOptions recipe = one_phase(a);
   recipe.phases[0].lr.reset();
-  recipe.optimizer.lr = 1e-2;
+  recipe.learner.optimizer.lr = 1e-2;
   const double by_default = run_recipe(recipe).phases[0].epochs[0].train_loss;
   recipe.folder = b.path();
-  recipe.optimizer.lr = 1e-5;
+  recipe.learner.optimizer.lr = 1e-5;
   const double slow = run_recipe(recipe).phases[0].epochs[0].train_loss;
   recipe.folder = c.path();
   recipe.phases[0].lr = 1e-2;
@@ -200,8 +200,9 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
     EXPECT_TRUE(fs::is_empty(folder.path())) << piece;
   };
   expect("phases.2.freeze_to is no layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
-  expect("loss does not take the targets of the data", [](auto& r) { r.loss = "mse"; });
-  expect("metrics.0 does not take the targets of the data", [](auto& r) { r.metrics = {"mae"}; });
+  expect("loss does not take the targets of the data", [](auto& r) { r.learner.loss = "mse"; });
+  expect("metrics.0 does not take the targets of the data",
+         [](auto& r) { r.learner.metrics = {"mae"}; });
   expect("phases.2.data.folder is not there",
          [](auto& r) { r.phases[2].data = DataOptions{.name = "png_folder", .folder = "absent"}; });
   expect("model.classes is less than the 10 classes", [](auto& r) { r.model.options.classes = 9; });

@@ -34,7 +34,7 @@ RecipeOptions shortest(const fs::path& folder) {
   RecipeOptions recipe = tiny(unused);
   recipe.folder = folder;
   recipe.batch = 80;
-  recipe.workers = 0;
+  recipe.learner.workers = 0;
   recipe.save_every = 1;
   recipe.model.options.width = 2;
   recipe.phases.resize(1);

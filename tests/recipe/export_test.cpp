@@ -96,7 +96,7 @@ TEST(ExportBundle, StoresWeightsAsItIsAsked) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
   recipe.export_weights = "fp8";
-  recipe.frozen_weights = "fp8";
+  recipe.learner.frozen_weights = "fp8";
   recipe.phases.pop_back();
   recipe.phases[1].save = "head";
   const RunReport run = run_recipe(recipe);

@@ -240,7 +240,7 @@ TEST_F(OpenSets, ClassWeightsOfAnotherNumberOfClassesAreRefusedAtTheirPlace) {
 
 TEST_F(OpenSets, ALossIsWrittenWithItsOptionsUnlessAllAreDefaults) {
   const auto loss = [&](const std::string& text) {
-    return config::to_yaml(config::to_node(recipe("{kind: adamw}", text).loss));
+    return config::to_yaml(config::to_node(recipe("{kind: adamw}", text).learner.loss));
   };
   EXPECT_EQ(loss("cross_entropy"), "cross_entropy\n");
   EXPECT_EQ(loss("{cross_entropy: {label_smoothing: 0}}"), "cross_entropy\n");

@@ -32,8 +32,8 @@ class EveryDataSet : public ::testing::TestWithParam<Case> {
     RecipeOptions r;
     r.name = "own";
     r.folder = folder_.path();
-    r.device = "cpu";
-    r.workers = 0;
+    r.learner.device = "cpu";
+    r.learner.workers = 0;
     r.data = data_->options(GetParam().data);
     r.model.name = GetParam().model;
     r.phases = {{.name = "one", .lr = 1e-2}, {.name = "two", .reset_head = true, .lr = 1e-2}};
@@ -131,8 +131,8 @@ TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {
   recipe.data = {
       .name = "tfrecord", .files = {(folder / "rows").string()}, .input = "x", .label = "y"};
   recipe.model = {.name = "mlp", .options = {.classes = 1, .hidden = {16}}};
-  recipe.loss = "mse";
-  recipe.metrics = {"mae"};
+  recipe.learner.loss = "mse";
+  recipe.learner.metrics = {"mae"};
   const RunReport report = run_recipe(recipe);
   EXPECT_LT(report.valid->metrics.at(0).value, 0.2);
   recipe.name = "refused";

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 RecipeOptions without_workers(const TempDir& folder) {
   at::set_num_threads(1);
   RecipeOptions recipe = tiny(folder);
-  recipe.workers = 0;
+  recipe.learner.workers = 0;
   return recipe;
 }
 
@@ -38,7 +38,7 @@ TEST_P(PlannedRecipe, EveryPhasePeaksAsPlannedToTheByte) {
   RecipeOptions recipe = without_workers(folder);
   recipe.model.name = GetParam().model;
   if (recipe.model.name == "mlp") recipe.model.options.width = 0;
-  recipe.optimizer.kind = GetParam().optimizer;
+  recipe.learner.optimizer.kind = GetParam().optimizer;
   recipe.batch = GetParam().batch;
   recipe.phases.resize(2);
   recipe.phases[1].size = recipe.data.size;
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
 TEST(PlanRecipe, CountsOptimizerStatesThatAPhaseKeeps) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
-  recipe.optimizer.kind = "adamw";
+  recipe.learner.optimizer.kind = "adamw";
   recipe.phases.resize(2);
   recipe.phases[0].clear_opt = false;
   const RecipePlan plan = plan_recipe(recipe, {.advice = false});
@@ -115,13 +115,13 @@ TEST(PlanRecipe, CountsOptimizerStatesThatAPhaseKeeps) {
 TEST(PlanRecipe, WhatNoPlanNeedsChangesNone) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
-  recipe.optimizer = {.kind = "sgd", .weight_decay = 0, .momentum = 0.5, .nesterov = true};
+  recipe.learner.optimizer = {.kind = "sgd", .weight_decay = 0, .momentum = 0.5, .nesterov = true};
   for (auto& phase : recipe.phases) phase.schedule = {};  // one cycle sets the momentum itself
   RecipeOptions other = recipe;
   other.name = "other";
-  other.seed = 7;
-  other.optimizer.lr = 0.5;
-  other.optimizer.momentum = 0.75;
+  other.learner.seed = 7;
+  other.learner.optimizer.lr = 0.5;
+  other.learner.optimizer.momentum = 0.75;
   other.phases[0].lr = 0.25;
   EXPECT_EQ(without_what_no_plan_needs(recipe), without_what_no_plan_needs(other));
   const auto peak = [](const RecipeOptions& r) {
@@ -129,8 +129,8 @@ TEST(PlanRecipe, WhatNoPlanNeedsChangesNone) {
   };
   EXPECT_EQ(peak(recipe), peak(other));
   EXPECT_EQ(peak(recipe), peak(without_what_no_plan_needs(recipe)));
-  other.optimizer.momentum = 0;
-  other.optimizer.nesterov = false;
+  other.learner.optimizer.momentum = 0;
+  other.learner.optimizer.nesterov = false;
   EXPECT_NE(without_what_no_plan_needs(recipe), without_what_no_plan_needs(other));
   EXPECT_NE(peak(recipe), peak(other)) << "no state";
 }
@@ -216,7 +216,7 @@ TEST(RunWithPlan, SaysThePlannedPeakBesideTheMeasuredOne) {
 TEST(RunWithPlan, PeaksAsPlannedWhileFrozenWeightsAreHeldInEightBits) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
-  recipe.frozen_weights = "fp8";
+  recipe.learner.frozen_weights = "fp8";
   recipe.save_every = 3;
   std::ostringstream out;
   const RunReport report = run_recipe(recipe, {.out = &out, .plan = true});
@@ -248,14 +248,14 @@ std::string refusal(const RecipeOptions& recipe, int64_t budget_bytes) {
 TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
-  recipe.micro_batch.samples = recipe.batch;
+  recipe.learner.micro_batch = recipe.batch;
   const std::string whole = refusal(recipe, int64_t{1} << 20);
   EXPECT_THAT(whole, HasSubstr("phase 'first' with batch 32 does not fit"));
   EXPECT_THAT(whole, HasSubstr("the largest batch that fits is"));
   EXPECT_THAT(whole, HasSubstr("; micro_batch: auto would take parts of "));
   EXPECT_THAT(whole, HasSubstr("; set a lower micro_batch or a smaller model"));
   EXPECT_THAT(whole, HasSubstr("--no-plan"));
-  recipe.micro_batch = {};
+  recipe.learner.micro_batch = {};
   const std::string parts = refusal(recipe, int64_t{256} << 10);  // less than the optimizer wants
   EXPECT_THAT(parts, HasSubstr("phase 'first' with batch 32 does not fit"));
   EXPECT_THAT(parts, ::testing::Not(HasSubstr("parts of")));
@@ -318,10 +318,10 @@ TEST(RunWithPlan, CountsWhatACheckpointInsideAnEpochTakes) {
   recipe.model.options.hidden = {1};
   recipe.data.count = 1000;
   recipe.batch = 256;
-  recipe.optimizer = {.kind = "sgd", .momentum = 0};
+  recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
   recipe.phases.resize(1);
   for (const bool channels_last : {false, true}) {
-    recipe.kernels.channels_last = channels_last;
+    recipe.learner.kernels.channels_last = channels_last;
     int64_t without = 0;
     for (const int64_t every : {0, 1, 2, 500}) {
       recipe.save_every = every;
@@ -340,9 +340,9 @@ TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
   recipe.phases.resize(1);
-  recipe.micro_batch.samples = recipe.batch;  // nothing else may help
+  recipe.learner.micro_batch = recipe.batch;  // nothing else may help
   const auto peak = [&](const std::vector<std::string>& modules) {
-    recipe.recompute.modules = modules;
+    recipe.learner.recompute = modules;
     return plan_recipe(recipe, {.advice = false}).phases.at(0);
   };
   const auto kept = peak({}), all = peak({"all"}), unlimited = peak({"auto"});
@@ -375,11 +375,11 @@ TEST(RunWithPlan, PeaksAsPlannedWithWhatSavesMemory) {
     ASSERT_TRUE(phase.planned_peak_bytes) << what;
     EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes) << what;
   };
-  expect_planned("recompute", [](auto& r) { r.recompute.modules = {"layer1", "layer3"}; });
-  expect_planned("step_in_backward", [](auto& r) { r.step_in_backward = true; });
-  expect_planned("channels_last", [](auto& r) { r.kernels.channels_last = true; });
+  expect_planned("recompute", [](auto& r) { r.learner.recompute = {"layer1", "layer3"}; });
+  expect_planned("step_in_backward", [](auto& r) { r.learner.step_in_backward = true; });
+  expect_planned("channels_last", [](auto& r) { r.learner.kernels.channels_last = true; });
   for (const char* precision : {"bf16", "fp16", "bf16-true"})
-    expect_planned(precision, [&](auto& r) { r.precision = precision; });
+    expect_planned(precision, [&](auto& r) { r.learner.precision = precision; });
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ class ReadOnce : public ::testing::Test {
     RecipeOptions r;
     r.name = "once";
     r.folder = folder_.path();
-    r.device = "cpu";
-    r.workers = 0;
+    r.learner.device = "cpu";
+    r.learner.workers = 0;
     r.batch = 16;
     r.data = data_.options("idx");
     r.model.name = "convnet";
@@ -127,7 +127,7 @@ TEST_F(ReadOnce, LeavesNothingBehindTheRun) {
   r.test = false;
   r.export_to.reset();
   (void)run_recipe(r);
-  r.loss = "mse";  // which does not take these targets
+  r.learner.loss = "mse";  // which does not take these targets
   EXPECT_ANY_THROW((void)run_recipe(r));
   EXPECT_EQ(tracked(), before);
 }

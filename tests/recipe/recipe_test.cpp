@@ -62,7 +62,7 @@ TEST(Recipe, ReadsWhatRecomputesAsAWordOrAListAndDumpsItBack) {
     const auto again =
         config::read<RecipeOptions>(config::parse_text(config::to_yaml(config::to_node(r)), "d"));
     EXPECT_EQ(again, r) << value;
-    return r.recompute.modules;
+    return r.learner.recompute;
   };
   EXPECT_EQ(read("none"), Names{});
   EXPECT_EQ(read("all"), Names{"all"});
@@ -123,12 +123,12 @@ phases: [{data: digits, schedule: cosine}]
                               .read({"optimizer.momentum=0.5", "phases.0.data.count=7"});
   EXPECT_EQ(r.model.name, "mlp");
   EXPECT_EQ(r.data.name, "generated_digits");
-  EXPECT_EQ(r.optimizer.kind, "sgd");
-  EXPECT_EQ(r.optimizer.momentum, 0.5);
+  EXPECT_EQ(r.learner.optimizer.kind, "sgd");
+  EXPECT_EQ(r.learner.optimizer.momentum, 0.5);
   EXPECT_EQ(r.phases[0].data->name, "digits");
   EXPECT_EQ(r.phases[0].data->count, 7);
   EXPECT_EQ(r.phases[0].schedule.kind, "cosine");
-  EXPECT_EQ(File(kGood).read({"optimizer=adam"}).optimizer.kind, "adam");
+  EXPECT_EQ(File(kGood).read({"optimizer=adam"}).learner.optimizer.kind, "adam");
   EXPECT_NE(refusal(kGood, {"optimizer=adamm"}).find("optimizer.kind"), std::string::npos);
 }
 

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 RecipeOptions resumable(const TempDir& folder) {
   RecipeOptions recipe = tiny(folder);
   recipe.save_every = 2;
-  recipe.micro_batch.samples = recipe.batch;  // what does not fit is a crash
+  recipe.learner.micro_batch = recipe.batch;  // what does not fit is a crash
   recipe.data.transforms = {Normalise{{0.1}, {0.3}}, Shift{1}};
   recipe.model.options.dropout = 0.2;
   return recipe;
@@ -74,7 +74,7 @@ TEST_F(ResumedRun, GoesOnBehindAnInterruptWithOtherThreads) {
   int64_t stops = 0;
   do {
     if (stops < 4) request_interrupt();
-    recipe.workers = stops % 2 == 0 ? 4 : 0;
+    recipe.learner.workers = stops % 2 == 0 ? 4 : 0;
     report = run_recipe(recipe, {.resume = Resume::automatic});
     stops += report.reason == StopReason::interrupted;
     ASSERT_LE(stops, 4);

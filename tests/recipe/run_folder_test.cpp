@@ -43,7 +43,7 @@ TEST(RunFolder, AnUnfinishedRunThatIsPassedByIsNamed) {
   RecipeOptions recipe = one_phase(folder);
   recipe.save_every = 1;
   memory::host_allocator::fail_at(700);
-  recipe.micro_batch.samples = recipe.batch;  // what does not fit is a crash
+  recipe.learner.micro_batch = recipe.batch;  // what does not fit is a crash
   EXPECT_THROW((void)run_recipe(recipe), OutOfMemory);
   memory::host_allocator::fail_at(0);
   const std::string unfinished =

@@ -121,7 +121,7 @@ TEST(Run, DryRunLeavesNothingBehind) {
 TEST(Run, PeakOfADryRunIsThatOfTheRun) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
-  recipe.workers = 0;  // what a worker has ready at the peak is a matter of time
+  recipe.learner.workers = 0;  // what a worker has ready at the peak is a matter of time
   (void)run_recipe(recipe);
   const RunReport dry = run_recipe(recipe, {.dry_run = true}), real = run_recipe(recipe);
   for (size_t i = 0; i < 3; ++i)

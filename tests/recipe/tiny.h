@@ -10,7 +10,7 @@ inline RecipeOptions tiny(const TempDir& folder) {
   RecipeOptions r;
   r.name = "tiny";
   r.folder = folder.path();
-  r.device = "cpu";
+  r.learner.device = "cpu";
   r.batch = 32;
   r.data.name = "generated_digits";
   r.data.count = 200;

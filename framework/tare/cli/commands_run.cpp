@@ -94,7 +94,7 @@ void check_recording_folder(const Arguments& arguments) {
 
 /// Limits what tensors may take.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
-  const c10::Device device = runtime::parse_device(recipe.device);
+  const c10::Device device = runtime::parse_device(recipe.learner.device);
   if (device.is_cpu() && arguments.has("device-budget")) {
     throw ConfigError("tare run",
                       "--device-budget is for a GPU, and this run uses the host; give "

@@ -125,7 +125,7 @@ std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
   auto slots = executor.slots(resources.jobs);
   if (!slots.empty()) return slots;
   const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-  if (recipe.device != "cpu")
+  if (recipe.learner.device != "cpu")
     slots = sweep::gpu_slots(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
   if (slots.empty()) slots.push_back(sweep::host_slot(resources));
   return slots;

@@ -95,7 +95,7 @@ std::vector<Cell> with_every_value(const SweepOptions& sweep) {
 }
 
 void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
-  auto names = recipe.metrics;
+  auto names = chosen_metrics(recipe);
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) != names.end()) return;
   throw at_its_place(sweep, {"tare sweep", "metric.name", "is not a metric of the recipe",

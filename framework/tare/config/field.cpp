@@ -2,6 +2,7 @@
 #include "tare/config/field.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cctype>
 
 #include "tare/config/scalar.h"
@@ -24,6 +25,13 @@ Rule one_of(std::initializer_list<const char*> names) {
 Visitor& Visitor::add(Field field) {
   fields_.push_back(std::move(field));
   return *this;
+}
+
+void Visitor::add_named(std::span<const Field> fields, std::string_view name) {
+  const auto found = std::ranges::find(
+      fields, name, [](const Field& field) -> std::string_view { return field.name; });
+  assert(found != fields.end());
+  add(*found);
 }
 
 std::vector<std::string> names_of(std::span<const Field> fields) {

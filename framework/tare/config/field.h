@@ -88,11 +88,25 @@ class Visitor {
   Visitor& operator()(const char* name, T& value, Rule rule = {}) {
     return add({name, &value, &type_of<T>(), std::move(rule)});
   }
+  /// Adds a field that is read and written as a `Form`: a struct with a value of type T as its only
+  /// member, and a YAML form of its own.
+  template <class Form, class T>
+  Visitor& as(const char* name, T& value, Rule rule = {});
+  /// Adds the fields of another options struct that have these keys, in this order. Every key must
+  /// be one of that struct.
+  template <class S>
+  Visitor& select(S& options, std::initializer_list<std::string_view> names) {
+    Visitor all;
+    visit_fields(all, options);
+    for (const std::string_view name : names) add_named(all.fields(), name);
+    return *this;
+  }
   /// The fields that were added so far, in order.
   [[nodiscard]] std::span<const Field> fields() const { return fields_; }
 
  private:
   Visitor& add(Field field);
+  void add_named(std::span<const Field> fields, std::string_view name);
   std::vector<Field> fields_;
 };
 
@@ -198,7 +212,34 @@ void check_value(const void* source, std::string_view where, const std::string& 
   }
 }
 
+template <class Form, class T>
+void read_as(const Node& node, void* target) {
+  Form form{*static_cast<T*>(target)};
+  read_value<Form>(node, &form);
+  auto& [value] = form;
+  *static_cast<T*>(target) = std::move(value);
+}
+
+template <class Form, class T>
+Node write_as(const void* source) {
+  const Form form{*static_cast<const T*>(source)};
+  return write_value<Form>(&form);
+}
+
+template <class Form, class T>
+void check_as(const void* source, std::string_view where, const std::string& path) {
+  const Form form{*static_cast<const T*>(source)};
+  check_value<Form>(&form, where, path);
+}
+
 }  // namespace detail
+
+template <class Form, class T>
+Visitor& Visitor::as(const char* name, T& value, Rule rule) {
+  static constexpr Type type{&detail::read_as<Form, T>, &detail::write_as<Form, T>,
+                             &detail::check_as<Form, T>};
+  return add({name, &value, &type, std::move(rule)});
+}
 
 /// How a value of type T is read, written and checked; lives until the process ends.
 template <class T>

@@ -128,36 +128,46 @@ Optimizer& Learner::optimizer(const std::string& name) {
   return set->part(name);
 }
 
+void Learner::set_up(FitSetup setup) { apply(std::move(setup), "learner.set_up"); }
+
 void Learner::set_data(Splits data, int64_t batch) {
-  Parts& p = idle("learner.set_data");
-  if (batch < 1)
-    throw ConfigError("learner.set_data", "batch must be >= 1, got " + std::to_string(batch));
-  p.sizes.clear();
-  p.data = std::move(data);
-  p.options.batch = batch;
-  p.checked_batch = false;
-  p.pending.reset();
-  p.seen_input.reset();
-  p.seen_more.clear();
-  p.new_data = true;
+  apply({.data = std::move(data), .batch = batch}, "learner.set_data");
 }
 
-void Learner::set_micro_batch(std::optional<int64_t> samples) {
-  Parts& p = idle("learner.set_micro_batch");
-  if (samples) check_micro_batch(*samples, *samples, "learner.set_micro_batch");
-  p.options.micro_batch = samples;
+void Learner::apply(FitSetup setup, const char* call) {
+  Parts& p = idle(call);
+  p.check(setup, call);
+  const bool other_batches = setup.data || setup.batch;
+  if (setup.data) {
+    p.data = std::move(*setup.data);
+    p.seen_input.reset();
+    p.seen_more.clear();
+    p.new_data = true;
+  }
+  if (setup.batch) p.options.batch = *setup.batch;
+  if (other_batches) {
+    p.checked_batch = false;
+    p.pending.reset();
+  }
+  if (setup.micro_batch) p.options.micro_batch = setup.micro_batch->samples;
+  if (setup.recompute) p.set_recompute(*setup.recompute);
+  if (setup.offload && *setup.offload != p.options.offload) p.set_offload(*setup.offload);
+  // More or less is kept for the backward.
+  if (other_batches || setup.recompute || setup.offload) p.sizes.clear();
 }
 
-void Learner::set_recompute(const std::vector<std::string>& modules) {
-  Parts& p = idle("learner.set_recompute");
-  p.set_recompute(modules);
-  p.sizes.clear();  // more or less is kept for the backward
-}
-
-void Learner::set_offload(const std::vector<std::string>& modules) {
-  Parts& p = idle("learner.set_offload");
-  p.set_offload(modules);
-  p.sizes.clear();
+void Learner::Parts::check(const FitSetup& setup, const std::string& call) const {
+  if (setup.batch && *setup.batch < 1)
+    throw ConfigError(call, "batch must be >= 1, got " + std::to_string(*setup.batch));
+  if (setup.micro_batch) {
+    LearnerOptions wanted = options;
+    wanted.batch = setup.batch.value_or(options.batch);
+    wanted.micro_batch = setup.micro_batch->samples;
+    if (wanted.micro_batch) check_micro_batch(*wanted.micro_batch, wanted.batch, call);
+    check_step_in_backward(wanted, call);
+  }
+  if (setup.recompute) check_recompute(*setup.recompute);
+  if (setup.offload) model.check_blocks(*setup.offload, "offload");
 }
 
 FreezeReport Learner::freeze(const FreezeOptions& options) {
@@ -212,13 +222,15 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   return report;
 }
 
-DataScope::DataScope(Learner& learner, Splits data, int64_t batch)
-    : learner_(learner), batch_(batch) {
-  learner_.set_data(std::move(data), batch_);
+DataScope::DataScope(Learner& learner, FitSetup setup) : learner_(learner) {
+  learner_.set_up(std::move(setup));
 }
 
+DataScope::DataScope(Learner& learner, Splits data, int64_t batch)
+    : DataScope(learner, {.data = std::move(data), .batch = batch}) {}
+
 DataScope::~DataScope() {
-  if (!learner_.destroyed()) learner_.set_data({}, batch_);
+  if (!learner_.destroyed()) learner_.set_up({.data = Splits{}});
 }
 
 }  // namespace tare

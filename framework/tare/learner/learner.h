@@ -143,18 +143,15 @@ class Learner final : public Accountable, private LearnerView {
   [[nodiscard]] const std::filesystem::path& folder() const override;
   /// The splits as they were given, also null ones.
   [[nodiscard]] const Splits& data() const;
-  /// Replaces data and batch size for the calls that follow (larger images, the next fold) and
-  /// releases the old data. A fit that was interrupted can no longer be resumed.
+  /// Changes what `setup` names for the calls that follow: data (larger images, the next fold),
+  /// batch, and what saves memory. With other data or another batch, a fit that was interrupted can
+  /// no longer be resumed. Checks everything first: after an exception nothing has changed. Throws
+  /// ConfigError for a batch below 1; a micro-batch outside of [1, batch], or below the batch with
+  /// step_in_backward; a name without a block; `recompute` {"auto"} and a model that is not from
+  /// the registry.
+  void set_up(FitSetup setup);
+  /// Replaces data and batch, as set_up().
   void set_data(Splits data, int64_t batch);
-  /// Sets LearnerOptions::micro_batch for the calls that follow. Throws ConfigError for a number
-  /// below 1; fit() throws it for one above the batch.
-  void set_micro_batch(std::optional<int64_t> samples);
-  /// Sets LearnerOptions::recompute for the calls that follow. Throws ConfigError for a name
-  /// without a block, and for {"auto"} and a model that is not from the registry.
-  void set_recompute(const std::vector<std::string>& modules);
-  /// Sets LearnerOptions::offload for the calls that follow. Throws ConfigError for a name without
-  /// a block.
-  void set_offload(const std::vector<std::string>& modules);
   /// The rows of all epochs trained so far, over all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
   /// Whether destroy() has been called, or export_to() with ExportOptions::destroy.
@@ -180,6 +177,7 @@ class Learner final : public Accountable, private LearnerView {
   class RunningScope;
   friend class StandInLearner;
 
+  void apply(FitSetup setup, const char* call);
   explicit Learner(std::unique_ptr<Parts> parts);  // as they are: nothing is checked or moved
 
   Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
@@ -216,20 +214,21 @@ class Learner final : public Accountable, private LearnerView {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Gives a Learner data for the length of a scope: set_data() on construction, no data at the end.
+/// Gives a Learner data for the length of a scope: set_up() on construction, no data at the end.
 /// Owned by an Experiment (`stage.emplace<DataScope>("data", learner, splits, 64)`), the data is
 /// measured and freed with it.
 class DataScope {
  public:
   /// Gives the Learner the data and the batch size; `learner` must outlive this.
   DataScope(Learner& learner, Splits data, int64_t batch);
+  /// Gives the Learner data and what else `setup` names; only the data end with the scope.
+  DataScope(Learner& learner, FitSetup setup);
   ~DataScope();
   DataScope(const DataScope&) = delete;
   DataScope& operator=(const DataScope&) = delete;
 
  private:
   Learner& learner_;  // outlives this
-  int64_t batch_;
 };
 
 /// Makes a Learner from a bundle, ready for get_preds and validate on `options.test`, and for

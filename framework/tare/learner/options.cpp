@@ -1,9 +1,73 @@
-// Prints the results of a Learner.
+// Lists the options of a Learner, and prints its results.
 #include "tare/learner/options.h"
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/config/node.h"
+#include "tare/model/precision.h"
 
 namespace tare {
+
+void visit_fields(config::Visitor& visit, LearnerOptions& o) {
+  visit("loss", o.loss);
+  visit("metrics", o.metrics);
+  visit("device", o.device);
+  visit("batch", o.batch, config::at_least(1));
+  visit.as<MicroBatch>("micro_batch", o.micro_batch, config::at_least(1));
+  visit.as<BlockNames>("recompute", o.recompute);
+  visit.as<BlockNames>("offload", o.offload);
+  visit("precision", o.precision, config::one_of(precision_names()));
+  visit("kernels", o.kernels);
+  visit("step_in_backward", o.step_in_backward);
+  visit("frozen_weights", o.frozen_weights, config::one_of({"as_is", "fp8"}));
+  visit("optimizer", o.optimizer);
+  visit("clip", o.clip);
+  visit("seed", o.seed);
+  visit("workers", o.workers, config::between(0, 256));
+  visit("shuffle", o.shuffle);
+  visit("drop_last", o.drop_last);
+  visit("stop_on_nan", o.stop_on_nan);
+  visit("folder", o.folder);
+  visit("progress", o.progress);
+}
+
+void from_node(const config::Node& node, MicroBatch& value) {
+  if (node.kind == config::Kind::scalar && node.text == "auto") {
+    value.samples.reset();
+    return;
+  }
+  try {
+    value.samples = config::read<int64_t>(node);
+  } catch (const ConfigError&) {
+    throw ConfigError(node.source, "", "must be auto or a number of samples", "",
+                      config::describe(node));
+  }
+}
+
+config::Node to_node(const MicroBatch& value) {
+  return value.samples ? config::to_node(*value.samples) : config::Node::string("auto");
+}
+
+void from_node(const config::Node& node, BlockNames& value) {
+  if (node.kind == config::Kind::scalar) {
+    if (node.text != "all" && node.text != "auto" && node.text != "none")
+      throw ConfigError(node.source, "",
+                        "must be all, none or a list of names; for recompute also auto", "",
+                        config::describe(node));
+    value.modules.clear();
+    if (node.text != "none") value.modules.push_back(node.text);
+    return;
+  }
+  value.modules = config::read<std::vector<std::string>>(node);
+}
+
+config::Node to_node(const BlockNames& value) {
+  if (value.modules.empty()) return config::Node::string("none");
+  if (value.modules.size() == 1 &&
+      (value.modules.front() == "all" || value.modules.front() == "auto"))
+    return config::Node::string(value.modules.front());
+  return config::to_node(value.modules);
+}
 
 double FitResult::samples_per_s() const {
   double samples = 0, time = 0;

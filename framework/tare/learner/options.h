@@ -59,6 +59,22 @@ struct Task {
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
+/// Samples per forward: a number, or `auto`, found by what memory allows.
+struct MicroBatch {
+  std::optional<int64_t> samples{};  ///< unset: auto
+  bool operator==(const MicroBatch&) const = default;
+};
+void from_node(const config::Node& node, MicroBatch& value);
+[[nodiscard]] config::Node to_node(const MicroBatch& value);
+
+/// Some blocks of the model: names, or `all`, `none`; for `recompute` also `auto`.
+struct BlockNames {
+  std::vector<std::string> modules{};  ///< see LearnerOptions::recompute
+  bool operator==(const BlockNames&) const = default;
+};
+void from_node(const config::Node& node, BlockNames& value);
+[[nodiscard]] config::Node to_node(const BlockNames& value);
+
 /// How a Learner trains: what every fit has in common.
 struct LearnerOptions {
   Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
@@ -120,6 +136,19 @@ struct LearnerOptions {
   std::vector<CallbackPtr> callbacks{};   ///< of every fit
   Task task{};                            ///< empty: loss(model(inputs), targets)
   bool progress = true;                   ///< print the epochs table to standard output
+};
+
+/// Lists the options that a file can give, with their rules. Functions have no form in a file:
+/// `optimizer_factory`, `optimizers`, `callbacks` and `task` are not in the list.
+void visit_fields(config::Visitor& visit, LearnerOptions& options);
+
+/// What changes from fit to fit, see Learner::set_up(). What is unset stays as it is.
+struct FitSetup {
+  std::optional<Splits> data{};                         ///< the old data is released
+  std::optional<int64_t> batch{};                       ///< see LearnerOptions::batch
+  std::optional<MicroBatch> micro_batch{};              ///< see LearnerOptions::micro_batch
+  std::optional<std::vector<std::string>> recompute{};  ///< see LearnerOptions::recompute
+  std::optional<std::vector<std::string>> offload{};    ///< see LearnerOptions::offload
 };
 
 /// One call of fit().

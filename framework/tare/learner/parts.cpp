@@ -93,19 +93,19 @@ void Learner::Parts::set_up(c10::Device to) {
   born_after = memory::backend(device).sequence();
 }
 
+void Learner::Parts::check_recompute(const std::vector<std::string>& modules) const {
+  if (!is_auto(modules)) return model.check_blocks(modules, "recompute");
+  if (!model.spec())
+    throw ConfigError("recompute",
+                      "auto needs a model from the registry, which can be planned; "
+                      "name the blocks");
+  model.check_blocks({"all"}, "recompute");
+}
+
 void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
-  if (is_auto(modules)) {
-    if (!model.spec())
-      throw ConfigError("recompute",
-                        "auto needs a model from the registry, which can be planned; "
-                        "name the blocks");
-    model.set_recompute({"all"});  // throws without a block
-    model.set_recompute({});
-    recomputing.clear();
-  } else {
-    model.set_recompute(modules);
-    recomputing = modules;
-  }
+  check_recompute(modules);
+  recomputing = is_auto(modules) ? std::vector<std::string>() : modules;
+  model.set_recompute(recomputing);
   options.recompute = modules;
 }
 

@@ -131,6 +131,10 @@ struct Learner::Parts {
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
   void set_up(c10::Device to);
+  /// Throws ConfigError, naming `call`, for what Learner::set_up() does not take.
+  void check(const FitSetup& setup, const std::string& call) const;
+  /// Throws ConfigError for what set_recompute() does not take.
+  void check_recompute(const std::vector<std::string>& modules) const;
   void set_recompute(const std::vector<std::string>& modules);
   void set_offload(const std::vector<std::string>& modules);
   /// Brings what is held as E4M3 in line with what is frozen, see LearnerOptions::frozen_weights.

@@ -236,6 +236,27 @@ void for_each_label(const Tensor& target, F&& f) {
 
 }  // namespace
 
+void from_node(const Node& node, Loss& value) {
+  auto read = config::read<config::Choice>(node);
+  const auto& all = losses::registry();
+  if (all.contains(read.name)) {
+    const config::Choice complete = all.complete(read);
+    // Options at their defaults are as good as none.
+    read.options = complete == all.complete({.name = read.name}) ? Node::map() : complete.options;
+  }
+  value = Loss(std::move(read));
+}
+
+Node to_node(const Loss& value) {
+  const auto* name = std::get_if<std::string>(&value);
+  if (!name) return {};
+  const config::Choice choice{.name = *name, .options = value.options};
+  const auto& all = losses::registry();
+  if (all.contains(*name) && all.complete(choice) == all.complete({.name = *name}))
+    return Node::string(*name);
+  return config::to_short_node(choice);
+}
+
 namespace losses {
 
 Registry& registry() {

@@ -86,6 +86,13 @@ struct Loss : std::variant<std::string, LossFunction> {
   BatchCountFunction batch_counted = {};  ///< of of_batch(); empty: the samples
 };
 
+/// Reads a name, or a name with its options: `{cross_entropy: {label_smoothing: 0.1}}`. Whether a
+/// loss has the name is checked where it is resolved. Throws ConfigError for an unknown option,
+/// with the nearest one, and for a value that is not allowed.
+void from_node(const config::Node& node, Loss& value);
+/// The name alone where all options have their defaults; null for a function.
+[[nodiscard]] config::Node to_node(const Loss& value);
+
 /// Options of the loss `cross_entropy`.
 struct CrossEntropyOptions {
   /// Share of each target that is spread evenly over all classes, in [0, 1]: Szegedy et al. 2016,

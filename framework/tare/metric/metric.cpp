@@ -63,6 +63,13 @@ constexpr std::array<Kind, 6> kKinds{{
 
 }  // namespace
 
+void from_node(const config::Node& node, Metric& value) { value = config::read<std::string>(node); }
+
+config::Node to_node(const Metric& value) {
+  const auto* name = std::get_if<std::string>(&value);
+  return name ? config::Node::string(*name) : config::Node();
+}
+
 namespace metrics {
 
 Registry& registry() {

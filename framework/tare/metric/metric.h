@@ -58,6 +58,11 @@ struct Metric : std::variant<std::string, MetricFunction> {
   std::function<void(Ledger&)> account{};
 };
 
+/// Reads a name; whether a metric has the name is checked where it is made.
+void from_node(const config::Node& node, Metric& value);
+/// The name; null for a function.
+[[nodiscard]] config::Node to_node(const Metric& value);
+
 namespace metrics {
 /// The metrics that have a name. A program adds its own:
 ///   metrics::registry().add("bias", "mean of output less target",

@@ -85,16 +85,25 @@ std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
   throw ConfigError(option, "'" + module + "' names no block of the model; blocks: " + allowed);
 }
 
+bool is_all(const std::vector<std::string>& modules) {
+  return modules.size() == 1 && modules.front() == "all";
+}
+
+void check_named(const std::vector<NamedBlock>& blocks, const std::vector<std::string>& modules,
+                 const std::string& option) {
+  for (const auto& module : modules) {
+    const bool known =
+        std::ranges::any_of(blocks, [&](const auto& b) { return covers(module, b.name); });
+    if (!known && !(is_all(modules) && !blocks.empty())) throw_no_block(option, module, blocks);
+  }
+}
+
 /// Makes `flag` true of the blocks that `modules` name, or that are below, and false of the others.
 void set_blocks(const torch::nn::Module& model, const std::vector<std::string>& modules,
                 bool Activations::*flag, const std::string& option) {
   const auto blocks = blocks_of(model);
-  const bool all = modules.size() == 1 && modules.front() == "all";
-  for (const auto& module : modules) {
-    const bool known =
-        std::ranges::any_of(blocks, [&](const auto& b) { return covers(module, b.name); });
-    if (!known && !(all && !blocks.empty())) throw_no_block(option, module, blocks);
-  }
+  check_named(blocks, modules, option);
+  const bool all = is_all(modules);
   for (const NamedBlock& b : blocks) {
     Activations now = b.block->activations();
     now.*flag = all || std::ranges::any_of(
@@ -247,6 +256,11 @@ torch::nn::Module& Model::submodule(const std::string& name) const {
   const auto* found = all.find(name);
   if (!found) throw ConfigError("model", "has no submodule '" + name + "'");
   return **found;
+}
+
+void Model::check_blocks(const std::vector<std::string>& modules, const std::string& option) const {
+  require("model.check_blocks");
+  check_named(blocks_of(*module_), modules, option);
 }
 
 void Model::set_recompute(const std::vector<std::string>& modules) {

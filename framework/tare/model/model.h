@@ -183,6 +183,9 @@ class Model {
   [[nodiscard]] std::vector<std::string> blocks() const;
   /// Throws ConfigError for a name that is no submodule.
   [[nodiscard]] torch::nn::Module& submodule(const std::string& name) const;
+  /// Throws ConfigError for a name of `modules` without a block, which set_recompute() and
+  /// set_offload() refuse; `option` is the setting in the message.
+  void check_blocks(const std::vector<std::string>& modules, const std::string& option) const;
   /// The blocks that `modules` name, or that are below a module they name, recompute; the others do
   /// not. {"all"}: every block. Throws ConfigError for a name without a block.
   void set_recompute(const std::vector<std::string>& modules);

@@ -30,7 +30,8 @@ ChosenCallback made(const RecipeOptions& recipe, const CallbackChoice& choice,
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
 class Walk {
  public:
-  explicit Walk(const RecipeOptions& recipe) : recipe_(recipe), columns_(recipe.metrics) {
+  explicit Walk(const RecipeOptions& recipe)
+      : recipe_(recipe), columns_(chosen_metrics(recipe)), metrics_(columns_) {
     columns_.insert(columns_.end(), {"train_loss", "valid_loss"});
   }
 
@@ -50,7 +51,7 @@ class Walk {
     if (std::ranges::find(columns_, figure) != columns_.end()) return;
     // Of data with several targets a metric has a column for each: "mae.age".
     const std::string metric = figure.substr(0, figure.rfind('.'));
-    if (std::ranges::find(recipe_.metrics, metric) != recipe_.metrics.end()) return;
+    if (std::ranges::find(metrics_, metric) != metrics_.end()) return;
     refuse(recipe_, path,
            "watches what is no column of the epochs table here" + did_you_mean(figure, columns_),
            config::joined(columns_), figure);
@@ -65,7 +66,7 @@ class Walk {
   }
 
   const RecipeOptions& recipe_;
-  std::vector<std::string> columns_;
+  std::vector<std::string> columns_, metrics_;
   std::set<std::string> names_;
 };
 
@@ -91,7 +92,7 @@ void check_callbacks(const RecipeOptions& recipe) {
 }
 
 void check_callbacks_without_validation(const RecipeOptions& recipe, size_t phase) {
-  std::vector<std::string> of_validation = recipe.metrics;
+  std::vector<std::string> of_validation = chosen_metrics(recipe);
   of_validation.emplace_back("valid_loss");
   for (const auto& of : {std::optional<size_t>(), std::optional(phase)})
     for (const auto& [callback, path] : make_callbacks(recipe, of))

@@ -116,8 +116,8 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   BundleManifest manifest{.model = *model.spec(),
                           .transforms = {},
                           .metrics = metrics_of(state),
-                          .activation = resolve(Loss(recipe.loss)).activation_name,
-                          .loss = losses::text_of(Loss(recipe.loss))};
+                          .activation = resolve(recipe.learner.loss).activation_name,
+                          .loss = losses::text_of(recipe.learner.loss)};
   const auto& described = open_data(recipe, phase, data).facts.bundle;
   if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,

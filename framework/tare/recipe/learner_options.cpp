@@ -1,23 +1,31 @@
-// Copies a recipe's values to the options of a Learner.
+// Puts the values of a phase in place of those of its recipe.
 #include "tare/recipe/learner_options.h"
+
+#include <utility>
+
+#include "tare/recipe/phase_data.h"
 
 namespace tare {
 
-LearnerOptions learner_options(const RecipeOptions& recipe) {
-  LearnerOptions options;
-  options.loss = recipe.loss;
-  for (const auto& metric : recipe.metrics) options.metrics.emplace_back(metric);
-  options.precision = recipe.precision;
-  options.step_in_backward = recipe.step_in_backward;
-  options.frozen_weights = recipe.frozen_weights;
-  options.kernels = recipe.kernels;
-  options.optimizer = recipe.optimizer;
-  options.clip = recipe.clip;
-  options.seed = recipe.seed;
-  options.drop_last = recipe.drop_last;
-  options.workers = recipe.workers;
-  options.progress = false;
+LearnerOptions learner_options(const RecipeOptions& recipe, size_t phase, const DataFacts& facts) {
+  const PhaseOptions& own = recipe.phases[phase];
+  LearnerOptions options = recipe.learner;
+  options.batch = batch_of(recipe, own, facts);
+  options.micro_batch = micro_batch_of(recipe, own);
+  options.recompute = recompute_of(recipe, own);
+  options.offload = offload_of(recipe, own);
+  options.folder = recipe.folder / recipe.name;
+  options.stop_on_nan = false;  // a callback of the run checks the losses and names the phase
+  options.progress = false;     // the run prints its own table
   return options;
+}
+
+FitSetup fit_setup(const LearnerOptions& options, Splits data) {
+  return {.data = std::move(data),
+          .batch = options.batch,
+          .micro_batch = MicroBatch{options.micro_batch},
+          .recompute = options.recompute,
+          .offload = options.offload};
 }
 
 }  // namespace tare

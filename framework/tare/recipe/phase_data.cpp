@@ -73,7 +73,7 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
     refuse(recipe, "loss",
            "needs labels, and the data set '" + data_of(recipe, recipe.phases[phase]).name +
                "' has none here",
-           "data with labels, such as pictures in one folder for each class", recipe.loss.name);
+           "data with labels, such as pictures in one folder for each class", loss_name(recipe));
   std::vector<int64_t> shape{1, classes};
   // Values have the shape of the outputs; class labels lack their second dimension.
   const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
@@ -93,11 +93,12 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
              "a loss or metric for such targets, or another model.classes", name);
     }
   };
-  attempt("loss", recipe.loss.name,
-          [&] { check_batch(resolve(Loss{recipe.loss}), output, target); });
-  for (size_t i = 0; i < recipe.metrics.size(); ++i)
-    attempt("metrics." + std::to_string(i), recipe.metrics[i],
-            [&] { MetricState(Metric{recipe.metrics[i]}).update(output, target); });
+  attempt("loss", loss_name(recipe),
+          [&] { check_batch(resolve(recipe.learner.loss), output, target); });
+  const auto names = chosen_metrics(recipe);
+  for (size_t i = 0; i < names.size(); ++i)
+    attempt("metrics." + std::to_string(i), names[i],
+            [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
 }
 
 /// The last phase's data are those that a bundle describes.
@@ -144,21 +145,21 @@ int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const D
 }
 
 LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
-  return phase.lr.value_or(LearningRate(recipe.optimizer.lr));
+  return phase.lr.value_or(LearningRate(recipe.learner.optimizer.lr));
 }
 
 std::string export_name(const RecipeOptions& recipe) { return recipe.export_to.value_or(""); }
 
 std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
-  return phase.micro_batch.value_or(recipe.micro_batch).samples;
+  return phase.micro_batch ? phase.micro_batch->samples : recipe.learner.micro_batch;
 }
 
 std::vector<std::string> recompute_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
-  return phase.recompute.value_or(recipe.recompute).modules;
+  return phase.recompute ? phase.recompute->modules : recipe.learner.recompute;
 }
 
 std::vector<std::string> offload_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
-  return phase.offload.value_or(recipe.offload).modules;
+  return phase.offload ? phase.offload->modules : recipe.learner.offload;
 }
 
 std::string batch_path(const RecipeOptions& recipe, size_t phase) {
@@ -192,7 +193,8 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            options.best);
   if (!facts.has_valid) check_callbacks_without_validation(recipe, phase);
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
-  const bool by_class = recipe.loss.name == "cross_entropy" || recipe.loss.name == "nll";
+  const std::string loss = loss_name(recipe);
+  const bool by_class = loss == "cross_entropy" || loss == "nll";
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
            "is less than the " + std::to_string(labels) + " classes of the data",
@@ -216,7 +218,7 @@ void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& d
   const BatchSizes sizes{.samples = data.training_samples,
                          .batch = batch_of(recipe, options, data),
                          .micro_batch = micro_batch_of(recipe, options),
-                         .drop_last = recipe.drop_last};
+                         .drop_last = recipe.learner.drop_last};
   const bool every = single_part(sizes) == SinglePart::every_batch;
   at_value(recipe, every ? samples_path(recipe, phase) : "drop_last",
            [&] { check_single_samples("recipe.run", sizes, refuses); });
@@ -251,7 +253,7 @@ void check_model(const RecipeOptions& recipe, Model& model) {
     at_value(recipe, path_of("offload", phase.offload.has_value(), i),
              [&] { model.set_offload(offload_of(recipe, phase)); });
   }
-  if (recipe.frozen_weights == "fp8")
+  if (recipe.learner.frozen_weights == "fp8")
     at_value(recipe, "frozen_weights", [&] { model.hold_frozen(true); });  // nothing is frozen yet
   model.set_recompute({});
   model.set_offload({});

@@ -34,7 +34,8 @@ class RecipePlanner {
         options_(options),
         facts_(facts),
         data_(data),
-        target_(plan::parse_target(options.device.empty() ? recipe.device : options.device)) {}
+        target_(
+            plan::parse_target(options.device.empty() ? recipe.learner.device : options.device)) {}
 
   RecipePlan run() {
     RecipePlan result{
@@ -97,11 +98,7 @@ class RecipePlanner {
   [[nodiscard]] PlanRequest subject_of(size_t index, OpenData& data) const {
     PlanRequest request{.model = [this] { return models::make(model_); },
                         .on_host = !target_.caches};
-    request.options = learner_options(recipe_);
-    request.options.batch = batch_of(recipe_, recipe_.phases[index], data.facts);
-    request.options.micro_batch = micro_batch_of(recipe_, recipe_.phases[index]);
-    request.options.recompute = recompute_of(recipe_, recipe_.phases[index]);
-    request.options.offload = offload_of(recipe_, recipe_.phases[index]);
+    request.options = learner_options(recipe_, index, data.facts);
     const Splits& splits = data.named.splits;
     if (!data.train) data.train = std::make_shared<BatchAllocations>(splits.train, true);
     if (!data.valid && splits.valid)
@@ -139,7 +136,7 @@ class RecipePlanner {
       learner.optimizer().prepare();
     }
     // The phase before has left its frozen weights as they are held.
-    if (recipe_.frozen_weights != "as_is" && index > 0)
+    if (recipe_.learner.frozen_weights != "as_is" && index > 0)
       learner.freeze_to(recipe_.phases[index - 1].freeze_to);
   }
 

@@ -25,29 +25,29 @@ class Checker {
 
   void check() const {
     plain_name(recipe_.name, {"name"});
-    at({"device"}, "", [&] { runtime::check_device_name(recipe_.device); });
+    at({"device"}, "", [&] { runtime::check_device_name(recipe_.learner.device); });
     if (recipe_.phases.empty())
       fail({"phases"}, "must have at least one phase", "a list of phases", "none");
-    known(recipe_.loss.name, loss_names(), {"loss"});
-    at({"loss"}, "loss", [&] { static_cast<void>(losses::registry().complete(recipe_.loss)); });
+    check_learner();
+    check_loss();
     check_metrics();
     known(recipe_.model.name, models::names(), {"model", "name"});
-    if (recipe_.loss.name == "nll" && !models::family(recipe_.model.name).log_probabilities)
+    if (loss_name(recipe_) == "nll" && !models::family(recipe_.model.name).log_probabilities)
       fail({"loss"},
            "wants logarithms of probabilities, and a " + recipe_.model.name + " gives logits",
-           "cross_entropy", recipe_.loss.name);
+           "cross_entropy", "nll");
     at({"model"}, "model", [&] { models::check(recipe_.model.name, counted(recipe_.model)); });
-    at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.optimizer); });
+    at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.learner.optimizer); });
     check_momentum();
     check_frozen_weights();
     check_data(recipe_.data, {"data"});
     if (!export_name(recipe_).empty()) check_export();
-    at({"clip"}, "clip", [&] { check_clip(recipe_.clip); });
+    at({"clip"}, "clip", [&] { check_clip(recipe_.learner.clip); });
     check_callbacks(recipe_);
-    if (recipe_.step_in_backward && recipe_.clip)
+    if (recipe_.learner.step_in_backward && recipe_.learner.clip)
       fail({"clip"}, "needs all gradients of a step, which step_in_backward never has",
            "step_in_backward: false, or no clip", "a bound");
-    if (recipe_.step_in_backward && recipe_.precision == "fp16")
+    if (recipe_.learner.step_in_backward && recipe_.learner.precision == "fp16")
       fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
            "true");
     check_phases();
@@ -62,10 +62,47 @@ class Checker {
     return options;
   }
 
+  // The recipe.yaml of a run would lack what a file cannot say.
+  void check_learner() const {
+    struct Option {
+      const char* name = "";
+      bool given = false;
+    };
+    const LearnerOptions &given = recipe_.learner, standard;
+    for (const Option& option :
+         {Option{"optimizer_factory", static_cast<bool>(given.optimizer_factory)},
+          Option{"optimizers", !given.optimizers.empty()},
+          Option{"callbacks", !given.callbacks.empty()},
+          Option{"task", given.task || !given.task.turns.empty()},
+          Option{"batch", given.batch != standard.batch},
+          Option{"folder", given.folder != standard.folder},
+          Option{"shuffle", given.shuffle != standard.shuffle},
+          Option{"stop_on_nan", given.stop_on_nan != standard.stop_on_nan},
+          Option{"progress", given.progress != standard.progress}})
+      if (option.given)
+        fail({"learner", option.name}, "is not read from LearnerOptions in a recipe",
+             "the keys of a recipe, see docs/recipes.md; or a Learner of your own", "a value");
+  }
+
+  void check_loss() const {
+    if (!std::holds_alternative<std::string>(recipe_.learner.loss))
+      fail({"loss"}, "must be a name, which the run's recipe.yaml can hold", join(loss_names()),
+           "a function");
+    known(loss_name(recipe_), loss_names(), {"loss"});
+    at({"loss"}, "loss", [&] {
+      static_cast<void>(losses::registry().complete(
+          {.name = loss_name(recipe_), .options = recipe_.learner.loss.options}));
+    });
+  }
+
   void check_metrics() const {
     std::set<std::string> seen;
-    for (size_t i = 0; i < recipe_.metrics.size(); ++i) {
-      const std::string& name = recipe_.metrics[i];
+    const auto names = chosen_metrics(recipe_);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::string& name = names[i];
+      if (!std::holds_alternative<std::string>(recipe_.learner.metrics[i]))
+        fail({"metrics", std::to_string(i)}, "must be a name, which the run's recipe.yaml can hold",
+             join(metric_names()), "a function");
       known(name, metric_names(), {"metrics", std::to_string(i)});
       if (!seen.insert(name).second)
         fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
@@ -74,7 +111,7 @@ class Checker {
 
   // A one-cycle schedule sets the momentum of every step, unless the optimizer has none.
   void check_momentum() const {
-    const auto& momentum = recipe_.optimizer.momentum;
+    const auto& momentum = recipe_.learner.optimizer.momentum;
     const bool given = momentum && *momentum > 0 && !recipe_.phases.empty();
     if (given && std::ranges::all_of(recipe_.phases, [](const PhaseOptions& phase) {
           return phase.schedule.kind == "one_cycle";
@@ -82,15 +119,15 @@ class Checker {
       fail({"optimizer", "momentum"}, "is set by the one-cycle schedule of every phase",
            "0, another schedule, or schedule.one_cycle.momentum_start and momentum_lowest",
            config::number_text(*momentum));
-    if (momentum_of(recipe_.optimizer) > 0) return;
+    if (momentum_of(recipe_.learner.optimizer) > 0) return;
     for (size_t i = 0; i < recipe_.phases.size(); ++i) {
       const OneCycle& shape = recipe_.phases[i].schedule.one_cycle;
       const auto unused = [&](const char* key, double value, double standard) {
         if (value != standard)
-          fail(
-              {"phases", std::to_string(i), "schedule", "one_cycle", key},
-              "has no effect, because the optimizer " + recipe_.optimizer.kind + " has no momentum",
-              "leave it out, or take an optimizer with momentum", config::number_text(value));
+          fail({"phases", std::to_string(i), "schedule", "one_cycle", key},
+               "has no effect, because the optimizer " + recipe_.learner.optimizer.kind +
+                   " has no momentum",
+               "leave it out, or take an optimizer with momentum", config::number_text(value));
       };
       unused("momentum_start", shape.momentum_start, OneCycle{}.momentum_start);
       unused("momentum_lowest", shape.momentum_lowest, OneCycle{}.momentum_lowest);
@@ -99,9 +136,9 @@ class Checker {
 
   void check_frozen_weights() const {
     const auto freezes = [](const PhaseOptions& phase) { return phase.freeze_to != 0; };
-    if (recipe_.frozen_weights == "fp8" && std::ranges::none_of(recipe_.phases, freezes))
+    if (recipe_.learner.frozen_weights == "fp8" && std::ranges::none_of(recipe_.phases, freezes))
       fail({"frozen_weights"}, "has no effect, because no phase freezes layers",
-           "leave it out, or freeze_to in a phase", recipe_.frozen_weights);
+           "leave it out, or freeze_to in a phase", recipe_.learner.frozen_weights);
   }
 
   void check_export() const {
@@ -140,7 +177,7 @@ class Checker {
   using Keys = std::vector<std::string>;
 
   [[nodiscard]] std::vector<std::string> figures() const {
-    std::vector<std::string> all = recipe_.metrics;
+    std::vector<std::string> all = chosen_metrics(recipe_);
     all.insert(all.end(), {"train_loss", "valid_loss"});
     return all;
   }
@@ -150,7 +187,7 @@ class Checker {
     const auto given = given_batch(recipe_, phase);
     if (!samples || !given) return;  // a batch that the data decides is checked with it
     const int64_t batch = *given;
-    if (recipe_.step_in_backward && *samples < batch)
+    if (recipe_.learner.step_in_backward && *samples < batch)
       fail({"step_in_backward"},
            "steps at the first backward, but phase " + std::to_string(index) +
                " works in micro-batches",

@@ -6,7 +6,6 @@
 
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
-#include "tare/metric/loss.h"
 
 namespace tare {
 namespace {
@@ -43,6 +42,24 @@ bool RecipeFile::has(const std::string& path) const {
   return is_value && node->kind != config::Kind::null;
 }
 
+bool operator==(const RecipeOptions& one, const RecipeOptions& other) {
+  return config::to_yaml(config::to_node(one)) == config::to_yaml(config::to_node(other));
+}
+
+std::string loss_name(const RecipeOptions& recipe) {
+  const auto* name = std::get_if<std::string>(&recipe.learner.loss);
+  return name ? *name : "";
+}
+
+std::vector<std::string> chosen_metrics(const RecipeOptions& recipe) {
+  std::vector<std::string> names;
+  for (const Metric& metric : recipe.learner.metrics) {
+    const auto* name = std::get_if<std::string>(&metric);
+    names.push_back(name ? *name : "");
+  }
+  return names;
+}
+
 int64_t default_batch(int64_t training_samples) {
   constexpr int64_t kLeast = 8, kMost = 128, kSteps = 12;
   int64_t batch = kMost;
@@ -74,70 +91,12 @@ config::Node to_node(const ModelChoice& value) {
   return node;
 }
 
-void from_node(const config::Node& node, LossChoice& value) {
-  LossChoice read;
-  from_node(node, static_cast<config::Choice&>(read));
-  const auto& all = losses::registry();
-  if (all.contains(read.name)) {
-    const config::Choice complete = all.complete(read);
-    // Options at their defaults are as good as none.
-    read.options =
-        complete == all.complete({.name = read.name}) ? config::Node::map() : complete.options;
-  }
-  value = std::move(read);
-}
-
-config::Node to_node(const LossChoice& value) {
-  const auto& all = losses::registry();
-  if (all.contains(value.name) && all.complete(value) == all.complete({.name = value.name}))
-    return config::Node::string(value.name);
-  return config::to_short_node(value);
-}
-
 void from_node(const config::Node& node, CallbackChoice& value) {
   value = {callbacks::registry().complete(config::read<config::Choice>(node))};
 }
 
 config::Node to_node(const CallbackChoice& value) {
   return to_node(static_cast<const config::Choice&>(value));
-}
-
-void from_node(const config::Node& node, MicroBatch& value) {
-  if (node.kind == config::Kind::scalar && node.text == "auto") {
-    value.samples.reset();
-    return;
-  }
-  try {
-    value.samples = config::read<int64_t>(node);
-  } catch (const ConfigError&) {
-    throw ConfigError(node.source, "", "must be auto or a number of samples", "",
-                      config::describe(node));
-  }
-}
-
-config::Node to_node(const MicroBatch& value) {
-  return value.samples ? config::to_node(*value.samples) : config::Node::string("auto");
-}
-
-void from_node(const config::Node& node, BlockNames& value) {
-  if (node.kind == config::Kind::scalar) {
-    if (node.text != "all" && node.text != "auto" && node.text != "none")
-      throw ConfigError(node.source, "",
-                        "must be all, none or a list of names; for recompute also auto", "",
-                        config::describe(node));
-    value.modules.clear();
-    if (node.text != "none") value.modules.push_back(node.text);
-    return;
-  }
-  value.modules = config::read<std::vector<std::string>>(node);
-}
-
-config::Node to_node(const BlockNames& value) {
-  if (value.modules.empty()) return config::Node::string("none");
-  if (value.modules.size() == 1 &&
-      (value.modules.front() == "all" || value.modules.front() == "auto"))
-    return config::Node::string(value.modules.front());
-  return config::to_node(value.modules);
 }
 
 }  // namespace tare

@@ -12,10 +12,8 @@
 #include "tare/config/node.h"
 #include "tare/config/registry.h"
 #include "tare/data/datasets.h"
-#include "tare/model/kernels.h"
-#include "tare/model/precision.h"
+#include "tare/learner/options.h"
 #include "tare/model/registry.h"
-#include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
 
 namespace tare {
@@ -31,28 +29,12 @@ struct ModelChoice {
 void from_node(const config::Node& node, ModelChoice& value);
 [[nodiscard]] config::Node to_node(const ModelChoice& value);
 
-/// Samples per forward: a number, or `auto`, found by what memory allows.
-struct MicroBatch {
-  std::optional<int64_t> samples{};  ///< unset: auto
-  bool operator==(const MicroBatch&) const = default;
-};
-void from_node(const config::Node& node, MicroBatch& value);
-[[nodiscard]] config::Node to_node(const MicroBatch& value);
-
 /// A callback by its name in callbacks::registry(), with its options.
 struct CallbackChoice : config::Choice {};
 /// Reads the name and completes the options. Throws ConfigError for a name or option that the
 /// registry does not have.
 void from_node(const config::Node& node, CallbackChoice& value);
 [[nodiscard]] config::Node to_node(const CallbackChoice& value);
-
-/// Some blocks of the model: names, or `all`, `none`; for `recompute` also `auto`.
-struct BlockNames {
-  std::vector<std::string> modules{};  ///< see LearnerOptions::recompute
-  bool operator==(const BlockNames&) const = default;
-};
-void from_node(const config::Node& node, BlockNames& value);
-[[nodiscard]] config::Node to_node(const BlockNames& value);
 
 /// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
 /// Experiment and purged at its end.
@@ -99,7 +81,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("save", o.save, config::text_or_null());
 }
 
-/// The file that a recipe was read from, for messages about its values. A value; all are equal.
+/// The file that a recipe was read from, for messages about its values. A value.
 class RecipeFile {
  public:
   RecipeFile() = default;
@@ -110,8 +92,6 @@ class RecipeFile {
   [[nodiscard]] Source place(const std::string& path) const;
   /// Whether the recipe says a value at this path.
   [[nodiscard]] bool has(const std::string& path) const;
-  /// Always true: where a recipe was read from does not count when two are compared.
-  bool operator==(const RecipeFile&) const { return true; }
 
  private:
   /// The value, or the last of the mappings and lists that lead to it, and whether it is the value.
@@ -120,80 +100,48 @@ class RecipeFile {
   std::shared_ptr<const config::Node> root_;
 };
 
-/// A loss by name, alone or with its options: `{cross_entropy: {label_smoothing: 0.1}}`. An unknown
-/// name is refused with the recipe.
-struct LossChoice : config::Choice {
-  LossChoice() = default;
-  /// A loss by its name.
-  LossChoice(std::string of_loss) : Choice{.name = std::move(of_loss)} {}
-  /// A loss by its name.
-  LossChoice(const char* of_loss) : LossChoice(std::string(of_loss)) {}
-};
-/// Throws ConfigError for an unknown option, with the nearest one, and for a value that is not
-/// allowed.
-void from_node(const config::Node& node, LossChoice& value);
-/// The name alone where all options have their defaults.
-[[nodiscard]] config::Node to_node(const LossChoice& value);
-
 /// A whole recipe; docs/recipes.md explains every key.
 struct RecipeOptions {
-  std::string name = "run";     ///< of the run's folder, a single path component
-  uint64_t seed = 42;           ///< of weights, dropout, order of samples and augmentation
-  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
+  std::string name = "run";               ///< of the run's folder, a single path component
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   std::optional<int64_t> batch{};         ///< samples per step, >= 1; unset: see default_batch()
-  MicroBatch micro_batch{};               ///< at most the batch of each phase
-  BlockNames recompute{};                 ///< less memory for more time
-  BlockNames offload{};                   ///< of a GPU, to the host's memory
-  std::string precision = "fp32";         ///< fp32 | bf16 | fp16 | bf16-true
-  bool step_in_backward = false;          ///< see LearnerOptions; so are kernels
-  std::string frozen_weights = "as_is";   ///< as_is | fp8, see LearnerOptions
-  KernelOptions kernels{};                ///< see KernelOptions
-  std::optional<bool> drop_last{};  ///< skip a last batch that is not full, see LearnerOptions
-  int64_t workers = 1;              ///< loader threads
+  /// Of every phase. Its keys stand beside the others in a file. `batch` and `folder` stand here
+  /// instead, and what a file cannot say, such as a function, is refused.
+  LearnerOptions learner{.metrics = {"accuracy"}};
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};        ///< of all phases, where a phase has none of its own
   ModelChoice model{};       ///< by name
-  LossChoice loss = "cross_entropy";             ///< by name
-  std::vector<std::string> metrics{"accuracy"};  ///< by name, in the order of the columns
-  OptimizerOptions optimizer{};                  ///< by name, with its options
-  ClipOptions clip{};                            ///< bounds on the gradients of each step
-  std::vector<CallbackChoice> callbacks{};       ///< of every phase, made once for the run
-  std::vector<PhaseOptions> phases{};            ///< at least one
+  std::vector<CallbackChoice> callbacks{};  ///< of every phase, made once for the run
+  std::vector<PhaseOptions> phases{};       ///< at least one
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
   std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
   std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
   RecipeFile file{};                       ///< set by read_recipe()
-  bool operator==(const RecipeOptions&) const = default;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
   visit("name", o.name);
-  visit("seed", o.seed);
-  visit("device", o.device);
+  visit.select(o.learner, {"seed", "device"});
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
-  visit("micro_batch", o.micro_batch, config::at_least(1));
-  visit("recompute", o.recompute);
-  visit("offload", o.offload);
-  visit("precision", o.precision, config::one_of(precision_names()));
-  visit("step_in_backward", o.step_in_backward);
-  visit("frozen_weights", o.frozen_weights, config::one_of({"as_is", "fp8"}));
-  visit("kernels", o.kernels);
-  visit("drop_last", o.drop_last);
-  visit("workers", o.workers, config::between(0, 256));
+  visit.select(o.learner, {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
+                           "frozen_weights", "kernels", "drop_last", "workers"});
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);
   visit("model", o.model);
-  visit("loss", o.loss);
-  visit("metrics", o.metrics);
-  visit("optimizer", o.optimizer);
-  visit("clip", o.clip);
+  visit.select(o.learner, {"loss", "metrics", "optimizer", "clip"});
   visit("callbacks", o.callbacks);
   visit("phases", o.phases);
   visit("test", o.test);
   visit("export", o.export_to);
   visit("export_weights", o.export_weights, config::one_of({"as_is", "fp32", "fp8"}));
 }
+/// Whether both have equal dumps; where they were read from does not count.
+[[nodiscard]] bool operator==(const RecipeOptions& one, const RecipeOptions& other);
+
+/// The name of the recipe's loss; empty for a function, which is refused with the recipe.
+[[nodiscard]] std::string loss_name(const RecipeOptions& recipe);
+/// The names of the recipe's metrics, in the order of the columns; empty for functions.
+[[nodiscard]] std::vector<std::string> chosen_metrics(const RecipeOptions& recipe);
 
 /// The samples of a step where a recipe names no batch: the highest power of two, from 8 to 128,
 /// that gives at least 12 steps an epoch, and never more than there are samples.

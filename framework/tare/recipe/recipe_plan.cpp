@@ -77,20 +77,20 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   const RecipeOptions plain;
   recipe.name = plain.name;
   recipe.folder = plain.folder;
-  recipe.seed = plain.seed;
+  recipe.learner.seed = plain.learner.seed;
   recipe.export_to.reset();
   const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
-  auto& optimizer = recipe.optimizer;
+  auto& optimizer = recipe.learner.optimizer;
   // With its state or without; a kind that has no momentum takes none.
   if (momentum_of(optimizer) > 0) optimizer.momentum = 0.9;
   if (momentum_of(optimizer) == 0 && optimizer.momentum) optimizer.momentum = 0;
-  settle(optimizer.weight_decay, plain.optimizer.weight_decay);
-  settle(recipe.clip.norm, 1);
-  settle(recipe.clip.value, 1);
+  settle(optimizer.weight_decay, plain.learner.optimizer.weight_decay);
+  settle(recipe.learner.clip.norm, 1);
+  settle(recipe.learner.clip.value, 1);
   recipe.callbacks.clear();
-  optimizer.lr = plain.optimizer.lr;
-  optimizer.beta2 = plain.optimizer.beta2;
-  optimizer.eps = plain.optimizer.eps;
+  optimizer.lr = plain.learner.optimizer.lr;
+  optimizer.beta2 = plain.learner.optimizer.beta2;
+  optimizer.eps = plain.learner.optimizer.eps;
   for (auto& phase : recipe.phases) {
     const PhaseOptions as_made;
     phase.lr = as_made.lr;

@@ -109,8 +109,8 @@ Origin origin_of(const CheckpointInfo& checkpoint, const fs::path& folder) {
 std::string essence_of(const RecipeOptions& given) {
   RecipeOptions recipe = given;
   const RecipeOptions defaults;
-  recipe.device = defaults.device;
-  recipe.workers = defaults.workers;
+  recipe.learner.device = defaults.learner.device;
+  recipe.learner.workers = defaults.learner.workers;
   recipe.save_every = defaults.save_every;
   recipe.folder = defaults.folder;
   if (export_name(recipe).empty()) recipe.export_to.reset();

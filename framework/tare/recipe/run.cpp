@@ -62,7 +62,7 @@ class Runner {
         data_(data),
         options_(options),
         print_(recipe_, options),
-        device_(runtime::parse_device(recipe_.device)),
+        device_(runtime::parse_device(recipe_.learner.device)),
         folder_(recipe_.folder / recipe_.name),
         autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
     if (!options.allocation_recording.empty()) {
@@ -80,7 +80,7 @@ class Runner {
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
     if (options_.plan) plan_.make(recipe_, facts_, data_);
     const int64_t before = tracked(device_) - data_bytes();
-    at::manual_seed(recipe_.seed);
+    at::manual_seed(recipe_.learner.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
     plan_.warn();
     const auto lock = open_folder();
@@ -139,10 +139,7 @@ class Runner {
   }
 
   void run_learner(Model model) {
-    LearnerOptions options = learner_options(recipe_);
-    options.device = recipe_.device;
-    options.batch = recipe_.batch.value();
-    options.stop_on_nan = false;  // callbacks() has one that names the phase
+    LearnerOptions options = learner_options(recipe_, 0, of_phases_.front());
     options.folder = folder_;
     options.callbacks = chosen_callbacks({});
     if (!options_.dry_run) {
@@ -241,11 +238,9 @@ class Runner {
     if (!under_way) prepare_weights(learner, phase);
     print_.frozen(learner.freeze_to(phase.freeze_to));
     print_.data(data.named.description);
-    learner.set_micro_batch(micro_batch_of(recipe_, phase));
-    learner.set_recompute(plan_.recompute(index, recompute_of(recipe_, phase)));
-    learner.set_offload(offload_of(recipe_, phase));
-    stage.emplace<DataScope>("data", learner, data.named.splits,
-                             batch_of(recipe_, phase, data.facts));
+    LearnerOptions options = learner_options(recipe_, index, data.facts);
+    options.recompute = plan_.recompute(index, std::move(options.recompute));
+    stage.emplace<DataScope>("data", learner, fit_setup(options, data.named.splits));
     return under_way ? resume(learner, index) : train(learner, index);
   }
 
@@ -359,7 +354,7 @@ class Runner {
   Evaluation evaluate(Learner& learner, Split split) {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
-    const bool sorts = static_cast<bool>(tare::resolve(Loss(recipe_.loss)).per_sample);
+    const bool sorts = static_cast<bool>(tare::resolve(recipe_.learner.loss).per_sample);
     if (!sorts || labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
     EvaluatedPredictions both = learner.evaluate(split, {.losses = true});
     report_.classification = classification_of(both.predictions, labels);
@@ -412,7 +407,7 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   const auto start = Clock::now();
   check_recipe(recipe);
   check_files(recipe);
-  const memory::TrackerWatch tracker(runtime::parse_device(recipe.device));
+  const memory::TrackerWatch tracker(runtime::parse_device(recipe.learner.device));
   RecipeData data;
   return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
 }

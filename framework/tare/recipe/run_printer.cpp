@@ -90,7 +90,7 @@ void RunPrinter::memory(const ExperimentReport& report, const MemoryPeak& peak,
 
 void RunPrinter::phase(const PhaseReport& phase) const {
   if (!out_) return;
-  *out_ << fitted(phase_line(phase, recipe_.metrics), *out_) << '\n';
+  *out_ << fitted(phase_line(phase, chosen_metrics(recipe_)), *out_) << '\n';
   // The experiment's report has listed them.
   const std::string leaks = verbose_ ? "" : leaks_line(phase);
   if (!leaks.empty()) *out_ << tinted(leaks, Tint::red, takes_colour(*out_)) << '\n';
