@@ -19,6 +19,7 @@ namespace tare::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -129,7 +130,9 @@ TEST(SweepCommand, AFailedRunSaysWhy) {
   const auto run = sweep.tare({"run", "sweep.yaml", "parameters={phases.0.lr: [1.0e-3, 1.0e30]}",
                                "set={optimizer.kind: sgd, phases.0.schedule: constant}"});
   EXPECT_NE(run.status, 0) << run.out;
-  EXPECT_THAT(sweep.tare({"status", "sweep.yaml"}).out, HasSubstr("[tare] error: "));
+  const auto status = sweep.tare({"status", "sweep.yaml"});
+  EXPECT_THAT(status.out, AllOf(HasSubstr("[tare] error: "), HasSubstr("best tiny0_p0l0-001: ")));
+  EXPECT_THAT(status.err, HasSubstr("words key=value of `tare sweep run` are missing here"));
 }
 
 TEST(SweepCommand, TakesShortFormsOfTheRecipe) {

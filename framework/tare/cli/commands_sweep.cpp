@@ -234,6 +234,13 @@ sweep::StoreContents contents_of(const SweepOptions& sweep) {
                                         " is not there; tare sweep run starts it");
   auto contents = sweep::read_store(file, sweep.name);
   sweep::mark_earlier(sweep, contents.trials);
+  if (contents.trials.empty() ||
+      !std::ranges::all_of(contents.trials, [](const auto& trial) { return trial.is_earlier; }))
+    return contents;
+  log::warning("no run of '" + sweep.name +
+               "' has these settings: the recipe has changed, or words key=value of `tare sweep "
+               "run` are missing here; the runs are compared with each other");
+  for (auto& trial : contents.trials) trial.is_earlier = false;
   return contents;
 }
 
@@ -338,7 +345,9 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   std::ostringstream text;
   text << "best " << best->run_name << ": " << sweep.metric.name << ' ' << best->value;
   for (const auto& setting : sweep::override_texts(sweep, best->cell)) text << "  " << setting;
-  text << "  in " << (sweep.log_dir / best->run_name).string();
+  const std::string folder = (sweep.log_dir / best->run_name).string();
+  const bool fits = folder.size() + 3 < width_for(std::cout);  // a path cannot be broken
+  if (fits) text << "  in " << folder;
   return fitted(text.str(), std::cout) + '\n';
 }
 
