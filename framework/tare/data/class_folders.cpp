@@ -109,7 +109,6 @@ ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bo
     listing.files = files_of(folder, kind);
   else if (warn)
     warn_of_odd_folder(folder, kind, subfolders.size());
-  if (warn) warn_of_other_files(folder, subfolders, kind);
   const std::string name = kind.name;
   for (const fs::path& subfolder : subfolders) {
     const std::vector<fs::path> files = files_of(subfolder, kind);
@@ -129,6 +128,7 @@ ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bo
                           printable((folder / "cat" / "1").string()) + kind.extension + ", or " +
                           kind.samples + " without labels in the folder itself, to predict on",
                       folder.string());
+  if (warn) warn_of_other_files(folder, subfolders, kind);
   return listing;
 }
 
