@@ -340,7 +340,7 @@ TEST(SetUp, ChangesNothingWhereOneOfItsValuesIsRefused) {
 TEST(SetUp, ChangesWhatItNamesAndNothingElse) {
   struct Parts final : Callback {
     [[nodiscard]] std::string name() const override { return "parts"; }
-    Action after_batch(FitContext& c) override {
+    Action after_loss(FitContext& c) override {
       count = c.micro_batches;
       return Action::proceed;
     }
