@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "contract/traits.h"
 #include "support/sanitized.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -167,7 +168,7 @@ TYPED_TEST_P(BackendContract, ReclaimsCachesAndLeavesLiveTensors) {
   this->take(64).fill_(1);
   const auto back = this->backend_->reclaim();
   EXPECT_EQ(this->allocated(), 4_MiB);
-  EXPECT_EQ(held.sum().template item<int64_t>(), 7 * 4_MiB);
+  if (kernels_compute()) EXPECT_EQ(held.sum().template item<int64_t>(), 7 * 4_MiB);
   if (tare::testing::kSanitized) GTEST_SKIP() << "the sanitizer keeps freed blocks resident";
   EXPECT_GT(back.reserved_bytes + back.process_bytes, 0);
 }

@@ -34,6 +34,7 @@ class LifecycleContract : public ::testing::Test {
   void TearDown() override {
     if (!backend_) return;
     backend_->set_budget({});
+    backend_->reclaim();  // what libraries keep for the life of the process
     EXPECT_EQ(usage().allocated_bytes, start_.allocated_bytes);
     EXPECT_EQ(usage().blocks, start_.blocks);
   }
@@ -61,13 +62,18 @@ class LifecycleContract : public ::testing::Test {
     double loss = 0;
     std::vector<torch::Tensor> state{};  ///< on the host
     int64_t peak_bytes = 0;              ///< of the fit, above its start
+    int64_t needed_bytes = 0;            ///< that a budget must leave: of a card whole segments
   };
   /// A fit of two epochs from the same weights and generators.
   [[nodiscard]] Trained train(Learner& l) const {
     torch::manual_seed(2);
+    backend_->reclaim();
+    const int64_t before = usage().reserved_bytes;
     memory::PeakScope peak(Traits::device());
     Trained trained{.loss = l.fit(2).epochs.back().train_loss};
     trained.peak_bytes = peak.peak_above_start_bytes();
+    const bool on_host = Traits::device().is_cpu();
+    trained.needed_bytes = on_host ? trained.peak_bytes : usage().reserved_bytes - before;
     for (const auto& [name, tensor] : l.model().state()) trained.state.push_back(tensor.cpu());
     return trained;
   }
@@ -108,6 +114,13 @@ class LifecycleContract : public ::testing::Test {
     int64_t bytes = 0;
     for (const auto& p : model.parameters())
       bytes += rounded(static_cast<int64_t>(p.tensor.nbytes()));
+    return bytes;
+  }
+
+  /// What the gradients are asked for, before the allocator rounds it.
+  static int64_t asked_for_gradients(Model& model) {
+    int64_t bytes = 0;
+    for (const auto& p : model.parameters()) bytes += static_cast<int64_t>(p.tensor.nbytes());
     return bytes;
   }
 

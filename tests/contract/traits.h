@@ -3,12 +3,20 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "tare/base/error.h"
 #include "tare/runtime/init.h"
 
 namespace tare::memory {
+
+/// Whether kernels compute: not on the CUDA stand-in without values.
+inline bool kernels_compute() {
+  const char* const stand_in = std::getenv("TARE_STAND_IN");
+  return stand_in == nullptr || std::string_view(stand_in) != "plain";
+}
 
 struct HostTraits {
   /// Rounding of a block's size by the allocator, in bytes.

@@ -65,7 +65,8 @@ TEST_F(TextFolder, RefusesWhatIsNoText) {
   write("good/empty.txt", "");
   EXPECT_THAT(outcome_of([&] { (void)text_folder(folder_.path()); }), HasSubstr("empty.txt"));
   write("other/notes.md", "no text");
-  EXPECT_THAT(outcome_of([&] { (void)text_folder(folder_.path()); }), HasSubstr("no text file in"));
+  EXPECT_THAT(outcome_of([&] { (void)text_folder(folder_.path()); }),
+              HasSubstr("has a class without text files"));
   EXPECT_THAT(outcome_of([&] { (void)text_folder(folder_ / "bad", {.length = -1}); }),
               HasSubstr("length must be >= 0"));
   EXPECT_THROW((void)text_folder(folder_ / "bad", {.limit_bytes = 1}), IoError);

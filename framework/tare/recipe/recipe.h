@@ -105,8 +105,8 @@ struct RecipeOptions {
   std::string name = "run";               ///< of the run's folder, a single path component
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   std::optional<int64_t> batch{};         ///< samples per step, >= 1; unset: see default_batch()
-  /// Of every phase. Its keys stand beside the others in a file. `batch` and `folder` stand here
-  /// instead, and what a file cannot say, such as a function, is refused.
+  /// The options of every phase's Learner. Its keys stand beside the others in a file. `batch` and
+  /// `folder` stand here instead, and what a file cannot say, such as a function, is refused.
   LearnerOptions learner{.metrics = {"accuracy"}};
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};        ///< of all phases, where a phase has none of its own
