@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "contract/lifecycle_fixture.h"
+#include "contract/traits.h"
 #include "tare/experiment/experiment.h"
 #include "tare/memory/offload.h"
 #include "tare/memory/oom.h"
@@ -152,7 +153,9 @@ TYPED_TEST_P(LifecycleContract, OffloadedTensorsComeBackBitForBit) {
   const auto kept = gradient(false);
   for (int i = 0; i < 3; ++i) {
     const auto moved = gradient(true);
-    if (memory::kernels_compute()) EXPECT_TRUE(torch::equal(kept, moved)) << i;
+    if (memory::kernels_compute()) {
+      EXPECT_TRUE(torch::equal(kept, moved)) << i;
+    }
   }
 }
 

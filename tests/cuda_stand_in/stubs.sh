@@ -1,6 +1,6 @@
 #!/bin/sh
 # stubs.sh LIBTORCH_LIB_FOLDER OUT_FOLDER writes what LibTorch's CUDA libraries want of NVIDIA's:
-#   OUT/stubs.c    every function, weak, returning 0, so that those written by hand take its place
+#   OUT/stubs.cpp    every function, weak, returning 0, so that those written by hand take its place
 #   OUT/stubs.map  the version nodes, which are named as the files
 #   OUT/names      the file names under which NVIDIA's libraries are asked for
 set -eu
@@ -22,9 +22,9 @@ for library in $torch; do readelf -W --dyn-syms "$library"; done |
          else if (part[2] == "" && part[1] ~ /^(nccl|nvrtc|cusparseLt|cuFile|cu[A-Z])/) print part[1], "-"
        }' | sort -u >"$2/wanted"
 
-awk 'BEGIN { print "int cuda_stand_in_called(const char*);" }
-     { print "__attribute__((weak)) int " $1 "(void) { return cuda_stand_in_called(\"" $1 "\"); }" }' \
-  "$2/wanted" >"$2/stubs.c"
+awk 'BEGIN { print "extern \"C\" int cuda_stand_in_called(const char*);" }
+     { print "extern \"C\" __attribute__((weak)) int " $1 "() { return cuda_stand_in_called(\"" $1 "\"); }" }' \
+  "$2/wanted" >"$2/stubs.cpp"
 
 # The last node takes what has no version: nccl, cusparseLt, the driver and NVML.
 awk '$2 != "-" { of[$2] = of[$2] " " $1 ";" }
