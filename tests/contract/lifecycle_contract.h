@@ -171,14 +171,15 @@ TYPED_TEST_P(LifecycleContract, AFitThatDoesNotFitEqualsOneInMicroBatches) {
   };
   // A card reserves segments of many MiB, which the batch must be large against.
   const int64_t side = TypeParam::device().is_cpu() ? 16 : 64;
+  const int64_t width = TypeParam::device().is_cpu() ? 4 : 32;
   const Splits small = std::exchange(
       this->data_,
       {.train = tensor_dataset(torch::rand({32, 1, side, side}), torch::arange(32) % 10)});
-  const auto whole = this->train(*this->learner(4));
-  const auto half = this->train(*this->learner(4, {.micro_batch = 8}));
+  const auto whole = this->train(*this->learner(width));
+  const auto half = this->train(*this->learner(width, {.micro_batch = 8}));
   ASSERT_LT(half.needed_bytes, whole.needed_bytes);
   const auto size = std::make_shared<Size>();
-  auto l = this->learner(4, {.callbacks = {size}});
+  auto l = this->learner(width, {.callbacks = {size}});
   this->backend_->reclaim();
   const int64_t room = (half.needed_bytes + whole.needed_bytes) / 2;
   this->backend_->set_budget(this->usage().reserved_bytes + room);
@@ -187,7 +188,7 @@ TYPED_TEST_P(LifecycleContract, AFitThatDoesNotFitEqualsOneInMicroBatches) {
   ASSERT_EQ(size->changes, 1);
   ASSERT_LT(size->samples, 16);
   EXPECT_LE(adapted.peak_bytes, room);
-  this->expect_same(adapted, this->train(*this->learner(4, {.micro_batch = size->samples})));
+  this->expect_same(adapted, this->train(*this->learner(width, {.micro_batch = size->samples})));
   this->data_ = small;
 }
 
