@@ -185,7 +185,9 @@ TYPED_TEST_P(LifecycleContract, AFitThatDoesNotFitEqualsOneInMicroBatches) {
   this->backend_->set_budget(this->usage().reserved_bytes + room);
   const auto adapted = this->train(*l);
   this->backend_->set_budget({});
-  ASSERT_EQ(size->changes, 1);
+  ASSERT_GE(size->changes, 1);
+  // Libraries of a card keep workspaces of their own, so the first smaller size may be too large.
+  ASSERT_LE(size->changes, TypeParam::device().is_cpu() ? 1 : 2);
   ASSERT_LT(size->samples, 16);
   EXPECT_LE(adapted.peak_bytes, room);
   this->expect_same(adapted, this->train(*this->learner(width, {.micro_batch = size->samples})));

@@ -70,7 +70,8 @@ int64_t bytes_of(const Model& model) {
 
 int64_t data_bytes(const std::filesystem::path& path) {
   int64_t bytes = 0;
-  for (const auto& t : checkpoint::SafeTensors::open(path).tensors()) bytes += t.bytes;
+  const auto file = checkpoint::SafeTensors::open(path);
+  for (const auto& t : file.tensors()) bytes += t.bytes;
   return bytes;
 }
 

@@ -167,7 +167,8 @@ struct BatchNames final : Callback {
   [[nodiscard]] std::string name() const override { return "names"; }
   Action after_loss(FitContext&) override {
     names.clear();
-    for (const auto& entry : learner->ledger().entries())
+    const Ledger ledger = learner->ledger();
+    for (const auto& entry : ledger.entries())
       if (entry.category == Category::batch) names.push_back(entry.name);
     return Action::proceed;
   }
