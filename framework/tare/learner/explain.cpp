@@ -1,4 +1,5 @@
 // What LibTorch refuses, in one line that names the module and its operands.
+
 // LibTorch's libraries are release builds, which leave unset what a check of this header reads.
 #ifndef NDEBUG
 #define NDEBUG
