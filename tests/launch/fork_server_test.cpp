@@ -40,6 +40,23 @@ int act(const std::vector<std::string>& words) {
   return 0;
 }
 
+/// The processes that are children of this one and have not ended, the oldest first.
+std::vector<pid_t> living_children() {
+  std::istringstream text(
+      io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
+  std::vector<pid_t> all;
+  for (pid_t pid = 0; text >> pid;)
+    if (is_alive(launch::process_id_of(pid))) all.push_back(pid);
+  return all;
+}
+
+/// Waits, behind a server, until the process that waited for its next run has ended too.
+struct AwaitsChildren {
+  ~AwaitsChildren() {
+    while (!living_children().empty()) std::this_thread::yield();
+  }
+};
+
 class ForkServerTest : public ::testing::Test {
  protected:
   [[nodiscard]] ChildStart start(std::vector<std::string> command) const {
@@ -54,6 +71,7 @@ class ForkServerTest : public ::testing::Test {
   [[nodiscard]] std::string out() const { return io::read_text(folder_ / "out"); }
 
   TempDir folder_;
+  AwaitsChildren awaits_children_;
   ForkServer server_{[] { inherited = 7; }, act};
 };
 
@@ -109,14 +127,6 @@ TEST_F(ForkServerTest, AFileThatCannotBeMadeIsAnError) {
 
 TEST_F(ForkServerTest, TheProcessThatWaitsForARunMayBeKilled) {
   EXPECT_EQ(exit_code({"exit", "1"}), 1);
-  const auto living_children = [] {
-    std::istringstream text(
-        io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
-    std::vector<pid_t> all;
-    for (pid_t pid = 0; text >> pid;)
-      if (is_alive(launch::process_id_of(pid))) all.push_back(pid);
-    return all;
-  };
   std::vector<pid_t> children;
   while ((children = living_children()).size() < 2) std::this_thread::yield();
   const pid_t waiting = children.back();  // behind the server
@@ -129,13 +139,7 @@ TEST_F(ForkServerTest, TheProcessThatWaitsForARunMayBeKilled) {
 TEST_F(ForkServerTest, OneThatIsKilledIsReplacedByExecution) {
   EXPECT_EQ(exit_code({"exit", "1"}), 1);
   std::vector<pid_t> both;  // the server, and the process that waits behind it
-  while (both.size() < 2) {
-    both.clear();
-    std::istringstream children(
-        io::read_text("/proc/self/task/" + std::to_string(gettid()) + "/children"));
-    for (pid_t pid = 0; children >> pid;)
-      if (is_alive(launch::process_id_of(pid))) both.push_back(pid);
-  }
+  while ((both = living_children()).size() < 2) std::this_thread::yield();
   for (const pid_t pid : both) {
     kill(pid, SIGKILL);
     siginfo_t info{};
