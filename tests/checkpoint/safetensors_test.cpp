@@ -95,6 +95,14 @@ TEST(SafeTensors, ListsTensorsInTheOrderOfTheirData) {
   EXPECT_EQ(file.tensors()[2], (TensorInfo{"b", at::kFloat, {2}, 20, 8}));
 }
 
+TEST(SafeTensors, GivesItsListToALoopOverAFileThatIsClosed) {
+  const TempDir dir;
+  const std::string name = "a name too long to be held in the string itself";
+  write(dir / "file", {{name, counting({2})}});
+  for (const TensorInfo& info : SafeTensors::open(dir / "file").tensors())
+    EXPECT_EQ(info.name, name);
+}
+
 TEST(SafeTensors, TensorsOutliveTheFileAndItsName) {
   const TempDir dir;
   write(dir / "file", {{"a", counting({4})}});

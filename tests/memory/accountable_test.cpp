@@ -27,6 +27,18 @@ TEST(Ledger, CountsEachStorageOnceAndWhole) {
   EXPECT_EQ(ledger.bytes()[Category::gradients], 0);
 }
 
+TEST(Ledger, GivesItsEntriesToALoopOverATemporaryOne) {
+  const auto made = [] {
+    Ledger ledger;
+    ledger.add(Category::batch, "a name too long to be held in the string itself", at::ones({3}));
+    return ledger;
+  };
+  int64_t count = 0;
+  for (const LedgerEntry& entry : made().entries())
+    count += entry.name.ends_with("string itself") ? entry.bytes : 0;
+  EXPECT_EQ(count, 12);
+}
+
 TEST(Ledger, IgnoresUndefinedAndEmptyTensors) {
   Ledger ledger;
   ledger.add(Category::batch, "undefined", at::Tensor());

@@ -39,7 +39,9 @@ class SafeTensors {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] int64_t file_bytes() const;  ///< size of the whole file
   /// Describes the tensors in the order of their data, without tied names (see write).
-  [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_->tensors; }
+  [[nodiscard]] const std::vector<TensorInfo>& tensors() const& { return header_->tensors; }
+  /// Those of a file that is closed with the expression, for a loop over open(path).tensors().
+  [[nodiscard]] std::vector<TensorInfo> tensors() && { return header_->tensors; }
   /// The texts of the header's `__metadata__`.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return header_->metadata;

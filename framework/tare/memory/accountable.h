@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace tare {
@@ -60,7 +61,9 @@ class Ledger {
   /// Adds the entries of another ledger; a storage that is listed already is ignored.
   void add(const Ledger& other);
   /// In the order in which they were added.
-  [[nodiscard]] const std::vector<LedgerEntry>& entries() const { return entries_; }
+  [[nodiscard]] const std::vector<LedgerEntry>& entries() const& { return entries_; }
+  /// Those of a ledger that ends with the expression, for a loop over learner.ledger().entries().
+  [[nodiscard]] std::vector<LedgerEntry> entries() && { return std::move(entries_); }
   /// Whether a storage that starts at `data` is listed.
   [[nodiscard]] bool contains(const void* data) const { return storages_.contains(data); }
   /// Bytes of the storages on one device, by category.

@@ -20,10 +20,9 @@ class OutOfMemory : public c10::OutOfMemoryError {
   /// batch".
   OutOfMemory(c10::Device device, int64_t asked_bytes, int64_t allocated_bytes,
               std::optional<int64_t> budget_bytes = {}, std::string advice = {});
-  /// On which the request was refused.
-
-  [[nodiscard]] c10::Device device() const { return device_; }  ///< bytes of the refused request
-  [[nodiscard]] int64_t asked_bytes() const { return asked_bytes_; }  ///< unset: no budget was set
+  /// The device on which the request was refused.
+  [[nodiscard]] c10::Device device() const { return device_; }
+  [[nodiscard]] int64_t asked_bytes() const { return asked_bytes_; }  ///< of the refused request
   /// Allocated on the device when the request was refused.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_bytes_; }
   /// Unset: no budget was set.
