@@ -115,6 +115,7 @@ TEST(Progress, LineHasABarAndTheTimeLeft) {
   EXPECT_EQ(progress_line(c, 71.5, 5432, 120),
             "epoch 2/8  [==========>         ]  1 min 12 s left  loss 0.0000  lr 1.00e-03  "
             "5432 samples/s");
+  EXPECT_EQ(progress_line(c, 0, 5432, 120).find("0 us left"), std::string::npos);
   EXPECT_EQ(progress_line(c, -1, 5432, 40), "epoch 2/8  [==========>         ]");
   EXPECT_EQ(progress_line(c, -1, 5432, 50), "epoch 2/8  [==========>         ]  batch 50/100");
   EXPECT_EQ(progress_line(c, -1, 5432, 4), "epoc");

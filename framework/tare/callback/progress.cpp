@@ -90,7 +90,8 @@ std::string progress_line(const FitContext& context, double seconds_left, double
                        static_cast<double>(std::max<int64_t>(context.batches, 1));
   return fitting(
       {epoch_of(context), progress_bar(share, kBar),
-       seconds_left < 0 ? batch_of(context) : format_seconds(std::ceil(seconds_left)) + " left",
+       seconds_left < 0 ? batch_of(context)
+                        : format_seconds(std::max(std::ceil(seconds_left), 1.0)) + " left",
        formatted("loss %.4f", context.loss_value()), formatted("lr %.2e", context.lr),
        formatted("%.0f samples/s", samples_per_s)},
       width);
