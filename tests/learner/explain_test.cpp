@@ -161,6 +161,21 @@ TEST(ComputeError, OfALossIsNamed) {
                     HasSubstr("make the operands' sizes equal")));
 }
 
+TEST(ComputeError, IsMadeOfAnErrorOfOneDnn) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.precision = "fp16";
+  Learner learner(Faulty(Fault([](FaultyImpl& n, torch::Tensor x) {
+                    return std::get<0>(n.lstm(x.view({1, x.size(0), kFeatures}))).squeeze(0);
+                  })),
+                  split_points(), options);
+  const std::string outcome = failure_of([&] { (void)learner.fit(1); });
+  if (outcome == "accepted") GTEST_SKIP() << "this processor computes an LSTM in float16";
+  EXPECT_THAT(outcome, AllOf(StartsWith("ComputeError: [learner.fit] forward of 'lstm' (LSTM)"),
+                             HasSubstr("could not create a primitive"),
+                             HasSubstr("use the precision fp32 or bf16")));
+}
+
 TEST(ComputeError, IsNoneForErrorsOfTheUsersCode) {
   const TempDir folder;
   Learner learner(Faulty(Fault([](FaultyImpl&, torch::Tensor) -> torch::Tensor {

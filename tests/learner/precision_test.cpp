@@ -5,6 +5,7 @@
 #include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
+#include "tare/learner/interrupt.h"
 #include "tare/memory/native_types.h"
 #include "tare/model/precision.h"
 #include "tare/model/registry.h"
@@ -180,20 +181,29 @@ TEST(Precision, LeavesOutStepsWhoseGradientsOverflow) {
     Action after_batch(FitContext& c) override {
       steps += stepped ? 1 : 0;
       left_out += stepped ? 0 : 1;
+      if (left_out == stop_at) {
+        request_interrupt();
+        stop_at = 0;
+      }
       if (!stepped) unchanged = unchanged && torch::equal(before, flat(c.learner.model()));
       return Action::proceed;
     }
     torch::Tensor before;
     bool stepped = false, unchanged = true;
-    int64_t steps = 0, left_out = 0;
+    int64_t steps = 0, left_out = 0, stop_at = 2;
   };
   const auto watch = std::make_shared<Watch>();
   Learner learner(models::make("mlp", {.classes = kClasses, .sample_shape = {kFeatures}}),
                   split_points(), std::move(options));
-  const FitResult fit = learner.fit(3, {.callbacks = {watch}});
-  EXPECT_GT(fit.overflows, 0);
-  EXPECT_EQ(fit.overflows, watch->left_out);
-  EXPECT_EQ(fit.steps, watch->steps);
+  const FitResult stopped = learner.fit(3, {.callbacks = {watch}});
+  EXPECT_EQ(stopped.reason, StopReason::interrupted);
+  EXPECT_EQ(stopped.overflows, 2);
+  learner.save("stopped");
+  learner.load("stopped");
+  const FitResult fit = learner.resume({watch});
+  EXPECT_GT(fit.overflows, 2);
+  EXPECT_EQ(fit.overflows, watch->left_out) << "also those before the resume";
+  EXPECT_EQ(stopped.steps + fit.steps, watch->steps);
   EXPECT_GT(fit.steps, fit.overflows) << "the scale did not come down";
   EXPECT_TRUE(watch->unchanged);
 }

@@ -336,6 +336,31 @@ TEST(RunWithPlan, CountsWhatACheckpointInsideAnEpochTakes) {
   }
 }
 
+TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.model = {.name = "mlp"};
+  recipe.model.options.width = 0;
+  recipe.model.options.hidden = {1};
+  recipe.data.count = 100;
+  recipe.data.size = 8;
+  recipe.batch = 2;
+  recipe.save_every = 0;
+  recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
+  recipe.phases.resize(1);
+  const auto planned = [&recipe] {
+    const int64_t bytes = plan_recipe(recipe, {.advice = false}).phases.at(0).peak_bytes;
+    EXPECT_EQ(bytes, run_recipe(recipe).phases.at(0).peak_bytes);
+    return bytes;
+  };
+  const int64_t without = planned();
+  recipe.phases[0].best = "train_loss";
+  EXPECT_GT(planned(), without) << "the state of the generator is larger than a batch";
+  recipe.phases[0].best.clear();
+  recipe.callbacks = {{{.name = "save_best"}}};
+  EXPECT_GT(planned(), without);
+}
+
 TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);

@@ -152,5 +152,17 @@ TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
   }
 }
 
+TEST_F(ResumedRun, ReportsMicroBatchesOfBeforeTheInterrupt) {
+  RecipeOptions recipe = resumable(folder_);
+  recipe.phases.resize(1);
+  recipe.batch = 96;
+  recipe.learner.micro_batch = 64;  // the short batch behind the first is whole
+  request_interrupt();
+  ASSERT_EQ(run_recipe(recipe).reason, StopReason::interrupted);
+  const RunReport report = run_recipe(recipe, {.resume = Resume::automatic});
+  EXPECT_EQ(report.resumes, 1);
+  EXPECT_EQ(report.phases.at(0).micro_batch, 48);
+}
+
 }  // namespace
 }  // namespace tare::testing

@@ -88,6 +88,7 @@ struct CallbackFacts {
   std::vector<std::string> watched{};  ///< columns of the epochs table that it reads
   std::vector<std::string> columns{};  ///< columns that it adds to the epochs table
   std::vector<std::string> files{};    ///< files and checkpoints that it writes, by name
+  bool saves_epochs = false;  ///< it may save a checkpoint after an epoch, which a plan counts
 };
 
 /// Base of all callbacks: every event does nothing and proceeds. Callbacks run in the order of

@@ -91,7 +91,8 @@ Action SaveBest::after_fit(FitContext& context) {
 }
 
 CallbackFacts SaveBest::facts() const {
-  return {.watched = {options_.monitor.figure}, .files = {options_.checkpoint}};
+  return {
+      .watched = {options_.monitor.figure}, .files = {options_.checkpoint}, .saves_epochs = true};
 }
 
 std::string SaveBest::state() const { return nlohmann::json{{"best", to_json(best_)}}.dump(); }

@@ -12,13 +12,12 @@ struct Hint {
 };
 
 // The first that fits counts.
-constexpr std::array<Hint, 19> kHints{{
+constexpr std::array<Hint, 20> kHints{{
     {"mat1 and mat2 shapes cannot be multiplied",
      "make the layer's number of input features that of its input's last dimension"},
     {"more than 1 value per channel",
      "batch norm needs more than one value per channel to train on: set drop_last = true, or take "
-     "a "
-     "batch that leaves no single sample"},
+     "a batch that leaves no single sample"},
     {"channels, but got", "make the layer's number of input channels that of its input"},
     {"must be equal to input_size",
      "make the layer's input size that of its input's last dimension"},
@@ -44,6 +43,9 @@ constexpr std::array<Hint, 19> kHints{{
     {"through the graph a second time",
      "a tensor with its graph was kept from the step before: detach() it"},
     {"is invalid for input of size", "derive the sizes from the input's, such as x.flatten(1)"},
+    {"could not create a primitive",
+     "this processor cannot compute the operator in the dtype of its operands: use the precision "
+     "fp32 or bf16"},
     {"must match the size of tensor", "make the operands' sizes equal, or 1 where they broadcast"},
 }};
 

@@ -3,10 +3,14 @@
 #include <c10/core/GradMode.h>
 
 #include "tare/base/error.h"
-#include "tare/learner/parts.h"
+#include "tare/data/loader.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/learner_state.h"
+#include "tare/learner/loss_meter.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/model/devices.h"
+#include "tare/model/generators.h"
 
 namespace tare {
 namespace {
@@ -59,14 +63,14 @@ Predictions Collected::all() const {
   return result;
 }
 
-void Learner::Parts::check_predict(const PredictOptions& wanted, const char* call) const {
+void LearnerState::check_predict(const PredictOptions& wanted, const char* call) const {
   if (wanted.losses && !loss.per_sample)
     throw StateError(call, "without a loss per sample", "a named loss has one; a function has not");
 }
 
 // The loss of a sample is the mean over its targets.
-void Learner::Parts::collect(const Batch& part, const Outputs& outputs,
-                             const PredictOptions& wanted, Collected& into) {
+void LearnerState::collect(const Batch& part, const Outputs& outputs, const PredictOptions& wanted,
+                           Collected& into) {
   if (wanted.losses) {
     check_outputs(outputs, part);
     at::Tensor each = loss.per_sample(outputs.front(), part.target());
@@ -84,9 +88,9 @@ void Learner::Parts::collect(const Batch& part, const Outputs& outputs,
   into.append(own);
 }
 
-Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
-                                              const std::vector<MetricState>& fresh,
-                                              const PredictOptions* wanted) {
+LearnerState::Seen LearnerState::evaluate(const Batch& whole, int64_t size,
+                                          const std::vector<MetricState>& fresh,
+                                          const PredictOptions* wanted) {
   Seen seen{.metrics = fresh};
   for (const BatchPart& part : parts_of(whole, size, slicers.valid)) {
     const Batch& batch = part.batch;
@@ -127,9 +131,9 @@ Learner::Parts::Seen Learner::Parts::evaluate(const Batch& whole, int64_t size,
   return seen;
 }
 
-Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
-                                    const std::function<void(MicroBatchChange)>& on_change,
-                                    const PredictOptions& wanted, Predictions* predictions) {
+Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
+                                  const std::function<void(MicroBatchChange)>& on_change,
+                                  const PredictOptions& wanted, Predictions* predictions) {
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::validate);
@@ -167,7 +171,7 @@ Evaluation Learner::Parts::evaluate(const DatasetPtr& set, const MicroBatches::S
 }
 
 EvaluatedPredictions Learner::evaluate(Split split, const PredictOptions& options) {
-  Parts& p = idle("learner.evaluate");
+  LearnerState& p = idle("learner.evaluate");
   const DatasetPtr& set = p.split(split, "learner.evaluate");
   p.check_predict(options, "learner.evaluate");
   const RunningScope running(p, "learner.evaluate");
@@ -180,21 +184,21 @@ EvaluatedPredictions Learner::evaluate(Split split, const PredictOptions& option
 }
 
 Evaluation Learner::validate(Split split) {
-  Parts& p = idle("learner.validate");
+  LearnerState& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
   const RunningScope running(p, "learner.validate");
   return p.evaluate(set, p.validation_micro_batches(0),
                     [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
 }
 
-void Learner::Parts::tell(Learner& learner, MicroBatchChange change) const {
+void LearnerState::tell(LearnerView& learner, MicroBatchChange change) const {
   FitContext context{.learner = learner};
   context.micro_batch_change = std::move(change);
   notify(options.callbacks, &Callback::on_micro_batch, context);
 }
 
 Predictions Learner::get_preds(Split split, const PredictOptions& options) {
-  Parts& p = idle("learner.get_preds");
+  LearnerState& p = idle("learner.get_preds");
   const DatasetPtr& set = p.split(split, "learner.get_preds");
   p.check_predict(options, "learner.get_preds");
   const RunningScope running(p, "learner.get_preds");
@@ -225,7 +229,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   return all.all();
 }
 
-Outputs Learner::Parts::predict(const Batch& batch) {
+Outputs LearnerState::predict(const Batch& batch) {
   if (!options.task) return compute(batch);
   if (!options.task.predict) return compute_task(batch).outputs;
   const AutocastScope in_precision(autocast);
@@ -234,14 +238,14 @@ Outputs Learner::Parts::predict(const Batch& batch) {
   return outputs;
 }
 
-Outputs Learner::Parts::compute(const Batch& batch) const {
+Outputs LearnerState::compute(const Batch& batch) const {
   const AutocastScope in_precision(autocast);
   Outputs outputs = model.forward(batch);
   to_full_precision(outputs);
   return outputs;
 }
 
-StepResult Learner::Parts::compute_task(const Batch& batch, const Turn* turn) {
+StepResult LearnerState::compute_task(const Batch& batch, const Turn* turn) {
   const AutocastScope in_precision(autocast);
   StepResult result;
   try {

@@ -12,11 +12,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
+#include <typeinfo>
 #include <unordered_set>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/learner_state.h"
 #include "tare/memory/oom.h"
 #include "tare/metric/check.h"
 #include "tare/model/generators.h"
@@ -132,6 +134,12 @@ Operation refused_by_batch_norm(const Model& model, const std::string& after) {
   return {.name = "batch_norm", .after = after};
 }
 
+// LibTorch lets errors of oneDNN through, whose header it does not install.
+bool is_of_libraries(const std::exception& error) {
+  return dynamic_cast<const c10::Error*>(&error) ||
+         std::string_view(typeid(error).name()) == "N4dnnl5errorE";
+}
+
 // Computes once more, as nobody watches operators while all is well. What that changes, the failed
 // step's snapshot restores.
 Operation find_operation(const Model& model, c10::Device device,
@@ -141,7 +149,11 @@ Operation find_operation(const Model& model, c10::Device device,
   const Observer observer(model);
   try {
     forward();
-  } catch (const c10::Error&) {
+  } catch (const std::exception& again) {
+    if (!is_of_libraries(again)) {  // the first error is the one to report
+      log::debug("computing again failed otherwise: " + printable(again.what()));
+      return {};
+    }
     if (!observer.failed().name.empty()) {
       Operation found = observer.failed();
       if (found.module.empty()) found.after = observer.last_module();
@@ -150,15 +162,14 @@ Operation find_operation(const Model& model, c10::Device device,
     if (problem.find("more than 1 value per channel") != std::string::npos)
       return refused_by_batch_norm(model, observer.last_module());
     return {.after = observer.last_module()};
-  } catch (const std::exception& other) {  // the first error is the one to report
-    log::debug("computing again failed otherwise: " + printable(other.what()));
   }
   return {};
 }
 
 // LibTorch's first line: where CUDA's and a backtrace begin, others follow.
-std::string first_line(const c10::Error& error) {
-  std::string text = error.what_without_backtrace();
+std::string first_line(const std::exception& error) {
+  const auto* of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  std::string text = of_libtorch ? of_libtorch->what_without_backtrace() : error.what();
   text.resize(std::min(text.size(), text.find('\n')));
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
   return printable(text, 400);
@@ -182,9 +193,9 @@ std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
 
 }  // namespace
 
-void Learner::Parts::explain(ComputeError::Stage stage, const Batch* batch,
-                             const c10::Error& error) {
-  if (stand_in || memory::classify(std::current_exception())) throw;
+void LearnerState::explain(ComputeError::Stage stage, const Batch* batch,
+                           const std::exception& error) {
+  if (!is_of_libraries(error) || memory::classify(std::current_exception())) throw;
   log::debug(error.what());
   const std::string problem = first_line(error);
   Operation operation;
@@ -207,9 +218,9 @@ void Learner::Parts::explain(ComputeError::Stage stage, const Batch* batch,
   std::throw_with_nested(ComputeError(running_call, stage, std::move(operation), problem));
 }
 
-void Learner::Parts::check_graph(const at::Tensor& value, const Batch& batch) {
+void LearnerState::check_graph(const at::Tensor& value, const Batch& batch) {
   checked_graph = true;
-  if (stand_in || !value.grad_fn()) return;
+  if (!value.grad_fn()) return;
   std::unordered_set<const c10::TensorImpl*> trained;
   for (const auto& group : optimizer->groups())
     for (const auto& parameter : group.parameters)

@@ -3,10 +3,14 @@
 
 #include <ATen/ops/empty_like.h>
 
+#include <algorithm>
 #include <deque>
+#include <exception>
 #include <numbers>
 
-#include "tare/learner/parts.h"
+#include "tare/base/error.h"
+#include "tare/learner/fit_loop.h"
+#include "tare/learner/learner_state.h"
 #include "tare/learner/rng.h"
 #include "tare/memory/phase.h"
 #include "tare/plan/host_trace.h"
@@ -42,10 +46,10 @@ class SyntheticDataset final : public Dataset {
   void make() const {
     if (made_ == shape_.size()) return;
     const int64_t samples = std::min(shape_.whole.samples, shape_.size() - made_);
-    ahead_.push_back(real_ ? work_->read(samples) : stand_in(work_->of(samples)));
+    ahead_.push_back(real_ ? work_->read(samples) : of_allocations(work_->of(samples)));
     made_ += samples;
   }
-  [[nodiscard]] Batch stand_in(const AllocationTrace& work) const {
+  [[nodiscard]] Batch of_allocations(const AllocationTrace& work) const {
     std::vector<c10::DataPtr> held;
     const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
     return work_->named(tensors);
@@ -71,25 +75,37 @@ class SyntheticDataset final : public Dataset {
 class LedgerAnnotator final : public Callback {
  public:
   [[nodiscard]] std::string name() const override { return "plan"; }
-  void follow(const Learner& learner) { learner_ = &learner; }
+  void follow(const LearnerState& state) { state_ = &state; }
   Action before_batch(FitContext&) override { return note(); }
   Action after_loss(FitContext&) override { return note(); }
   Action after_backward(FitContext&) override { return note(); }
 
  private:
   Action note() {
-    plan::note(learner_->ledger());
+    plan::note(state_->ledger());
     return Action::proceed;
   }
-  const Learner* learner_ = nullptr;
+  const LearnerState* state_ = nullptr;
 };
 
-/// Allocates what an automatic checkpoint allocates on the host: the state of the random generator,
-/// and a copy of each tensor that has gaps between its elements, one after the other.
+/// Allocates what saving a checkpoint after each batch, each epoch or both allocates on the host:
+/// the state of the random generator, and a copy of each tensor that has gaps between its elements,
+/// one after the other.
 class SavedState final : public Callback {
  public:
+  SavedState(bool batches, bool epochs) : batches_(batches), epochs_(epochs) {}
   [[nodiscard]] std::string name() const override { return "saved_state"; }
   Action after_batch(FitContext& context) override {
+    if (batches_) save(context);
+    return Action::proceed;
+  }
+  Action after_epoch(FitContext& context) override {
+    if (epochs_) save(context);
+    return Action::proceed;
+  }
+
+ private:
+  static void save(const FitContext& context) {
     std::vector<at::Tensor> generators;
     for (const auto& state : rng_state(c10::kCPU))
       generators.push_back(context.learner.device().is_meta()
@@ -99,8 +115,9 @@ class SavedState final : public Callback {
       (void)weight.tensor.detach().contiguous();
     for (const auto& state : context.learner.optimizer().state())
       (void)state.tensor.detach().contiguous();
-    return Action::proceed;
   }
+
+  bool batches_, epochs_;
 };
 
 /// Whole batches that fill the loader twice, and the last batch of the epoch.
@@ -143,13 +160,19 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
   options.micro_batch = shape.micro_batch;
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
-  if (request.saves && request.on_host) options.callbacks.push_back(std::make_shared<SavedState>());
+  const bool saves_epochs =
+      std::ranges::any_of(request.options.callbacks,
+                          [](const CallbackPtr& planned) { return planned->facts().saves_epochs; });
+  if (request.on_host && (request.saves || saves_epochs))
+    options.callbacks.push_back(std::make_shared<SavedState>(request.saves, saves_epochs));
   options.progress = false;
-  if (request.on_host) options.offload.clear();  // as a Learner on the CPU does
+  options.stop_on_nan = false;
+  if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without
+  if (request.on_host) options.offload.clear();               // as a Learner on the CPU does
   return options;
 }
 
-Splits stand_ins(const PlanRequest& request, const FitShape& shape, bool real) {
+Splits synthetic_splits(const PlanRequest& request, const FitShape& shape, bool real) {
   Splits data;
   data.train = std::make_shared<SyntheticDataset>(request.train, shape.train, real);
   if (shape.valid)
@@ -189,40 +212,78 @@ AllocationTrace BatchAllocations::of(int64_t samples) const {
   return affine_ ? plan::extrapolate(two_, 2, three_, 3, samples) : record(samples);
 }
 
-/// Makes Learners of stand-ins: no checks of their data, no device but the one it is told.
-class StandInLearner {
+namespace {
+
+/// What callbacks see of a fit that is done for a plan.
+class PlannedView final : public LearnerView {
  public:
-  static std::unique_ptr<Learner> make(Model model, Splits data, LearnerOptions options,
-                                       c10::Device device, const FitShape& shape, bool for_card) {
-    auto parts =
-        std::make_unique<Learner::Parts>(std::move(model), std::move(data), std::move(options));
-    parts->set_up(device);
-    // A scale that no step is left out for. With the share of no part it makes a factor of 1, which
-    // would take no product.
-    if (parts->scaler) parts->scaler->restore(std::numbers::sqrt2, 0);
-    parts->checked_batch = true;  // there may be no values to check
-    parts->stand_in = true;
-    parts->for_card = for_card;
-    parts->slicers.train = slicer(shape.train);
-    if (shape.valid) parts->slicers.valid = slicer(*shape.valid);
-    return std::unique_ptr<Learner>(new Learner(std::move(parts)));
+  explicit PlannedView(LearnerState& state) : state_(state) {}
+  [[nodiscard]] Model& model() override { return state_.model; }
+  [[nodiscard]] Optimizer& optimizer() override { return *state_.optimizer; }
+  [[nodiscard]] c10::Device device() const override { return state_.device; }
+  [[nodiscard]] const std::filesystem::path& folder() const override {
+    return state_.options.folder;
   }
+  void save(const std::string&) override { refuse("save"); }
+  void restore_weights(const std::string&) override { refuse("restore_weights"); }
+
+ private:
+  [[noreturn]] static void refuse(const char* call) {
+    throw StateError(call, "in a fit that is planned", "call it in a fit of a Learner");
+  }
+  LearnerState& state_;
 };
 
-namespace {
+/// The state of a Learner with synthetic data, whose values say nothing: none of the checks that
+/// look at values is made.
+std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const FitShape& shape,
+                                            const Splits& data, const LearnerOptions& options,
+                                            c10::Device device) {
+  auto state = std::make_unique<LearnerState>(request.model(), data, options);
+  state->set_up(device);
+  // A scale that no step is left out for. With the share of no part it makes a factor of 1, which
+  // would take no product.
+  if (state->scaler) state->scaler->restore(std::numbers::sqrt2, 0);
+  state->checked_batch = true;
+  state->checked_graph = true;
+  state->for_card = !request.on_host;
+  state->slicers.train = slicer(shape.train);
+  if (shape.valid) state->slicers.valid = slicer(*shape.valid);
+  return state;
+}
+
+/// Fits one epoch. What LibTorch refuses is thrown as it is.
+void fit_epoch(LearnerState& state) {
+  PlannedView view(state);
+  FitPlan plan{.epochs = 1};
+  plan.rates.assign(state.model.layer_groups().size(), state.base_rate());
+  state.hold_frozen();
+  try {
+    FitLoop loop(state, view,
+                 {.work = {.plan = std::move(plan)},
+                  .callbacks = state.options.callbacks,
+                  .micro_batches = state.training_micro_batches(0),
+                  .validation = state.validation_micro_batches(0),
+                  .is_planned = true},
+                 "learner.plan");
+    (void)loop.run();
+  } catch (const ComputeError& error) {
+    std::rethrow_if_nested(error);
+    throw;
+  }
+}
 
 /// From a new model to the end of an epoch, with the marks of what counts.
 void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& data,
                const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
-  const auto learner = StandInLearner::make(request.model(), data, options, device, shape,
-                                            /*for_card=*/!request.on_host);
-  noter.follow(*learner);
-  if (request.before) request.before(*learner);
+  const auto state = planned_state(request, shape, data, options, device);
+  noter.follow(*state);
+  if (request.before) request.before(*state);
   plan::mark("begin");
   std::vector<c10::DataPtr> held;
   (void)plan::play(request.data_set, held, device);
-  if (request.set_up) request.set_up(*learner);
-  learner->fit(1);
+  if (request.set_up) request.set_up(*state);
+  fit_epoch(*state);
   plan::mark("end");
 }
 
@@ -257,7 +318,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
   const FitShape shape = shape_of(request, batch, parts);
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);
-  const Splits data = stand_ins(request, shape, false);
+  const Splits data = synthetic_splits(request, shape, false);
   return counted(plan::trace([&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); },
                              request.on_host ? plan::Machine::host : plan::Machine::card));
 }
@@ -265,7 +326,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
 FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);
-  const Splits data = stand_ins(request, shape, true);
+  const Splits data = synthetic_splits(request, shape, true);
   return counted(
       plan::host_trace([&] { run_epoch(request, shape, data, options, *noter, c10::kCPU); }));
 }

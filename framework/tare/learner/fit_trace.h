@@ -12,7 +12,7 @@
 
 namespace tare {
 
-class Learner;
+struct LearnerState;
 
 /// What get() of a data set allocates on the host, for any number of samples: recorded on few.
 class BatchAllocations {
@@ -46,14 +46,16 @@ class BatchAllocations {
 /// A fit to be planned.
 struct PlanRequest {
   std::function<Model()> model{};  ///< builds it anew
-  LearnerOptions options{};        ///< batch, loss, metrics, optimizer, workers, drop_last, task
+  /// batch, loss, metrics, optimizer, workers, drop_last, task; of its callbacks the checkpoints
+  /// that they save after an epoch
+  LearnerOptions options{};
   std::shared_ptr<const BatchAllocations> train{}, valid{};  ///< `valid` may be null
   /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
-  std::function<void(Learner&)> before{};
+  std::function<void(LearnerState&)> before{};
   /// The data set, if it counts: it is read first.
   plan::AllocationTrace data_set{};
   /// What is done to the model between there and the fit; may be empty.
-  std::function<void(Learner&)> set_up{};
+  std::function<void(LearnerState&)> set_up{};
   bool on_host = true;  ///< data and loader count too
   /// An automatic checkpoint is written after a whole batch. What writing it takes counts.
   bool saves = false;

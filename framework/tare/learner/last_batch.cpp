@@ -8,7 +8,8 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/learner_state.h"
+#include "tare/learner/step_snapshot.h"
 #include "tare/model/generators.h"
 
 namespace tare {
@@ -103,7 +104,7 @@ bool refuses_single_sample(Model& model, const Batch& sample,
   return refused;
 }
 
-bool Learner::Parts::refuses_single_sample() {
+bool LearnerState::refuses_single_sample() {
   if (options.task) return has_batch_norm_of_vectors(model);  // what it gives the model is unknown
   const std::vector<int64_t> shape = data.train->sample_shape();
   if (single_sample && single_sample->shape == shape) return single_sample->refused;
@@ -118,15 +119,14 @@ bool Learner::Parts::refuses_single_sample() {
   return refused;
 }
 
-bool Learner::Parts::drops_last() {
+bool LearnerState::drops_last() {
   if (options.drop_last) return *options.drop_last;
   const int64_t samples = data.train->size(), rest = samples % options.batch;
   return rest > 0 && rest < samples && smallest_part(rest, sizes_of(data.train, options)) == 1 &&
          refuses_single_sample();
 }
 
-void Learner::Parts::check_single_samples(const std::string& call) {
-  if (stand_in) return;  // a plan meets what the model refuses
+void LearnerState::check_single_samples(const std::string& call) {
   const BatchSizes of = sizes_of(data.train, options);
   tare::check_single_samples(call, of, [this] { return refuses_single_sample(); });
   if (!options.drop_last && single_part(of) == SinglePart::last_batch && refuses_single_sample())

@@ -6,7 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/callback/progress.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/learner_state.h"
 #include "tare/runtime/device_name.h"
 
 namespace tare {
@@ -85,39 +85,38 @@ void check(const Model& model, const LearnerOptions& options) {
 Learner::Learner(Model model, Splits data, LearnerOptions options) {
   check(model, options);
   const c10::Device device = runtime::parse_device(options.device);
-  auto parts = std::make_unique<Parts>(std::move(model), std::move(data), std::move(options));
-  parts->set_up(device);
-  if (parts->options.progress) parts->progress = std::make_shared<Progress>(std::cout);
-  parts_ = std::move(parts);
+  auto state =
+      std::make_unique<LearnerState>(std::move(model), std::move(data), std::move(options));
+  state->set_up(device);
+  if (state->options.progress) state->progress = std::make_shared<Progress>(std::cout);
+  state_ = std::move(state);
 }
-
-Learner::Learner(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Learner::~Learner() = default;
 
-Learner::Parts& Learner::parts(const char* call) const {
-  if (!parts_)
+LearnerState& Learner::state(const char* call) const {
+  if (!state_)
     throw StateError(call, "destroyed", "make a new Learner, or load_learner() what was exported");
-  return *parts_;
+  return *state_;
 }
 
-Learner::Parts& Learner::idle(const char* call) const {
-  Parts& p = parts(call);
+LearnerState& Learner::idle(const char* call) const {
+  LearnerState& p = state(call);
   if (p.running)
     throw StateError(call, "running", "call it when the fit has returned; a callback may save()");
   return p;
 }
 
-Model& Learner::model() { return parts("learner.model").model; }
-c10::Device Learner::device() const { return parts("learner.device").device; }
+Model& Learner::model() { return state("learner.model").model; }
+c10::Device Learner::device() const { return state("learner.device").device; }
 const std::filesystem::path& Learner::folder() const {
-  return parts("learner.folder").options.folder;
+  return state("learner.folder").options.folder;
 }
-const Splits& Learner::data() const { return parts("learner.data").data; }
-const std::vector<EpochRow>& Learner::history() const { return parts("learner.history").history; }
-bool Learner::destroyed() const { return parts_ == nullptr; }
+const Splits& Learner::data() const { return state("learner.data").data; }
+const std::vector<EpochRow>& Learner::history() const { return state("learner.history").history; }
+bool Learner::destroyed() const { return state_ == nullptr; }
 
-Optimizer& Learner::optimizer() { return parts("learner.optimizer").ensure_optimizer(); }
+Optimizer& Learner::optimizer() { return state("learner.optimizer").ensure_optimizer(); }
 
 Optimizer& Learner::optimizer(const std::string& name) {
   auto* set = dynamic_cast<OptimizerSet*>(&optimizer());
@@ -135,7 +134,7 @@ void Learner::set_data(Splits data, int64_t batch) {
 }
 
 void Learner::apply(FitSetup setup, const char* call) {
-  Parts& p = idle(call);
+  LearnerState& p = idle(call);
   p.check(setup, call);
   const bool other_batches = setup.data || setup.batch;
   if (setup.data) {
@@ -156,7 +155,7 @@ void Learner::apply(FitSetup setup, const char* call) {
   if (other_batches || setup.recompute || setup.offload) p.sizes.clear();
 }
 
-void Learner::Parts::check(const FitSetup& setup, const std::string& call) const {
+void LearnerState::check(const FitSetup& setup, const std::string& call) const {
   if (setup.batch && *setup.batch < 1)
     throw ConfigError(call, "batch must be >= 1, got " + std::to_string(*setup.batch));
   if (setup.micro_batch) {
@@ -171,7 +170,7 @@ void Learner::Parts::check(const FitSetup& setup, const std::string& call) const
 }
 
 FreezeReport Learner::freeze(const FreezeOptions& options) {
-  Parts& p = idle("learner.freeze");
+  LearnerState& p = idle("learner.freeze");
   if (p.model.layer_groups().size() < 2) {
     throw StateError("learner.freeze", "with a single layer group",
                      "give the Model groups, or use freeze_to()");
@@ -182,8 +181,14 @@ FreezeReport Learner::freeze(const FreezeOptions& options) {
 FreezeReport Learner::unfreeze() { return freeze_to(0); }
 
 FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
-  Parts& p = idle("learner.freeze_to");
-  const auto count = static_cast<int64_t>(p.model.layer_groups().size());
+  LearnerState& p = idle("learner.freeze_to");
+  const FreezeReport report = p.freeze_to(first, options);
+  p.pending.reset();
+  return report;
+}
+
+FreezeReport LearnerState::freeze_to(int64_t first, const FreezeOptions& freezing) {
+  const auto count = static_cast<int64_t>(model.layer_groups().size());
   const int64_t from = first < 0 ? count + first : first;
   if (from < 0 || from >= count) {
     throw ConfigError("learner.freeze_to", "the model has " + std::to_string(count) +
@@ -192,16 +197,16 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
                                                std::to_string(first));
   }
   const auto trains = [&](const Parameter& parameter) {
-    return parameter.group >= from || (options.norms && parameter.kind == ParameterKind::norm);
+    return parameter.group >= from || (freezing.norms && parameter.kind == ParameterKind::norm);
   };
-  if (!p.options.optimizers.empty()) {
-    std::vector<Parameter> trained = p.model.parameters();
+  if (!options.optimizers.empty()) {
+    std::vector<Parameter> trained = model.parameters();
     std::erase_if(trained, [&](const Parameter& parameter) { return !trains(parameter); });
-    check_owners(p.options.optimizers, trained, "learner.freeze_to");
+    check_owners(options.optimizers, trained, "learner.freeze_to");
   }
-  p.sizes.clear();  // less or more is kept for the backward
+  sizes.clear();  // less or more is kept for the backward
   FreezeReport report;
-  for (const auto& parameter : p.model.parameters()) {
+  for (const auto& parameter : model.parameters()) {
     at::Tensor tensor = parameter.tensor;
     const bool trainable = trains(parameter);
     (trainable ? report.trainable : report.frozen) += tensor.numel();
@@ -210,15 +215,14 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
     report.gradient_bytes += static_cast<int64_t>(tensor.grad().nbytes());
     tensor.mutable_grad().reset();  // a frozen parameter with a gradient would still be stepped
   }
-  p.hold_frozen();
-  p.count_frozen(report);
-  if (p.optimizer) {
-    const StateChange change = p.optimizer->set_groups(p.groups());
+  hold_frozen();
+  count_frozen(report);
+  if (optimizer) {
+    const StateChange change = optimizer->set_groups(groups());
     report.state_kept = change.kept;
     report.state_fresh = change.fresh;
     report.state_bytes = change.freed_bytes;
   }
-  p.pending.reset();
   return report;
 }
 

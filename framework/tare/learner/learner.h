@@ -17,7 +17,7 @@
 namespace tare {
 
 class Bundle;
-struct BatchPart;
+struct LearnerState;
 struct Unfinished;
 
 /// Owns a model and everything its training needs, and frees each part at a known line of code.
@@ -172,46 +172,17 @@ class Learner final : public Accountable, private LearnerView {
                                               const LearnerLoadOptions& options);
   void restore_weights(const std::string& name) override;
 
-  struct Parts;
-  struct Run;
-  class RunningScope;
-  friend class StandInLearner;
-
   void apply(FitSetup setup, const char* call);
-  explicit Learner(std::unique_ptr<Parts> parts);  // as they are: nothing is checked or moved
-
-  Parts& parts(const char* call) const;  // throws StateError on a destroyed Learner
-  Parts& idle(const char* call) const;   // throws StateError also while running
+  [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed
+  [[nodiscard]] LearnerState& idle(const char* call) const;  // throws StateError also while running
   /// Where the search for micro-batches starts; 0: at the whole batch.
   struct FirstMicroBatches {
     int64_t train = 0, valid = 0;
   };
   FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
                       const FirstMicroBatches& first);
-  FitResult run_fit(Run& run, const char* call);
-  void run_epochs(Run& run);
-  void train_epoch(Run& run);
-  bool train_next(Run& run);
-  bool next_batch(Run& run);
-  void train_batch(Run& run);
-  void train_turns(Run& run);
-  bool update(Run& run);
-  bool try_update(Run& run, const Batch& whole, const std::vector<BatchPart>& parts);
-  bool try_parts(Run& run, const std::vector<BatchPart>& parts);
-  bool try_backward(Run& run, double share, std::optional<double> counted);
-  bool finite_gradients(Run& run);
-  void undo_update(Run& run, const Batch& whole);
-  void forward(Run& run, std::optional<double> counted);
-  void check_loss(const Run& run) const;
-  void check_mean(const Run& run, const char* figure, double loss) const;
-  void backward(Run& run, double share);
-  void step(Run& run);
-  void end_step(Run& run);
-  void validate_epoch(Run& run);
-  void close_epoch(Run& run);
-  void abandon(Run& run);
 
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<LearnerState> state_;
 };
 
 /// Gives a Learner data for the length of a scope: set_up() on construction, no data at the end.

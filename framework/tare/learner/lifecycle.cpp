@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "tare/base/error.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/fit_loop.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/learner_state.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/oom.h"
@@ -136,7 +138,7 @@ bool wants_compaction(const PurgeOptions& options, c10::Device device) {
 }  // namespace
 
 PurgeReport Learner::purge(const PurgeOptions& options) {
-  Parts& p = idle("learner.purge");
+  LearnerState& p = idle("learner.purge");
   const memory::Phase phase(memory::PhaseKind::purge);
   if (p.model.device() != p.device) p.model.to(p.device);  // left on the host by a compaction
   PurgeReport report;
@@ -163,13 +165,13 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
 
 PurgeReport Learner::destroy() {
   PurgeReport report;
-  if (!parts_) return report;
-  Parts& p = idle("learner.destroy");
+  if (!state_) return report;
+  LearnerState& p = idle("learner.destroy");
   const c10::Device device = p.device;
   report.tracked_before = tracked(device);
   const Ledger owned = ledger();
   const auto made = unlisted(device, p.born_after);
-  parts_.reset();
+  state_.reset();
   at::autocast::clear_cache();
   memory::backend(device).reclaim();
   report.tracked_after = tracked(device);
@@ -183,41 +185,27 @@ PurgeReport Learner::destroy() {
   return report;
 }
 
-Ledger Learner::ledger() const {
+Ledger Learner::ledger() const { return state_ ? state_->ledger() : Ledger(); }
+
+Ledger LearnerState::ledger() const {
   Ledger all;
-  if (!parts_) return all;
-  const Parts& p = *parts_;
-  p.model.account(all, Category::parameters, Category::buffers);
-  if (p.optimizer) p.optimizer->account(all);
-  for (const auto& parameter : p.model.parameters()) {
+  model.account(all, Category::parameters, Category::buffers);
+  if (optimizer) optimizer->account(all);
+  for (const auto& parameter : model.parameters()) {
     all.add(Category::gradients, parameter.name, parameter.tensor.grad());
   }
-  for (const auto& metric : p.metrics) {
+  for (const auto& metric : metrics) {
     all.add(Category::other, metric.name(), metric.sum());
     all.add(Category::other, metric.name(), metric.counted());
   }
-  if (p.options.loss.account) p.options.loss.account(all);
-  for (const auto& metric : p.options.metrics)
+  if (options.loss.account) options.loss.account(all);
+  for (const auto& metric : options.metrics)
     if (metric.account) metric.account(all);
-  if (p.options.task.account) p.options.task.account(all);
-  for (const auto& callback : p.options.callbacks) callback->account(all);
-  for (const auto* set : {&p.data.train, &p.data.valid, &p.data.test})
+  if (options.task.account) options.task.account(all);
+  for (const auto& callback : options.callbacks) callback->account(all);
+  for (const auto* set : {&data.train, &data.valid, &data.test})
     if (*set) (*set)->account(all);
-  if (p.run) {
-    const Run& run = *p.run;
-    for (const auto* list : {&run.context.data.inputs, &run.context.data.targets})
-      for (const auto& [name, tensor] : *list) all.add(Category::batch, name, tensor);
-    for (const at::Tensor& output : run.context.outputs)
-      all.add(Category::activations, "output", output);
-    all.add(Category::activations, "loss", run.context.loss);
-    all.add(Category::activations, "loss", run.loss_mean.sum());
-    for (const auto& copy : run.snapshot.copies()) all.add(Category::workspace, "snapshot", copy);
-    for (const auto& [parameter, gradient] : run.earlier_gradients)
-      all.add(Category::gradients, "earlier", gradient);
-    run.loader->account(all);
-    all.add(Category::workspace, "loss_sum", run.meter.device_sum());
-    for (const auto& callback : run.callbacks) callback->account(all);
-  }
+  if (loop) loop->account(all);
   return all;
 }
 

@@ -116,4 +116,8 @@ std::string LoadReport::str() const {
   return text;
 }
 
+bool is_auto(const std::vector<std::string>& recompute) {
+  return recompute.size() == 1 && recompute.front() == "auto";
+}
+
 }  // namespace tare

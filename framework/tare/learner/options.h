@@ -165,6 +165,9 @@ struct FitOptions {
   int64_t first_validation_micro_batch = 0;
 };
 
+/// Whether LearnerOptions::recompute is left to a plan.
+[[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
+
 /// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).
 struct OneCycleOptions {
   LearningRate max_lr = 1e-3;            ///< peak; one rate, or lr_range(first, last)
@@ -180,7 +183,8 @@ struct FitResult {
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last epoch.
   int64_t restored_epoch = 0;
-  int64_t overflows = 0;                       ///< steps left out for gradients not finite (fp16)
+  /// Steps left out for gradients that are not finite (fp16); after resume() also those before it.
+  int64_t overflows = 0;
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
 };

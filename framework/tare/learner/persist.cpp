@@ -8,7 +8,9 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
 #include "tare/learner/bundle_data.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/learner_state.h"
+#include "tare/learner/rng.h"
 #include "tare/memory/phase.h"
 #include "tare/model/stored.h"
 
@@ -74,7 +76,7 @@ void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const
 }  // namespace
 
 void Learner::save(const std::string& name) {
-  Parts& p = parts("learner.save");
+  LearnerState& p = state("learner.save");
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   StoredState state = stored(p.train_state());
@@ -90,13 +92,13 @@ void Learner::save(const std::string& name) {
 }
 
 LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
-  Parts& p = idle("learner.load");
+  LearnerState& p = idle("learner.load");
   const Phase phase(PhaseKind::load);
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
   const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   check_fits(loaded, state, p.model, options, path.string());
-  Learner::Parts::Gradients gradients;
+  LearnerState::Gradients gradients;
   if (options.with_opt) {
     check_rng_state(p.device, loaded.extra, "learner.load", path);
     gradients = p.loaded_gradients(loaded.extra, path.string());
@@ -123,7 +125,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   report.fresh = copied.fresh;
   report.ignored = copied.ignored;
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
-  Parts::add_gradients(gradients);
+  LearnerState::add_gradients(gradients);
   p.pending.reset();
   p.trained_on.reset();  // the checkpoint's weights may have seen other data than the last fit
   if (p.origin && p.new_data) p.trained_on = bundle_data(p.data);
@@ -157,7 +159,7 @@ std::optional<CheckpointInfo> newest_checkpoint(const std::filesystem::path& fol
 }
 
 void Learner::restore_weights(const std::string& name) {
-  Parts& p = *parts_;
+  LearnerState& p = *state_;
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   TrainState state = train_state_from(loaded.state, loaded.extra, path);
@@ -166,7 +168,7 @@ void Learner::restore_weights(const std::string& name) {
     p.restored_epoch = row->epoch;
 }
 
-void Learner::Parts::note_trained() {
+void LearnerState::note_trained() {
   trained_on = bundle_data(data);
   if (!trained_on) return;
   trained_on->input = seen_input;
@@ -174,15 +176,15 @@ void Learner::Parts::note_trained() {
 }
 
 // Of data with several targets a metric has a column for each: "mae.age".
-bool Learner::Parts::is_metric(const std::string& column) const {
+bool LearnerState::is_metric(const std::string& column) const {
   return std::ranges::any_of(options.metrics, [&](const Metric& metric) {
     const std::string name = MetricState(metric).name();
     return column == name || column.starts_with(name + ".");
   });
 }
 
-BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
-                                        const char* call) const {
+BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
+                                      const char* call) const {
   BundleManifest manifest = origin.value_or(BundleManifest{});
   if (model.spec()) manifest.model = *model.spec();
   auto described = trained_on;
@@ -216,7 +218,7 @@ BundleManifest Learner::Parts::manifest(const std::vector<std::string>& labels,
 }
 
 void Learner::check_export() const {
-  Parts& p = parts("learner.check_export");
+  LearnerState& p = state("learner.check_export");
   auto now = bundle_data(p.data);
   if (!now) return;
   add_inputs(*now, p.data);
@@ -224,7 +226,7 @@ void Learner::check_export() const {
 }
 
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
-  Parts& p = idle("learner.export_to");
+  LearnerState& p = idle("learner.export_to");
   {
     const Phase phase(PhaseKind::save);
     write_bundle(path, p.manifest(options.labels, "learner.export_to"),
@@ -244,7 +246,7 @@ std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model,
                      .device = options.device,
                      .batch = options.batch,
                      .task = options.task});
-  learner->parts_->origin = manifest;
+  learner->state_->origin = manifest;
   return learner;
 }
 

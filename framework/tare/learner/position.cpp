@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "tare/base/error.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/fit_loop.h"
+#include "tare/learner/learner_state.h"
+#include "tare/learner/rng.h"
 #include "tare/model/stored.h"
 
 namespace tare {
@@ -15,17 +17,15 @@ const std::string kGradient = "gradients/";
 
 }  // namespace
 
-TrainState Learner::Parts::train_state() const {
+TrainState LearnerState::train_state() const {
   TrainState state{.epochs_done = epochs_done,
                    .saves = saves + 1,
                    .history = history,
                    .restored_epoch = restored_epoch};
   state.micro_batches = sizes.found();
   state.scaler = scaler;
-  if (run) {  // save() from a callback
-    if (run->closing) state.history.back() = run->context.row;
-    if (!run->plan.finished()) state.plan = run->current_plan();
-    state.callbacks = states_of(run->callbacks);
+  if (loop) {  // save() from a callback
+    loop->add_to(state);
   } else if (pending) {
     state.plan = pending->plan;
     state.callbacks = pending->callbacks;
@@ -35,7 +35,7 @@ TrainState Learner::Parts::train_state() const {
   return state;
 }
 
-void Learner::Parts::set_progress(TrainState state) {
+void LearnerState::set_progress(TrainState state) {
   epochs_done = state.epochs_done;
   saves = state.saves;
   history = std::move(state.history);
@@ -46,7 +46,7 @@ void Learner::Parts::set_progress(TrainState state) {
   if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
 }
 
-SampleOrder Learner::Parts::sample_order() {
+SampleOrder LearnerState::sample_order() {
   return {.batch = options.batch,
           .samples = data.train->size(),
           .drop_last = drops_last(),
@@ -54,41 +54,35 @@ SampleOrder Learner::Parts::sample_order() {
           .seed = options.seed};
 }
 
-std::vector<NamedTensor> Learner::Parts::saved_model() const {
+std::vector<NamedTensor> LearnerState::saved_model() const {
   std::vector<NamedTensor> state = stored_state(model);
-  if (!run || !run->snapshot.taken()) return state;
-  const auto& copies = run->snapshot.copies();  // of the buffers, which come last
+  if (!loop || !loop->snapshot().taken()) return state;
+  const auto& copies = loop->snapshot().copies();  // of the buffers, which come last
   const size_t first = state.size() - copies.size();
   for (size_t i = 0; i < copies.size(); ++i) state[first + i].tensor = copies[i];
   return state;
 }
 
-std::vector<NamedTensor> Learner::Parts::saved_rng() const {
-  if (!run || !run->snapshot.taken()) return rng_state(device);
+std::vector<NamedTensor> LearnerState::saved_rng() const {
+  if (!loop || !loop->snapshot().taken()) return rng_state(device);
   const GeneratorScope now(device);
-  run->snapshot.restore_generators();
+  loop->snapshot().restore_generators();
   return rng_state(device);
 }
 
-std::vector<NamedTensor> Learner::Parts::saved_gradients() const {
+std::vector<NamedTensor> LearnerState::saved_gradients() const {
   std::vector<NamedTensor> saved;
-  if (run ? run->plan.finished() : !pending) return saved;
-  const auto gradient_of = [&](const at::Tensor& parameter) {
-    if (!run || !run->updating) return parameter.grad();
-    const auto& earlier = run->earlier_gradients;
-    const auto found = std::ranges::find_if(
-        earlier, [&](const auto& entry) { return entry.first.is_same(parameter); });
-    return found == earlier.end() ? at::Tensor() : found->second;
-  };
+  if (loop ? loop->is_finished() : !pending) return saved;
   for (const auto& parameter : model.parameters()) {
-    const at::Tensor gradient = gradient_of(parameter.tensor);
+    const at::Tensor gradient =
+        loop ? loop->earlier_gradient(parameter.tensor) : parameter.tensor.grad();
     if (gradient.defined()) saved.push_back({kGradient + parameter.name, gradient});
   }
   return saved;
 }
 
-Learner::Parts::Gradients Learner::Parts::loaded_gradients(const std::vector<NamedTensor>& extra,
-                                                           const std::string& path) const {
+LearnerState::Gradients LearnerState::loaded_gradients(const std::vector<NamedTensor>& extra,
+                                                       const std::string& path) const {
   const c10::AutoGradMode no_grad(false);
   Gradients loaded;
   for (const auto& [name, tensor] : extra) {

@@ -128,10 +128,6 @@ size_t enough_of(size_t all, const std::function<bool(size_t)>& fit) {
 
 }  // namespace
 
-bool is_auto(const std::vector<std::string>& recompute) {
-  return recompute.size() == 1 && recompute.front() == "auto";
-}
-
 void choose_recompute(PlanRequest& request, plan::Target target,
                       std::optional<int64_t> room_bytes) {
   if (!is_auto(request.options.recompute)) return;

@@ -9,9 +9,6 @@
 
 namespace tare {
 
-/// Whether LearnerOptions::recompute is left to a plan.
-[[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
-
 /// For a fit with LearnerOptions::recompute {"auto"}: sets it to the blocks that cost the least
 /// time for a byte saved, as few as it takes to fit with the micro-batch of the options or a whole
 /// batch; to none if the fit cannot be predicted, and to all if even these do not fit. With another

@@ -7,7 +7,9 @@
 #include "tare/base/log.h"
 #include "tare/base/table.h"
 #include "tare/learner/layer_shapes.h"
-#include "tare/learner/parts.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/learner_state.h"
+#include "tare/model/generators.h"
 #include "tare/model/registry.h"
 #include "tare/plan/trace.h"
 
@@ -138,14 +140,14 @@ std::string summary_line(const Model& model) {
 }
 
 std::string Learner::summary(size_t width) const {
-  Parts& p = parts("learner.summary");
+  LearnerState& p = state("learner.summary");
   if (!p.data.train) return table(p.model, "", {}, width);
   const std::string setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
                               std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
   return table(p.model, setting, p.output_shapes(), width);
 }
 
-std::map<std::string, std::vector<int64_t>> Learner::Parts::output_shapes() {
+std::map<std::string, std::vector<int64_t>> LearnerState::output_shapes() {
   if (options.task || !model.has_forward()) return {};  // what the model is given is unknown
   Batch sample = data.train->first_sample();
   return known_shapes([&] {

@@ -194,7 +194,8 @@ FitPlan plan_from(const Stored& source) {
                .loss_sum = reader.real("loss_sum"),
                .loss_counted = 0,
                .loss_samples = reader.count("loss_samples"),
-               .seconds = reader.has("seconds") ? reader.real("seconds") : 0,  // older ones
+               .overflows = reader.has("overflows") ? reader.count("overflows") : 0,  // none
+               .seconds = reader.has("seconds") ? reader.real("seconds") : 0,         // older ones
                .order = {},
                .rows = rows_from(source, "rows", kFitRows)};
   plan.loss_counted = reader.has("loss_counted") ? reader.sum("loss_counted")
@@ -301,6 +302,7 @@ StoredState stored(const TrainState& state) {
              {"seconds", plan.seconds},
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
     if (plan.turn > 0) fit["turn"] = plan.turn;
+    if (plan.overflows > 0) fit["overflows"] = plan.overflows;
     if (const auto& order = plan.order)
       fit["order"] = {{"batch", order->batch},
                       {"samples", order->samples},

@@ -59,15 +59,15 @@ at::OptionalSymIntArrayRef sizes_of_bias(const Layout& bias) {
 }
 
 /// A host tensor without memory, for questions about its shape.
-Tensor stand_in(const Layout& layout) {
+Tensor tensor_of(const Layout& layout) {
   if (layout.sizes.empty()) return {};
   return at::from_blob(nullptr, layout.sizes, layout.strides, at::TensorOptions(layout.type));
 }
 
 at::native::ConvBackend backend_of(const Convolution& call) {
   const auto ints = [](const std::vector<int64_t>& list) { return c10::fromIntArrayRefSlow(list); };
-  const Tensor bias = call.backward() ? Tensor() : stand_in(call.bias);
-  return at::native::select_conv_backend(stand_in(call.input), stand_in(call.weight), bias,
+  const Tensor bias = call.backward() ? Tensor() : tensor_of(call.bias);
+  return at::native::select_conv_backend(tensor_of(call.input), tensor_of(call.weight), bias,
                                          ints(call.stride), ints(call.padding), ints(call.dilation),
                                          call.transposed, ints(call.output_padding), call.groups,
                                          sizes_of_bias(call.bias));

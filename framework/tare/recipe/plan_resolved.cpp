@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "tare/base/log.h"
+#include "tare/callback/monitor.h"
 #include "tare/config/node.h"
-#include "tare/learner/learner.h"
+#include "tare/learner/learner_state.h"
 #include "tare/learner/plan_fit.h"
 #include "tare/plan/trace.h"
+#include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
 
@@ -99,6 +103,7 @@ class RecipePlanner {
     PlanRequest request{.model = [this] { return models::make(model_); },
                         .on_host = !target_.caches};
     request.options = learner_options(recipe_, index, data.facts);
+    request.options.callbacks = callbacks(index);
     const Splits& splits = data.named.splits;
     if (!data.train) data.train = std::make_shared<BatchAllocations>(splits.train, true);
     if (!data.valid && splits.valid)
@@ -107,12 +112,22 @@ class RecipePlanner {
     request.valid = data.valid;
     if (request.on_host) request.data_set = reading_of(data);
     request.saves = saves_inside_an_epoch(index, data.facts);
-    request.before = [this, index](Learner& learner) { keep_states(learner, index); };
-    request.set_up = [&phase = recipe_.phases[index]](Learner& learner) {
-      if (phase.reset_head) models::reset_head(learner.model());
-      learner.freeze_to(phase.freeze_to);
+    request.before = [this, index](LearnerState& state) { keep_states(state, index); };
+    request.set_up = [&phase = recipe_.phases[index]](LearnerState& state) {
+      if (phase.reset_head) models::reset_head(state.model);
+      state.freeze_to(phase.freeze_to, {});
     };
     return request;
+  }
+
+  /// The callbacks of the phase that may save checkpoints.
+  [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) const {
+    std::vector<CallbackPtr> all;
+    for (const auto& of : {std::optional<size_t>(), std::optional(index)})
+      for (auto& chosen : make_callbacks(recipe_, of)) all.push_back(std::move(chosen.callback));
+    if (const std::string& best = recipe_.phases[index].best; !best.empty())
+      all.push_back(std::make_shared<SaveBest>(SaveBestOptions{.monitor = {.figure = best}}));
+    return all;
   }
 
   /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
@@ -128,16 +143,16 @@ class RecipePlanner {
   }
 
   /// The optimizer's states that the phases before have left.
-  void keep_states(Learner& learner, size_t index) const {
+  void keep_states(LearnerState& state, size_t index) const {
     size_t first = index;
     while (first > 0 && !recipe_.phases[first - 1].clear_opt) --first;
     for (size_t i = first; i < index; ++i) {
-      learner.freeze_to(recipe_.phases[i].freeze_to);
-      learner.optimizer().prepare();
+      state.freeze_to(recipe_.phases[i].freeze_to, {});
+      state.ensure_optimizer().prepare();
     }
     // The phase before has left its frozen weights as they are held.
     if (recipe_.learner.frozen_weights != "as_is" && index > 0)
-      learner.freeze_to(recipe_.phases[index - 1].freeze_to);
+      state.freeze_to(recipe_.phases[index - 1].freeze_to, {});
   }
 
   const RecipeOptions& recipe_;

@@ -33,6 +33,8 @@ class SmallestMicroBatch final : public Callback {
     most_ = 1;
     return std::exchange(samples_, 0);
   }
+  [[nodiscard]] std::string state() const override;
+  void load_state(const std::string& json) override;
 
  private:
   int64_t most_ = 1, samples_ = 0;

@@ -1,9 +1,7 @@
-// The Learner's private parts, and the state of a fit under way. Internal.
+// What a Learner consists of, and works for its calls. Internal.
 #pragma once
 
-#include <c10/util/Exception.h>
-
-#include <chrono>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,48 +9,19 @@
 #include <vector>
 
 #include "tare/callback/recorder.h"
-#include "tare/data/loader.h"
 #include "tare/inference/bundle.h"
 #include "tare/learner/bundle_data.h"
 #include "tare/learner/compute_error.h"
-#include "tare/learner/learner.h"
 #include "tare/learner/micro_batches.h"
-#include "tare/learner/rng.h"
-#include "tare/learner/step_snapshot.h"
+#include "tare/learner/options.h"
 #include "tare/learner/train_state.h"
 #include "tare/memory/oom_report.h"
 #include "tare/model/precision.h"
 #include "tare/optim/grad_scaler.h"
-#include "tare/optim/step_in_backward.h"
 
 namespace tare {
 
-/// The mean loss over several batches, each weighted by what its own mean is over, summed on the
-/// device of the losses, so that only reading it waits for the device.
-class LossMeter {
- public:
-  /// Makes room for the sum on a device, so that add() allocates nothing.
-  void prepare(c10::Device device);
-  void reset();
-  /// `counted`: what the loss is the mean over; 0: the batch has no loss.
-  void add(const at::Tensor& loss, int64_t samples, double counted);
-  [[nodiscard]] double mean() const;  ///< NaN where nothing was counted
-  [[nodiscard]] int64_t samples() const { return samples_; }
-  [[nodiscard]] double counted() const { return counted_; }
-  /// On the device, for a ledger; undefined where the losses are on the host.
-  [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
-  /// For a checkpoint saved inside an epoch.
-  [[nodiscard]] double sum() const;
-  void restore(double sum, int64_t samples, double counted);
-
- private:
-  double sum_ = 0;
-  at::Tensor device_sum_;
-  int64_t samples_ = 0;
-  double counted_ = 0;
-};
-
-struct PlanRequest;
+class FitLoop;
 
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
@@ -70,8 +39,9 @@ struct Collected {
   [[nodiscard]] Predictions all() const;
 };
 
-struct Learner::Parts {
-  Parts(Model m, Splits d, LearnerOptions o)
+/// What a Learner owns, and the work that its calls share.
+struct LearnerState {
+  LearnerState(Model m, Splits d, LearnerOptions o)
       : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
 
   Model model;
@@ -110,7 +80,7 @@ struct Learner::Parts {
   bool running = false;
   const char* running_call = "learner";  ///< the one under way
   CallbackPtr progress;                  ///< called last, so that it shows the columns others add
-  Run* run = nullptr;                    ///< the fit under way, for save() from a callback
+  FitLoop* loop = nullptr;               ///< the fit under way, for save() from a callback
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
   /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
@@ -119,11 +89,9 @@ struct Learner::Parts {
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
-  /// A stand-in for a plan: it leaves interrupts and the count of steps to the fit around it.
-  bool stand_in = false;
-  /// In a stand-in, whether the plan is for a GPU.
+  /// Optimizers count their steps in tensors, as they do on a card. Of a plan for one.
   bool for_card = false;
-  /// How batches are cut into parts: by a stand-in into those that its plan goes through.
+  /// How batches are cut into parts: by a plan into those that it goes through.
   struct {
     Slicer train = slices_of, valid = slices_of;
   } slicers;
@@ -139,10 +107,12 @@ struct Learner::Parts {
   void set_offload(const std::vector<std::string>& modules);
   /// Brings what is held as E4M3 in line with what is frozen, see LearnerOptions::frozen_weights.
   void hold_frozen();
+  /// See Learner::freeze_to(); leaves an unfinished fit as it is.
+  FreezeReport freeze_to(int64_t first, const FreezeOptions& freezing);
+  /// See Learner::ledger().
+  [[nodiscard]] Ledger ledger() const;
   /// What frozen parameters take, where that is an option.
   void count_frozen(FreezeReport& report) const;
-  /// For {"auto"}: chooses the blocks of a fit that starts now. Without effect on generators.
-  void choose_recompute();
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call);
@@ -177,22 +147,10 @@ struct Learner::Parts {
                       const std::function<void(MicroBatchChange)>& on_change,
                       const PredictOptions& wanted = {}, Predictions* predictions = nullptr);
   /// Outside a fit: tells the Learner's own callbacks.
-  void tell(Learner& learner, MicroBatchChange change) const;
+  void tell(LearnerView& learner, MicroBatchChange change) const;
   /// The micro-batches of a fit that starts now, before the optimizer's state is made. `first`:
   /// where the fit starts, see FitOptions.
   [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;
-  /// How a fit began.
-  struct FitStart {
-    int64_t allocated_bytes = 0;
-    bool with_state = false;  ///< the optimizer had its state
-  };
-  /// The largest micro-batch with which the fit under way fits by a plan; unset: a plan cannot
-  /// tell, or not why one of `failed` samples did not fit. Changes nothing.
-  [[nodiscard]] std::optional<int64_t> planned_micro_batch(int64_t failed,
-                                                           const FitStart& start) const;
-  /// This Learner as a fit to be planned, on its device; without `model` for one that is not from
-  /// the registry. Reads some samples.
-  [[nodiscard]] PlanRequest plan_request(bool with_state) const;
   struct Seen {  // of a batch
     at::Tensor loss{};
     double counted = 0;
@@ -213,16 +171,16 @@ struct Learner::Parts {
   auto explained(ComputeError::Stage stage, const Batch* batch, Work&& work) {
     try {
       return work();
-    } catch (const c10::Error& error) {
+    } catch (const std::exception& error) {
       explain(stage, batch, error);
     }
   }
-  /// Called in a handler. Throws ComputeError; rethrows what is out of memory.
-  [[noreturn]] void explain(ComputeError::Stage stage, const Batch* batch, const c10::Error& error);
+  /// Called in a handler. Throws ComputeError for errors of LibTorch and oneDNN; rethrows others
+  /// and what is out of memory.
+  [[noreturn]] void explain(ComputeError::Stage stage, const Batch* batch,
+                            const std::exception& error);
   /// Warns, once, of trainable tensors that the loss depends on and the optimizer does not have.
   void check_graph(const at::Tensor& loss, const Batch& batch);
-  /// Throws DivergedError.
-  [[noreturn]] void diverged(const FitContext& context, const char* figure, double loss) const;
   /// The model's outputs, and a Task's step, computed in `precision`; the results are float32.
   [[nodiscard]] Outputs compute(const Batch& batch) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
@@ -252,8 +210,6 @@ struct Learner::Parts {
   void prepare_metrics(const Batch& batch);
   /// Throws DeviceError for a batch that is not on the model's device.
   void check_devices(const Batch& batch) const;
-  /// Stores the position of a stopped fit, for save() and resume().
-  void keep_position(const Run& fit);
   [[nodiscard]] TrainState train_state() const;
   /// What decides the samples of the steps of a fit that starts now.
   [[nodiscard]] SampleOrder sample_order();
@@ -284,87 +240,24 @@ struct Learner::Parts {
                                         const char* call) const;
 };
 
-/// The mean loss over the parts of a batch.
-class LossMean {
- public:
-  /// Adds that of a part, and releases the part's tensors.
-  void add(FitContext& c, double share);
-  /// Returns the mean of the parts so far, and starts anew.
-  [[nodiscard]] at::Tensor take();
-  [[nodiscard]] const at::Tensor& sum() const { return sum_; }
-
- private:
-  at::Tensor sum_;
-  double shares_ = 0;
-};
-
-struct Learner::Run {
-  FitPlan plan;
-  std::vector<CallbackPtr> callbacks;
-  FitContext context;
-  std::unique_ptr<Loader> loader{};
-  LossMeter meter{};
-  LossMean loss_mean{};
-  StepSnapshot snapshot{};
-  std::optional<MicroBatches> micro_batches{};
-  MicroBatches::Settings validation{};  ///< of the validation after each epoch
-  GeneratorSnapshot before_update{};    ///< after before_batch, which is not called again
-  /// Gradients that a callback left to add up, by parameter, from the begin of an update until its
-  /// batch counts.
-  Parts::Gradients earlier_gradients{};
-  bool updating = false;                    ///< the parameters' gradients are those of this batch
-  double counted = 0;                       ///< what the mean loss of this batch is over
-  bool finite = true;                       ///< the gradients of this step
-  std::optional<StepInBackward> stepper{};  ///< for LearnerOptions::step_in_backward
-  Optimizer* optimizer = nullptr;      ///< that steps: the Learner's or, in a turn, one of them
-  OptimizerSet* optimizers = nullptr;  ///< of a Learner with several
-  const Turn* turn = nullptr;          ///< the one under way; nullptr: the task has none
-  bool last_turn = true;               ///< the batch counts with the step of this turn
-  FitResult result{};
-  Action action = Action::proceed;  ///< the strongest answer since train_epoch() reset it
-  bool interrupted = false;
-  bool closing = false;  ///< in after_epoch: the epoch counts, its row may still change
-
-  /// Notifies all callbacks; false if one answers `least` or stronger. Answers stronger than skip
-  /// are kept in `action`.
-  bool allows(EventMethod event, Action least) {
-    const Action answer = notify(callbacks, event, context);
-    if (answer > Action::skip && answer > action) action = answer;
-    return answer < least;
-  }
-  void notify_quietly(EventMethod event);
-  /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
-  /// nothing.
-  void count_batch();
-  /// Commits a turn of several, as count_batch() commits a batch; the last turn commits the batch.
-  void count_turn();
-  /// When this process began to train in the epoch under way; unset while it does not.
-  std::optional<std::chrono::steady_clock::time_point> training_since{};
-  /// The plan including the epoch under way, for a checkpoint.
-  [[nodiscard]] FitPlan current_plan() const;
-  void release_step();
-  /// Tells callbacks of a change of the micro-batch.
-  void tell(MicroBatchChange change);
-};
-
 /// Marks the Learner as running, so that calls that callbacks may not make throw StateError, and
 /// has refused allocations reported.
-class Learner::RunningScope {
+class RunningScope {
  public:
-  RunningScope(Parts& parts, const char* call)
-      : parts_(parts), kernels_(parts.options.kernels), watch_({.batch = parts.options.batch}) {
-    parts_.running = true;
-    parts_.running_call = call;
+  RunningScope(LearnerState& state, const char* call)
+      : state_(state), kernels_(state.options.kernels), watch_({.batch = state.options.batch}) {
+    state_.running = true;
+    state_.running_call = call;
   }
   ~RunningScope() {
-    parts_.running = false;
-    parts_.run = nullptr;
+    state_.running = false;
+    state_.loop = nullptr;
   }
   RunningScope(const RunningScope&) = delete;
   RunningScope& operator=(const RunningScope&) = delete;
 
  private:
-  Parts& parts_;
+  LearnerState& state_;
   KernelScope kernels_;
   memory::OutOfMemoryWatch watch_;
 };

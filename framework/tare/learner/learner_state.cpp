@@ -1,5 +1,5 @@
 // Works for the Learner's calls: losses, gradients, devices and micro-batches.
-#include "tare/learner/parts.h"
+#include "tare/learner/learner_state.h"
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -10,72 +10,13 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/learner/recompute.h"
 #include "tare/memory/backend.h"
 #include "tare/model/fp8.h"
 #include "tare/model/held_weights.h"
 
 namespace tare {
 
-void LossMeter::prepare(c10::Device device) {
-  if (!device.is_cpu() && !device.is_meta())
-    device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
-}
-
-void LossMeter::reset() {
-  sum_ = 0;
-  samples_ = 0;
-  counted_ = 0;
-  if (device_sum_.defined()) device_sum_.zero_();
-}
-
-void LossMeter::add(const at::Tensor& loss, int64_t samples, double counted) {
-  samples_ += samples;
-  if (counted == 0) return;
-  counted_ += counted;
-  if (loss.is_meta()) return;  // a plan has no values
-  if (loss.device().is_cpu()) {
-    // item() dispatches; a host float is one load away.
-    const bool plain = loss.scalar_type() == c10::kFloat;
-    sum_ += counted * (plain ? *loss.const_data_ptr<float>() : loss.item<double>());
-    return;
-  }
-  if (!device_sum_.defined())
-    device_sum_ = at::zeros({}, loss.options().requires_grad(false).dtype(c10::kDouble));
-  device_sum_.add_(loss.detach(), counted);
-}
-
-double LossMeter::sum() const {
-  return sum_ + (device_sum_.defined() ? device_sum_.item<double>() : 0.0);
-}
-
-double LossMeter::mean() const {
-  return counted_ > 0 ? sum() / counted_ : std::numeric_limits<double>::quiet_NaN();
-}
-
-void LossMeter::restore(double sum, int64_t samples, double counted) {
-  reset();
-  sum_ = sum;
-  samples_ = samples;
-  counted_ = counted;
-}
-
-void LossMean::add(FitContext& c, double share) {
-  const at::Tensor loss = c.loss.detach().mul(share);
-  sum_ = sum_.defined() ? sum_.add_(loss) : loss;
-  shares_ += share;
-  c.outputs.reset();
-  c.loss.reset();
-}
-
-at::Tensor LossMean::take() {
-  constexpr double kAll = 1 - 1e-9;  // shares are rounded
-  const double shares = std::exchange(shares_, 0.0);
-  const at::Tensor sum = std::exchange(sum_, {});
-  return shares > kAll ? sum : sum.div(shares);
-}
-
-void Learner::Parts::set_up(c10::Device to) {
+void LearnerState::set_up(c10::Device to) {
   precision = parse_precision(options.precision, "learner");
   set_recompute(options.recompute);
   loss = resolve(options.loss);
@@ -93,7 +34,7 @@ void Learner::Parts::set_up(c10::Device to) {
   born_after = memory::backend(device).sequence();
 }
 
-void Learner::Parts::check_recompute(const std::vector<std::string>& modules) const {
+void LearnerState::check_recompute(const std::vector<std::string>& modules) const {
   if (!is_auto(modules)) return model.check_blocks(modules, "recompute");
   if (!model.spec())
     throw ConfigError("recompute",
@@ -102,14 +43,14 @@ void Learner::Parts::check_recompute(const std::vector<std::string>& modules) co
   model.check_blocks({"all"}, "recompute");
 }
 
-void Learner::Parts::set_recompute(const std::vector<std::string>& modules) {
+void LearnerState::set_recompute(const std::vector<std::string>& modules) {
   check_recompute(modules);
   recomputing = is_auto(modules) ? std::vector<std::string>() : modules;
   model.set_recompute(recomputing);
   options.recompute = modules;
 }
 
-void Learner::Parts::set_offload(const std::vector<std::string>& modules) {
+void LearnerState::set_offload(const std::vector<std::string>& modules) {
   model.set_offload(modules);
   options.offload = modules;
   if (!device.is_cpu() || modules.empty()) return;
@@ -117,9 +58,9 @@ void Learner::Parts::set_offload(const std::vector<std::string>& modules) {
   log::info("offload: on the CPU activations are in the host's memory as they are");
 }
 
-void Learner::Parts::hold_frozen() { model.hold_frozen(options.frozen_weights == "fp8"); }
+void LearnerState::hold_frozen() { model.hold_frozen(options.frozen_weights == "fp8"); }
 
-void Learner::Parts::count_frozen(FreezeReport& report) const {
+void LearnerState::count_frozen(FreezeReport& report) const {
   if (options.frozen_weights != "fp8") return;
   int64_t values = 0, held = 0;
   for (const auto& weights : model.held()) {
@@ -135,7 +76,7 @@ void Learner::Parts::count_frozen(FreezeReport& report) const {
   report.held_bytes = values + held;
 }
 
-const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
+const DatasetPtr& LearnerState::split(Split which, const char* call) const {
   const DatasetPtr& set = which == Split::train   ? data.train
                           : which == Split::valid ? data.valid
                                                   : data.test;
@@ -144,7 +85,7 @@ const DatasetPtr& Learner::Parts::split(Split which, const char* call) const {
                    "give it some with set_data()");
 }
 
-void Learner::Parts::to_device(Batch& batch) {
+void LearnerState::to_device(Batch& batch) {
   if (!batch.inputs.empty()) seen_input = batch.inputs.front().tensor.scalar_type();
   if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
   const bool converts = precision == Precision::bf16_true || options.kernels.channels_last;
@@ -166,7 +107,7 @@ void Learner::Parts::to_device(Batch& batch) {
   }
 }
 
-Optimizer& Learner::Parts::ensure_optimizer() {
+Optimizer& LearnerState::ensure_optimizer() {
   if (optimizer) return *optimizer;
   auto groups = this->groups();
   if (model.parameters().empty()) {
@@ -192,12 +133,12 @@ Optimizer& Learner::Parts::ensure_optimizer() {
   return *optimizer;
 }
 
-std::vector<ParameterGroup> Learner::Parts::groups() const {
+std::vector<ParameterGroup> LearnerState::groups() const {
   return options.optimizers.empty() ? make_groups(model, options.optimizer)
                                     : make_groups_by_optimizer(model, options.optimizers);
 }
 
-void Learner::Parts::check_turns(const FitPlan& plan, const char* call) {
+void LearnerState::check_turns(const FitPlan& plan, const char* call) {
   const auto& turns = options.task.turns;
   const auto count = std::max<size_t>(1, turns.size());
   if (std::cmp_greater_equal(plan.turn, count))
@@ -214,12 +155,12 @@ void Learner::Parts::check_turns(const FitPlan& plan, const char* call) {
                        "unfreeze() some of its layer groups, or leave the turn out");
 }
 
-double Learner::Parts::base_rate() {
+double LearnerState::base_rate() {
   ensure_optimizer();
   return made_with_rate;
 }
 
-void Learner::Parts::check_devices(const Batch& batch) const {
+void LearnerState::check_devices(const Batch& batch) const {
   for (const auto* list : {&batch.inputs, &batch.targets}) {
     for (const auto& [name, tensor] : *list) {
       if (!tensor.defined() || tensor.device() == device) continue;
@@ -229,7 +170,7 @@ void Learner::Parts::check_devices(const Batch& batch) const {
   }
 }
 
-std::optional<LabelRange> Learner::Parts::labels_of(const at::Tensor& target) const {
+std::optional<LabelRange> LearnerState::labels_of(const at::Tensor& target) const {
   if (device.is_cpu()) return label_range(loss, target);
   if (!target.defined()) return std::nullopt;
   const auto found =
@@ -240,7 +181,7 @@ std::optional<LabelRange> Learner::Parts::labels_of(const at::Tensor& target) co
   return range;
 }
 
-Learner::Parts::Labels Learner::Parts::check_outputs(const Outputs& outputs, const Batch& batch) {
+LearnerState::Labels LearnerState::check_outputs(const Outputs& outputs, const Batch& batch) {
   Labels labels;
   if (loss.batch_mean) return labels;
   const size_t targets = std::max<size_t>(1, batch.targets.size());
@@ -262,13 +203,13 @@ Learner::Parts::Labels Learner::Parts::check_outputs(const Outputs& outputs, con
   return labels;
 }
 
-double Learner::Parts::counted(const at::Tensor& target,
-                               const std::optional<LabelRange>& labels) const {
+double LearnerState::counted(const at::Tensor& target,
+                             const std::optional<LabelRange>& labels) const {
   if (labels && labels->counted >= 0) return labels->counted;
   return *tare::counted(loss, target);
 }
 
-double Learner::Parts::counted(const Batch& batch, const Labels& labels) const {
+double LearnerState::counted(const Batch& batch, const Labels& labels) const {
   if (options.task && options.task.counted) return options.task.counted(batch);
   if (!options.task && loss.batch_counted) return loss.batch_counted(batch);
   if (options.task || loss.batch_mean || batch.targets.empty())
@@ -279,8 +220,8 @@ double Learner::Parts::counted(const Batch& batch, const Labels& labels) const {
   return all;
 }
 
-at::Tensor Learner::Parts::mean_loss(const Outputs& outputs, const Batch& batch,
-                                     double counted) const {
+at::Tensor LearnerState::mean_loss(const Outputs& outputs, const Batch& batch,
+                                   double counted) const {
   if (loss.batch_mean) return loss.batch_mean(outputs, batch);
   const LossFunction& mean = counted == 0 && loss.sum ? loss.sum : loss.mean;
   if (batch.targets.empty()) return mean(outputs[0], {});
@@ -297,7 +238,7 @@ at::Tensor Learner::Parts::mean_loss(const Outputs& outputs, const Batch& batch,
   return sum;
 }
 
-void Learner::Parts::prepare_metrics(const Batch& batch) {
+void LearnerState::prepare_metrics(const Batch& batch) {
   const size_t targets = std::max<size_t>(1, batch.targets.size());
   if (metrics.size() == targets * options.metrics.size()) return;
   metrics.clear();
@@ -308,60 +249,8 @@ void Learner::Parts::prepare_metrics(const Batch& batch) {
   }
 }
 
-void Learner::Parts::keep_position(const Run& fit) {
-  pending.reset();
-  if (!fit.plan.finished()) pending = {fit.current_plan(), states_of(fit.callbacks)};
-}
-
-FitPlan Learner::Run::current_plan() const {
-  FitPlan now = plan;
-  now.loss_sum = meter.sum();
-  now.loss_counted = meter.counted();
-  now.loss_samples = meter.samples();
-  now.seconds = context.row.seconds;
-  if (training_since)
-    now.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - *training_since).count();
-  if (closing) now.rows.back() = context.row;
-  return now;
-}
-
-void Learner::Run::notify_quietly(EventMethod event) {
-  for (const auto& callback : callbacks) {
-    try {
-      (callback.get()->*event)(context);
-    } catch (const std::exception& second) {  // the first error is on its way and must not be lost
-      log::error("callback '" + callback->name() +
-                 "' failed while the fit was ending: " + second.what());
-    }
-  }
-}
-
-void Learner::Run::count_batch() {
-  if (context.loss.defined()) meter.add(context.loss, context.data.size(), counted);
-  ++plan.batch;
-  snapshot.drop();
-  earlier_gradients.clear();
-}
-
-void Learner::Run::count_turn() {
-  if (last_turn) {
-    plan.turn = 0;
-    return count_batch();
-  }
-  ++plan.turn;
-  snapshot.drop();
-  earlier_gradients.clear();
-}
-
-void Learner::Run::tell(MicroBatchChange change) {
-  context.micro_batch_change = std::move(change);
-  allows(&Callback::on_micro_batch, Action::stop_epoch);
-  context.micro_batch_change.reset();
-}
-
-std::vector<BatchPart> Learner::Parts::parts_of(const Batch& whole, int64_t size,
-                                                const Slicer& slicer) const {
+std::vector<BatchPart> LearnerState::parts_of(const Batch& whole, int64_t size,
+                                              const Slicer& slicer) const {
   return tare::parts_of(slicer(whole, size), [this](const Batch& batch) { return counted(batch); });
 }
 
@@ -374,7 +263,7 @@ void to_full_precision(Outputs& outputs) {
     if (output.defined() && output.scalar_type() != c10::kFloat) output = in_float32(output);
 }
 
-Learner::Parts::Gradients Learner::Parts::take_gradients() const {
+LearnerState::Gradients LearnerState::take_gradients() const {
   Gradients taken;
   for (const auto& group : optimizer->groups()) {
     for (const auto& parameter : group.parameters) {
@@ -385,7 +274,7 @@ Learner::Parts::Gradients Learner::Parts::take_gradients() const {
   return taken;
 }
 
-void Learner::Parts::add_gradients(const Gradients& gradients) {
+void LearnerState::add_gradients(const Gradients& gradients) {
   const c10::AutoGradMode no_grad(false);
   for (const auto& [parameter, earlier] : gradients) {
     at::Tensor& gradient = parameter.mutable_grad();
@@ -393,7 +282,7 @@ void Learner::Parts::add_gradients(const Gradients& gradients) {
   }
 }
 
-int64_t Learner::Parts::gradient_bytes() const {
+int64_t LearnerState::gradient_bytes() const {
   int64_t bytes = 0;
   for (const auto& group : optimizer->groups())
     for (const auto& parameter : group.parameters)
@@ -401,37 +290,23 @@ int64_t Learner::Parts::gradient_bytes() const {
   return bytes;
 }
 
-MicroBatches::Settings Learner::Parts::micro_batches(const char* phase) const {
+MicroBatches::Settings LearnerState::micro_batches(const char* phase) const {
   return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
 }
 
-MicroBatches::Settings Learner::Parts::validation_micro_batches(int64_t first) const {
+MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) const {
   auto settings = micro_batches("validate");
   settings.search.start = first;
   return settings;
 }
 
-MicroBatches::Settings Learner::Parts::training_micro_batches(int64_t first) const {
+MicroBatches::Settings LearnerState::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
   if (options.step_in_backward) settings.fixed = options.batch;
   if (settings.fixed) return settings;
   settings.search.start = first;
   settings.search.fixed_bytes = gradient_bytes();
-  const FitStart start{memory::backend(device).usage().allocated_bytes,
-                       !optimizer->state().empty()};
-  settings.search.suggest = [this, start](int64_t failed) {
-    return planned_micro_batch(failed, start);
-  };
   return settings;
-}
-
-void Learner::Run::release_step() {
-  loss_mean = {};
-  context.micro_batch = 0;
-  context.micro_batches = 1;
-  context.data.reset();
-  context.outputs.reset();
-  context.loss.reset();
 }
 
 }  // namespace tare

@@ -1,0 +1,50 @@
+// Sums the losses of batches on their device. Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "tare/callback/callback.h"
+namespace tare {
+
+/// The mean loss over several batches, each weighted by what its own mean is over, summed on the
+/// device of the losses, so that only reading it waits for the device.
+class LossMeter {
+ public:
+  /// Makes room for the sum on a device, so that add() allocates nothing.
+  void prepare(c10::Device device);
+  void reset();
+  /// `counted`: what the loss is the mean over; 0: the batch has no loss.
+  void add(const at::Tensor& loss, int64_t samples, double counted);
+  [[nodiscard]] double mean() const;  ///< NaN where nothing was counted
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  [[nodiscard]] double counted() const { return counted_; }
+  /// On the device, for a ledger; undefined where the losses are on the host.
+  [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
+  /// For a checkpoint saved inside an epoch.
+  [[nodiscard]] double sum() const;
+  void restore(double sum, int64_t samples, double counted);
+
+ private:
+  double sum_ = 0;
+  at::Tensor device_sum_;
+  int64_t samples_ = 0;
+  double counted_ = 0;
+};
+
+/// The mean loss over the parts of a batch.
+class LossMean {
+ public:
+  /// Adds that of a part, and releases the part's tensors.
+  void add(FitContext& c, double share);
+  /// Returns the mean of the parts so far, and starts anew.
+  [[nodiscard]] at::Tensor take();
+  [[nodiscard]] const at::Tensor& sum() const { return sum_; }
+
+ private:
+  at::Tensor sum_;
+  double shares_ = 0;
+};
+
+}  // namespace tare
