@@ -24,7 +24,7 @@ asan() {
 
 # What runs on several threads.
 tsan() {
-  local targets=(base_test memory_test runtime_test adapt_test plan_test data_test experiment_test learner_test inference_test sweep_test)
+  local targets=(base_test memory_test runtime_test adapt_test trace_test data_test experiment_test learner_test inference_test sweep_test)
   build tsan "${targets[@]}" && TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1 \
     setarch -R ctest --test-dir build/tsan --output-on-failure --timeout 7200 \
     -R "^($(IFS='|'; echo "${targets[*]}"))\$"

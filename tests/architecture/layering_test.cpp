@@ -31,7 +31,7 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"memory", {}},
       {"runtime", {}},
       {"cuda", {"runtime"}},
-      {"plan", {"runtime"}},
+      {"trace", {"runtime"}},
       {"adapt", {}},
       {"experiment", {}},
       {"config", {}},
@@ -40,12 +40,13 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"metric", {"config", "data"}},
       {"model", {"config", "checkpoint", "data"}},
       {"optim", {"model"}},
-      {"parallel", {"model", "data"}},
       {"checkpoint", {}},
       {"inference", {"runtime", "transform", "model", "checkpoint"}},
       {"report", {"config"}},
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
-      {"learner", {"runtime", "callback", "parallel", "adapt", "plan", "inference"}},
+      {"train", {"callback", "adapt", "inference"}},
+      {"plan", {"train", "trace"}},
+      {"learner", {"runtime", "plan"}},
       {"recipe", {"runtime", "learner", "cuda"}},
       {"search", {"config"}},
       {"launch", {"runtime"}},
@@ -212,6 +213,11 @@ TEST(Layering, NamesFileLineAndInclude) {
                           "the library metric"));
 }
 
+TEST(Layering, NamesNoLibraryThatIsNotThere) {
+  for (const auto& [library, below] : libraries())
+    EXPECT_TRUE(fs::is_directory(source_folder() / library)) << library;
+}
+
 TEST(Layering, RefusesWhatIsAbove) {
   const auto refused = [](const std::string& file, const std::string& header) {
     return !problem_with(file, header).empty();
@@ -224,6 +230,9 @@ TEST(Layering, RefusesWhatIsAbove) {
   EXPECT_TRUE(refused("inference/predictor.cpp", "tare/optim/fused.h"));
   EXPECT_TRUE(refused("inference/predictor.cpp", "tare/callback/callback.h"));
   EXPECT_TRUE(refused("checkpoint/manifest.cpp", "tare/config/node.h"));
+  EXPECT_TRUE(refused("train/fit_loop.cpp", "tare/trace/trace.h"));
+  EXPECT_TRUE(refused("train/fit_loop.cpp", "tare/plan/plan.h"));
+  EXPECT_TRUE(refused("plan/plan_fit.cpp", "tare/learner/learner.h"));
   EXPECT_TRUE(refused("learner/learner.cpp", "tare/recipe/run.h"));
   EXPECT_TRUE(refused("recipe/run.cpp", "tare/sweep/store.h"));
   EXPECT_TRUE(refused("learner/learner.cpp", "tare/tare.h"));

@@ -8,8 +8,8 @@
 #include <torch/torch.h>
 
 #include "bench/paired.h"
-#include "tare/plan/host_peak.h"
-#include "tare/plan/measurements.h"
+#include "tare/trace/host_peak.h"
+#include "tare/trace/measurements.h"
 
 namespace {
 

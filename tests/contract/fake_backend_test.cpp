@@ -2,9 +2,9 @@
 #include "contract/backend_contract.h"
 #include "contract/fake_accelerator.h"
 #include "tare/model/generators.h"
-#include "tare/plan/target.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/init.h"
+#include "tare/trace/target.h"
 
 namespace tare::memory {
 namespace {

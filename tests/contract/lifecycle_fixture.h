@@ -13,7 +13,7 @@
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
-#include "tare/plan/cuda_cache.h"
+#include "tare/trace/cuda_cache.h"
 
 namespace tare::testing {
 

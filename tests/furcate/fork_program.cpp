@@ -16,8 +16,8 @@
 #include "tare/base/io.h"
 #include "tare/data/splits.h"
 #include "tare/furcate/fork.h"
-#include "tare/learner/interrupt.h"
 #include "tare/model/registry.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "contract/traits.h"
 #include "learner/zoo.h"
-#include "tare/learner/plan.h"
 #include "tare/memory/backend.h"
+#include "tare/plan/plan.h"
 
 namespace tare::testing {
 namespace {

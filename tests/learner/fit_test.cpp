@@ -8,10 +8,10 @@
 #include "tare/callback/monitor.h"
 #include "tare/callback/recorder.h"
 #include "tare/data/loader.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
 #include "tare/optim/torch_optimizer.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -6,12 +6,12 @@
 #include "support/budget.h"
 #include "tare/adapt/search.h"
 #include "tare/base/error.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/snapshot.h"
 #include "tare/model/registry.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

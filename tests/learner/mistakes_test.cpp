@@ -12,8 +12,8 @@
 #include "tare/base/error.h"
 #include "tare/callback/monitor.h"
 #include "tare/inference/predictor.h"
-#include "tare/learner/interrupt.h"
 #include "tare/model/registry.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

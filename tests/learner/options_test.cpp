@@ -1,5 +1,5 @@
 // What the Learner's results say of themselves.
-#include "tare/learner/options.h"
+#include "tare/train/options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What Learner::plan says of the next fit against what that fit measures.
-#include "tare/learner/plan.h"
+#include "tare/plan/plan.h"
 
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -7,9 +7,9 @@
 
 #include "learner/zoo.h"
 #include "support/outcome.h"
-#include "tare/learner/fit_probe.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/native_types.h"
+#include "tare/plan/fit_probe.h"
 
 namespace tare::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/monitor.h"
 #include "tare/checkpoint/checkpoint.h"
-#include "tare/learner/interrupt.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -5,10 +5,10 @@
 #include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/native_types.h"
 #include "tare/model/precision.h"
 #include "tare/model/registry.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "learner/fixture.h"
-#include "tare/learner/rng.h"
+#include "tare/train/rng.h"
 
 namespace tare::testing {
 

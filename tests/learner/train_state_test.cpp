@@ -1,6 +1,6 @@
 // The progress in a checkpoint: it survives the round trip, states of older versions are read, and
 // every field that is damaged is named.
-#include "tare/learner/train_state.h"
+#include "tare/train/train_state.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>

@@ -6,7 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/model/registry.h"
-#include "tare/plan/trace.h"
+#include "tare/trace/trace.h"
 
 namespace tare {
 namespace {

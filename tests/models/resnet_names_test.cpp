@@ -9,7 +9,7 @@
 
 #include "models/resnet.h"
 #include "tare/model/registry.h"
-#include "tare/plan/trace.h"
+#include "tare/trace/trace.h"
 
 namespace tare {
 namespace {

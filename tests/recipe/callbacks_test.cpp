@@ -10,8 +10,8 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/callback/registry.h"
-#include "tare/learner/interrupt.h"
 #include "tare/recipe/plan.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

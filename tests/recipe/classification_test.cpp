@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "tare/data/digits.h"
-#include "tare/learner/options.h"
 #include "tare/recipe/worst_pictures.h"
+#include "tare/train/options.h"
 #include "tare/transform/image.h"
 
 namespace tare::testing {

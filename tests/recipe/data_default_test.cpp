@@ -12,10 +12,10 @@
 #include "support/files.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
-#include "tare/learner/interrupt.h"
 #include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/position.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

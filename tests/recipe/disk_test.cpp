@@ -19,9 +19,9 @@
 #include "tare/callback/autosave.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/learner.h"
-#include "tare/learner/train_state.h"
 #include "tare/model/registry.h"
 #include "tare/runtime/init.h"
+#include "tare/train/train_state.h"
 
 namespace tare::testing {
 namespace {

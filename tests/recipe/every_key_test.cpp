@@ -12,10 +12,10 @@
 #include "recipe/own_data.h"
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
-#include "tare/learner/interrupt.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_keys.h"
 #include "tare/recipe/run.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

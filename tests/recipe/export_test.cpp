@@ -11,7 +11,7 @@
 #include "tare/callback/autosave.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
-#include "tare/learner/interrupt.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include "recipe/tiny.h"
 #include "support/files.h"
 #include "tare/base/error.h"
-#include "tare/learner/interrupt.h"
 #include "tare/recipe/plan.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

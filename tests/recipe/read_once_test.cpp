@@ -6,10 +6,10 @@
 #include "recipe/own_data.h"
 #include "recipe/tiny.h"
 #include "tare/base/file_system.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

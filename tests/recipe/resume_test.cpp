@@ -5,10 +5,10 @@
 #include "support/damage.h"
 #include "support/files.h"
 #include "tare/base/error.h"
-#include "tare/learner/interrupt.h"
-#include "tare/learner/train_state.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
+#include "tare/train/interrupt.h"
+#include "tare/train/train_state.h"
 
 namespace tare::testing {
 namespace {

@@ -8,9 +8,9 @@
 #include "support/files.h"
 #include "tare/base/error.h"
 #include "tare/base/folder_lock.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -17,10 +17,10 @@
 #include "tare/base/io.h"
 #include "tare/data/datasets.h"
 #include "tare/inference/predictor.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
 #include "tare/recipe/classification.h"
 #include "tare/recipe/run_text.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {

@@ -7,16 +7,16 @@
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/process_limit.h"
-#include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/init.h"
+#include "tare/trace/measurements.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::cli {
 namespace {

@@ -30,8 +30,6 @@
 #include "tare/launch/executors.h"
 #include "tare/launch/fork_server.h"
 #include "tare/launch/local_executor.h"
-#include "tare/learner/interrupt.h"
-#include "tare/plan/measurements.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
@@ -47,6 +45,8 @@
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
 #include "tare/sweep/wanted_runs.h"
+#include "tare/trace/measurements.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/top.h"
-#include "tare/learner/interrupt.h"
 #include "tare/memory/machine.h"
+#include "tare/train/interrupt.h"
 
 namespace tare::cli {
 namespace {

@@ -22,15 +22,15 @@
 #include "tare/config/scalar.h"
 #include "tare/experiment/experiment.h"
 #include "tare/furcate/fork_runner.h"
-#include "tare/learner/interrupt.h"
 #include "tare/learner/summary.h"
-#include "tare/learner/train_state.h"
 #include "tare/memory/backend.h"
 #include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/resume.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/init.h"
+#include "tare/train/interrupt.h"
+#include "tare/train/train_state.h"
 
 namespace tare {
 namespace {

@@ -16,13 +16,13 @@
 #include "tare/furcate/configuration.h"
 #include "tare/furcate/fork_config.h"
 #include "tare/furcate/recorder.h"
-#include "tare/learner/interrupt.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/threads.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/run_record.h"
 #include "tare/sweep/sweep_file.h"
+#include "tare/train/interrupt.h"
 
 namespace tare {
 namespace {

@@ -1,9 +1,9 @@
 // Begins and resumes the fits of a Learner.
 #include "tare/base/error.h"
-#include "tare/learner/fit_loop.h"
 #include "tare/learner/learner.h"
-#include "tare/learner/next_fit.h"
 #include "tare/memory/oom_report.h"
+#include "tare/plan/next_fit.h"
+#include "tare/train/fit_loop.h"
 
 namespace tare {
 FitResult Learner::fit(int64_t epochs, FitOptions options) {

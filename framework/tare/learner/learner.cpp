@@ -6,8 +6,8 @@
 
 #include "tare/base/error.h"
 #include "tare/callback/progress.h"
-#include "tare/learner/learner_state.h"
 #include "tare/runtime/device_name.h"
+#include "tare/train/learner_state.h"
 
 namespace tare {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "tare/base/terminal.h"
-#include "tare/learner/compute_error.h"
-#include "tare/learner/options.h"
-#include "tare/learner/plan.h"
 #include "tare/memory/accountable.h"
+#include "tare/plan/plan.h"
+#include "tare/train/compute_error.h"
+#include "tare/train/options.h"
 
 namespace tare {
 

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "tare/base/error.h"
-#include "tare/learner/fit_loop.h"
 #include "tare/learner/learner.h"
-#include "tare/learner/learner_state.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/model/stored.h"
+#include "tare/train/fit_loop.h"
+#include "tare/train/learner_state.h"
 
 namespace tare {
 namespace {

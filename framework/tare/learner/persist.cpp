@@ -7,12 +7,12 @@
 #include "tare/base/log.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
-#include "tare/learner/bundle_data.h"
 #include "tare/learner/learner.h"
-#include "tare/learner/learner_state.h"
-#include "tare/learner/rng.h"
 #include "tare/memory/phase.h"
 #include "tare/model/stored.h"
+#include "tare/train/bundle_data.h"
+#include "tare/train/learner_state.h"
+#include "tare/train/rng.h"
 
 namespace tare {
 namespace {

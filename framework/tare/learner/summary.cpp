@@ -6,12 +6,12 @@
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
 #include "tare/base/table.h"
-#include "tare/learner/layer_shapes.h"
 #include "tare/learner/learner.h"
-#include "tare/learner/learner_state.h"
 #include "tare/model/generators.h"
 #include "tare/model/registry.h"
-#include "tare/plan/trace.h"
+#include "tare/trace/trace.h"
+#include "tare/train/layer_shapes.h"
+#include "tare/train/learner_state.h"
 
 namespace tare {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "tare/base/error.h"
 #include "tare/model/block.h"
-#include "tare/model/devices.h"
 #include "tare/model/held_weights.h"
 
 namespace tare {
@@ -204,24 +203,6 @@ void detail::refuse_inputs(const Batch& batch, const std::vector<size_t>& allowe
 
 bool Model::takes(size_t inputs) const {
   return input_counts_.empty() || std::ranges::find(input_counts_, inputs) != input_counts_.end();
-}
-
-Outputs Model::forward(const Batch& batch) const {
-  require("model.forward");
-  if (!forward_) {
-    throw StateError("model.forward", "without a forward of tensors or of a Batch",
-                     "give the Learner a Task for such a model");
-  }
-  try {
-    Outputs outputs = forward_(batch);
-    check_output_devices("model.forward", *this, batch, outputs);
-    return outputs;
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    explain_devices("model.forward", *this, batch, error);
-    throw;
-  }
 }
 
 const std::vector<Parameter>& Model::parameters() const {

@@ -130,7 +130,7 @@ class Model {
   /// Takes a module holder. Its forward becomes the model's: of one to four tensors, which get the
   /// inputs of a batch in their order, or of a whole `const Batch&`; it returns a tensor, a
   /// std::pair, std::tuple or std::vector of tensors, or Outputs. Without such a forward, training
-  /// needs a Task (learner/options.h). `groups`: from input to output; empty: one group for each
+  /// needs a Task (train/options.h). `groups`: from input to output; empty: one group for each
   /// child that has parameters.
   template <ModuleHolderLike H>
   Model(H holder, std::vector<LayerGroup> groups = {})  // NOLINT: implicit, any holder is a model

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/argsort.h>
 
-#include "tare/learner/options.h"
+#include "tare/train/options.h"
 
 namespace tare {
 namespace {

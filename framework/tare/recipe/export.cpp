@@ -11,8 +11,6 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/bundle_folder.h"
-#include "tare/learner/bundle_data.h"
-#include "tare/learner/train_state.h"
 #include "tare/metric/loss.h"
 #include "tare/model/fp8.h"
 #include "tare/model/stored.h"
@@ -20,6 +18,8 @@
 #include "tare/recipe/position.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/train/bundle_data.h"
+#include "tare/train/train_state.h"
 
 namespace tare {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include "tare/learner/options.h"
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/train/options.h"
 
 namespace tare {
 

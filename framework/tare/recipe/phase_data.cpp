@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/learner/bundle_data.h"
-#include "tare/learner/last_batch.h"
-#include "tare/learner/recompute.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
+#include "tare/plan/recompute.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/train/bundle_data.h"
+#include "tare/train/last_batch.h"
 
 namespace tare {
 namespace {

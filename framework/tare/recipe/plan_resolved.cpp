@@ -10,12 +10,12 @@
 #include "tare/base/log.h"
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
-#include "tare/learner/learner_state.h"
-#include "tare/learner/plan_fit.h"
-#include "tare/plan/trace.h"
+#include "tare/plan/plan_adapted.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/trace/trace.h"
+#include "tare/train/learner_state.h"
 
 namespace tare {
 namespace {

@@ -12,9 +12,9 @@
 #include "tare/config/node.h"
 #include "tare/config/registry.h"
 #include "tare/data/datasets.h"
-#include "tare/learner/options.h"
 #include "tare/model/registry.h"
 #include "tare/optim/schedule.h"
+#include "tare/train/options.h"
 
 namespace tare {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tare/data/datasets.h"
-#include "tare/learner/bundle_data.h"
-#include "tare/learner/fit_trace.h"
+#include "tare/plan/fit_trace.h"
+#include "tare/train/bundle_data.h"
 
 namespace tare {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/learner/plan.h"
+#include "tare/plan/plan.h"
 #include "tare/recipe/recipe.h"
 
 namespace tare {

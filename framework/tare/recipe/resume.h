@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "tare/learner/train_state.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
+#include "tare/train/train_state.h"
 
 namespace tare {
 

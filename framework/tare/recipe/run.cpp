@@ -19,7 +19,6 @@
 #include "tare/callback/progress.h"
 #include "tare/config/node.h"
 #include "tare/experiment/experiment.h"
-#include "tare/learner/interrupt.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
@@ -40,6 +39,7 @@
 #include "tare/recipe/weights_bundle.h"
 #include "tare/recipe/worst_pictures.h"
 #include "tare/runtime/device_name.h"
+#include "tare/train/interrupt.h"
 
 namespace tare {
 namespace {

@@ -13,7 +13,7 @@ namespace tare {
 /// folder/name-3 ... that does not; to resume, the last of them whose run is unfinished. During the
 /// run its folder is locked against other processes and holds two alternating automatic
 /// checkpoints; afterwards recipe.yaml, report.json, two CSV files per phase (epochs, steps) and
-/// what the phases saved. An interrupt (see learner/interrupt.h) ends the run after the step in
+/// what the phases saved. An interrupt (see train/interrupt.h) ends the run after the step in
 /// flight, with a checkpoint and a report. A resumed run ends with the weights, metrics and CSV
 /// rows (except times) of an undisturbed one, bit for bit on the CPU. Throws what the Learner
 /// throws; StateError if another process runs in the folder; ConfigError if there is nothing to

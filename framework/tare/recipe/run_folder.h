@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "tare/base/folder_lock.h"
-#include "tare/learner/train_state.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/run_options.h"
+#include "tare/train/train_state.h"
 
 namespace tare {
 

@@ -5,7 +5,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
-#include "tare/learner/recompute.h"
+#include "tare/plan/recompute.h"
 #include "tare/recipe/plan_resolved.h"
 
 namespace tare {

@@ -1,0 +1,37 @@
+// Evaluates and predicts splits of a Learner.
+#include "tare/learner/learner.h"
+#include "tare/train/learner_state.h"
+
+namespace tare {
+
+EvaluatedPredictions Learner::evaluate(Split split, const PredictOptions& options) {
+  LearnerState& p = idle("learner.evaluate");
+  const DatasetPtr& set = p.split(split, "learner.evaluate");
+  p.check_predict(options, "learner.evaluate");
+  const RunningScope running(p, "learner.evaluate");
+  EvaluatedPredictions result;
+  result.figures = p.evaluate(
+      set, p.validation_micro_batches(0),
+      [&](MicroBatchChange change) { p.tell(*this, std::move(change)); }, options,
+      &result.predictions);
+  return result;
+}
+
+Evaluation Learner::validate(Split split) {
+  LearnerState& p = idle("learner.validate");
+  const DatasetPtr& set = p.split(split, "learner.validate");
+  const RunningScope running(p, "learner.validate");
+  return p.evaluate(set, p.validation_micro_batches(0),
+                    [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+}
+
+Predictions Learner::get_preds(Split split, const PredictOptions& options) {
+  LearnerState& p = idle("learner.get_preds");
+  const DatasetPtr& set = p.split(split, "learner.get_preds");
+  p.check_predict(options, "learner.get_preds");
+  const RunningScope running(p, "learner.get_preds");
+  return p.get_preds(set, options,
+                     [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+}
+
+}  // namespace tare

@@ -1,0 +1,334 @@
+// Runs a fit on the meta device with batches that stand in for real ones.
+#include "tare/plan/fit_trace.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <numbers>
+
+#include "tare/base/error.h"
+#include "tare/memory/phase.h"
+#include "tare/trace/host_trace.h"
+#include "tare/train/fit_loop.h"
+#include "tare/train/learner_state.h"
+#include "tare/train/rng.h"
+
+namespace tare {
+namespace {
+
+using plan::AllocationTrace;
+
+/// A data set with batches of a given shape: real ones, or of meta tensors whose get() allocates
+/// what the real one does on the host. What its loader has made ahead is alive meanwhile. For one
+/// epoch in order.
+class SyntheticDataset final : public Dataset {
+ public:
+  SyntheticDataset(std::shared_ptr<const BatchAllocations> work, SplitShape shape, bool real)
+      : work_(std::move(work)), shape_(shape), real_(real) {}
+
+  [[nodiscard]] int64_t size() const override { return shape_.size(); }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override {
+    return work_->data()->sample_shape();
+  }
+  [[nodiscard]] Batch first_sample() const override { return work_->sample(); }
+  [[nodiscard]] Batch get(const BatchRequest&) const override {
+    do make();
+    while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size());
+    Batch next = std::move(ahead_.front());
+    ahead_.pop_front();
+    if (made_ == shape_.size() && ahead_.empty()) made_ = 0;  // another epoch may follow
+    return next;
+  }
+
+ private:
+  void make() const {
+    if (made_ == shape_.size()) return;
+    const int64_t samples = std::min(shape_.whole.samples, shape_.size() - made_);
+    ahead_.push_back(real_ ? work_->read(samples) : of_allocations(work_->of(samples)));
+    made_ += samples;
+  }
+  [[nodiscard]] Batch of_allocations(const AllocationTrace& work) const {
+    std::vector<c10::DataPtr> held;
+    const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
+    return work_->named(tensors);
+  }
+  static AllocationTrace results_only(const AllocationTrace& work) {
+    AllocationTrace results{.steps = {}, .results = work.results};
+    for (const auto& step : work.steps) {
+      if (step.result < 0) continue;
+      results.steps.push_back(step);
+      results.steps.back().block = results.steps.size() - 1;
+    }
+    return results;
+  }
+
+  std::shared_ptr<const BatchAllocations> work_;
+  SplitShape shape_;
+  bool real_;
+  mutable std::deque<Batch> ahead_;  // the loader of a plan has one thread
+  mutable int64_t made_ = 0;
+};
+
+/// Tells the trace what tensors are used for, while they are alive.
+class LedgerAnnotator final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "plan"; }
+  void follow(const LearnerState& state) { state_ = &state; }
+  Action before_batch(FitContext&) override { return note(); }
+  Action after_loss(FitContext&) override { return note(); }
+  Action after_backward(FitContext&) override { return note(); }
+
+ private:
+  Action note() {
+    plan::note(state_->ledger());
+    return Action::proceed;
+  }
+  const LearnerState* state_ = nullptr;
+};
+
+/// Allocates what saving a checkpoint after each batch, each epoch or both allocates on the host:
+/// the state of the random generator, and a copy of each tensor that has gaps between its elements,
+/// one after the other.
+class SavedState final : public Callback {
+ public:
+  SavedState(bool batches, bool epochs) : batches_(batches), epochs_(epochs) {}
+  [[nodiscard]] std::string name() const override { return "saved_state"; }
+  Action after_batch(FitContext& context) override {
+    if (batches_) save(context);
+    return Action::proceed;
+  }
+  Action after_epoch(FitContext& context) override {
+    if (epochs_) save(context);
+    return Action::proceed;
+  }
+
+ private:
+  static void save(const FitContext& context) {
+    std::vector<at::Tensor> generators;
+    for (const auto& state : rng_state(c10::kCPU))
+      generators.push_back(context.learner.device().is_meta()
+                               ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
+                               : state.tensor);
+    for (const auto& weight : context.learner.model().state())
+      (void)weight.tensor.detach().contiguous();
+    for (const auto& state : context.learner.optimizer().state())
+      (void)state.tensor.detach().contiguous();
+  }
+
+  bool batches_, epochs_;
+};
+
+/// Whole batches that fill the loader twice, and the last batch of the epoch.
+SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work, int64_t batch,
+                       int64_t part, bool training) {
+  const LearnerOptions& options = request.options;
+  const int64_t samples = work.data()->size();
+  const int64_t size = std::min(batch, samples);
+  const int64_t ahead = request.on_host && options.workers > 0
+                            ? std::max(LoaderOptions{}.prefetch, options.workers)
+                            : 0;
+  const int64_t whole = std::min(samples / size, ahead + 2);
+  const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
+  return {.whole = batch_shape(size, part),
+          .last = batch_shape(rest, part),
+          .count = whole,
+          .ahead = ahead,
+          .counted = request.on_host};
+}
+
+/// The parts of a batch that a trace goes through.
+Slicer slicer(const SplitShape& split) {
+  return [split](const Batch& batch, int64_t) {
+    const BatchShape& shape = batch.size() == split.whole.samples ? split.whole : split.last;
+    if (shape.parts == 1) return std::vector{batch};
+    std::vector<Batch> slices;
+    for (int64_t i = 0, start = 0; i < shape.parts; ++i) {
+      const int64_t samples = shape.smallest + (i < shape.larger ? 1 : 0);
+      slices.push_back(batch.narrow(start, samples));
+      start += samples;
+    }
+    return slices;
+  };
+}
+
+LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
+                           std::shared_ptr<Callback> callback) {
+  LearnerOptions options = request.options;
+  options.batch = shape.train.whole.samples;
+  options.micro_batch = shape.micro_batch;
+  options.workers = 0;  // other threads are not in the scope
+  options.callbacks = {std::move(callback)};
+  const bool saves_epochs =
+      std::ranges::any_of(request.options.callbacks,
+                          [](const CallbackPtr& planned) { return planned->facts().saves_epochs; });
+  if (request.on_host && (request.saves || saves_epochs))
+    options.callbacks.push_back(std::make_shared<SavedState>(request.saves, saves_epochs));
+  options.progress = false;
+  options.stop_on_nan = false;
+  if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without
+  if (request.on_host) options.offload.clear();               // as a Learner on the CPU does
+  return options;
+}
+
+Splits synthetic_splits(const PlanRequest& request, const FitShape& shape, bool real) {
+  Splits data;
+  data.train = std::make_shared<SyntheticDataset>(request.train, shape.train, real);
+  if (shape.valid)
+    data.valid = std::make_shared<SyntheticDataset>(request.valid, *shape.valid, real);
+  return data;
+}
+
+}  // namespace
+
+BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
+    : data_(std::move(data)), training_(training), largest_(largest_sample(*data_)) {
+  sample_ = on_meta(read(2).narrow(0, 1));  // what the first one sets up must not count
+  two_ = record(2);
+  three_ = record(3);
+  if (!plan::alike(two_, three_)) return;
+  const AllocationTrace five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
+  affine_ = plan::alike(five, guess) &&
+            std::ranges::equal(five.steps, guess.steps, {}, &plan::HostStep::bytes,
+                               &plan::HostStep::bytes);
+}
+
+Batch BatchAllocations::read(int64_t samples) const {
+  std::vector<int64_t> indices(static_cast<size_t>(samples));
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = (largest_ + static_cast<int64_t>(i)) % data_->size();
+  return data_->get({.indices = indices, .seed = 0, .training = training_});
+}
+
+AllocationTrace BatchAllocations::record(int64_t samples) const {
+  return plan::record([&] {
+    const Batch batch = read(samples);
+    return batch.tensors();
+  });
+}
+
+AllocationTrace BatchAllocations::of(int64_t samples) const {
+  return affine_ ? plan::extrapolate(two_, 2, three_, 3, samples) : record(samples);
+}
+
+namespace {
+
+/// What callbacks see of a fit that is done for a plan.
+class PlannedView final : public LearnerView {
+ public:
+  explicit PlannedView(LearnerState& state) : state_(state) {}
+  [[nodiscard]] Model& model() override { return state_.model; }
+  [[nodiscard]] Optimizer& optimizer() override { return *state_.optimizer; }
+  [[nodiscard]] c10::Device device() const override { return state_.device; }
+  [[nodiscard]] const std::filesystem::path& folder() const override {
+    return state_.options.folder;
+  }
+  void save(const std::string&) override { refuse("save"); }
+  void restore_weights(const std::string&) override { refuse("restore_weights"); }
+
+ private:
+  [[noreturn]] static void refuse(const char* call) {
+    throw StateError(call, "in a fit that is planned", "call it in a fit of a Learner");
+  }
+  LearnerState& state_;
+};
+
+/// The state of a Learner with synthetic data, whose values say nothing: none of the checks that
+/// look at values is made.
+std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const FitShape& shape,
+                                            const Splits& data, const LearnerOptions& options,
+                                            c10::Device device) {
+  auto state = std::make_unique<LearnerState>(request.model(), data, options);
+  state->set_up(device);
+  // A scale that no step is left out for. With the share of no part it makes a factor of 1, which
+  // would take no product.
+  if (state->scaler) state->scaler->restore(std::numbers::sqrt2, 0);
+  state->checked_batch = true;
+  state->checked_graph = true;
+  state->for_card = !request.on_host;
+  state->slicers.train = slicer(shape.train);
+  if (shape.valid) state->slicers.valid = slicer(*shape.valid);
+  return state;
+}
+
+/// Fits one epoch. What LibTorch refuses is thrown as it is.
+void fit_epoch(LearnerState& state) {
+  PlannedView view(state);
+  FitPlan plan{.epochs = 1};
+  plan.rates.assign(state.model.layer_groups().size(), state.base_rate());
+  state.hold_frozen();
+  try {
+    FitLoop loop(state, view,
+                 {.work = {.plan = std::move(plan)},
+                  .callbacks = state.options.callbacks,
+                  .micro_batches = state.training_micro_batches(0),
+                  .validation = state.validation_micro_batches(0),
+                  .is_planned = true},
+                 "learner.plan");
+    (void)loop.run();
+  } catch (const ComputeError& error) {
+    std::rethrow_if_nested(error);
+    throw;
+  }
+}
+
+/// From a new model to the end of an epoch, with the marks of what counts.
+void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& data,
+               const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
+  const auto state = planned_state(request, shape, data, options, device);
+  noter.follow(*state);
+  if (request.before) request.before(*state);
+  plan::mark("begin");
+  std::vector<c10::DataPtr> held;
+  (void)plan::play(request.data_set, held, device);
+  if (request.set_up) request.set_up(*state);
+  fit_epoch(*state);
+  plan::mark("end");
+}
+
+FitTrace counted(plan::Trace trace) {
+  const plan::Section section{trace.at("begin"), trace.at("end")};
+  return {std::move(trace), section};
+}
+
+}  // namespace
+
+BatchShape batch_shape(int64_t samples, int64_t size) {
+  if (samples <= size) return {.samples = samples, .smallest = samples};
+  const int64_t count = (samples - 1) / size + 1, parts = std::min<int64_t>(count, 3);
+  return {.samples = samples,
+          .parts = parts,
+          .smallest = samples / count,
+          .larger = std::min(samples % count, parts - 1)};
+}
+
+FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts) {
+  FitShape shape{.train = split_shape(request, *request.train, batch, parts.train, true)};
+  shape.micro_batch = std::min(parts.train, shape.train.whole.samples);
+  if (request.valid) shape.valid = split_shape(request, *request.valid, batch, parts.valid, false);
+  return shape;
+}
+
+FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts) {
+  if (request.options.precision != "fp32")
+    throw plan::NotPlannable("precision " + request.options.precision,
+                             "takes copies that meta tensors do not show",
+                             "plan it on the host, by a probe, or with fp32 as a bound");
+  const FitShape shape = shape_of(request, batch, parts);
+  const auto noter = std::make_shared<LedgerAnnotator>();
+  const LearnerOptions options = options_for(request, shape, noter);
+  const Splits data = synthetic_splits(request, shape, false);
+  return counted(plan::trace([&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); },
+                             request.on_host ? plan::Machine::host : plan::Machine::card));
+}
+
+FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
+  const auto noter = std::make_shared<LedgerAnnotator>();
+  const LearnerOptions options = options_for(request, shape, noter);
+  const Splits data = synthetic_splits(request, shape, true);
+  return counted(
+      plan::host_trace([&] { run_epoch(request, shape, data, options, *noter, c10::kCPU); }));
+}
+
+}  // namespace tare

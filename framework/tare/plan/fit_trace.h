@@ -1,0 +1,113 @@
+// FitTrace: a fit gone through on the meta device by the Learner's own code. Internal.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "tare/trace/allocation_trace.h"
+#include "tare/trace/estimate.h"
+#include "tare/train/options.h"
+
+namespace tare {
+
+struct LearnerState;
+
+/// What get() of a data set allocates on the host, for any number of samples: recorded on few.
+class BatchAllocations {
+ public:
+  /// Reads some samples. Throws what the data set throws.
+  BatchAllocations(DatasetPtr data, bool training);
+  /// The inputs, then the targets. Reads that many samples where few do not show it.
+  [[nodiscard]] plan::AllocationTrace of(int64_t samples) const;
+  /// The tensors that a trace of of() gives, under their names.
+  [[nodiscard]] Batch named(std::span<const at::Tensor> tensors) const {
+    return sample_.with(tensors);
+  }
+  /// One sample on the meta device, [1, ...].
+  [[nodiscard]] const Batch& sample() const { return sample_; }
+  /// A batch of the largest sample and the first others, over again where there are fewer: no batch
+  /// of the data takes more memory.
+  [[nodiscard]] Batch read(int64_t samples) const;
+  [[nodiscard]] const DatasetPtr& data() const { return data_; }
+
+ private:
+  [[nodiscard]] plan::AllocationTrace record(int64_t samples) const;
+
+  DatasetPtr data_;
+  bool training_;
+  int64_t largest_;  // index of a sample
+  plan::AllocationTrace two_, three_;
+  bool affine_ = false;
+  Batch sample_;  // the first one read, on the meta device
+};
+
+/// A fit to be planned.
+struct PlanRequest {
+  std::function<Model()> model{};  ///< builds it anew
+  /// batch, loss, metrics, optimizer, workers, drop_last, task; of its callbacks the checkpoints
+  /// that they save after an epoch
+  LearnerOptions options{};
+  std::shared_ptr<const BatchAllocations> train{}, valid{};  ///< `valid` may be null
+  /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.
+  std::function<void(LearnerState&)> before{};
+  /// The data set, if it counts: it is read first.
+  plan::AllocationTrace data_set{};
+  /// What is done to the model between there and the fit; may be empty.
+  std::function<void(LearnerState&)> set_up{};
+  bool on_host = true;  ///< data and loader count too
+  /// An automatic checkpoint is written after a whole batch. What writing it takes counts.
+  bool saves = false;
+};
+
+/// Samples per forward.
+struct PartSizes {
+  int64_t train = 1;  ///< of a training step
+  int64_t valid = 1;  ///< of a validation
+};
+
+struct FitTrace {
+  plan::Trace trace{};
+  plan::Section counted{};
+};
+
+/// Some steps, the last of them as short as the epoch's last, and a validation, in parts of these
+/// sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
+[[nodiscard]] FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts);
+
+/// A batch of a trace, and its parts that the trace goes through: at most the first two and the
+/// last, because those between allocate what the second does.
+struct BatchShape {
+  int64_t samples = 0;   ///< 0: there is no such batch
+  int64_t parts = 1;     ///< 1, 2 or 3; 1: the batch is not cut
+  int64_t smallest = 0;  ///< samples in the last part; in all of one part `samples`
+  int64_t larger = 0;    ///< how many of the first parts have one sample more
+  friend bool operator==(const BatchShape&, const BatchShape&) = default;
+};
+
+/// The shape of a batch of so many samples in parts of at most `size`; see slices_of().
+[[nodiscard]] BatchShape batch_shape(int64_t samples, int64_t size);
+
+/// The batches of a split in a trace.
+struct SplitShape {
+  BatchShape whole{}, last{};  ///< last: the shorter one at the end
+  int64_t count = 0;           ///< whole batches
+  int64_t ahead = 0;           ///< batches that the loader has made ahead
+  bool counted = true;         ///< false: only the tensors count, as for a device that gets them
+  [[nodiscard]] int64_t size() const { return count * whole.samples + last.samples; }
+};
+
+struct FitShape {
+  int64_t micro_batch = 0;  ///< for the training split; at most its whole batches' samples
+  SplitShape train{};
+  std::optional<SplitShape> valid{};
+};
+
+/// The shape of the trace of a fit with that batch, in parts of these sizes.
+[[nodiscard]] FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts);
+
+/// The trace of a fit with batches of that shape, for real on the host with samples of the data.
+[[nodiscard]] FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape);
+
+}  // namespace tare

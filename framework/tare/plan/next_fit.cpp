@@ -1,0 +1,89 @@
+// Plans the next fit of a Learner, to find its micro-batches and what it recomputes.
+#include "tare/plan/next_fit.h"
+
+#include <new>
+#include <unordered_set>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/backend.h"
+#include "tare/model/generators.h"
+#include "tare/model/registry.h"
+#include "tare/plan/plan_fit.h"
+#include "tare/plan/recompute.h"
+
+namespace tare {
+namespace {
+
+/// How a fit began.
+struct Baseline {
+  int64_t allocated_bytes = 0;
+  bool with_state = false;  // the optimizer had its state
+};
+
+/// Brings another Learner of the same model to where this one is: frozen layers, optimizer state.
+std::function<void(LearnerState&)> like(const Model& model, bool fp8, bool with_state) {
+  std::unordered_set<std::string> frozen;
+  for (const auto& parameter : model.parameters())
+    if (!parameter.tensor.requires_grad()) frozen.insert(parameter.name);
+  return [frozen, fp8, with_state](LearnerState& other) {
+    for (const auto& parameter : other.model.parameters())
+      if (frozen.contains(parameter.name)) at::Tensor(parameter.tensor).set_requires_grad(false);
+    other.model.hold_frozen(fp8);
+    if (with_state) other.ensure_optimizer().prepare();
+  };
+}
+
+std::optional<int64_t> suggested(const LearnerState& state, int64_t failed, const Baseline& start) {
+  if (!state.model.spec()) return std::nullopt;
+  const GeneratorScope generators(state.device);
+  try {
+    const auto target = plan::parse_target(state.device.str());
+    PlanRequest request = request_of(state, start.with_state);
+    request.options.recompute = state.recomputing;
+    return planned_micro_batch(request, target, target.capacity_bytes - start.allocated_bytes,
+                               failed);
+  } catch (const Error& error) {  // then the size is found by trying
+    log::debug("no plan of a micro-batch: " + printable(error.what()));
+  } catch (const c10::Error& error) {  // out of memory for the samples that it reads
+    log::debug("no plan of a micro-batch: " + printable(error.what_without_backtrace()));
+  } catch (const std::bad_alloc&) {
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PlanRequest request_of(const LearnerState& state, bool with_state) {
+  const auto& spec = state.model.spec();
+  PlanRequest request{.options = state.options, .on_host = state.device.is_cpu()};
+  if (spec) request.model = [spec] { return models::make(*spec); };
+  request.train = std::make_shared<BatchAllocations>(state.data.train, true);
+  if (state.data.valid) request.valid = std::make_shared<BatchAllocations>(state.data.valid, false);
+  request.before = like(state.model, state.options.frozen_weights == "fp8", with_state);
+  return request;
+}
+
+std::function<std::optional<int64_t>(int64_t)> suggestion_by_plan(const LearnerState& state) {
+  const Baseline start{memory::backend(state.device).usage().allocated_bytes,
+                       !state.optimizer->state().empty()};
+  return [&state, start](int64_t failed) { return suggested(state, failed, start); };
+}
+
+void choose_recompute(LearnerState& state) {
+  if (!is_auto(state.options.recompute)) return;
+  const GeneratorScope generators(state.device);
+  PlanRequest request = request_of(state, !state.optimizer->state().empty());
+  const auto target = plan::parse_target(state.device.str());
+  choose_recompute(request, target,
+                   target.capacity_bytes - memory::backend(state.device).usage().allocated_bytes);
+  auto& chosen = request.options.recompute;
+  if (chosen == state.recomputing) return;
+  state.sizes.clear();  // more or less is kept for the backward
+  state.model.set_recompute(chosen);
+  state.recomputing = std::move(chosen);
+  log::info("recompute: auto takes " + std::to_string(state.recomputing.size()) + " of " +
+            std::to_string(state.model.blocks().size()) + " blocks");
+}
+
+}  // namespace tare

@@ -1,0 +1,27 @@
+// Plans the next fit of a Learner from what the Learner is now. Internal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "tare/plan/fit_trace.h"
+#include "tare/train/learner_state.h"
+
+namespace tare {
+
+/// The next fit, on the device of the state; without `model` for one that is not from the registry.
+/// `with_state`: the optimizer has its state before the fit. Reads some samples.
+[[nodiscard]] PlanRequest request_of(const LearnerState& state, bool with_state);
+
+/// For the search of a fit that starts now: the largest micro-batch with which the fit fits by a
+/// plan, given that one of `failed` samples did not; unset: a plan does not predict it, or not why
+/// it failed. Changes nothing. `state` outlives the function.
+[[nodiscard]] std::function<std::optional<int64_t>(int64_t failed)> suggestion_by_plan(
+    const LearnerState& state);
+
+/// For LearnerOptions::recompute {"auto"}: chooses the blocks of a fit that starts now. Without
+/// effect on generators.
+void choose_recompute(LearnerState& state);
+
+}  // namespace tare

@@ -1,0 +1,16 @@
+// Describes the memory of a planned fit in one line.
+#include "tare/plan/plan.h"
+
+#include "tare/base/bytes.h"
+
+namespace tare {
+
+std::string MemoryPlan::str() const {
+  if (!known()) return "cannot be predicted: " + reason;
+  std::string text = "peak " + format_bytes(peak_bytes) + " (" + categories.str() + ")";
+  if (!at.empty()) text += " in " + at;
+  text += fits ? "; fits " : "; does not fit ";
+  return text + device + ", which has " + format_bytes(capacity_bytes);
+}
+
+}  // namespace tare

@@ -1,0 +1,59 @@
+// Plans a fit with the blocks that it recomputes.
+#include "tare/plan/plan_adapted.h"
+
+#include <c10/util/Exception.h>
+
+#include <optional>
+#include <utility>
+
+#include "tare/plan/plan_fit.h"
+#include "tare/plan/recompute.h"
+#include "tare/trace/measurements.h"
+
+namespace tare {
+namespace {
+
+using plan::Target;
+
+/// Bytes that the model has at least while it trains; 0 where they are not known before a trace,
+/// which then says why.
+int64_t bytes_of_weights(const PlanRequest& request) {
+  try {
+    const plan::MetaScope meta;
+    const Model model = request.model();
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : model.state()) bytes += static_cast<int64_t>(tensor.nbytes());
+    if (request.options.precision == "bf16-true") bytes /= 2;
+    return request.options.frozen_weights == "fp8" ? bytes / 4 : bytes;  // at most all of them
+  } catch (const plan::NotPlannable&) {
+    return 0;
+  } catch (const c10::Error&) {
+    return 0;
+  }
+}
+
+/// The plan of a fit whose weights alone do not fit, so that none of its operators is tried.
+std::optional<MemoryPlan> without_room_for_weights(const PlanRequest& request,
+                                                   const Target& target) {
+  const int64_t bytes = bytes_of_weights(request);
+  if (bytes <= target.capacity_bytes) return std::nullopt;
+  MemoryPlan plan = plan_for(target, request.options.batch);
+  plan.start_bytes = plan.reserved_bytes = bytes;
+  plan.at = "the weights";
+  plan.fits = false;
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_adapted(PlanRequest request, const Target& target, bool advice) {
+  if (auto refused = without_room_for_weights(request, target)) return *std::move(refused);
+  const bool chosen = is_auto(request.options.recompute);
+  choose_recompute(request, target);
+  MemoryPlan plan = plan_fit(request, target, advice);
+  plan::measurements().save();
+  if (chosen) plan.recompute = request.options.recompute;
+  return plan;
+}
+
+}  // namespace tare

@@ -1,0 +1,330 @@
+// Plans a fit from its trace, and searches what would make it fit.
+#include "tare/plan/plan_fit.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "tare/adapt/step_size.h"
+#include "tare/base/error.h"
+#include "tare/memory/oom.h"
+#include "tare/plan/fit_probe.h"
+
+namespace tare {
+namespace {
+
+using plan::Estimate;
+using plan::Target;
+
+/// The largest size in [1, limit] that fits, if every smaller one does too; 0: none. Peaks are
+/// nearly affine in the size, so the next guess is where the line through the last two meets the
+/// capacity; every third time it is the middle, so that a bad line costs little.
+class Search {
+ public:
+  Search(const Target& target, std::function<Estimate(int64_t)> at)
+      : target_(target), at_(std::move(at)) {}
+
+  [[nodiscard]] int64_t largest(int64_t first, int64_t limit) {
+    if (limit < 1) return 0;
+    bad_ = limit + 1;
+    good_ = 0;
+    look(std::clamp<int64_t>(first, 1, limit));
+    if (good_ > 0 && good_ < limit) look(limit);
+    while (bad_ - good_ > 1) look(std::clamp(guess(), good_ + 1, bad_ - 1));
+    return good_;
+  }
+
+ private:
+  struct Point {
+    int64_t size = 0, bytes = 0;
+  };
+
+  void look(int64_t size) {
+    try {
+      const Estimate found = at_(size);
+      (found.fits ? good_ : bad_) = size;
+      // A refused CUDA trace ends at the refusal: its bytes say nothing.
+      if (found.fits || !target_.caches) points_.push_back({size, found.reserved_bytes});
+    } catch (const plan::NotPlannable&) {
+      bad_ = size;
+    } catch (const c10::Error&) {  // what the model refuses, such as one sample for a batch norm
+      bad_ = size;
+    }
+  }
+
+  [[nodiscard]] int64_t guess() {
+    const int64_t middle = good_ + (bad_ - good_) / 2;
+    if (points_.size() < 2 || ++guesses_ % 3 == 0) return middle;
+    const Point &a = points_[points_.size() - 2], &b = points_.back();
+    const auto rise = static_cast<double>(b.bytes - a.bytes);
+    const auto run = static_cast<double>(b.size - a.size);
+    const auto room = static_cast<double>(target_.capacity_bytes - b.bytes);
+    const double next = static_cast<double>(b.size) + room * run / rise;
+    if (!std::isfinite(next)) return middle;
+    return static_cast<int64_t>(
+        std::clamp(next, static_cast<double>(good_), static_cast<double>(bad_)));
+  }
+
+  const Target& target_;
+  std::function<Estimate(int64_t)> at_;
+  std::vector<Point> points_;
+  int64_t good_ = 0, bad_ = 0, guesses_ = 0;
+};
+
+/// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
+/// with at least as many, does not fit either.
+MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
+  if (target.caches || error.asked_bytes() <= target.capacity_bytes)
+    return unknown_plan(target, batch, printable(error.what_without_backtrace()));
+  MemoryPlan plan = plan_for(target, batch);
+  plan.peak_bytes = plan.reserved_bytes = error.asked_bytes();
+  plan.categories[Category::workspace] = error.asked_bytes();
+  plan.at = "the scratch of one operator, at least";
+  plan.fits = false;
+  return plan;
+}
+
+class Planner {
+ public:
+  Planner(const PlanRequest& request, const Target& target) : request_(request), target_(target) {}
+
+  /// Figures, advice if wanted, and micro-batches where the batch does not fit. A fit that cannot
+  /// be predicted has method "none".
+  [[nodiscard]] MemoryPlan plan(bool advice) {
+    const int64_t batch = request_.options.batch;
+    try {
+      MemoryPlan plan = figures();
+      if (advice) advise(plan);
+      add_micro_batches(plan);
+      return plan;
+    } catch (const OutOfMemory& error) {
+      return after_refusal(error, target_, batch);
+    } catch (const plan::NotPlannable& error) {
+      return unknown_plan(target_, batch, error.what());
+    } catch (const c10::Error& error) {
+      return unknown_plan(target_, batch, printable(error.what_without_backtrace()));
+    }
+  }
+
+ private:
+  [[nodiscard]] MemoryPlan figures() {
+    const int64_t batch = request_.options.batch;
+    const Estimate found = first_estimate(batch);
+    MemoryPlan plan = plan_for(target_, batch);
+    plan.start_bytes = found.start_bytes;
+    plan.peak_bytes = found.peak_bytes;
+    plan.reserved_bytes = found.reserved_bytes;
+    plan.categories = found.categories;
+    plan.at = found.at;
+    plan.fits = found.fits;
+    if (probe_) {
+      plan.method = "probe";
+      plan.reason = why_probe_;
+    }
+    return plan;
+  }
+
+ public:
+  /// Allocated before the fit.
+  [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
+    return estimate(request_, request_.options.batch, alike(micro_batch)).start_bytes;
+  }
+
+  /// The largest below `failed` that fits; 0: none. As large as the parts of a batch then are.
+  [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
+    const int64_t batch = request_.options.batch;
+    Search parts(target_, [&](int64_t n) { return estimate(request_, batch, alike(n)); });
+    const int64_t found = parts.largest(failed / 2, failed - 1);
+    return found > 0 ? adapt::even_size(batch, found) : 0;
+  }
+  /// Whether the fit fits.
+  [[nodiscard]] bool fits(int64_t micro_batch) {
+    return estimate(request_, request_.options.batch, alike(micro_batch)).fits;
+  }
+
+ private:
+  /// The largest micro-batch of the validations that fits beside training steps in micro-batches
+  /// of `train` samples; `train` without validations.
+  [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
+    const int64_t batch = request_.options.batch;
+    if (!request_.valid) return train;
+    const auto at = [&](int64_t n) { return estimate(request_, batch, {train, n}); };
+    const int64_t found = Search(target_, at).largest(batch, batch);
+    return found > train ? adapt::even_size(batch, found) : train;
+  }
+
+  void add_micro_batches(MemoryPlan& plan) {
+    const LearnerOptions& options = request_.options;
+    if (options.micro_batch || options.step_in_backward || plan.fits) return;
+    if (plan.largest_micro_batch == 0) plan.largest_micro_batch = largest_micro_batch(plan.batch);
+    if (plan.largest_micro_batch == 0) return;
+    plan.in_micro_batches = true;
+    const int64_t train = plan.largest_micro_batch;
+    plan.largest_validation_micro_batch = largest_validation_micro_batch(train);
+    plan.micro_batch_peak_bytes =
+        estimate(request_, plan.batch, {train, plan.largest_validation_micro_batch}).peak_bytes;
+  }
+
+  /// The names of the model's blocks.
+  [[nodiscard]] std::vector<std::string> blocks() const {
+    const plan::MetaScope meta;
+    return request_.model().blocks();
+  }
+
+  void advise(MemoryPlan& plan) {
+    const int64_t batch = plan.batch;
+    Search batches(target_, [&](int64_t n) { return estimate(request_, n, alike(n)); });
+    plan.largest_batch = batches.largest(batch, request_.train->data()->size());
+    const int64_t micro_batch = own_micro_batch();
+    const bool in_parts = !request_.options.step_in_backward;
+    if (plan.fits) {
+      plan.largest_micro_batch = micro_batch;
+    } else if (in_parts) {
+      plan.largest_micro_batch = largest_micro_batch(micro_batch);
+    }
+    if (probe_) return;
+    if (in_parts && micro_batch > 1) {
+      const int64_t half = micro_batch / 2;
+      save_by("micro_batch=" + std::to_string(half), request_, half, plan);
+    }
+    for (const auto& other : optimizers()) {
+      PlanRequest changed = request_;
+      changed.options.optimizer = other;
+      save_by(text_of(other), changed, micro_batch, plan);
+    }
+    PlanRequest changed = request_;
+    changed.options.recompute = {"all"};
+    const bool has_blocks = !blocks().empty();
+    if (has_blocks) save_by("recompute=all", changed, micro_batch, plan);
+    changed.options.recompute = request_.options.recompute;
+    changed.options.offload = {"all"};
+    if (has_blocks && target_.caches) save_by("offload=all", changed, micro_batch, plan);
+    if (request_.options.precision == "fp32" && target_.computes_bfloat16) {
+      const int64_t activations = plan.categories[Category::activations];
+      plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
+    }
+    std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });
+    std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);
+  }
+
+  [[nodiscard]] static PartSizes alike(int64_t micro_batch) { return {micro_batch, micro_batch}; }
+
+  /// The micro-batch of the options; the whole batch if the run finds the size.
+  [[nodiscard]] int64_t own_micro_batch() const {
+    const LearnerOptions& options = request_.options;
+    return std::min(options.micro_batch.value_or(options.batch), options.batch);
+  }
+
+  /// The estimate is made by meta tensors, and where these do not suffice by a probe of the host.
+  [[nodiscard]] Estimate first_estimate(int64_t batch) {
+    try {
+      return estimate(request_, batch, alike(own_micro_batch()));
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const plan::NotPlannable& error) {
+      if (target_.caches) throw;
+      why_probe_ = error.what();
+    } catch (const c10::Error& error) {
+      if (target_.caches) throw;
+      why_probe_ = printable(error.what_without_backtrace());
+    }
+    probe_.emplace(request_);
+    return estimate(request_, batch, alike(own_micro_batch()));
+  }
+
+  [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
+                                  const PartSizes& parts) {
+    const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
+    if (!probe_ && !target_.caches) require_verified(fit.trace);
+    return plan::estimate(fit.trace, fit.counted, target_);
+  }
+
+  /// The plan never guesses: what nobody has compared with the host is not told from meta tensors.
+  static void require_verified(const plan::Trace& trace) {
+    const auto names = plan::unverified(trace);
+    if (!names.empty())
+      throw plan::NotPlannable(names.front(), "takes memory of the host that shapes may not tell",
+                               "plan a part without it");
+  }
+
+  void save_by(std::string change, const PlanRequest& request, int64_t micro_batch,
+               MemoryPlan& plan) {
+    try {
+      const auto found = estimate(request, plan.batch, alike(micro_batch));
+      plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.caches});
+    } catch (const plan::NotPlannable&) {  // then there is no advice of this kind
+    } catch (const c10::Error&) {
+    }
+  }
+
+  /// Optimizers that keep less state than the one of the options.
+  [[nodiscard]] std::vector<OptimizerOptions> optimizers() const {
+    const OptimizerOptions& now = request_.options.optimizer;
+    if (request_.options.optimizer_factory || !request_.options.optimizers.empty()) return {};
+    std::vector<OptimizerOptions> others;
+    for (const double momentum : {0.9, 0.0}) {
+      if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
+      others.push_back(now);
+      others.back().kind = "sgd";
+      others.back().momentum = momentum;
+      others.back().beta2.reset();  // which sgd does not have
+      others.back().eps.reset();
+      others.back().nesterov = false;
+    }
+    return others;
+  }
+  static std::string text_of(const OptimizerOptions& optimizer) {
+    return std::string("optimizer.kind=sgd optimizer.momentum=") +
+           (momentum_of(optimizer) > 0 ? "0.9" : "0");
+  }
+
+  const PlanRequest& request_;
+  const Target& target_;
+  std::optional<FitProbe> probe_;
+  std::string why_probe_;
+};
+
+}  // namespace
+
+MemoryPlan plan_for(const Target& target, int64_t batch) {
+  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
+  plan.batch = batch;
+  return plan;
+}
+
+MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason) {
+  MemoryPlan plan = plan_for(target, batch);
+  plan.method = "none";
+  plan.reason = std::move(reason);
+  return plan;
+}
+
+bool fits(const PlanRequest& request, const Target& target, int64_t micro_batch) {
+  return Planner(request, target).fits(micro_batch);
+}
+
+int64_t start_bytes(const PlanRequest& request, const Target& target, int64_t micro_batch) {
+  return Planner(request, target).start_bytes(micro_batch);
+}
+
+std::optional<int64_t> planned_micro_batch(const PlanRequest& request, Target target,
+                                           int64_t room_bytes, int64_t failed) {
+  if (failed < 2) return std::nullopt;
+  try {
+    target.capacity_bytes = Planner(request, target).start_bytes(failed / 2) + room_bytes;
+    Planner planner(request, target);
+    if (planner.fits(failed)) return std::nullopt;
+    const int64_t found = planner.largest_micro_batch(failed);
+    if (found > 0) return found;
+  } catch (const plan::NotPlannable&) {
+  }
+  return std::nullopt;
+}
+
+MemoryPlan plan_fit(const PlanRequest& request, const Target& target, bool advice) {
+  return Planner(request, target).plan(advice);
+}
+
+}  // namespace tare

@@ -1,0 +1,47 @@
+// Memory that an operator holds while it works. Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/Allocator.h>
+
+#include <cstdint>
+
+#include "tare/trace/not_plannable.h"
+
+namespace tare::plan {
+
+/// A block of that many bytes, for as long as the pointer lives; null for 0 bytes.
+[[nodiscard]] inline c10::DataPtr hold(int64_t bytes, c10::DeviceType device = c10::kMeta) {
+  return c10::GetAllocator(device)->allocate(static_cast<size_t>(bytes));
+}
+
+/// The bytes of `count` elements.
+[[nodiscard]] inline int64_t bytes_of(int64_t count, c10::ScalarType type) {
+  return count * static_cast<int64_t>(c10::elementSize(type));
+}
+
+/// Holds, while the result lives, the bytes of a copy without gaps of a tensor that has some, else
+/// null.
+[[nodiscard]] inline c10::DataPtr hold_contiguous(
+    const at::Tensor& tensor, at::MemoryFormat format = at::MemoryFormat::Contiguous) {
+  return hold(tensor.is_contiguous(format) ? 0 : bytes_of(tensor.numel(), tensor.scalar_type()));
+}
+
+/// Holds, while the result lives, the bytes of a copy of a tensor in another dtype, else null.
+[[nodiscard]] inline c10::DataPtr hold_converted(const at::Tensor& tensor, c10::ScalarType type) {
+  return hold(tensor.scalar_type() == type ? 0 : bytes_of(tensor.numel(), type));
+}
+
+/// Throws NotPlannable for another dtype than float32 and float64.
+inline void require_float(const char* op, const at::Tensor& tensor) {
+  if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble)
+    throw NotPlannable(op, "is known for float32 and float64 only", "plan in float32");
+}
+
+/// A tensor of its own, contiguous, with the dtype of `like`.
+[[nodiscard]] inline at::Tensor fresh(at::IntArrayRef sizes, const at::Tensor& like) {
+  return at::empty(sizes, like.options().device(c10::kMeta));
+}
+
+}  // namespace tare::plan

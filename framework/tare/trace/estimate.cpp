@@ -1,0 +1,186 @@
+// Plays a trace on a device's allocator, and names what its peak holds.
+#include "tare/trace/estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tare/memory/phase.h"
+#include "tare/trace/cuda_cache.h"
+
+namespace tare::plan {
+namespace {
+
+using memory::PhaseKind;
+
+bool in(uint32_t phase, PhaseKind kind) { return phase == static_cast<uint32_t>(kind); }
+
+/// The allocator of the target: what it has handed out and what it holds.
+class Allocator {
+ public:
+  explicit Allocator(const Target& target)
+      : target_(target), cache_(target.caches ? target.capacity_bytes : 0) {}
+
+  /// Sizes are remembered: a trace's free has none.
+  [[nodiscard]] bool apply(const Event& event) {
+    if (event.bytes == 0) {
+      if (target_.caches) cache_.release(event.block);
+      allocated_ -= sizes_[event.block];
+      sizes_.erase(event.block);
+      return true;
+    }
+    return allocate(event.block, event.bytes);
+  }
+  [[nodiscard]] bool allocate(int64_t block, int64_t bytes) {
+    if (target_.caches && !cache_.allocate(block, bytes)) return false;
+    const int64_t size = target_.caches ? cache_.allocated_bytes() - allocated_ : bytes;
+    sizes_[block] = size;
+    allocated_ += size;
+    return target_.caches || allocated_ <= target_.capacity_bytes;
+  }
+  [[nodiscard]] int64_t allocated() const { return allocated_; }
+  [[nodiscard]] int64_t reserved() const {
+    return target_.caches ? cache_.reserved_bytes() : allocated_;
+  }
+  [[nodiscard]] int64_t size(int64_t block) const { return sizes_.at(block); }
+
+ private:
+  const Target& target_;
+  CudaCache cache_;
+  int64_t allocated_ = 0;
+  std::unordered_map<int64_t, int64_t> sizes_;  // as allocated
+};
+
+constexpr int64_t kWorkspaceBlock = -1;
+
+// In the names of the operators that go to cuBLAS.
+bool multiplies(std::string_view op) {
+  return std::ranges::any_of(std::array{"mm", "linear", "attention", "lstm", "gru"},
+                             [&](const char* part) { return op.find(part) != op.npos; });
+}
+
+Category category_of(const Trace& trace, const Event& birth, bool outlives_forward) {
+  if (birth.block == kWorkspaceBlock) return Category::workspace;
+  const auto noted = trace.categories.find(birth.block);
+  if (noted != trace.categories.end()) return noted->second;
+  if (in(birth.phase, PhaseKind::data)) return Category::batch;
+  if (in(birth.phase, PhaseKind::forward) && outlives_forward) return Category::activations;
+  return Category::workspace;
+}
+
+/// Blocks born in a forward that are not freed within the same.
+std::unordered_map<int64_t, bool> outliving_forward(const Trace& trace) {
+  std::unordered_map<int64_t, bool> outlive;
+  std::unordered_map<int64_t, int64_t> born_in;  // by block: number of its forward
+  int64_t forward = 0;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (i > 0 && trace.events[i - 1].phase != event.phase) ++forward;
+    if (event.bytes > 0 && in(event.phase, PhaseKind::forward)) {
+      born_in[event.block] = forward;
+      outlive[event.block] = true;
+    } else if (const auto at = born_in.find(event.block); at != born_in.end()) {
+      outlive[event.block] = at->second != forward;
+    }
+  }
+  return outlive;
+}
+
+std::string place_of(const Trace& trace, const Event& event) {
+  std::string op = trace.ops[event.op];
+  if (op.starts_with("aten::")) op = op.substr(6);
+  const std::string phase = memory::phase_name(event.phase);
+  return op.empty() ? phase : phase + ", " + op;
+}
+
+/// Plays events [0, end) and keeps what is alive.
+class Player {
+ public:
+  Player(const Trace& trace, const Target& target)
+      : trace_(trace), target_(target), memory_(target) {}
+
+  /// False if the target refuses.
+  [[nodiscard]] bool play(size_t index) {
+    const Event& event = trace_.events[index];
+    if (event.bytes > 0) {
+      births_[event.block] = index;
+    } else {
+      births_.erase(event.block);
+    }
+    if (needs_workspace(event) && !memory_.allocate(kWorkspaceBlock, target_.workspace_bytes))
+      return false;
+    return memory_.apply(event);
+  }
+  [[nodiscard]] CategoryBytes categories(const std::unordered_map<int64_t, bool>& outlive) const {
+    CategoryBytes bytes;
+    for (const auto& [block, birth] : births_) {
+      const auto at = outlive.find(block);
+      bytes[category_of(trace_, trace_.events[birth], at != outlive.end() && at->second)] +=
+          memory_.size(block);
+    }
+    if (has_workspace_) bytes[Category::workspace] += memory_.size(kWorkspaceBlock);
+    return bytes;
+  }
+  [[nodiscard]] const Allocator& memory() const { return memory_; }
+
+ private:
+  bool needs_workspace(const Event& event) {
+    if (has_workspace_ || target_.workspace_bytes == 0 || !multiplies(trace_.ops[event.op]))
+      return false;
+    return has_workspace_ = true;
+  }
+
+  const Trace& trace_;
+  const Target& target_;
+  Allocator memory_;
+  std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event
+  bool has_workspace_ = false;
+};
+
+struct Moment {
+  int64_t bytes = 0;
+  size_t events = 0;  // how many had happened
+};
+
+/// The categories alive after so many events.
+CategoryBytes categories_after(const Trace& trace, const Target& target, size_t events,
+                               const std::unordered_map<int64_t, bool>& outlive) {
+  Target unlimited = target;
+  unlimited.capacity_bytes = CudaCache::kUnlimited;
+  Player player(trace, unlimited);
+  for (size_t i = 0; i < events; ++i) (void)player.play(i);
+  return player.categories(outlive);
+}
+
+}  // namespace
+
+Estimate estimate(const Trace& trace, Section section, const Target& target) {
+  Estimate result;
+  Player player(trace, target);
+  Moment peak{.bytes = 0, .events = section.begin};
+  for (size_t i = 0; i < section.end; ++i) {
+    const bool admitted = player.play(i);
+    result.fits = result.fits && admitted;
+    if (target.caches && !admitted) break;
+    const int64_t allocated = player.memory().allocated();
+    if (i + 1 == section.begin) {
+      result.start_bytes = peak.bytes = allocated;
+      result.reserved_bytes = player.memory().reserved();
+    }
+    if (i < section.begin) continue;
+    result.reserved_bytes = std::max(result.reserved_bytes, player.memory().reserved());
+    if (allocated > peak.bytes) peak = {allocated, i + 1};
+  }
+  result.peak_bytes = peak.bytes - result.start_bytes;
+  if (peak.events == section.begin) return result;
+  result.at = place_of(trace, trace.events[peak.events - 1]);
+  const auto outlive = outliving_forward(trace);
+  result.categories = categories_after(trace, target, peak.events, outlive);
+  const CategoryBytes before = categories_after(trace, target, section.begin, outlive);
+  for (size_t i = 0; i < kCategories; ++i) result.categories.bytes[i] -= before.bytes[i];
+  return result;
+}
+
+}  // namespace tare::plan

@@ -1,0 +1,41 @@
+// What a part of a trace needs on a device: peak, what it consists of, where it is reached, and
+// whether it fits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tare/memory/accountable.h"
+#include "tare/trace/target.h"
+#include "tare/trace/trace.h"
+
+namespace tare::plan {
+
+/// Events [begin, end) of a trace.
+struct Section {
+  size_t begin = 0, end = 0;  ///< indices of Trace::events
+};
+
+/// What a section of a trace needs on a device. A value.
+struct Estimate {
+  int64_t start_bytes = 0;  ///< allocated when the section begins
+  int64_t peak_bytes = 0;   ///< highest allocated bytes in it, above its start; >= 0
+  /// Highest bytes that the allocator holds in it, what was there before included; on the host
+  /// start_bytes + peak_bytes.
+  int64_t reserved_bytes = 0;
+  /// What is alive at the peak less what was alive at the start; sums to peak_bytes.
+  CategoryBytes categories{};
+  std::string at{};  ///< "backward, convolution_backward": phase and operator of the peak
+  bool fits = true;  ///< all of the trace up to the end of the section
+};
+
+/// A block is in the category that note() gave it, else in one by its birth: `data` batch;
+/// `forward` and alive after it, activations; others workspace.
+///
+/// Host: bytes as requested. CUDA: the trace is played back through CudaCache, with
+/// Target::workspace_bytes taken at the first matrix product; if it does not fit, the peaks are
+/// those until the refused request. A pure function.
+[[nodiscard]] Estimate estimate(const Trace& trace, Section section, const Target& target);
+
+}  // namespace tare::plan

@@ -1,0 +1,172 @@
+// Attention. The operator itself is composite and takes another path where a tensor is on the meta
+// device; here it takes that of the host.
+#include <ATen/Parallel.h>
+#include <ATen/ops/_safe_softmax.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tare/trace/blocks.h"
+#include "tare/trace/composites.h"
+#include "tare/trace/dispatch.h"
+#include "tare/trace/recording.h"
+
+namespace tare::plan {
+namespace {
+
+using at::Tensor;
+using Mask = std::optional<Tensor>;
+
+/// [batch, heads, time, features], with time and heads exchanged in memory.
+Tensor by_time(const Tensor& like, int64_t batch, int64_t heads, int64_t time, int64_t features) {
+  return fresh({batch, time, heads, features}, like).transpose(1, 2);
+}
+
+/// A tensor without gaps whose dimensions lie in memory in the order of those of `like`.
+Tensor in_order_of(const Tensor& like, const std::vector<int64_t>& sizes) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    return like.stride(static_cast<int64_t>(a)) < like.stride(static_cast<int64_t>(b));
+  });
+  std::vector<int64_t> strides(sizes.size());
+  int64_t stride = 1;
+  for (const size_t dim : order) {
+    strides[dim] = stride;
+    stride *= std::max<int64_t>(1, sizes[dim]);
+  }
+  return at::empty_strided(sizes, strides, like.options());
+}
+
+/// The host works on blocks of queries and keys.
+struct Blocks {
+  int64_t queries = 0, keys = 0;
+};
+
+Blocks blocks_of(const Tensor& query, const Tensor& key) {
+  const int64_t time = query.size(2);
+  constexpr int64_t kLong = 768, kShort = 192;
+  const int64_t queries = time >= kLong ? 256 : time >= kShort ? 64 : 32;
+  return {.queries = std::min(queries, time), .keys = std::min<int64_t>(512, key.size(2))};
+}
+
+/// The scratch of the host's threads; a card has none.
+c10::DataPtr hold_per_thread(int64_t elements, const Tensor& like) {
+  const int64_t threads = for_card() ? 0 : at::get_num_threads();
+  return hold(bytes_of(threads * elements, like.scalar_type()));
+}
+
+/// Result and, per query, the logarithm of the sum of exponentials.
+std::tuple<Tensor, Tensor> flash(const Tensor& query, const Tensor& key, const Tensor& value,
+                                 double, bool, const Mask&, std::optional<double>) {
+  const int64_t batch = query.size(0), heads = query.size(1), time = query.size(2);
+  const Tensor result = in_order_of(query, {batch, heads, time, value.size(3)});
+  const Tensor sums = fresh({batch, time, heads}, query).transpose(1, 2);
+  const auto [queries, keys] = blocks_of(query, key);
+  hold_per_thread(queries * (keys + 2 + value.size(3)), query).clear();
+  return {result, sums};
+}
+
+std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tensor& query,
+                                                  const Tensor& key, const Tensor& value,
+                                                  const Tensor&, const Tensor&, double, bool,
+                                                  const Mask&, std::optional<double>) {
+  const auto gradient_of = [&](const Tensor& t) {
+    return by_time(query, t.size(0), t.size(1), t.size(2), t.size(3));
+  };
+  const Tensor of_query = gradient_of(query), of_key = gradient_of(key),
+               of_value = gradient_of(value);
+  const bool copies = !grad.transpose(1, 2).is_contiguous();
+  const auto copy = hold(copies ? bytes_of(grad.numel(), grad.scalar_type()) : 0);
+  const auto [queries, keys] = blocks_of(query, key);
+  const auto scores = hold_per_thread(2 * queries * keys, query),
+             sums = hold_per_thread(queries, query);
+  return {of_query, of_key, of_value};
+}
+
+/// Whether the host takes its flash attention rather than single products and a softmax.
+bool flash_takes(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+                 double dropout, bool grouped) {
+  const auto fits = [](const Tensor& t) {
+    return t.dim() == 4 && t.stride(3) == 1 && t.size(2) > 0;
+  };
+  if (dropout != 0 || grouped || !fits(query) || !fits(key) || !fits(value)) return false;
+  if (mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4))) return false;
+  return query.size(0) == key.size(0) && key.size(0) == value.size(0) &&
+         query.size(1) == key.size(1) && key.size(1) == value.size(1) &&
+         query.size(3) == value.size(3);
+}
+
+/// A boolean mask becomes one to be added.
+Mask additive(const Mask& mask, const Tensor& query) {
+  if (!mask || mask->scalar_type() != at::kBool) return mask;
+  const auto options = at::TensorOptions().dtype(query.scalar_type()).device(mask->device());
+  const Tensor never = at::scalar_tensor(-std::numeric_limits<double>::infinity(), options);
+  return at::where(*mask, 0.0, never);
+}
+
+Mask four_dimensional(const Mask& mask, const Tensor& query, const Tensor& key) {
+  if (!mask) return mask;
+  return mask->expand({query.size(0), query.size(1), query.size(2), key.size(2)});
+}
+
+Tensor boolean_causal(const Tensor& query, const Tensor& key) {
+  return at::ones({query.size(2), key.size(2)}, query.options().dtype(at::kBool)).tril();
+}
+
+/// Computes attention by products and a softmax: like LibTorch's own, but for the mask, which the
+/// host adds in place. The order of the locals is the one in which they die.
+Tensor by_products(const Tensor& query, const Tensor& key, const Tensor& value, Mask mask,
+                   double dropout, bool causal, std::optional<double> scale) {
+  const double factor =
+      std::sqrt(scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))));
+  Tensor weights;
+  Mask added = std::move(mask);
+  const Tensor scaled = query.mul(factor);
+  if (causal) {
+    const Tensor before = boolean_causal(query, key);
+    added = additive(before, query);
+  }
+  weights = at::matmul(scaled, key.transpose(-2, -1).mul(factor));
+  weights.add_(*added);
+  weights = at::_safe_softmax(weights, -1);
+  if (dropout > 0) weights = at::dropout(weights, dropout, /*train=*/true);
+  return at::matmul(weights, value);
+}
+
+}  // namespace
+
+Tensor host_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+                      double dropout, bool causal, std::optional<double> scale, bool grouped) {
+  const bool masked = mask || causal;
+  const bool flash = flash_takes(query, key, value, mask, dropout, grouped);
+  if (!flash && (!masked || grouped || scale.value_or(1) < 0))
+    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale,
+                                                    grouped);
+  require_float("aten::scaled_dot_product_attention", query);
+  const Mask added = additive(mask, query);
+  if (!flash) return by_products(query, key, value, added, dropout, causal, scale);
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+      query, key, value, dropout, causal, four_dimensional(added, query, key), scale));
+}
+
+void add_attention_kernels(Kernels& kernels) {
+  kernels.add("aten::_scaled_dot_product_flash_attention_for_cpu", &flash);
+  kernels.add("aten::_scaled_dot_product_flash_attention_for_cpu_backward", &flash_backward);
+}
+
+}  // namespace tare::plan

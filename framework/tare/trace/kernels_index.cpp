@@ -1,0 +1,108 @@
+// Choosing and placing elements, and memory that is resized.
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/result_type.h>
+
+#include <algorithm>
+
+#include "tare/trace/blocks.h"
+#include "tare/trace/dispatch.h"
+#include "tare/trace/gradient_sum.h"
+#include "tare/trace/not_plannable.h"
+
+namespace tare::plan {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+using torch::jit::Stack;
+
+Tensor& where_out(const Tensor&, const Tensor&, const Tensor&, Tensor& out) { return out; }
+
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  auto sizes = self.sizes().vec();
+  if (!sizes.empty())
+    sizes.at(static_cast<size_t>(at::maybe_wrap_dim(dim, self.dim()))) = index.numel();
+  Tensor result = fresh(sizes, self);
+  hold_contiguous(index).clear();
+  return result;
+}
+
+// Operands of another dtype than the result's are copied first.
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  const auto dtype = at::result_type(self, other);
+  const c10::DataPtr first = hold_converted(self, dtype), second = hold_converted(other, dtype);
+  const auto sizes = at::infer_size(condition.sizes(), at::infer_size(self.sizes(), other.sizes()));
+  const auto options = self.options().dtype(dtype).device(c10::kMeta);
+  for (const Tensor& operand : {self, other, condition})
+    if (operand.is_meta() && operand.sizes() == sizes && operand.is_non_overlapping_and_dense())
+      return at::empty_like(operand, options);
+  return at::empty(sizes, options);
+}
+
+// The indices come with the positions of one sample after the other.
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t, bool) {
+  const auto copy = hold_contiguous(indices);
+  const Tensor flat = grad.reshape({indices.numel(), grad.size(-1)});
+  return fresh({rows, grad.size(-1)}, grad);
+}
+
+// One dimension after the other.
+Tensor roll(const Tensor& self, IntArrayRef, IntArrayRef dims) {
+  Tensor result = fresh(self.sizes(), self);
+  for (size_t i = 1; i < dims.size(); ++i) result = fresh(self.sizes(), self);
+  return result;
+}
+
+/// True for one tensor under two names, false for two shapes; else it would read the values.
+bool equal(const Tensor& self, const Tensor& other) {
+  if (self.sizes() != other.sizes()) return false;
+  if (self.is_alias_of(other) && self.storage_offset() == other.storage_offset() &&
+      self.strides() == other.strides())
+    return true;
+  throw NotPlannable("aten::equal", "compares the values of two tensors, and a plan has none",
+                     "decide by shapes, or plan a part that reads no value");
+}
+
+/// Formulas of gradients overwrite a tensor of zeros on the host, where they make a new one on
+/// meta.
+template <size_t kHolders>
+void overwriting_zeros(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const size_t arguments = op.schema().arguments().size();
+  if (!is_own_of_formula(torch::jit::peek(*stack, 0, arguments).toTensor(), kHolders))
+    return op.redispatchBoxed(keys, stack);
+  torch::jit::drop(*stack, arguments - 1);
+}
+
+// LibTorch's resizes the storage of meta without a word to the allocator.
+const Tensor& resize(const Tensor& self, IntArrayRef sizes,
+                     std::optional<at::MemoryFormat> format) {
+  auto* const impl = self.unsafeGetTensorImpl();
+  impl->set_sizes_contiguous(sizes);
+  if (format && *format != at::MemoryFormat::Preserve) impl->empty_tensor_restride(*format);
+  const int64_t bytes = bytes_of(self.storage_offset() + self.numel(), self.scalar_type());
+  c10::Storage storage = self.storage();
+  if (static_cast<size_t>(bytes) <= storage.nbytes()) return self;
+  const c10::DataPtr before = storage.set_data_ptr(hold(bytes));  // freed after the new is born
+  storage.set_nbytes(static_cast<size_t>(bytes));
+  return self;
+}
+
+}  // namespace
+
+void add_index_kernels(Kernels& kernels) {
+  kernels.add("aten::embedding_dense_backward", &embedding_backward);
+  kernels.add("aten::equal", &equal);
+  kernels.add("aten::index_select", &index_select);
+  kernels.add("aten::resize_", &resize);
+  kernels.add("aten::roll", &roll);
+  kernels.add("aten::where.self", &where);
+  kernels.add("aten::where.self_out", &where_out);
+  for (const auto* name : {"aten::scatter.src", "aten::scatter_add", "aten::index_add"})
+    kernels.add_boxed<&overwriting_zeros<2>>(name);
+  kernels.add_boxed<&overwriting_zeros<3>>("aten::index_put");  // index_backward holds it too
+}
+
+}  // namespace tare::plan

@@ -1,0 +1,77 @@
+// Products of matrices. The host's gemm takes an operand whose rows or columns are next to each
+// other as it is, and others in a copy.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tare/trace/blocks.h"
+#include "tare/trace/dispatch.h"
+
+namespace tare::plan {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+/// Columns are next to each other: element (i, j) is at i + j * ld, ld >= rows.
+bool column_major(const Tensor& matrix, int64_t row, int64_t column, int64_t rows) {
+  return matrix.stride(row) == 1 && matrix.stride(column) >= std::max<int64_t>(1, rows);
+}
+
+bool gemm_takes(const Tensor& matrix) {
+  return column_major(matrix, 0, 1, matrix.size(0)) || column_major(matrix, 1, 0, matrix.size(1));
+}
+
+c10::DataPtr copied(const Tensor& matrix) {
+  return hold(gemm_takes(matrix) ? 0 : bytes_of(matrix.numel(), matrix.scalar_type()));
+}
+
+/// What is held while a * b is computed.
+void multiply(const Tensor& a, const Tensor& b) {
+  if (a.numel() == 0 || b.numel() == 0) return;
+  // The host computes the transposed product, so b comes first.
+  const c10::DataPtr second = copied(b), first = copied(a);
+}
+
+/// `First`: which operand is the first of the two matrices.
+template <size_t First>
+void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
+  op.redispatchBoxed(keys, stack);
+  multiply(a, b);
+}
+
+// MKL's batched gemm knows batches whose matrices are contiguous or transposed; small ones are
+// multiplied by a loop that takes any strides.
+bool batched_gemm_takes(const Tensor& batch) {
+  const auto matrix = [&](int64_t row, int64_t column) {
+    return batch.stride(column) == 1 && batch.stride(row) >= batch.size(column);
+  };
+  return matrix(1, 2) || matrix(2, 1);
+}
+
+template <size_t First>
+void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
+  op.redispatchBoxed(keys, stack);
+  constexpr int64_t kSmall = 400;
+  if (a.size(1) * a.size(2) * b.size(2) < kSmall) return;
+  if (batched_gemm_takes(a) && batched_gemm_takes(b)) return;
+  for (int64_t i = 0; i < a.size(0); ++i) multiply(a.select(0, i), b.select(0, i));
+}
+
+}  // namespace
+
+void add_matrix_kernels(Kernels& kernels) {
+  kernels.add_boxed<&product<0>>("aten::mm");
+  kernels.add_boxed<&product<1>>("aten::addmm");
+  kernels.add_boxed<&batched<0>>("aten::bmm");
+  kernels.add_boxed<&batched<1>>("aten::baddbmm");
+}
+
+}  // namespace tare::plan

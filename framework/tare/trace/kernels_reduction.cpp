@@ -1,0 +1,107 @@
+// Sums, means and the like.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/mean.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "tare/trace/blocks.h"
+#include "tare/trace/dispatch.h"
+#include "tare/trace/not_plannable.h"
+
+namespace tare::plan {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+// To another dtype the host sums a copy of it; booleans and integers are summed as int64.
+void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor self = operands[0].toTensor();
+  const auto asked = operands[3].toOptional<c10::ScalarType>();
+  const bool integral = c10::isIntegralType(self.scalar_type(), /*includeBool=*/true);
+  const auto dtype = asked.value_or(integral ? at::kLong : self.scalar_type());
+  op.redispatchBoxed(keys, stack);
+  const c10::DataPtr copy = hold_converted(self, dtype);
+}
+
+// A sum, then a division by the count, which becomes a tensor, and that one of the result's dtype.
+void mean(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor self = operands[0].toTensor();
+  const auto dtype = operands[3].toOptional<c10::ScalarType>().value_or(self.scalar_type());
+  op.redispatchBoxed(keys, stack);
+  hold_converted(self, dtype).clear();
+  const c10::DataPtr count = hold(bytes_of(1, at::kLong)), converted = hold(bytes_of(1, dtype));
+}
+
+/// The formula of the gradient asks for values.
+void require_no_gradient(const c10::OperatorHandle& op, const Tensor& self) {
+  if (self.requires_grad() && c10::GradMode::is_enabled())
+    throw NotPlannable(op.operator_name().name,
+                       "has a gradient that reads values, and a plan has none",
+                       "plan a part without it");
+}
+
+void without_gradient(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  require_no_gradient(op, torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor());
+  op.redispatchBoxed(keys, stack);
+}
+
+void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  const Tensor self = torch::jit::pop(*stack).toTensor();
+  require_no_gradient(op, self);
+  stack->emplace_back(fresh({}, self));
+}
+
+Tensor dot(const Tensor& self, const Tensor&) { return fresh({}, self); }
+
+std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
+  const bool all = !dims || dims->empty();
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    const bool gone = all || std::ranges::any_of(*dims, [&](int64_t dim) {
+                        return at::maybe_wrap_dim(dim, self.dim()) == i;
+                      });
+    if (!gone) result.push_back(self.size(i));
+    if (gone && keep) result.push_back(1);
+  }
+  return result;
+}
+
+/// The variance; for one over all elements the host takes the mean first.
+Tensor variance(const Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>&,
+                bool keep) {
+  const auto sizes = reduced(self, dims, keep);
+  Tensor result = fresh(sizes, self);
+  if (sizes.empty() && self.is_contiguous()) const Tensor mean = self.mean();
+  return result;
+}
+
+std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& self, at::OptionalIntArrayRef dims,
+                                             const std::optional<at::Scalar>&, bool keep) {
+  const auto sizes = reduced(self, dims, keep);
+  const Tensor variance = fresh(sizes, self);
+  return {variance, fresh(sizes, self)};
+}
+
+}  // namespace
+
+void add_reduction_kernels(Kernels& kernels) {
+  kernels.add_boxed<&sum>("aten::sum.dim_IntList");
+  kernels.add_boxed<&mean>("aten::mean.dim");
+  kernels.add("aten::dot", &dot);
+  for (const auto* name : {"aten::max", "aten::min"}) kernels.add_boxed<&of_all>(name);
+  for (const auto* name : {"aten::cumprod", "aten::prod", "aten::prod.dim_int"})
+    kernels.add_boxed<&without_gradient>(name);
+  kernels.add("aten::std.correction", &variance);
+  kernels.add("aten::var.correction", &variance);
+  kernels.add("aten::var_mean.correction", &variance_and_mean);
+}
+
+}  // namespace tare::plan

@@ -1,0 +1,46 @@
+// The allocator of the meta device while a trace is recorded. Internal.
+#pragma once
+
+#include <ATen/core/operator_name.h>
+
+#include <string>
+
+#include "tare/memory/accountable.h"
+#include "tare/trace/trace_events.h"
+
+namespace tare::plan {
+
+/// Records every block of the meta device from construction to finish() or destruction. Throws
+/// StateError if there is one already.
+class Recording {
+ public:
+  explicit Recording(Machine machine);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  /// Ends the recording and returns it.
+  [[nodiscard]] Trace finish();
+};
+
+/// Passes a mark, or a note, on to the recording in progress; without one does nothing.
+void meta_mark(std::string name);
+void meta_note(const Ledger& ledger);
+
+/// Whether the recording in progress is one of a card, which has none of the host's temporaries.
+[[nodiscard]] bool for_card();
+
+/// Names the operator at work on this thread until the end of the scope; the outermost counts.
+/// `name` lives as long as the process.
+class WorkingOp {
+ public:
+  explicit WorkingOp(const c10::OperatorName& name);
+  ~WorkingOp();
+  WorkingOp(const WorkingOp&) = delete;
+  WorkingOp& operator=(const WorkingOp&) = delete;
+
+ private:
+  bool outermost_;
+};
+
+}  // namespace tare::plan

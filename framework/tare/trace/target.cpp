@@ -1,0 +1,134 @@
+// Parses the device of a plan, and finds what memory it has.
+#include "tare/trace/target.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/context.h"
+#include "tare/memory/native_types.h"
+#include "tare/runtime/device_name.h"
+
+namespace tare::plan {
+namespace {
+
+using namespace literals;
+
+struct Card {
+  const char* name;
+  int64_t bytes;  // in all, as NVIDIA's driver reports it
+  bool hopper;    // or later: cuBLAS takes a larger workspace
+  bool bfloat16 = true;
+};
+
+constexpr std::array kCards{
+    Card{"A10", 23028_MiB, false},
+    Card{"A100-40GB", 40960_MiB, false},
+    Card{"A100-80GB", 81920_MiB, false},
+    Card{"B200", 183359_MiB, true},
+    Card{"H100", 81559_MiB, true},
+    Card{"H200", 143771_MiB, true},
+    Card{"L4", 23034_MiB, false},
+    Card{"L40S", 46068_MiB, false},
+    Card{"RTX3090", 24576_MiB, false},
+    Card{"RTX4090", 24564_MiB, false},
+    Card{"T4", 15360_MiB, false, false},
+    Card{"V100-16GB", 16384_MiB, false, false},
+    Card{"V100-32GB", 32768_MiB, false, false},
+};
+
+// LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
+constexpr int64_t kHopperWorkspace = 32_MiB;
+constexpr int64_t kWorkspace = 8_MiB + 128_KiB;
+
+bool is_number(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
+}
+
+[[noreturn]] void refuse(const std::string& text) {
+  const auto colon = text.find(':');
+  const std::string near =
+      colon == std::string::npos ? "" : did_you_mean(text.substr(colon + 1), card_names());
+  std::string cards;
+  for (const auto& name : card_names()) cards += (cards.empty() ? "" : ", ") + name;
+  throw ConfigError("plan.device",
+                    "'" + printable(text) + "' is no device to plan for" + near +
+                        "; give host, host:8GiB, cuda:24GiB, cuda:0 or cuda:NAME with "
+                        "a name of " +
+                        cards);
+}
+
+/// Whether a device that no table of cards knows has a backend of this type.
+bool is_there(const std::string& type) {
+  return type != "cuda" && std::ranges::any_of(memory::devices(), [&](c10::Device device) {
+           const auto traits = memory::backend(device).traits();
+           return !traits.is_host && traits.type == type;
+         });
+}
+
+Target existing(const std::string& text) {
+  const c10::Device device = runtime::parse_device(text);
+  const auto& backend = memory::backend(device);
+  const int64_t held = backend.usage().reserved_bytes;
+  int64_t room = held + backend.memory_info().available_bytes;
+  if (const auto budget = backend.budget()) room = std::min(room, *budget);
+  const memory::DeviceTraits traits = backend.traits();
+  if (!traits.planner)
+    throw ConfigError("plan.device", "'" + printable(text) +
+                                         "' cannot be planned for: the backend of " + device.str() +
+                                         " says no planner target");
+  return {.name = text == "auto" ? (traits.is_host ? "host" : device.str()) : text,
+          .caches = traits.planner->caches,
+          .capacity_bytes = room,
+          .workspace_bytes = traits.planner->workspace_bytes,
+          .computes_bfloat16 = traits.planner->computes_bfloat16};
+}
+
+}  // namespace
+
+std::vector<std::string> card_names() {
+  std::vector<std::string> names;
+  names.reserve(std::size(kCards));
+  for (const Card& card : kCards) names.emplace_back(card.name);
+  return names;
+}
+
+Target parse_target(const std::string& text) {
+  const auto colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  if (kind == "host" && colon == std::string::npos) {
+    Target host = existing("cpu");
+    host.name = text;
+    return host;
+  }
+  if (kind == "auto" || kind == "cpu" || (kind == "cuda" && colon == std::string::npos))
+    return existing(text);
+  if (is_there(kind)) return existing(text);
+  if (kind != "host" && kind != "cuda") refuse(text);
+  const std::string what = text.substr(colon + 1);
+  if (kind == "cuda" && is_number(what)) return existing(text);
+  Target target{.name = text, .caches = kind == "cuda"};
+  if (target.caches) {
+    target.workspace_bytes = kWorkspace;
+  } else {
+    target.computes_bfloat16 = memory::processor_computes(c10::kBFloat16);
+  }
+  const auto card =
+      std::ranges::find(kCards, what, [](const Card& c) { return std::string(c.name); });
+  if (target.caches && card != kCards.end()) {
+    target.capacity_bytes = card->bytes - memory::kContextBytes;
+    target.computes_bfloat16 = card->bfloat16;
+    if (card->hopper) target.workspace_bytes = kHopperWorkspace;
+    return target;
+  }
+  const auto bytes = parse_bytes(what);
+  if (!bytes || *bytes <= 0) refuse(text);
+  target.capacity_bytes = *bytes;
+  return target;
+}
+
+}  // namespace tare::plan

@@ -1,0 +1,128 @@
+// Describes a data set for a bundle, with the transforms that prediction repeats.
+#include "tare/train/bundle_data.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+Transforms steps_of(const Dataset& set) {
+  return set.transforms() ? set.transforms()->deterministic() : Transforms{};
+}
+
+// "resize {height: 8, width: 8}; normalise {mean: [0.5], std: [0.2]}"
+std::string text_of(const Transforms& transforms) {
+  std::string text;
+  for (const Transform& step : transforms.steps()) {
+    const config::Choice choice = choice_of(step);
+    std::string fields;
+    for (const char c : config::to_yaml(choice.options))
+      fields += c == '\n' ? ", " : std::string(1, c);
+    if (fields.ends_with(", ")) fields.resize(fields.size() - 2);
+    text += (text.empty() ? "" : "; ") + choice.name + " {" + fields + "}";
+  }
+  return text.empty() ? "none" : text;
+}
+
+// What of `all` comes after its first steps `done`; unset: they are other steps.
+std::optional<Transforms> rest_of(const Transforms& all, const Transforms& done) {
+  const auto &steps = all.steps(), &first = done.steps();
+  if (first.size() > steps.size() || !std::equal(first.begin(), first.end(), steps.begin()))
+    return std::nullopt;
+  return Transforms(std::vector<Transform>(
+      steps.begin() + static_cast<std::ptrdiff_t>(first.size()), steps.end()));
+}
+
+// A picture that the transforms do not bring to the model's size is resized in front of them, by a
+// reader as by Predictor::classify().
+Transforms resized_first(const BundleManifest& manifest) {
+  const auto& shape = manifest.sample_shape;
+  std::vector<Transform> steps{Resize{.height = shape[1], .width = shape[2], .round = true}};
+  const auto& own = manifest.transforms.steps();
+  steps.insert(steps.end(), own.begin(), own.end());
+  return Transforms(std::move(steps));
+}
+
+/// A name that a bundle has, or LibTorch's: the export refuses it.
+std::string dtype_name(c10::ScalarType type) {
+  constexpr std::array kNamed = {c10::kFloat, c10::kDouble,   c10::kByte, c10::kLong,
+                                 c10::kInt,   c10::kBFloat16, c10::kHalf};
+  return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type) : c10::toString(type);
+}
+
+}  // namespace
+
+std::optional<BundleData> bundle_data(const Splits& data) {
+  const std::array splits{data.valid, data.train, data.test};
+  const auto is_there = [](const DatasetPtr& set) { return set != nullptr; };
+  auto chosen =
+      std::ranges::find_if(splits, [](const DatasetPtr& set) { return set && set->described(); });
+  if (chosen == splits.end()) chosen = std::ranges::find_if(splits, is_there);
+  if (chosen == splits.end()) return std::nullopt;
+  BundleData result{.sample_shape = (*chosen)->sample_shape(),
+                    .transforms = steps_of(**chosen),
+                    .labels = (*chosen)->labels(),
+                    .described = (*chosen)->described()};
+  for (const DatasetPtr& set : splits)
+    if (set && result.labels.empty()) result.labels = set->labels();
+  return result;
+}
+
+std::vector<BundleInput> more_inputs(const Batch& batch) {
+  std::vector<BundleInput> more;
+  for (size_t i = 1; i < batch.inputs.size(); ++i) {
+    const auto& [name, tensor] = batch.inputs[i];
+    more.push_back({.name = name,
+                    .dtype = dtype_name(tensor.scalar_type()),
+                    .sample_shape = tensor.sizes().slice(1).vec()});
+  }
+  return more;
+}
+
+void add_inputs(BundleData& to, const Splits& data) {
+  for (const DatasetPtr& set : {data.valid, data.train, data.test}) {
+    if (!set) continue;
+    const Batch sample = set->first_sample();
+    to.input = sample.input().scalar_type();
+    to.more_inputs = more_inputs(sample);
+    return;
+  }
+}
+
+void describe(BundleManifest& manifest, const BundleData& data, const char* call) {
+  if (!data.described) {
+    throw StateError(call, "with data that went through map(), which no bundle can describe",
+                     "give map() the transforms that do to an input what its function does, or "
+                     "Transforms{} where it leaves the inputs as they are");
+  }
+  manifest.sample_shape = data.sample_shape;
+  manifest.transforms = data.transforms;
+  manifest.labels = data.labels;
+  manifest.more_inputs = data.more_inputs;
+  if (data.input) manifest.input = bundle_input(*data.input);
+}
+
+void check_describable(const BundleData& data, const char* call) {
+  BundleManifest manifest;
+  describe(manifest, data, call);
+  check_bundle(manifest);
+}
+
+DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest) {
+  if (!data) return data;
+  const Transforms have = steps_of(*data);
+  auto rest = rest_of(manifest.transforms, have);
+  if (!rest && manifest.sample_shape.size() == 3) rest = rest_of(resized_first(manifest), have);
+  if (!rest) {
+    throw ConfigError("load_learner",
+                      "the data set has other transforms than the bundle was trained with: " +
+                          text_of(have) + ", the bundle: " + text_of(manifest.transforms) +
+                          "; give the data without transforms, the bundle's are applied");
+  }
+  return rest->steps().empty() ? data : transformed(data, *rest);
+}
+
+}  // namespace tare

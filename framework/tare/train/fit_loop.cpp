@@ -1,0 +1,331 @@
+// Goes through the epochs and batches of a fit.
+#include "tare/train/fit_loop.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/phase.h"
+#include "tare/train/interrupt.h"
+
+namespace tare {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using memory::Phase;
+using memory::PhaseKind;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Sets the rates and momenta of this step: a pure function of the plan, with no state to save.
+void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, FitContext& context) {
+  const double factor = plan.schedule.factor(plan.step, steps);
+  const auto momentum = plan.schedule.momentum(plan.step, steps);
+  for (auto& group : optimizer.groups()) {
+    group.lr = plan.rates[static_cast<size_t>(group.layer_group)] * factor;
+    // An optimizer made without momentum stays so.
+    if (momentum && group.momentum > 0) group.momentum = *momentum;
+    context.lr = group.lr;
+    context.momentum = group.momentum;
+  }
+}
+
+LoaderOptions training_loader(const LearnerOptions& options, bool drop_last) {
+  return {.batch = options.batch,
+          .shuffle = options.shuffle,
+          .drop_last = drop_last,
+          .workers = options.workers,
+          .seed = options.seed,
+          .training = true};
+}
+
+}  // namespace
+
+FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, const char* call)
+    : state_(state),
+      call_(call),
+      is_planned_(start.is_planned),
+      plan_(std::move(start.work.plan)),
+      callbacks_(std::move(start.callbacks)),
+      context_{.learner = learner},
+      validation_(std::move(start.validation)),
+      optimizer_(state.optimizer.get()),
+      optimizers_(dynamic_cast<OptimizerSet*>(optimizer_)) {
+  {
+    const Phase phase(PhaseKind::step);  // what every step works with
+    optimizer_->prepare();
+    snapshot_.prepare(state_.model, state_.device);
+    meter_.prepare(state_.device);
+  }
+  loader_ = std::make_unique<Loader>(state_.data.train,
+                                     training_loader(state_.options, state_.drops_last()));
+  restore(start.work.callbacks, callbacks_);
+  if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
+  micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);
+  meter_.restore(plan_.loss_sum, plan_.loss_samples, plan_.loss_counted);
+  if (plan_.batch > loader_->batches())  // an older checkpoint, which names no batch size
+    throw ConfigError(call, "the fit to resume is at batch " + std::to_string(plan_.batch) +
+                                " of an epoch, this Learner's epoch has " +
+                                std::to_string(loader_->batches()) +
+                                "; set the batch that the fit had");
+  plan_.order = state_.sample_order();
+}
+
+FitResult FitLoop::run() {
+  const RunningScope running(state_, call_);
+  state_.loop = this;
+  FitContext& c = context_;
+  c.epochs = plan_.epochs;
+  c.batches = loader_->batches();
+  c.steps = c.batches * c.epochs;
+  c.epoch = plan_.epoch;  // a resumed fit begins where it stopped
+  c.step = plan_.step;
+  const auto started = Clock::now();
+  const int64_t first_step = plan_.step;
+  try {
+    run_epochs();
+  } catch (...) {
+    abandon();
+    if (plan_.step > first_step) state_.note_trained();
+    throw;
+  }
+  if (plan_.step > first_step) state_.note_trained();
+  release_step();
+  state_.pending.reset();
+  if (interrupted_) {
+    state_.pending = unfinished();
+    clear_interrupt();
+  }
+  return {.epochs = plan_.rows,
+          .reason = interrupted_       ? StopReason::interrupted
+                    : plan_.finished() ? StopReason::finished
+                                       : StopReason::callback,
+          .steps = plan_.step - first_step,
+          .restored_epoch = state_.restored_epoch,
+          .overflows = plan_.overflows,
+          .seconds = seconds_since(started)};
+}
+
+void FitLoop::run_epochs() {
+  allows(&Callback::before_fit, Action::stop_fit);
+  while (!plan_.finished() && action_ < Action::stop_fit) {
+    train_epoch();
+    if (interrupted_) break;  // inside the epoch, where resume() continues: it gets no row
+    validate_epoch();
+    close_epoch();
+  }
+  context_.interrupted = interrupted_;
+  notify(callbacks_, &Callback::after_fit, context_);
+}
+
+void FitLoop::train_epoch() {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  training_since_ = Clock::now();
+  if (action_ == Action::stop_epoch) action_ = Action::proceed;
+  if (plan_.batch == 0) meter_.reset();
+  c.row = EpochRow{.epoch = p.epochs_done + 1, .seconds = plan_.batch > 0 ? plan_.seconds : 0};
+  c.epoch = plan_.epoch;
+  p.model.train(true);
+  allows(&Callback::before_epoch, Action::stop_epoch);
+  loader_->start(p.epochs_done, plan_.batch);
+  while (action_ < Action::stop_epoch && train_next()) {
+    if (!is_planned_ && interrupt_requested()) {
+      interrupted_ = true;
+      action_ = Action::stop_fit;
+    }
+  }
+  loader_->stop();
+  c.row.train_loss = meter_.mean();
+  c.row.samples = meter_.samples();
+  c.row.seconds += seconds_since(*std::exchange(training_since_, std::nullopt));
+}
+
+bool FitLoop::train_next() {
+  std::optional<memory::Step> step;
+  if (!is_planned_) step.emplace();
+  if (!next_batch()) return false;
+  train_batch();
+  return true;
+}
+
+bool FitLoop::next_batch() {
+  const Phase phase(PhaseKind::data);
+  if (!loader_->next(context_.data)) return false;
+  state_.to_device(context_.data);
+  context_.batch = plan_.batch;
+  context_.step = plan_.step;
+  return true;
+}
+
+void FitLoop::train_batch() {
+  if (optimizers_) return train_turns();
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  apply_schedule(plan_, c.steps, *p.optimizer, c);
+  snapshot_.take();
+  if (allows(&Callback::before_batch, Action::skip) && update()) end_step();
+  updating_ = false;
+  if (snapshot_.taken()) count_batch();  // without a step
+  micro_batches_->take_changes([&](MicroBatchChange change) { tell(std::move(change)); });
+  allows(&Callback::after_batch, Action::stop_epoch);
+  release_step();
+}
+
+void FitLoop::train_turns() {
+  FitContext& c = context_;
+  const auto& turns = state_.options.task.turns;
+  optimizers_->set_rates(plan_.rates, plan_.schedule, plan_.step, c.steps);
+  c.lr = optimizers_->groups().back().lr;
+  c.momentum = optimizers_->groups().back().momentum;
+  snapshot_.take();
+  c.turn = plan_.turn;
+  c.turns = std::max<int64_t>(1, std::ssize(turns));
+  const bool wanted = allows(&Callback::before_batch, Action::skip);
+  const Batch whole = c.data;
+  for (last_turn_ = false; wanted && !last_turn_;) {
+    c.turn = plan_.turn;
+    turn_ = turns.empty() ? nullptr : &turns[static_cast<size_t>(c.turn)];
+    last_turn_ = c.turn + 1 == c.turns;
+    if (turn_) optimizer_ = &optimizers_->part(turn_->optimizer);
+    const TrainOnly own(*optimizers_, turn_ ? turn_->optimizer : "");
+    release_step();  // of the turn before
+    c.data = whole;
+    if (!snapshot_.taken()) snapshot_.take();
+    if (update()) end_step();
+    updating_ = false;
+    if (!last_turn_ && snapshot_.taken()) count_turn();  // without a step
+  }
+  last_turn_ = true;
+  if (snapshot_.taken()) count_turn();  // without a step of the last turn
+  micro_batches_->take_changes([&](MicroBatchChange change) { tell(std::move(change)); });
+  allows(&Callback::after_batch, Action::stop_epoch);
+  release_step();
+}
+
+void FitLoop::validate_epoch() {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
+  if (!p.data.valid || !allows(&Callback::before_validate, Action::skip)) return;
+  const auto started = Clock::now();
+  const Evaluation result = p.evaluate(p.data.valid, validation_,
+                                       [&](MicroBatchChange change) { tell(std::move(change)); });
+  c.row.valid_loss = result.loss;
+  c.row.metrics = result.metrics;
+  c.row.seconds += seconds_since(started);
+  allows(&Callback::after_validate, Action::stop_epoch);
+  if (result.counted > 0) check_mean("valid_loss", c.row.valid_loss);
+}
+
+void FitLoop::check_mean(const char* figure, double loss) const {
+  if (!state_.options.stop_on_nan || std::isfinite(loss)) return;
+  if (action_ < Action::stop_fit) diverged(figure, loss);
+}
+
+void FitLoop::close_epoch() {
+  LearnerState& p = state_;
+  ++p.epochs_done;
+  ++plan_.epoch;
+  plan_.batch = 0;
+  plan_.rows.push_back(context_.row);
+  p.history.push_back(context_.row);
+  p.restored_epoch = 0;
+  closing_ = true;
+  allows(&Callback::after_epoch, Action::stop_fit);
+  closing_ = false;
+  plan_.rows.back() = p.history.back() = context_.row;  // with columns that callbacks added
+  if (meter_.counted() > 0) check_mean("train_loss", context_.row.train_loss);
+}
+
+void FitLoop::abandon() {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  c.error = std::current_exception();
+  loader_->stop();
+  snapshot_.restore();
+  for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit})
+    notify_quietly(event);
+  release_step();
+  if (updating_) {  // else the gradients are of batches before, and wait for a step
+    p.optimizer->zero_grad();
+    p.add_gradients(earlier_gradients_);
+    earlier_gradients_.clear();
+  }
+  p.pending = unfinished();
+  memory::flush_ready_queue();
+}
+
+void FitLoop::add_to(TrainState& state) const {
+  if (closing_) state.history.back() = context_.row;
+  if (!plan_.finished()) state.plan = current_plan();
+  state.callbacks = states_of(callbacks_);
+}
+
+std::optional<Unfinished> FitLoop::unfinished() const {
+  if (plan_.finished()) return std::nullopt;
+  return Unfinished{current_plan(), states_of(callbacks_)};
+}
+
+at::Tensor FitLoop::earlier_gradient(const at::Tensor& parameter) const {
+  if (!updating_) return parameter.grad();
+  const auto found = std::ranges::find_if(
+      earlier_gradients_, [&](const auto& entry) { return entry.first.is_same(parameter); });
+  return found == earlier_gradients_.end() ? at::Tensor() : found->second;
+}
+
+void FitLoop::account(Ledger& ledger) const {
+  for (const auto* list : {&context_.data.inputs, &context_.data.targets})
+    for (const auto& [name, tensor] : *list) ledger.add(Category::batch, name, tensor);
+  for (const at::Tensor& output : context_.outputs)
+    ledger.add(Category::activations, "output", output);
+  ledger.add(Category::activations, "loss", context_.loss);
+  ledger.add(Category::activations, "loss", loss_mean_.sum());
+  for (const auto& copy : snapshot_.copies()) ledger.add(Category::workspace, "snapshot", copy);
+  for (const auto& [parameter, gradient] : earlier_gradients_)
+    ledger.add(Category::gradients, "earlier", gradient);
+  loader_->account(ledger);
+  ledger.add(Category::workspace, "loss_sum", meter_.device_sum());
+  for (const auto& callback : callbacks_) callback->account(ledger);
+}
+
+void FitLoop::diverged(const char* figure, double loss) const {
+  throw DivergedError(call_, figure, loss, context_.epoch, context_.step);
+}
+
+FitPlan FitLoop::current_plan() const {
+  FitPlan now = plan_;
+  now.loss_sum = meter_.sum();
+  now.loss_counted = meter_.counted();
+  now.loss_samples = meter_.samples();
+  now.seconds = context_.row.seconds;
+  if (training_since_)
+    now.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - *training_since_).count();
+  if (closing_) now.rows.back() = context_.row;
+  return now;
+}
+
+void FitLoop::notify_quietly(EventMethod event) {
+  for (const auto& callback : callbacks_) {
+    try {
+      (callback.get()->*event)(context_);
+    } catch (const std::exception& second) {  // the first error is on its way and must not be lost
+      log::error("callback '" + callback->name() +
+                 "' failed while the fit was ending: " + second.what());
+    }
+  }
+}
+
+void FitLoop::tell(MicroBatchChange change) {
+  context_.micro_batch_change = std::move(change);
+  allows(&Callback::on_micro_batch, Action::stop_epoch);
+  context_.micro_batch_change.reset();
+}
+
+}  // namespace tare

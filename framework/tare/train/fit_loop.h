@@ -1,0 +1,137 @@
+// The fit loop of a Learner, from epochs down to a step. Internal.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/callback/callback.h"
+#include "tare/data/loader.h"
+#include "tare/optim/step_in_backward.h"
+#include "tare/train/learner_state.h"
+#include "tare/train/loss_meter.h"
+#include "tare/train/micro_batches.h"
+#include "tare/train/step_snapshot.h"
+#include "tare/train/train_state.h"
+
+namespace tare {
+
+/// What a fit begins with.
+struct FitStart {
+  Unfinished work{};                       ///< what is to be done, and where it begins
+  std::vector<CallbackPtr> callbacks{};    ///< in the order in which they are called
+  MicroBatches::Settings micro_batches{};  ///< of the training
+  MicroBatches::Settings validation{};     ///< of the validation after each epoch
+  /// The fit is done to plan another one, to which interrupts and the count of steps belong.
+  bool is_planned = false;
+};
+
+/// One fit, over the state of a Learner. A step that fails changes nothing: buffers, random
+/// generators and gradients are put back, and the position is kept for resume(). The same loop
+/// trains for a Learner and, on meta tensors or few samples, for a plan.
+class FitLoop {
+ public:
+  /// Allocates what every step works with. `state`: with its optimizer; `learner`: what callbacks
+  /// see of it; `call` names the call in messages. All outlive the loop. Throws ConfigError for a
+  /// position that the data do not have, what load_state() of a callback throws, OutOfMemory.
+  FitLoop(LearnerState& state, LearnerView& learner, FitStart start, const char* call);
+  FitLoop(const FitLoop&) = delete;
+  FitLoop& operator=(const FitLoop&) = delete;
+
+  /// Trains to the end, to the answer of a callback or to an interrupt; once. Throws what the
+  /// model, the data and the callbacks throw, after the state is that before the failed step.
+  [[nodiscard]] FitResult run();
+
+  // ---- What a checkpoint saved by a callback, and a ledger, need of the fit under way.
+
+  /// Adds the position and the states of the callbacks.
+  void add_to(TrainState& state) const;
+  /// What is left of the fit, including the epoch under way; unset: nothing.
+  [[nodiscard]] std::optional<Unfinished> unfinished() const;
+  [[nodiscard]] bool is_finished() const { return plan_.finished(); }  ///< no epoch is left
+  /// Buffers and random generators from before the batch under way, while it does not count yet.
+  [[nodiscard]] const StepSnapshot& snapshot() const { return snapshot_; }
+  /// The gradient that batches before the one under way have left to add up; may be undefined.
+  [[nodiscard]] at::Tensor earlier_gradient(const at::Tensor& parameter) const;
+  /// Lists the tensors of the step under way.
+  void account(Ledger& ledger) const;
+
+ private:
+  void run_epochs();
+  void train_epoch();
+  bool train_next();
+  bool next_batch();
+  void train_batch();
+  void train_turns();
+  void validate_epoch();
+  void close_epoch();
+  void abandon();
+
+  // A step, in fit_step.cpp.
+  bool update();
+  bool try_update(const Batch& whole, const std::vector<BatchPart>& parts);
+  bool try_parts(const std::vector<BatchPart>& parts);
+  bool try_backward(double share, std::optional<double> counted);
+  void forward(std::optional<double> counted);
+  void check_loss() const;
+  void check_mean(const char* figure, double loss) const;
+  [[noreturn]] void diverged(const char* figure, double loss) const;
+  void backward(double share);
+  bool finite_gradients();
+  void step();
+  void end_step();
+  void undo_update(const Batch& whole);
+  /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
+  /// nothing.
+  void count_batch();
+  /// Commits a turn of several, as count_batch() commits a batch; the last turn commits the batch.
+  void count_turn();
+  void release_step();
+
+  /// Notifies all callbacks; false if one answers `least` or stronger. Answers stronger than skip
+  /// are kept in `action_`.
+  bool allows(EventMethod event, Action least) {
+    const Action answer = notify(callbacks_, event, context_);
+    if (answer > Action::skip && answer > action_) action_ = answer;
+    return answer < least;
+  }
+  void notify_quietly(EventMethod event);
+  /// Tells callbacks of a change of the micro-batch.
+  void tell(MicroBatchChange change);
+  [[nodiscard]] FitPlan current_plan() const;
+
+  LearnerState& state_;
+  const char* call_;
+  const bool is_planned_;
+  FitPlan plan_;
+  std::vector<CallbackPtr> callbacks_;
+  FitContext context_;
+  MicroBatches::Settings validation_;
+  std::unique_ptr<Loader> loader_;
+  LossMeter meter_;
+  LossMean loss_mean_;
+  StepSnapshot snapshot_;
+  std::optional<MicroBatches> micro_batches_;
+  GeneratorSnapshot before_update_;  // after before_batch, which is not called again
+  /// Gradients that a callback left to add up, by parameter, from the begin of an update until its
+  /// batch counts.
+  LearnerState::Gradients earlier_gradients_;
+  bool updating_ = false;                  // the parameters' gradients are those of this batch
+  double counted_ = 0;                     // what the mean loss of this batch is over
+  bool finite_ = true;                     // the gradients of this step
+  std::optional<StepInBackward> stepper_;  // for LearnerOptions::step_in_backward
+  Optimizer* optimizer_;                   // that steps: the Learner's or, in a turn, one of them
+  OptimizerSet* optimizers_;               // of a Learner with several
+  const Turn* turn_ = nullptr;             // the one under way; nullptr: the task has none
+  bool last_turn_ = true;                  // the batch counts with the step of this turn
+  Action action_ = Action::proceed;        // the strongest answer since train_epoch() reset it
+  bool interrupted_ = false;
+  bool closing_ = false;  // in after_epoch: the epoch counts, its row may still change
+  /// When this process began to train in the epoch under way; unset while it does not.
+  std::optional<std::chrono::steady_clock::time_point> training_since_;
+};
+
+}  // namespace tare

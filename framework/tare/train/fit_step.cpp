@@ -1,0 +1,201 @@
+// Does a step of a fit: forward and backward in parts, again in smaller ones while memory is out.
+#include <cmath>
+
+#include "tare/memory/oom.h"
+#include "tare/memory/phase.h"
+#include "tare/train/fit_loop.h"
+
+namespace tare {
+
+using memory::Phase;
+using memory::PhaseKind;
+
+bool FitLoop::update() {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  Batch whole;  // kept where its parts, or a callback, may take its place
+  if (!callbacks_.empty()) whole = c.data;
+  const Action before = action_;
+  finite_ = true;
+  updating_ = true;
+  counted_ = 0;
+  if (!stepper_) earlier_gradients_ = p.take_gradients();
+  if (!callbacks_.empty()) before_update_.take(p.device);  // else nothing was drawn yet
+  const bool stepped = micro_batches_->attempt(
+      c.data,
+      [&](int64_t size) {
+        if (size >= c.data.size()) return try_update(whole, {});
+        if (whole.inputs.empty()) whole = c.data;
+        auto parts = p.parts_of(whole, size, p.slicers.train);
+        if (parts.size() == 1) return try_update(whole, {});
+        std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
+        return try_update(whole, parts);
+      },
+      [&] {
+        if (whole.inputs.empty()) whole = c.data;
+        undo_update(whole);
+        action_ = before;
+        finite_ = true;
+      });
+  if (p.scaler && (stepped || !finite_)) p.scaler->update(finite_);
+  if (!finite_) ++plan_.overflows;
+  return stepped;
+}
+
+bool FitLoop::try_update(const Batch& whole, const std::vector<BatchPart>& parts) {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  const bool wanted =
+      (parts.empty() ? try_backward(1, {}) : try_parts(parts)) && finite_gradients();
+  if (!whole.inputs.empty()) c.data = whole;
+  if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
+  p.add_gradients(earlier_gradients_);
+  if (!wanted) return false;
+  if (stepper_) step();  // it is done already: no answer undoes it
+  const bool allowed = allows(&Callback::after_backward, Action::skip) || stepper_;
+  if (allowed && !stepper_ && optimizer_->steps_atomically()) step();
+  return allowed;
+}
+
+bool FitLoop::try_parts(const std::vector<BatchPart>& parts) {
+  FitContext& c = context_;
+  const memory::OutOfMemoryWatch watch({.batch = parts.front().batch.size()});
+  bool wanted = true;
+  loss_mean_ = {};
+  c.micro_batches = static_cast<int64_t>(parts.size());
+  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const auto& [batch, share, counted] = parts[static_cast<size_t>(c.micro_batch)];
+    c.data = batch;
+    wanted = try_backward(share, counted);
+    loss_mean_.add(c, share);
+  }
+  c.micro_batch = 0;
+  c.micro_batches = 1;
+  c.loss = loss_mean_.take();
+  return wanted;
+}
+
+bool FitLoop::try_backward(double share, std::optional<double> counted) {
+  forward(counted);
+  if (!allows(&Callback::after_loss, Action::skip)) return false;
+  check_loss();
+  backward(share);
+  return true;
+}
+
+void FitLoop::undo_update(const Batch& whole) {
+  release_step();
+  counted_ = 0;
+  context_.data = whole;
+  snapshot_.restore();
+  snapshot_.take();
+  if (!callbacks_.empty()) before_update_.restore();
+  state_.optimizer->zero_grad();
+}
+
+void FitLoop::forward(std::optional<double> counted) {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  const Phase phase(PhaseKind::forward);
+  p.check_devices(c.data);
+  if (p.options.task) {
+    StepResult result = p.explained(ComputeError::Stage::forward, &c.data,
+                                    [&] { return p.compute_task(c.data, turn_); });
+    c.outputs = std::move(result.outputs);
+    c.loss = std::move(result.loss);
+    counted_ += counted ? *counted : p.counted(c.data);
+    allows(&Callback::after_forward, Action::stop_epoch);
+  } else {
+    c.outputs =
+        p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data); });
+    allows(&Callback::after_forward, Action::stop_epoch);
+    const LearnerState::Labels labels = p.check_outputs(c.outputs, c.data);
+    const double counts = counted ? *counted : p.counted(c.data, labels);
+    c.loss = p.explained(ComputeError::Stage::loss, nullptr,
+                         [&] { return p.mean_loss(c.outputs, c.data, counts); });
+    counted_ += counts;
+  }
+}
+
+void FitLoop::check_loss() const {
+  constexpr int64_t kLossEvery = 16;
+  if (!state_.options.stop_on_nan) return;
+  const FitContext& c = context_;
+  if (!c.loss.device().is_cpu() && c.step % kLossEvery != 0) return;
+  const double loss = c.loss_value();
+  if (!std::isfinite(loss)) diverged("loss", loss);
+}
+
+void FitLoop::backward(double share) {
+  const Phase phase(PhaseKind::backward);
+  LearnerState& p = state_;
+  const at::Tensor& loss = context_.loss;
+  if (!p.checked_graph) p.check_graph(loss, context_.data);
+  p.explained(ComputeError::Stage::backward, nullptr, [&] {
+    if (stepper_) return stepper_->backward(loss);
+    const double factor = p.scaler ? share * p.scaler->scale() : share;
+    if (factor == 1) {
+      loss.backward();
+    } else {
+      loss.mul(factor).backward();
+    }
+  });
+}
+
+bool FitLoop::finite_gradients() {
+  LearnerState& p = state_;
+  if (!p.scaler) return true;
+  const Phase phase(PhaseKind::step);
+  finite_ = p.scaler->unscale(p.optimizer->groups());
+  return finite_;
+}
+
+void FitLoop::step() {
+  const Phase phase(PhaseKind::step);
+  if (!stepper_)
+    state_.explained(ComputeError::Stage::step, nullptr, [&] {
+      clip_gradients(optimizer_->groups(), state_.options.clip);
+      optimizer_->step();
+    });
+  if (optimizers_) {
+    count_turn();
+  } else {
+    count_batch();
+  }
+  if (last_turn_) ++plan_.step;
+  context_.step = plan_.step;
+}
+
+void FitLoop::end_step() {
+  if (!stepper_ && !optimizer_->steps_atomically()) step();
+  const Phase phase(PhaseKind::step);
+  if (allows(&Callback::after_step, Action::skip)) optimizer_->zero_grad();
+}
+
+void FitLoop::count_batch() {
+  if (context_.loss.defined()) meter_.add(context_.loss, context_.data.size(), counted_);
+  ++plan_.batch;
+  snapshot_.drop();
+  earlier_gradients_.clear();
+}
+
+void FitLoop::count_turn() {
+  if (last_turn_) {
+    plan_.turn = 0;
+    return count_batch();
+  }
+  ++plan_.turn;
+  snapshot_.drop();
+  earlier_gradients_.clear();
+}
+
+void FitLoop::release_step() {
+  loss_mean_ = {};
+  context_.micro_batch = 0;
+  context_.micro_batches = 1;
+  context_.data.reset();
+  context_.outputs.reset();
+  context_.loss.reset();
+}
+
+}  // namespace tare

@@ -1,0 +1,312 @@
+// Works for the Learner's calls: losses, gradients, devices and micro-batches.
+#include "tare/train/learner_state.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/memory/backend.h"
+#include "tare/model/fp8.h"
+#include "tare/model/held_weights.h"
+
+namespace tare {
+
+void LearnerState::set_up(c10::Device to) {
+  precision = parse_precision(options.precision, "learner");
+  set_recompute(options.recompute);
+  loss = resolve(options.loss);
+  for (const auto& metric : options.metrics) metrics.emplace_back(metric);
+  device = to;
+  set_offload(options.offload);
+  autocast = autocast_for(precision, device.type());
+  warn_of_slow_precision(precision, device.type());
+  if (precision == Precision::fp16) scaler.emplace();
+  if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
+  if (options.kernels.channels_last) model.to_channels_last();
+  hold_frozen();
+  if (device.is_meta()) return;
+  model.to(device);
+  born_after = memory::backend(device).sequence();
+}
+
+void LearnerState::check_recompute(const std::vector<std::string>& modules) const {
+  if (!is_auto(modules)) return model.check_blocks(modules, "recompute");
+  if (!model.spec())
+    throw ConfigError("recompute",
+                      "auto needs a model from the registry, which can be planned; "
+                      "name the blocks");
+  model.check_blocks({"all"}, "recompute");
+}
+
+void LearnerState::set_recompute(const std::vector<std::string>& modules) {
+  check_recompute(modules);
+  recomputing = is_auto(modules) ? std::vector<std::string>() : modules;
+  model.set_recompute(recomputing);
+  options.recompute = modules;
+}
+
+void LearnerState::set_offload(const std::vector<std::string>& modules) {
+  model.set_offload(modules);
+  options.offload = modules;
+  if (!device.is_cpu() || modules.empty()) return;
+  model.set_offload({});
+  log::info("offload: on the CPU activations are in the host's memory as they are");
+}
+
+void LearnerState::hold_frozen() { model.hold_frozen(options.frozen_weights == "fp8"); }
+
+void LearnerState::count_frozen(FreezeReport& report) const {
+  if (options.frozen_weights != "fp8") return;
+  int64_t values = 0, held = 0;
+  for (const auto& weights : model.held()) {
+    for (const HeldWeight& weight : weights->all()) {
+      values += static_cast<int64_t>(weight.fp8().values.nbytes());
+      held += static_cast<int64_t>(weight.scale.nbytes());
+    }
+  }
+  for (const auto& parameter : model.parameters())
+    if (!parameter.tensor.requires_grad())
+      report.other_bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  report.other_bytes -= values;
+  report.held_bytes = values + held;
+}
+
+const DatasetPtr& LearnerState::split(Split which, const char* call) const {
+  const DatasetPtr& set = which == Split::train   ? data.train
+                          : which == Split::valid ? data.valid
+                                                  : data.test;
+  if (set) return set;
+  throw StateError(call, std::string("without data in its ") + to_string(which) + " split",
+                   "give it some with set_data()");
+}
+
+void LearnerState::to_device(Batch& batch) {
+  if (!batch.inputs.empty()) seen_input = batch.inputs.front().tensor.scalar_type();
+  if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
+  const bool converts = precision == Precision::bf16_true || options.kernels.channels_last;
+  if (device.is_cpu() && !converts) return;
+  for (NamedTensor& input : batch.inputs) {
+    if (precision == Precision::bf16_true && input.tensor.is_floating_point())
+      input.tensor = input.tensor.to(c10::kBFloat16);
+    if (options.kernels.channels_last && input.tensor.dim() == 4)
+      input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
+    if (!device.is_cpu()) input.tensor = input.tensor.to(device, /*non_blocking=*/true);
+  }
+  if (device.is_cpu()) return;
+  sent.clear();
+  for (NamedTensor& target : batch.targets) {
+    const at::Tensor on_host = target.tensor;
+    target.tensor = on_host.to(device, /*non_blocking=*/true);
+    sent.push_back({label_range(loss, on_host), target.tensor.storage().unsafeGetStorageImpl(),
+                    target.tensor._version(), target.tensor.numel()});
+  }
+}
+
+Optimizer& LearnerState::ensure_optimizer() {
+  if (optimizer) return *optimizer;
+  auto groups = this->groups();
+  if (model.parameters().empty()) {
+    throw StateError("learner.optimizer", "without a parameter of the model",
+                     "register_module() each submodule in the model's constructor: a plain member "
+                     "is not found");
+  }
+  if (groups.empty()) {
+    throw StateError("learner.optimizer", "without a trainable parameter",
+                     "unfreeze() some layer groups first");
+  }
+  if (!options.optimizers.empty()) {
+    auto set = std::make_unique<OptimizerSet>(options.optimizers, std::move(groups),
+                                              /*with_tensors=*/for_card);
+    made_with_rate = set->rate();
+    optimizer = std::move(set);
+    return *optimizer;
+  }
+  optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
+                                        : make_optimizer(options.optimizer, std::move(groups),
+                                                         /*with_tensors=*/for_card);
+  made_with_rate = optimizer->groups().front().lr;
+  return *optimizer;
+}
+
+std::vector<ParameterGroup> LearnerState::groups() const {
+  return options.optimizers.empty() ? make_groups(model, options.optimizer)
+                                    : make_groups_by_optimizer(model, options.optimizers);
+}
+
+void LearnerState::check_turns(const FitPlan& plan, const char* call) {
+  const auto& turns = options.task.turns;
+  const auto count = std::max<size_t>(1, turns.size());
+  if (std::cmp_greater_equal(plan.turn, count))
+    throw ConfigError(call, "the fit to resume is at turn " + std::to_string(plan.turn) +
+                                " of a batch, this Learner's task has " + std::to_string(count) +
+                                "; give the task that the fit had");
+  if (options.optimizers.empty()) return;
+  auto& set = dynamic_cast<OptimizerSet&>(*optimizer);
+  for (const Turn& turn : turns)
+    if (set.part(turn.optimizer).groups().empty())
+      throw StateError(call,
+                       "with a turn of the optimizer '" + printable(turn.optimizer) +
+                           "', which has no trainable parameter",
+                       "unfreeze() some of its layer groups, or leave the turn out");
+}
+
+double LearnerState::base_rate() {
+  ensure_optimizer();
+  return made_with_rate;
+}
+
+void LearnerState::check_devices(const Batch& batch) const {
+  for (const auto* list : {&batch.inputs, &batch.targets}) {
+    for (const auto& [name, tensor] : *list) {
+      if (!tensor.defined() || tensor.device() == device) continue;
+      throw DeviceError("learner.batch", printable(name) + " on " + tensor.device().str(),
+                        "model on " + device.str());
+    }
+  }
+}
+
+std::optional<LabelRange> LearnerState::labels_of(const at::Tensor& target) const {
+  if (device.is_cpu()) return label_range(loss, target);
+  if (!target.defined()) return std::nullopt;
+  const auto found =
+      std::ranges::find(sent, target.storage().unsafeGetStorageImpl(), &SentLabels::target);
+  if (found == sent.end() || found->version != target._version()) return std::nullopt;
+  std::optional<LabelRange> range = found->range;
+  if (range && found->elements != target.numel()) range->counted = -1;
+  return range;
+}
+
+LearnerState::Labels LearnerState::check_outputs(const Outputs& outputs, const Batch& batch) {
+  Labels labels;
+  if (loss.batch_mean) return labels;
+  const size_t targets = std::max<size_t>(1, batch.targets.size());
+  if (outputs.size() != targets)
+    throw ShapeError("learner.loss",
+                     "as many outputs of the model as targets of the data, " +
+                         std::to_string(targets) + ", or a loss of the whole batch",
+                     std::to_string(outputs.size()));
+  for (size_t i = 0; i < targets; ++i) {
+    const at::Tensor& target = batch.targets.empty() ? batch.target() : batch.targets[i].tensor;
+    labels.push_back(labels_of(target));
+    if (!checked_batch || !target.defined()) {
+      check_batch(loss, outputs[i], target);
+    } else if (labels.back() && outputs[i].dim() > 1) {
+      check_labels(loss, *labels.back(), outputs[i].size(1));
+    }
+  }
+  checked_batch = true;
+  return labels;
+}
+
+double LearnerState::counted(const at::Tensor& target,
+                             const std::optional<LabelRange>& labels) const {
+  if (labels && labels->counted >= 0) return labels->counted;
+  return *tare::counted(loss, target);
+}
+
+double LearnerState::counted(const Batch& batch, const Labels& labels) const {
+  if (options.task && options.task.counted) return options.task.counted(batch);
+  if (!options.task && loss.batch_counted) return loss.batch_counted(batch);
+  if (options.task || loss.batch_mean || batch.targets.empty())
+    return static_cast<double>(batch.size());
+  double all = 0;
+  for (size_t i = 0; i < batch.targets.size(); ++i)
+    all += counted(batch.targets[i].tensor, i < labels.size() ? labels[i] : std::nullopt);
+  return all;
+}
+
+at::Tensor LearnerState::mean_loss(const Outputs& outputs, const Batch& batch,
+                                   double counted) const {
+  if (loss.batch_mean) return loss.batch_mean(outputs, batch);
+  const LossFunction& mean = counted == 0 && loss.sum ? loss.sum : loss.mean;
+  if (batch.targets.empty()) return mean(outputs[0], {});
+  if (batch.targets.size() == 1) return mean(outputs[0], batch.targets.front().tensor);
+  at::Tensor sum;
+  for (size_t i = 0; i < batch.targets.size(); ++i) {
+    const at::Tensor& target = batch.targets[i].tensor;
+    const double own = this->counted(target, labels_of(target));
+    if (own == 0 && counted > 0) continue;  // it has no mean
+    const double share = counted > 0 ? own / counted : 1;
+    const at::Tensor part = mean(outputs[i], target).mul(share);
+    sum = sum.defined() ? sum.add(part) : part;
+  }
+  return sum;
+}
+
+void LearnerState::prepare_metrics(const Batch& batch) {
+  const size_t targets = std::max<size_t>(1, batch.targets.size());
+  if (metrics.size() == targets * options.metrics.size()) return;
+  metrics.clear();
+  for (const Metric& metric : options.metrics) {
+    if (targets == 1) metrics.emplace_back(metric);
+    for (size_t i = 0; targets > 1 && i < targets; ++i)
+      metrics.emplace_back(metric).add_to_name("." + batch.targets[i].name);
+  }
+}
+
+std::vector<BatchPart> LearnerState::parts_of(const Batch& whole, int64_t size,
+                                              const Slicer& slicer) const {
+  return tare::parts_of(slicer(whole, size), [this](const Batch& batch) { return counted(batch); });
+}
+
+at::Tensor full_precision(const at::Tensor& tensor) {
+  return tensor.defined() ? in_float32(tensor) : tensor;
+}
+
+void to_full_precision(Outputs& outputs) {
+  for (at::Tensor& output : outputs)
+    if (output.defined() && output.scalar_type() != c10::kFloat) output = in_float32(output);
+}
+
+LearnerState::Gradients LearnerState::take_gradients() const {
+  Gradients taken;
+  for (const auto& group : optimizer->groups()) {
+    for (const auto& parameter : group.parameters) {
+      at::Tensor& gradient = parameter.tensor.mutable_grad();
+      if (gradient.defined()) taken.emplace_back(parameter.tensor, std::exchange(gradient, {}));
+    }
+  }
+  return taken;
+}
+
+void LearnerState::add_gradients(const Gradients& gradients) {
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& [parameter, earlier] : gradients) {
+    at::Tensor& gradient = parameter.mutable_grad();
+    gradient = gradient.defined() ? earlier.add(gradient) : earlier;
+  }
+}
+
+int64_t LearnerState::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& group : optimizer->groups())
+    for (const auto& parameter : group.parameters)
+      bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  return bytes;
+}
+
+MicroBatches::Settings LearnerState::micro_batches(const char* phase) const {
+  return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
+}
+
+MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) const {
+  auto settings = micro_batches("validate");
+  settings.search.start = first;
+  return settings;
+}
+
+MicroBatches::Settings LearnerState::training_micro_batches(int64_t first) const {
+  auto settings = micro_batches("train");
+  if (options.step_in_backward) settings.fixed = options.batch;
+  if (settings.fixed) return settings;
+  settings.search.start = first;
+  settings.search.fixed_bytes = gradient_bytes();
+  return settings;
+}
+
+}  // namespace tare

@@ -1,0 +1,268 @@
+// What a Learner consists of, and works for its calls. Internal.
+#pragma once
+
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/callback/recorder.h"
+#include "tare/inference/bundle.h"
+#include "tare/memory/oom_report.h"
+#include "tare/model/precision.h"
+#include "tare/optim/grad_scaler.h"
+#include "tare/train/bundle_data.h"
+#include "tare/train/compute_error.h"
+#include "tare/train/micro_batches.h"
+#include "tare/train/options.h"
+#include "tare/train/train_state.h"
+
+namespace tare {
+
+class FitLoop;
+
+/// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
+void check_step_in_backward(const LearnerOptions& options, const std::string& where);
+
+/// float16 and bfloat16 to float32; others as they are.
+[[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
+void to_full_precision(Outputs& outputs);
+
+/// Tensors of a split on the host, batch by batch.
+struct Collected {
+  std::vector<std::vector<at::Tensor>> outputs, targets;  // by output and target, then by batch
+  std::vector<at::Tensor> losses;
+
+  void append(const Collected& batch);
+  [[nodiscard]] Predictions all() const;
+};
+
+/// What a Learner owns, and the work that its calls share.
+struct LearnerState {
+  LearnerState(Model m, Splits d, LearnerOptions o)
+      : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
+
+  Model model;
+  Splits data;
+  LearnerOptions options;
+  c10::Device device = c10::kCPU;
+  uint64_t born_after = 0;  ///< the newest block of the device when the Learner was made
+  Precision precision = Precision::fp32;
+  std::optional<AutocastState> autocast{};  ///< of the forward
+  std::optional<GradScaler> scaler{};       ///< for fp16
+  std::vector<std::string> recomputing{};   ///< the blocks in force, `auto` resolved
+  ResolvedLoss loss;
+  std::vector<MetricState> metrics;
+  std::unique_ptr<Optimizer> optimizer;
+  double made_with_rate = 0;  ///< learning rate of the new optimizer, before any schedule
+  std::vector<EpochRow> history;
+  int64_t restored_epoch = 0;  // see TrainState
+  int64_t epochs_done = 0;     ///< over the Learner's life; numbers the rows, seeds sample order
+  int64_t saves = 0;           ///< checkpoints written, over the Learner's life
+  bool checked_batch = false;  ///< the first batch's target was checked against the output
+  /// The labels of a target of the batch that was last moved to a device, read before the move.
+  /// Valid for that tensor until a callback writes to it.
+  struct SentLabels {
+    std::optional<LabelRange> range{};
+    const void* target = nullptr;  // its storage, which parts share
+    int64_t version = 0, elements = 0;
+  };
+  std::vector<SentLabels> sent;
+  bool checked_graph = false;  ///< the first loss was searched for tensors that are not trained
+  /// Whether the model refuses to train on one sample, for data of that shape.
+  struct SingleSample {
+    std::vector<int64_t> shape{};
+    bool refused = false;
+  };
+  std::optional<SingleSample> single_sample{};
+  bool running = false;
+  const char* running_call = "learner";  ///< the one under way
+  CallbackPtr progress;                  ///< called last, so that it shows the columns others add
+  FitLoop* loop = nullptr;               ///< the fit under way, for save() from a callback
+  std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
+  std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
+  /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
+  std::optional<BundleData> trained_on;
+  std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
+  std::vector<BundleInput> seen_more;         ///< their inputs after the first
+  bool new_data = false;                      ///< set_data() was called
+  adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
+  /// Optimizers count their steps in tensors, as they do on a card. Of a plan for one.
+  bool for_card = false;
+  /// How batches are cut into parts: by a plan into those that it goes through.
+  struct {
+    Slicer train = slices_of, valid = slices_of;
+  } slicers;
+
+  /// Resolves the names in the options and brings the model to its device and type. Throws
+  /// ConfigError.
+  void set_up(c10::Device to);
+  /// Throws ConfigError, naming `call`, for what Learner::set_up() does not take.
+  void check(const FitSetup& setup, const std::string& call) const;
+  /// Throws ConfigError for what set_recompute() does not take.
+  void check_recompute(const std::vector<std::string>& modules) const;
+  void set_recompute(const std::vector<std::string>& modules);
+  void set_offload(const std::vector<std::string>& modules);
+  /// Brings what is held as E4M3 in line with what is frozen, see LearnerOptions::frozen_weights.
+  void hold_frozen();
+  /// See Learner::freeze_to(); leaves an unfinished fit as it is.
+  FreezeReport freeze_to(int64_t first, const FreezeOptions& freezing);
+  /// See Learner::ledger().
+  [[nodiscard]] Ledger ledger() const;
+  /// What frozen parameters take, where that is an option.
+  void count_frozen(FreezeReport& report) const;
+  [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
+  /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
+  void check_fit(const FitPlan& plan, const std::string& call);
+  /// Moves a host batch to the model's device, its input to the model's type, and notes its labels
+  /// for check_output(). Throws DeviceError for a batch of another device.
+  void to_device(Batch& batch);
+  Optimizer& ensure_optimizer();
+  /// The parameter groups of the optimizer or, one after the other, of the optimizers.
+  [[nodiscard]] std::vector<ParameterGroup> groups() const;
+  /// Throws StateError, naming `call`, for a turn whose optimizer has no trainable parameter, and
+  /// ConfigError for a position that lies behind the turns of the task.
+  void check_turns(const FitPlan& plan, const char* call);
+  /// The learning rate that the optimizer was made with.
+  [[nodiscard]] double base_rate();
+  /// The parts of a batch for forward and backward.
+  [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
+                                                const Slicer& slicer) const;
+  /// Moves the gradients that there are out of the parameters, and back by adding them; both
+  /// leave the tensors themselves as they are.
+  using Gradients = std::vector<std::pair<at::Tensor, at::Tensor>>;
+  [[nodiscard]] Gradients take_gradients() const;
+  static void add_gradients(const Gradients& gradients);
+  /// What all gradients together take.
+  [[nodiscard]] int64_t gradient_bytes() const;
+  /// What a phase begins with; see MicroBatches.
+  [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
+  /// The settings of a validation. `first`: see FitOptions::first_validation_micro_batch.
+  [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
+  /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
+  /// a new size. With `predictions` it also collects what get_preds() returns for `wanted`.
+  Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
+                      const std::function<void(MicroBatchChange)>& on_change,
+                      const PredictOptions& wanted = {}, Predictions* predictions = nullptr);
+  /// See Learner::get_preds(). Calls `on_change` as evaluate() does.
+  Predictions get_preds(const DatasetPtr& set, const PredictOptions& wanted,
+                        const std::function<void(MicroBatchChange)>& on_change);
+  /// Outside a fit: tells the Learner's own callbacks.
+  void tell(LearnerView& learner, MicroBatchChange change) const;
+  /// The micro-batches of a fit that starts now, before the optimizer's state is made. `first`:
+  /// where the fit starts, see FitOptions.
+  [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;
+  struct Seen {  // of a batch
+    at::Tensor loss{};
+    double counted = 0;
+    std::vector<MetricState> metrics{};
+    Collected predictions{};
+  };
+  /// `wanted`: also collects predictions; nullptr: none.
+  [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
+                              const std::vector<MetricState>& fresh, const PredictOptions* wanted);
+  /// Throws StateError for losses that are asked for and not there.
+  void check_predict(const PredictOptions& wanted, const char* call) const;
+  /// What get_preds() gives for the raw output of a part.
+  void collect(const Batch& part, const Outputs& outputs, const PredictOptions& wanted,
+               Collected& into);
+  [[nodiscard]] Outputs predict(const Batch& batch);
+  /// Does work of a stage; what LibTorch refuses in it becomes a ComputeError.
+  template <class Work>
+  auto explained(ComputeError::Stage stage, const Batch* batch, Work&& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      explain(stage, batch, error);
+    }
+  }
+  /// Called in a handler. Throws ComputeError for errors of LibTorch and oneDNN; rethrows others
+  /// and what is out of memory.
+  [[noreturn]] void explain(ComputeError::Stage stage, const Batch* batch,
+                            const std::exception& error);
+  /// Warns, once, of trainable tensors that the loss depends on and the optimizer does not have.
+  void check_graph(const at::Tensor& loss, const Batch& batch);
+  /// The model's outputs, and a Task's step, computed in `precision`; the results are float32.
+  [[nodiscard]] Outputs compute(const Batch& batch) const;
+  [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
+  /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
+  /// the range is that of its batch, and `counted` is -1.
+  [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
+  /// The labels of each target, as far as they are known.
+  using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;
+  /// Checks what the loss would fail on: shapes and the number of outputs at the first batch, class
+  /// labels at each. Throws as check_batch(). Waits for the device at the first batch only. Returns
+  /// the labels that it saw.
+  Labels check_outputs(const Outputs& outputs, const Batch& batch);
+  /// What the mean loss of a batch is over; `labels`: those of the batch, where they are known.
+  [[nodiscard]] double counted(const Batch& batch, const Labels& labels = {}) const;
+  /// What the mean loss over one target is over.
+  [[nodiscard]] double counted(const at::Tensor& target,
+                               const std::optional<LabelRange>& labels) const;
+  /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
+  [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
+                                     double counted) const;
+  /// The shapes of what the modules make of the first sample of the training split, [1, ...]; empty
+  /// where they are not known. See layer_shapes().
+  [[nodiscard]] std::map<std::string, std::vector<int64_t>> output_shapes();
+  /// Whether a column of the epochs table is of a metric: callbacks add columns of other figures.
+  [[nodiscard]] bool is_metric(const std::string& column) const;
+  /// Makes a state for each metric and each of so many targets, with names of their own.
+  void prepare_metrics(const Batch& batch);
+  /// Throws DeviceError for a batch that is not on the model's device.
+  void check_devices(const Batch& batch) const;
+  [[nodiscard]] TrainState train_state() const;
+  /// What decides the samples of the steps of a fit that starts now.
+  [[nodiscard]] SampleOrder sample_order();
+  /// Throws ConfigError, naming `call`, where a batch norm of the model would get one sample in
+  /// training, and no setting allows to skip it.
+  void check_single_samples(const std::string& call);
+  /// LearnerOptions::drop_last, resolved.
+  [[nodiscard]] bool drops_last();
+  /// Whether the model has a batch norm that refuses to train on one sample.
+  [[nodiscard]] bool refuses_single_sample();
+  /// The rest of what a checkpoint holds, all at the position of train_state(): inside a batch that
+  /// has not been counted, buffers and random generators are those before it.
+  [[nodiscard]] std::vector<NamedTensor> saved_model() const;
+  [[nodiscard]] std::vector<NamedTensor> saved_rng() const;
+  /// Gradients of batches that a callback left without a step, which add to the next; with a
+  /// position only.
+  [[nodiscard]] std::vector<NamedTensor> saved_gradients() const;
+  /// Copies, on the model's device, of the gradients in a checkpoint. Throws FormatError for one
+  /// that fits no parameter.
+  [[nodiscard]] Gradients loaded_gradients(const std::vector<NamedTensor>& extra,
+                                           const std::string& path) const;
+  /// Takes over the progress of a checkpoint; tensors and callbacks are not touched.
+  void set_progress(TrainState state);
+  /// Notes the present data as those that the model was last trained on.
+  void note_trained();
+  /// Throws StateError, naming `call`, for data that no bundle can describe.
+  [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
+                                        const char* call) const;
+};
+
+/// Marks the Learner as running, so that calls that callbacks may not make throw StateError, and
+/// has refused allocations reported.
+class RunningScope {
+ public:
+  RunningScope(LearnerState& state, const char* call)
+      : state_(state), kernels_(state.options.kernels), watch_({.batch = state.options.batch}) {
+    state_.running = true;
+    state_.running_call = call;
+  }
+  ~RunningScope() {
+    state_.running = false;
+    state_.loop = nullptr;
+  }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+
+ private:
+  LearnerState& state_;
+  KernelScope kernels_;
+  memory::OutOfMemoryWatch watch_;
+};
+
+}  // namespace tare

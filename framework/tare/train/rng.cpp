@@ -1,0 +1,64 @@
+// Takes and restores the states of the random generators.
+#include "tare/train/rng.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+
+#include <mutex>
+
+#include "tare/base/error.h"
+
+namespace tare {
+namespace {
+
+std::vector<c10::Device> generators_of(c10::Device device) {
+  std::vector<c10::Device> all{c10::kCPU};
+  if (device != c10::Device(c10::kCPU)) all.push_back(device);
+  return all;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> rng_state(c10::Device device) {
+  std::vector<NamedTensor> state;
+  for (const auto d : generators_of(device)) {
+    at::Generator generator = at::globalContext().defaultGenerator(d);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    state.push_back({"rng/" + d.str(), generator.get_state()});
+  }
+  return state;
+}
+
+void check_rng_state(c10::Device device, const std::vector<NamedTensor>& state,
+                     std::string_view operation, const std::filesystem::path& path) {
+  for (const auto d : generators_of(device)) {
+    for (const auto& [name, tensor] : state) {
+      if (name != "rng/" + d.str()) continue;
+      at::Generator generator = at::globalContext().defaultGenerator(d);
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      at::Generator trial = generator.clone();
+      try {
+        trial.set_state(tensor);
+      } catch (const c10::OutOfMemoryError&) {
+        throw;
+      } catch (const c10::Error& error) {
+        throw FormatError(
+            operation, path.string(), name,
+            "is no state of this random generator: " + printable(error.what_without_backtrace()));
+      }
+    }
+  }
+}
+
+void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state) {
+  for (const auto d : generators_of(device)) {
+    for (const auto& [name, tensor] : state) {
+      if (name != "rng/" + d.str()) continue;
+      at::Generator generator = at::globalContext().defaultGenerator(d);
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      generator.set_state(tensor);
+    }
+  }
+}
+
+}  // namespace tare

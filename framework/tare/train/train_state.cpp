@@ -1,0 +1,342 @@
+// Writes the progress of training to a checkpoint, and checks it on the way back.
+#include "tare/train/train_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tare/base/error.h"
+#include "tare/config/field.h"
+#include "tare/train/row_table.h"
+
+namespace tare {
+namespace {
+
+using nlohmann::json;
+
+// JSON has no NaN: null stands for it.
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+constexpr const char* kHistory = "state/history";
+constexpr const char* kFitRows = "state/fit/rows";
+
+std::string callback_tensor(size_t i) { return "state/callbacks/" + std::to_string(i); }
+
+// The names in JSON, the values as a tensor.
+json store_rows(const std::vector<EpochRow>& rows, const char* name,
+                std::vector<NamedTensor>& tensors) {
+  RowTable table = table_of(rows);
+  if (table.values.defined()) tensors.push_back({name, std::move(table.values)});
+  return {{"columns", table.columns}};
+}
+
+// Fields of one JSON object, each checked as it is taken.
+class Reader {
+ public:
+  Reader(const json& object, std::string part, const std::filesystem::path& path)
+      : object_(object), part_(std::move(part)), path_(path) {
+    if (!object.is_object()) fail("", "is no object");
+  }
+
+  [[nodiscard]] int64_t count(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_number_integer() || value.get<int64_t>() < 0) fail(key, "is no count");
+    return value.get<int64_t>();
+  }
+  /// A finite number >= 0.
+  [[nodiscard]] double sum(const char* key) const {
+    const double value = real(key);
+    if (!(value >= 0) || !std::isfinite(value)) fail(key, "is no finite number >= 0");
+    return value;
+  }
+  [[nodiscard]] double real(const char* key) const {
+    const json& value = at(key);
+    if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
+    if (!value.is_number()) fail(key, "is no number");
+    return value.get<double>();
+  }
+  [[nodiscard]] std::string text(const char* key) const {
+    if (!at(key).is_string()) fail(key, "is no text");
+    return at(key).get<std::string>();
+  }
+  [[nodiscard]] std::vector<Reader> list(const char* key) const {
+    if (!at(key).is_array()) fail(key, "is no list");
+    std::vector<Reader> all;
+    for (const auto& item : at(key)) all.emplace_back(item, part_ + "." + key, path_);
+    return all;
+  }
+  [[nodiscard]] std::vector<double> reals(const char* key) const {
+    std::vector<double> all;
+    if (!at(key).is_array()) fail(key, "is no list");
+    for (const auto& item : at(key)) {
+      if (!item.is_number()) fail(key, "holds something that is no number");
+      all.push_back(item.get<double>());
+    }
+    return all;
+  }
+  /// A list of lists of texts.
+  [[nodiscard]] std::vector<std::vector<std::string>> text_lists(const char* key) const {
+    std::vector<std::vector<std::string>> all;
+    if (!at(key).is_array()) fail(key, "is no list");
+    for (const auto& item : at(key)) all.push_back(texts_of(item, key));
+    return all;
+  }
+  [[nodiscard]] bool flag(const char* key) const {
+    if (!at(key).is_boolean()) fail(key, "is neither true nor false");
+    return at(key).get<bool>();
+  }
+  [[nodiscard]] uint64_t seed(const char* key) const {
+    if (!at(key).is_number_unsigned()) fail(key, "is no seed");
+    return at(key).get<uint64_t>();
+  }
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+  [[nodiscard]] bool is_list(const char* key) const { return has(key) && at(key).is_array(); }
+  [[nodiscard]] Reader object(const char* key) const { return {at(key), part_ + "." + key, path_}; }
+  [[noreturn]] void fail(const std::string& key, const std::string& problem) const {
+    throw FormatError("learner.load", path_.string(), key.empty() ? part_ : part_ + "." + key,
+                      problem);
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> texts_of(const json& list, const char* key) const {
+    std::vector<std::string> all;
+    if (!list.is_array()) fail(key, "holds something that is no list");
+    for (const auto& item : list) {
+      if (!item.is_string()) fail(key, "holds something that is no text");
+      all.push_back(item.get<std::string>());
+    }
+    return all;
+  }
+  [[nodiscard]] const json& at(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) fail(key, "is missing");
+    return *found;
+  }
+
+  const json& object_;
+  std::string part_;
+  const std::filesystem::path& path_;
+};
+
+// As older versions wrote them: every value in the manifest.
+std::vector<EpochRow> rows_in_json(const Reader& reader, const char* key) {
+  std::vector<EpochRow> rows;
+  for (const auto& item : reader.list(key)) {
+    EpochRow row{.epoch = item.count("epoch"),
+                 .train_loss = item.real("train_loss"),
+                 .valid_loss = item.real("valid_loss"),
+                 .metrics = {},
+                 .seconds = item.real("seconds"),
+                 .samples = item.count("samples")};
+    for (const auto& m : item.list("metrics"))
+      row.metrics.push_back({m.text("name"), m.real("value")});
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// A JSON object with the tensors that belong to it.
+struct Stored {
+  const Reader& reader;
+  const std::vector<NamedTensor>& tensors;
+
+  /// Undefined if there is none of that name.
+  [[nodiscard]] at::Tensor tensor(const std::string& name) const {
+    const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+    return found == tensors.end() ? at::Tensor() : found->tensor;
+  }
+};
+
+std::vector<EpochRow> rows_from(const Stored& source, const char* key, const char* tensor) {
+  const Reader& reader = source.reader;
+  if (reader.is_list(key)) return rows_in_json(reader, key);
+  try {
+    return rows_of({reader.object(key).text_lists("columns"), source.tensor(tensor)});
+  } catch (const ConfigError& error) {
+    reader.fail(key, error.problem());
+  }
+}
+
+std::vector<CallbackState> callbacks_from(const Stored& source) {
+  std::vector<CallbackState> states;
+  for (const auto& item : source.reader.list("callbacks")) {
+    if (item.has("state")) {  // an older checkpoint
+      states.push_back({item.text("name"), item.text("state")});
+      continue;
+    }
+    try {
+      states.push_back({item.text("name"), text_of(source.tensor(callback_tensor(states.size())))});
+    } catch (const ConfigError& error) {
+      item.fail("state", error.problem());
+    }
+  }
+  return states;
+}
+
+SampleOrder order_from(const Reader& reader) {
+  return {.batch = reader.count("batch"),
+          .samples = reader.count("samples"),
+          .drop_last = reader.flag("drop_last"),
+          .shuffle = reader.flag("shuffle"),
+          .seed = reader.seed("seed")};
+}
+
+FitPlan plan_from(const Stored& source) {
+  const Reader& reader = source.reader;
+  FitPlan plan{.epochs = reader.count("epochs"),
+               .rates = reader.reals("rates"),
+               .schedule = {},
+               .epoch = reader.count("epoch"),
+               .batch = reader.count("batch"),
+               .turn = reader.has("turn") ? reader.count("turn") : 0,  // not of one optimizer
+               .step = reader.count("step"),
+               .loss_sum = reader.real("loss_sum"),
+               .loss_counted = 0,
+               .loss_samples = reader.count("loss_samples"),
+               .overflows = reader.has("overflows") ? reader.count("overflows") : 0,  // none
+               .seconds = reader.has("seconds") ? reader.real("seconds") : 0,         // older ones
+               .order = {},
+               .rows = rows_from(source, "rows", kFitRows)};
+  plan.loss_counted = reader.has("loss_counted") ? reader.sum("loss_counted")
+                                                 : static_cast<double>(plan.loss_samples);
+  if (reader.has("order")) plan.order = order_from(reader.object("order"));
+  if (plan.finished()) reader.fail("epoch", "lies behind the last epoch");
+  try {
+    plan.schedule = config::read<Schedule>(config::parse_text(reader.text("schedule"), "schedule"));
+    plan.schedule.check();
+  } catch (const ConfigError& error) {
+    reader.fail("schedule", error.what());
+  }
+  return plan;
+}
+
+GradScaler scaler_from(const Reader& reader) {
+  const double scale = reader.real("scale");
+  if (!(scale > 0) || !std::isfinite(scale)) reader.fail("scale", "is no positive number");
+  GradScaler scaler;
+  scaler.restore(scale, reader.count("finite_steps"));
+  return scaler;
+}
+
+}  // namespace
+
+void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call) {
+  for (const auto& callback : callbacks)
+    if (!callback) throw ConfigError(call, "a callback is null");
+}
+
+std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks) {
+  std::vector<CallbackState> states;
+  for (const auto& callback : callbacks) {
+    if (auto state = callback->state(); !state.empty())
+      states.push_back({callback->name(), std::move(state)});
+  }
+  return states;
+}
+
+void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks) {
+  for (const auto& saved : states) {
+    for (const auto& callback : callbacks) {
+      if (callback->name() == saved.name) callback->load_state(saved.state);
+    }
+  }
+}
+
+void check_same_order(const SampleOrder& saved, const SampleOrder& now, const std::string& call) {
+  const auto refuse = [&](const std::string& there, const std::string& here) {
+    throw ConfigError(call, "the fit to resume has " + there + ", this Learner has " + here +
+                                ": its samples would be others; make them equal, or start a new "
+                                "fit()");
+  };
+  const auto number = [](auto value) { return std::to_string(value); };
+  if (saved.batch != now.batch)
+    refuse("batch " + number(saved.batch), "batch " + number(now.batch));
+  if (saved.samples != now.samples)
+    refuse("a training split of " + number(saved.samples) + " samples",
+           "one of " + number(now.samples));
+  const auto flag = [](const char* name, bool value) {
+    return std::string(name) + (value ? " = true" : " = false");
+  };
+  if (saved.drop_last != now.drop_last)
+    refuse(flag("drop_last", saved.drop_last), flag("drop_last", now.drop_last));
+  if (saved.shuffle != now.shuffle)
+    refuse(flag("shuffle", saved.shuffle), flag("shuffle", now.shuffle));
+  if (saved.seed != now.seed) refuse("seed " + number(saved.seed), "seed " + number(now.seed));
+}
+
+const EpochRow* row_of_weights(const std::vector<EpochRow>& history, int64_t restored_epoch) {
+  if (history.empty()) return nullptr;
+  const auto restored = std::ranges::find(history, restored_epoch, &EpochRow::epoch);
+  return restored != history.end() ? &*restored : &history.back();
+}
+
+StoredState stored(const TrainState& state) {
+  StoredState result;
+  json value{{"epochs_done", state.epochs_done},
+             {"saves", state.saves},
+             {"restored_epoch", state.restored_epoch},
+             {"history", store_rows(state.history, kHistory, result.tensors)},
+             {"micro_batches", json::array()},
+             {"callbacks", json::array()}};
+  for (const auto& [key, size] : state.micro_batches)
+    value["micro_batches"].push_back({{"key", key}, {"size", size}});
+  for (size_t i = 0; i < state.callbacks.size(); ++i) {
+    value["callbacks"].push_back({{"name", state.callbacks[i].name}});
+    result.tensors.push_back({callback_tensor(i), tensor_of(state.callbacks[i].state)});
+  }
+  if (state.scaler)
+    value["scaler"] = {{"scale", state.scaler->scale()},
+                       {"finite_steps", state.scaler->finite_steps()}};
+  if (state.plan) {
+    const FitPlan& plan = *state.plan;
+    json fit{{"epochs", plan.epochs},
+             {"rates", plan.rates},
+             {"schedule", config::to_yaml(config::to_node(plan.schedule))},
+             {"epoch", plan.epoch},
+             {"batch", plan.batch},
+             {"step", plan.step},
+             {"loss_sum", number(plan.loss_sum)},
+             {"loss_counted", plan.loss_counted},
+             {"loss_samples", plan.loss_samples},
+             {"seconds", plan.seconds},
+             {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
+    if (plan.turn > 0) fit["turn"] = plan.turn;
+    if (plan.overflows > 0) fit["overflows"] = plan.overflows;
+    if (const auto& order = plan.order)
+      fit["order"] = {{"batch", order->batch},
+                      {"samples", order->samples},
+                      {"drop_last", order->drop_last},
+                      {"shuffle", order->shuffle},
+                      {"seed", order->seed}};
+    value["fit"] = std::move(fit);
+  }
+  result.json = value.dump();
+  return result;
+}
+
+TrainState train_state_from(const std::string& text, const std::vector<NamedTensor>& tensors,
+                            const std::filesystem::path& path) {
+  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Reader reader(value, "state", path);
+  TrainState state;
+  state.epochs_done = reader.count("epochs_done");
+  state.saves = reader.count("saves");
+  state.history = rows_from({reader, tensors}, "history", kHistory);
+  if (reader.has("restored_epoch"))  // not in older checkpoints
+    state.restored_epoch = reader.count("restored_epoch");
+  if (reader.has("micro_batches"))  // not in older checkpoints
+    for (const auto& item : reader.list("micro_batches")) {
+      state.micro_batches.push_back({item.text("key"), item.count("size")});
+      if (state.micro_batches.back().size == 0) item.fail("size", "is no size");
+    }
+  state.callbacks = callbacks_from({reader, tensors});
+  if (reader.has("scaler")) state.scaler = scaler_from(reader.object("scaler"));
+  if (reader.has("fit")) {
+    const Reader fit = reader.object("fit");
+    state.plan = plan_from({fit, tensors});
+  }
+  return state;
+}
+
+}  // namespace tare
