@@ -54,6 +54,7 @@ install(TARGETS ${libraries} EXPORT tare ARCHIVE DESTINATION ${TARE_INSTALL_LIBD
 install(EXPORT tare NAMESPACE tare:: FILE tareTargets.cmake DESTINATION ${TARE_INSTALL_PACKAGEDIR})
 install(DIRECTORY "${tare_SOURCE_DIR}/framework/tare" DESTINATION include
         FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN cuda EXCLUDE)
+install(FILES "${tare_SOURCE_DIR}/framework/tare/cli/program.h" DESTINATION include/tare/cli)
 install(DIRECTORY "${tare_SOURCE_DIR}/models" DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${tare_SOURCE_DIR}/recipes/configs/" DESTINATION share/tare/recipes
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")

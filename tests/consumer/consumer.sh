@@ -4,6 +4,7 @@
 #   consumer.sh incomplete             tries to install a build of which one library and one program are missing
 #   consumer.sh linkage                shared libraries that a training program needs
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
+#   consumer.sh entries COMPILER       builds and runs project/own.cpp, `tare` with an entry more in each registry
 #   consumer.sh subdirectory COMPILER  configures project/ with Tare as a subfolder; builds and runs it where TARE_DEEP=1
 #   consumer.sh tutorial COMPILER      configures the tutorial's project against it; builds and runs it where TARE_DEEP=1
 #   consumer.sh headers COMPILER       compiles public headers alone: two libraries and tare.h, where TARE_DEEP=1 all
@@ -88,6 +89,71 @@ package() { # compiler
   build_and_run "$folder"
 }
 
+expect() { # file, pattern
+  grep -q -e "$2" "$1" || { cat "$1"; die "$1 has no line '$2'"; }
+}
+
+# A program that is `tare` with an entry of its own in each registry: lists, a recipe, texts and a sweep name them.
+entries() { # compiler
+  local folder=$CONSUMER_DIR/entries
+  configure "$folder" "$1" -DCMAKE_PREFIX_PATH="$prefix"
+  cmake --build "$folder" --target own
+  cd "$folder"
+  rm -rf runs texts
+  for entry in "datasets rows" "transforms negative" "collates last_bytes" "models row_line" "losses halved" \
+    "metrics bright" "optimizers plain" "schedules square" "callbacks stop_after" "samplers evenly" \
+    "pruners at_once" "executors announcing"; do
+    set -- $entry
+    ./own ls "$1" >"ls-$1"
+    expect "ls-$1" "^$2 "
+  done
+  cat >rows.yaml <<'END'
+name: rows
+folder: runs
+device: cpu
+batch: 8
+workers: 0
+data: {name: rows, transforms: [negative]}
+model: {name: row_line}
+loss: halved
+metrics: [accuracy, bright]
+optimizer: {kind: plain, weight_decay: 0}
+callbacks: [{stop_after: {epochs: 6}}]
+phases: [{epochs: 9, lr: 0.5, schedule: square}]
+export: rows.tare
+END
+  ./own plan rows.yaml >plan
+  expect plan "fits"
+  ./own run rows.yaml >run
+  expect run " 6/9 "
+  ! grep -q " 7/9 " run || die "the callback did not stop the fit"
+  expect runs/rows/recipe.yaml "negative"
+  ./own inspect runs/rows/rows.tare >inspected
+  expect inspected "row_line"
+  mkdir -p texts/a texts/b
+  for i in 1 2 3 4 5 6 7 8; do printf 'text %s a' "$i" >"texts/a/$i.txt"; printf 'text %s b' "$i" >"texts/b/$i.txt"; done
+  ./own run rows.yaml name=texts "data={name: text_folder, folder: texts, collate: last_bytes}" model.name=byte_line \
+    metrics=[accuracy] "phases=[{epochs: 2}]" export=texts.tare >run
+  expect run "2/2"
+  ./own predict runs/texts/texts.tare texts/a/1.txt --text >predicted
+  expect predicted "texts/a/1.txt: [ab] "
+  cat >sweep.yaml <<'END'
+recipe: rows.yaml
+name: own
+log_dir: runs/sweep
+method: evenly
+trials: 3
+metric: valid_loss
+parameters: {optimizer.lr: {min: 0.1, max: 0.9}}
+pruner: {type: at_once}
+executor: {type: announcing}
+resources: {jobs: 1}
+END
+  ./own sweep run sweep.yaml >swept
+  expect swept "^starts "
+  expect swept "3 pruned"
+}
+
 subdirectory() { # compiler
   local folder=$CONSUMER_DIR/subdirectory
   configure "$folder" "$1" -DTARE_FOLDER="$TARE_SOURCE_DIR" -DTARE_LIBTORCH="$TARE_LIBTORCH"
@@ -131,6 +197,6 @@ headers() { # compiler
 
 case $1 in
   install) install_tare ;;
-  incomplete | linkage | package | subdirectory | tutorial | headers) "$@" ;;
+  incomplete | linkage | package | entries | subdirectory | tutorial | headers) "$@" ;;
   *) die "what is '$1'?" ;;
 esac

@@ -361,6 +361,24 @@ TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
   EXPECT_GT(planned(), without);
 }
 
+TEST(RunWithPlan, CountsTheCheckpointOfThePhase) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.model = {.name = "mlp"};
+  recipe.model.options.width = 0;
+  recipe.model.options.hidden = {1};
+  recipe.data.count = 100;
+  recipe.data.size = 8;
+  recipe.batch = 2;
+  recipe.save_every = 0;
+  recipe.phases.resize(1);
+  for (const char* name : {"", "kept"}) {
+    recipe.phases[0].save = name;
+    const int64_t planned = plan_recipe(recipe, {.advice = false}).phases.at(0).peak_bytes;
+    EXPECT_EQ(planned, run_recipe(recipe).phases.at(0).peak_bytes) << name;
+  }
+}
+
 TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);

@@ -69,7 +69,8 @@ const std::vector<Command>& commands() {
         {"agent", "work for a sweep on a cluster; the sweep itself starts it"}}},
       {"ls",
        "list what has a name: models, data sets, recipes, callbacks, losses ...",
-       "callbacks|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|samplers|"
+       "callbacks|collates|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|"
+       "samplers|"
        "schedules|transforms",
        1,
        {},

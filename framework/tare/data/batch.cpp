@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 
 namespace tare {
@@ -77,6 +78,17 @@ Batch Batch::with(std::span<const at::Tensor> tensors) const {
   for (auto* list : {&other.inputs, &other.targets})
     for (NamedTensor& one : *list) one.tensor = *next++;
   return other;
+}
+
+std::string hash_of(const Batch& batch) {
+  std::string all;
+  const auto add = [&all](const at::Tensor& tensor) {
+    const at::Tensor flat = tensor.contiguous();
+    all += content_hash({static_cast<const std::byte*>(flat.const_data_ptr()), flat.nbytes()});
+  };
+  for (const NamedTensor& input : batch.inputs) add(input.tensor);
+  for (size_t i = 1; i < batch.targets.size(); ++i) add(batch.targets[i].tensor);
+  return all;
 }
 
 Batch on_meta(Batch batch) {

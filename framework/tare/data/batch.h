@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -65,6 +66,9 @@ struct Batch {
   [[nodiscard]] Batch with(std::span<const at::Tensor> tensors) const;
 };
 
+/// Hashes of the bytes of all tensors but the first target, one behind the other; they are on the
+/// host.
+[[nodiscard]] std::string hash_of(const Batch& batch);
 /// Makes a batch of equal names, shapes and dtypes on the meta device, which keeps no memory.
 [[nodiscard]] Batch on_meta(Batch batch);
 /// Whether two batches have tensors of the same names, dtypes and sizes behind the first `skip`

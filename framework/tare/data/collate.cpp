@@ -7,8 +7,10 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
 
@@ -147,6 +149,11 @@ class SampleDataset final : public Dataset {
     return same_sizes(all) ? at::stack(all) : Dataset::targets();
   }
   [[nodiscard]] bool in_memory() const override { return true; }
+  [[nodiscard]] std::string content() const override {
+    std::string each;
+    for (const Batch& sample : samples_) each += hash_of(sample);
+    return content_hash(std::as_bytes(std::span(each)));
+  }
   void account(Ledger& ledger) const override {
     for (const Batch& sample : samples_)
       for (const auto* list : {&sample.inputs, &sample.targets})

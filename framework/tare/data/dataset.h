@@ -62,6 +62,9 @@ class Dataset {
   /// Whether get() does nothing but copy samples of tensors that it keeps: there is nothing to
   /// cache().
   [[nodiscard]] virtual bool in_memory() const { return false; }
+  /// A hash of the samples as they are in memory, but for the first target, so that a resumed run
+  /// notices other data; empty: they are not in memory, and nothing is read for a hash.
+  [[nodiscard]] virtual std::string content() const { return {}; }
   /// Adds the tensors it keeps to a ledger, under Category::other.
   virtual void account(Ledger&) const {}
 };

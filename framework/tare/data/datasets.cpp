@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
-#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/sha256.h"
@@ -231,17 +230,13 @@ std::vector<DatasetPtr> parts_of(const Found& found) {
   return parts;
 }
 
-// The hash is of samples in memory, so that nothing is read a second time; it is empty for others.
+// The hash of all parts; empty where one has none. The first targets are in the digest.
 std::string content_of(const Found& found) {
   std::string content;
   for (const DatasetPtr& data : parts_of(found)) {
-    const auto* tensors = dynamic_cast<const TensorDataset*>(data.get());
-    if (!tensors) return {};
-    Batch raw = tensors->raw();
-    if (!raw.targets.empty()) raw.targets.erase(raw.targets.begin());  // it is in the digest
-    for (const at::Tensor& tensor : raw.tensors())
-      content +=
-          content_hash({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
+    const std::string own = data->content();
+    if (own.empty()) return {};
+    content += own;
   }
   return content;
 }

@@ -102,6 +102,8 @@ at::Tensor TensorDataset::targets() const {
   return moves(first) ? transforms_->apply_to_targets(first, {}, false) : first;
 }
 
+std::string TensorDataset::content() const { return hash_of(Batch{inputs_, targets_}); }
+
 void TensorDataset::account(Ledger& ledger) const {
   for (const auto* list : {&inputs_, &targets_})
     for (const auto& [name, tensor] : *list) ledger.add(Category::other, "dataset." + name, tensor);

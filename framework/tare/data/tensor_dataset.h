@@ -32,11 +32,10 @@ class TensorDataset : public Dataset {
   }
   [[nodiscard]] at::Tensor targets() const override;
   [[nodiscard]] bool in_memory() const override { return !transforms_; }
+  [[nodiscard]] std::string content() const override;
   void account(Ledger& ledger) const override;
   /// The first input, [size, ...] on the host, contiguous, before its transforms.
   [[nodiscard]] const at::Tensor& raw_input() const { return inputs_.front().tensor; }
-  /// All inputs and targets, likewise.
-  [[nodiscard]] Batch raw() const { return {inputs_, targets_}; }
   /// Returns a data set of these tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;
 

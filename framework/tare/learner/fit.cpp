@@ -39,26 +39,6 @@ FitResult Learner::resume(std::vector<CallbackPtr> callbacks) {
   return start_fit(*p.pending, std::move(callbacks), "learner.resume", {});
 }
 
-void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
-  if (plan.epochs <= 0)
-    throw ConfigError(call, "epochs must be > 0, got " + std::to_string(plan.epochs));
-  plan.schedule.check();
-  const int64_t samples = split(Split::train, call.c_str())->size();
-  if (plan.order) check_same_order(*plan.order, sample_order(), call);
-  if (options.batch > samples) {
-    throw ConfigError(call, "batch " + std::to_string(options.batch) +
-                                " is larger than the training split of " + std::to_string(samples) +
-                                " samples; lower it");
-  }
-  if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
-  check_step_in_backward(options, call);
-  if (!model.has_forward() && !options.task) {
-    throw StateError(call, "without a forward of tensors or of a Batch",
-                     "give LearnerOptions::task for such a model");
-  }
-  check_single_samples(call);
-}
-
 FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
                              const FirstMicroBatches& first) {
   LearnerState& p = *state_;

@@ -11,25 +11,6 @@
 
 namespace tare {
 
-void check_step_in_backward(const LearnerOptions& options, const std::string& where) {
-  if (!options.step_in_backward) return;
-  if (options.micro_batch && *options.micro_batch < options.batch)
-    throw ConfigError(where,
-                      "step_in_backward steps at the first backward: leave micro_batch out, "
-                      "or lower batch");
-  if (options.precision == "fp16")
-    throw ConfigError(where,
-                      "step_in_backward leaves nothing to unscale: fp16 needs all gradients "
-                      "before the step; use bf16");
-  if (!options.optimizers.empty())
-    throw ConfigError(where, "step_in_backward is for one optimizer, and optimizers has " +
-                                 std::to_string(options.optimizers.size()) +
-                                 ": leave one of them out");
-  if (options.clip)
-    throw ConfigError(where,
-                      "step_in_backward never has all gradients, which clip needs: leave one out");
-}
-
 namespace {
 
 void check_several_optimizers(const Model& model, const LearnerOptions& options) {
@@ -155,20 +136,6 @@ void Learner::apply(FitSetup setup, const char* call) {
   if (other_batches || setup.recompute || setup.offload) p.sizes.clear();
 }
 
-void LearnerState::check(const FitSetup& setup, const std::string& call) const {
-  if (setup.batch && *setup.batch < 1)
-    throw ConfigError(call, "batch must be >= 1, got " + std::to_string(*setup.batch));
-  if (setup.micro_batch) {
-    LearnerOptions wanted = options;
-    wanted.batch = setup.batch.value_or(options.batch);
-    wanted.micro_batch = setup.micro_batch->samples;
-    if (wanted.micro_batch) check_micro_batch(*wanted.micro_batch, wanted.batch, call);
-    check_step_in_backward(wanted, call);
-  }
-  if (setup.recompute) check_recompute(*setup.recompute);
-  if (setup.offload) model.check_blocks(*setup.offload, "offload");
-}
-
 FreezeReport Learner::freeze(const FreezeOptions& options) {
   LearnerState& p = idle("learner.freeze");
   if (p.model.layer_groups().size() < 2) {
@@ -184,45 +151,6 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   LearnerState& p = idle("learner.freeze_to");
   const FreezeReport report = p.freeze_to(first, options);
   p.pending.reset();
-  return report;
-}
-
-FreezeReport LearnerState::freeze_to(int64_t first, const FreezeOptions& freezing) {
-  const auto count = static_cast<int64_t>(model.layer_groups().size());
-  const int64_t from = first < 0 ? count + first : first;
-  if (from < 0 || from >= count) {
-    throw ConfigError("learner.freeze_to", "the model has " + std::to_string(count) +
-                                               " layer groups: from " + std::to_string(-count) +
-                                               " to " + std::to_string(count - 1) + ", got " +
-                                               std::to_string(first));
-  }
-  const auto trains = [&](const Parameter& parameter) {
-    return parameter.group >= from || (freezing.norms && parameter.kind == ParameterKind::norm);
-  };
-  if (!options.optimizers.empty()) {
-    std::vector<Parameter> trained = model.parameters();
-    std::erase_if(trained, [&](const Parameter& parameter) { return !trains(parameter); });
-    check_owners(options.optimizers, trained, "learner.freeze_to");
-  }
-  sizes.clear();  // less or more is kept for the backward
-  FreezeReport report;
-  for (const auto& parameter : model.parameters()) {
-    at::Tensor tensor = parameter.tensor;
-    const bool trainable = trains(parameter);
-    (trainable ? report.trainable : report.frozen) += tensor.numel();
-    tensor.set_requires_grad(trainable);
-    if (trainable || !tensor.grad().defined()) continue;
-    report.gradient_bytes += static_cast<int64_t>(tensor.grad().nbytes());
-    tensor.mutable_grad().reset();  // a frozen parameter with a gradient would still be stepped
-  }
-  hold_frozen();
-  count_frozen(report);
-  if (optimizer) {
-    const StateChange change = optimizer->set_groups(groups());
-    report.state_kept = change.kept;
-    report.state_fresh = change.fresh;
-    report.state_bytes = change.freed_bytes;
-  }
   return report;
 }
 

@@ -187,26 +187,4 @@ PurgeReport Learner::destroy() {
 
 Ledger Learner::ledger() const { return state_ ? state_->ledger() : Ledger(); }
 
-Ledger LearnerState::ledger() const {
-  Ledger all;
-  model.account(all, Category::parameters, Category::buffers);
-  if (optimizer) optimizer->account(all);
-  for (const auto& parameter : model.parameters()) {
-    all.add(Category::gradients, parameter.name, parameter.tensor.grad());
-  }
-  for (const auto& metric : metrics) {
-    all.add(Category::other, metric.name(), metric.sum());
-    all.add(Category::other, metric.name(), metric.counted());
-  }
-  if (options.loss.account) options.loss.account(all);
-  for (const auto& metric : options.metrics)
-    if (metric.account) metric.account(all);
-  if (options.task.account) options.task.account(all);
-  for (const auto& callback : options.callbacks) callback->account(all);
-  for (const auto* set : {&data.train, &data.valid, &data.test})
-    if (*set) (*set)->account(all);
-  if (loop) loop->account(all);
-  return all;
-}
-
 }  // namespace tare

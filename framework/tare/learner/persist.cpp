@@ -168,55 +168,6 @@ void Learner::restore_weights(const std::string& name) {
     p.restored_epoch = row->epoch;
 }
 
-void LearnerState::note_trained() {
-  trained_on = bundle_data(data);
-  if (!trained_on) return;
-  trained_on->input = seen_input;
-  trained_on->more_inputs = seen_more;
-}
-
-// Of data with several targets a metric has a column for each: "mae.age".
-bool LearnerState::is_metric(const std::string& column) const {
-  return std::ranges::any_of(options.metrics, [&](const Metric& metric) {
-    const std::string name = MetricState(metric).name();
-    return column == name || column.starts_with(name + ".");
-  });
-}
-
-BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
-                                      const char* call) const {
-  BundleManifest manifest = origin.value_or(BundleManifest{});
-  if (model.spec()) manifest.model = *model.spec();
-  auto described = trained_on;
-  if (!described && !origin) described = bundle_data(data);
-  if (described) {
-    if (!described->input && seen_input) {
-      described->input = seen_input;
-      described->more_inputs = seen_more;
-    } else if (!described->input) {
-      add_inputs(*described, data);
-    }
-    describe(manifest, *described, call);
-  } else if (!origin && !model.takes(1)) {
-    throw StateError(call, "without data, and the model takes several inputs",
-                     "give it data with set_data(), which has the names and shapes of the inputs");
-  } else if (!origin && takes_tokens(manifest.model)) {
-    manifest.input = "int64";
-  }
-  if (!labels.empty()) manifest.labels = labels;
-  const auto named = loss_names();
-  manifest.activation = loss.activation_name;
-  const bool is_named = std::ranges::find(named, loss.name) != named.end();
-  manifest.loss = is_named ? losses::text_of(options.loss) : "";
-  if (const EpochRow* row = row_of_weights(history, restored_epoch)) {
-    manifest.metrics = {{"valid_loss", row->valid_loss}};
-    for (const auto& m : row->metrics)
-      if (is_metric(m.name)) manifest.metrics.push_back({m.name, m.value});
-    std::erase_if(manifest.metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
-  }
-  return manifest;
-}
-
 void Learner::check_export() const {
   LearnerState& p = state("learner.check_export");
   auto now = bundle_data(p.data);

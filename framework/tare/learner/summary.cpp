@@ -118,6 +118,19 @@ std::string table(const Model& model, const std::string& setting, const Shapes& 
          (width == kAnyWidth ? groups : wrapped(groups, width, 0, 2)) + '\n';
 }
 
+/// The shapes of what the modules of a Learner make of the first sample, [1, ...]; empty where they
+/// are not known: what a Task gives its model is not.
+Shapes output_shapes(LearnerState& state) {
+  Model& model = state.model;
+  if (state.options.task || !model.has_forward()) return {};
+  Batch sample = state.data.train->first_sample();
+  return known_shapes([&] {
+    if (model.spec()) return shapes_of_twin(model, on_meta(sample));
+    state.to_device(sample);
+    return layer_shapes(model, sample);
+  });
+}
+
 }  // namespace
 
 std::string summary(const Model& model, size_t width, const Batch& sample) {
@@ -144,17 +157,7 @@ std::string Learner::summary(size_t width) const {
   if (!p.data.train) return table(p.model, "", {}, width);
   const std::string setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
                               std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
-  return table(p.model, setting, p.output_shapes(), width);
-}
-
-std::map<std::string, std::vector<int64_t>> LearnerState::output_shapes() {
-  if (options.task || !model.has_forward()) return {};  // what the model is given is unknown
-  Batch sample = data.train->first_sample();
-  return known_shapes([&] {
-    if (model.spec()) return shapes_of_twin(model, on_meta(sample));
-    to_device(sample);
-    return layer_shapes(model, sample);
-  });
+  return table(p.model, setting, output_shapes(p), width);
 }
 
 }  // namespace tare

@@ -88,9 +88,19 @@ class LedgerAnnotator final : public Callback {
   const LearnerState* state_ = nullptr;
 };
 
-/// Allocates what saving a checkpoint after each batch, each epoch or both allocates on the host:
-/// the state of the random generator, and a copy of each tensor that has gaps between its elements,
-/// one after the other.
+/// Allocates what saving a checkpoint allocates on the host: the state of the random generator, and
+/// a copy of each tensor that has gaps between its elements, one after the other.
+void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
+  std::vector<at::Tensor> generators;
+  for (const auto& state : rng_state(c10::kCPU))
+    generators.push_back(device.is_meta()
+                             ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
+                             : state.tensor);
+  for (const auto& weight : model.state()) (void)weight.tensor.detach().contiguous();
+  for (const auto& state : optimizer.state()) (void)state.tensor.detach().contiguous();
+}
+
+/// Saves after each batch, each epoch or both.
 class SavedState final : public Callback {
  public:
   SavedState(bool batches, bool epochs) : batches_(batches), epochs_(epochs) {}
@@ -106,15 +116,7 @@ class SavedState final : public Callback {
 
  private:
   static void save(const FitContext& context) {
-    std::vector<at::Tensor> generators;
-    for (const auto& state : rng_state(c10::kCPU))
-      generators.push_back(context.learner.device().is_meta()
-                               ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
-                               : state.tensor);
-    for (const auto& weight : context.learner.model().state())
-      (void)weight.tensor.detach().contiguous();
-    for (const auto& state : context.learner.optimizer().state())
-      (void)state.tensor.detach().contiguous();
+    save_state(context.learner.model(), context.learner.optimizer(), context.learner.device());
   }
 
   bool batches_, epochs_;
@@ -284,6 +286,8 @@ void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& 
   (void)plan::play(request.data_set, held, device);
   if (request.set_up) request.set_up(*state);
   fit_epoch(*state);
+  if (request.on_host && request.saves_at_end)
+    save_state(state->model, *state->optimizer, state->device);
   plan::mark("end");
 }
 

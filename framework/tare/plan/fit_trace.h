@@ -59,6 +59,8 @@ struct PlanRequest {
   bool on_host = true;  ///< data and loader count too
   /// An automatic checkpoint is written after a whole batch. What writing it takes counts.
   bool saves = false;
+  /// Whether a checkpoint is saved when the fit has ended, which counts on the host.
+  bool saves_at_end = false;
 };
 
 /// Samples per forward.

@@ -41,27 +41,19 @@ std::vector<std::string> saved_names(const RecipeOptions& recipe, const fs::path
   return names;
 }
 
-// The phase whose weights a checkpoint holds. A phase saves under its name before it counts as
-// done, automatic checkpoints between two phases are written after it.
+// The phase whose weights a checkpoint holds. Checkpoints of earlier versions do not say it: there
+// a phase saves under its name before it counts as done, and automatic checkpoints between two
+// phases are written after it.
 size_t phase_of(const RecipeOptions& recipe, const std::string& name, const TrainState& state) {
+  const auto position = std::make_shared<Position>();
+  restore(state.callbacks, {position});
+  if (position->phase()) return std::min(*position->phase(), recipe.phases.size() - 1);
   const auto saves = [&](const PhaseOptions& phase) { return phase.save == name; };
   const auto found = std::find_if(recipe.phases.rbegin(), recipe.phases.rend(), saves);
   if (found != recipe.phases.rend()) return static_cast<size_t>(recipe.phases.rend() - found) - 1;
-  const auto position = std::make_shared<Position>();
-  restore(state.callbacks, {position});
   const size_t done = position->done().size();
   const size_t phase = state.plan || done == 0 ? done : done - 1;
   return std::min(phase, recipe.phases.size() - 1);
-}
-
-std::vector<BundleMetric> metrics_of(const TrainState& state) {
-  std::vector<BundleMetric> metrics;
-  const EpochRow* row = row_of_weights(state.history, state.restored_epoch);
-  if (row == nullptr) return metrics;
-  metrics.push_back({"valid_loss", row->valid_loss});
-  for (const auto& m : row->metrics) metrics.push_back({m.name, m.value});
-  std::erase_if(metrics, [](const BundleMetric& m) { return std::isnan(m.value); });
-  return metrics;
 }
 
 Model model_of(const RecipeOptions& recipe, const DataFacts& facts,
@@ -113,11 +105,13 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   const size_t phase = phase_of(recipe, path.filename().string(), state);
   RecipeData data;
   const Model model = model_of(recipe, open_data(recipe, data).facts, loaded, path);
-  BundleManifest manifest{.model = *model.spec(),
-                          .transforms = {},
-                          .metrics = metrics_of(state),
-                          .activation = resolve(recipe.learner.loss).activation_name,
-                          .loss = losses::text_of(recipe.learner.loss)};
+  BundleManifest manifest{
+      .model = *model.spec(),
+      .transforms = {},
+      .metrics = bundle_metrics(row_of_weights(state.history, state.restored_epoch),
+                                recipe.learner.metrics),
+      .activation = resolve(recipe.learner.loss).activation_name,
+      .loss = losses::text_of(recipe.learner.loss)};
   const auto& described = open_data(recipe, phase, data).facts.bundle;
   if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,

@@ -112,6 +112,7 @@ class RecipePlanner {
     request.valid = data.valid;
     if (request.on_host) request.data_set = reading_of(data);
     request.saves = saves_inside_an_epoch(index, data.facts);
+    request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
     request.set_up = [&phase = recipe_.phases[index]](LearnerState& state) {
       if (phase.reset_head) models::reset_head(state.model);

@@ -33,24 +33,29 @@ struct State {
   std::vector<PhaseReport> phases{};
   OriginOfState of{};
   int64_t resumes = 0;
+  int64_t phase = -1;  // an earlier version does not say
 };
 template <class Visit>
 void visit_fields(Visit& visit, State& state) {
   visit("phases", state.phases);
   visit_fields(visit, state.of);
   visit("resumes", state.resumes, Presence::since_later);
+  visit("phase", state.phase, Presence::since_later);
 }
 
 const report::JsonSource kState{"recipe.resume", "the state 'recipe' of the checkpoint"};
 
 }  // namespace
 
-std::string Position::state() const { return report::json_text(State{done_, {origin_}, resumes_}); }
+std::string Position::state() const {
+  return report::json_text(State{done_, {origin_}, resumes_, phase_});
+}
 
 void Position::load_state(const std::string& json) {
   auto state = report::from_json_text<State>(json, kState);
   done_ = std::move(state.phases);
   resumes_ = state.resumes + 1;
+  phase_ = state.phase;
 }
 
 Origin Position::origin_in(const std::string& json) {

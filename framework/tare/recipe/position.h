@@ -2,7 +2,9 @@
 // checkpoint of it. Internal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +33,12 @@ class Position final : public Callback {
   /// How often the run was resumed.
   [[nodiscard]] int64_t resumes() const { return resumes_; }
   void add(PhaseReport phase) { done_.push_back(std::move(phase)); }
+  /// Notes the phase that changes the weights from now on.
+  void begin(size_t phase) { phase_ = static_cast<int64_t>(phase); }
+  /// The index of the phase that has changed the weights last; unset: not known.
+  [[nodiscard]] std::optional<size_t> phase() const {
+    return phase_ < 0 ? std::nullopt : std::optional(static_cast<size_t>(phase_));
+  }
 
   [[nodiscard]] std::string name() const override { return "recipe"; }
   [[nodiscard]] std::string state() const override;
@@ -44,6 +52,7 @@ class Position final : public Callback {
   Origin origin_;
   std::vector<PhaseReport> done_;
   int64_t resumes_ = 0;
+  int64_t phase_ = -1;
 };
 
 }  // namespace tare

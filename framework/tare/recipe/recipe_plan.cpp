@@ -5,6 +5,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/callback/registry.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/runtime/does_not_fit.h"
 
@@ -43,6 +44,13 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
          (some_batch ? "; set a lower " + batch + " or a smaller model"
                      : "; set a smaller model or a higher budget") +
          ", or run with --no-plan";
+}
+
+/// The checkpoints that callbacks save are in a plan; the rest of what they do is not.
+void keep_those_that_save(std::vector<CallbackChoice>& chosen) {
+  std::erase_if(chosen, [](const CallbackChoice& choice) {
+    return !callbacks::registry().make(choice)->facts().saves_epochs;
+  });
 }
 
 }  // namespace
@@ -87,15 +95,15 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   settle(optimizer.weight_decay, plain.learner.optimizer.weight_decay);
   settle(recipe.learner.clip.norm, 1);
   settle(recipe.learner.clip.value, 1);
-  recipe.callbacks.clear();
+  keep_those_that_save(recipe.callbacks);
   optimizer.lr = plain.learner.optimizer.lr;
   optimizer.beta2 = plain.learner.optimizer.beta2;
   optimizer.eps = plain.learner.optimizer.eps;
   for (auto& phase : recipe.phases) {
     const PhaseOptions as_made;
     phase.lr = as_made.lr;
-    phase.best.clear();
-    phase.callbacks.clear();
+    keep_those_that_save(phase.callbacks);
+    if (!phase.save.empty()) phase.save = "saved";
     phase.schedule = {};  // which takes any momentum
   }
   return recipe;

@@ -176,6 +176,7 @@ class Runner {
     PhaseReport result{.name = name_of(recipe_, index)};
     result.planned_peak_bytes = plan_.peak_bytes(index);
     const auto start = Clock::now();
+    position_->begin(index);
     print_.phase_begin(index);
     const OpenData& data = checked_data(index);
     Experiment stage(result.name, learner,

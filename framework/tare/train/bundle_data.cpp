@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tare/base/error.h"
 
@@ -54,6 +55,23 @@ std::string dtype_name(c10::ScalarType type) {
 }
 
 }  // namespace
+
+// Of data with several targets a metric has a column for each: "mae.age".
+bool is_metric(const std::string& column, const std::vector<Metric>& metrics) {
+  return std::ranges::any_of(metrics, [&](const Metric& metric) {
+    const std::string name = MetricState(metric).name();
+    return column == name || column.starts_with(name + ".");
+  });
+}
+
+std::vector<BundleMetric> bundle_metrics(const EpochRow* row, const std::vector<Metric>& metrics) {
+  if (!row) return {};
+  std::vector<BundleMetric> figures{{"valid_loss", row->valid_loss}};
+  for (const auto& column : row->metrics)
+    if (is_metric(column.name, metrics)) figures.push_back({column.name, column.value});
+  std::erase_if(figures, [](const BundleMetric& m) { return std::isnan(m.value); });
+  return figures;
+}
 
 std::optional<BundleData> bundle_data(const Splits& data) {
   const std::array splits{data.valid, data.train, data.test};

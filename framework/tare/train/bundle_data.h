@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tare/callback/callback.h"
 #include "tare/data/splits.h"
 #include "tare/inference/bundle.h"
+#include "tare/metric/metric.h"
 
 namespace tare {
 
@@ -34,6 +36,14 @@ void add_inputs(BundleData& to, const Splits& data);
 /// Puts the description into a manifest. Throws StateError, naming `call`, for data that no bundle
 /// can describe.
 void describe(BundleManifest& manifest, const BundleData& data, const char* call);
+
+/// Whether a column of the epochs table is one of the metrics: callbacks add columns of others.
+[[nodiscard]] bool is_metric(const std::string& column, const std::vector<Metric>& metrics);
+
+/// The figures of a bundle, of the epoch whose weights it has: the loss of the validation and the
+/// metrics, without values that are not numbers. nullptr: none.
+[[nodiscard]] std::vector<BundleMetric> bundle_metrics(const EpochRow* row,
+                                                       const std::vector<Metric>& metrics);
 
 /// Throws what the export of a model that was trained on the data would throw for their
 /// description: as describe(), and ConfigError as write_bundle().

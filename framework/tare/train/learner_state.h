@@ -204,11 +204,6 @@ struct LearnerState {
   /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
                                      double counted) const;
-  /// The shapes of what the modules make of the first sample of the training split, [1, ...]; empty
-  /// where they are not known. See layer_shapes().
-  [[nodiscard]] std::map<std::string, std::vector<int64_t>> output_shapes();
-  /// Whether a column of the epochs table is of a metric: callbacks add columns of other figures.
-  [[nodiscard]] bool is_metric(const std::string& column) const;
   /// Makes a state for each metric and each of so many targets, with names of their own.
   void prepare_metrics(const Batch& batch);
   /// Throws DeviceError for a batch that is not on the model's device.

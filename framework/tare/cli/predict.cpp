@@ -1,0 +1,217 @@
+// Predicts by a bundle, for pictures, rows of numbers, tokens and text.
+#include "tare/cli/predict.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/base/signals.h"
+#include "tare/cli/arguments.h"
+#include "tare/cli/predict_inputs.h"
+#include "tare/inference/bundle_folder.h"
+#include "tare/inference/predictor.h"
+#include "tare/inference/rows.h"
+#include "tare/runtime/device_name.h"
+#include "tare/runtime/exit_code.h"
+#include "tare/runtime/init.h"
+
+namespace tare::cli {
+namespace {
+
+struct Request {
+  std::string bundle;
+  std::vector<std::string> inputs;
+  PredictorOptions predictor{};
+  int64_t top = 1;
+  bool json = false;
+  bool text = false;
+};
+
+int64_t parse_top(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
+    throw ConfigError("tare predict", "--top must be a number >= 1, got '" + printable(text) + "'");
+  }
+  return value;
+}
+
+CudaMode cuda_for(const std::string& device) {
+  runtime::check_device_name(device);
+  if (device == "cpu") return CudaMode::off;
+  return device == "auto" ? CudaMode::automatic : CudaMode::on;
+}
+
+Request read(const Arguments& arguments) {
+  const auto& words = arguments.positional();
+  return {.bundle = bundle_at(words.front()).string(),
+          .inputs = {words.begin() + 1, words.end()},
+          .predictor = {.device = arguments.get("device", "cpu")},
+          .top = parse_top(arguments.get("top", "1")),
+          .json = arguments.has("json"),
+          .text = arguments.has("text")};
+}
+
+// Prints a line for each class, or one with the values of a model that gives no classes; as JSON, a
+// list at the end.
+class Printer {
+ public:
+  explicit Printer(const Request& request) : request_(request) {}
+
+  void add(const SamplePlace& place, const Predictor& predictor, const Outputs& outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      add({.sample = place, .number = outputs.size() > 1 ? i + 1 : 0}, predictor, outputs[i]);
+  }
+
+  /// Inside the handler of the failure; only JSON lists it, as messages are on standard error.
+  void add_failure(const SamplePlace& place) {
+    if (!request_.json) return;
+    nlohmann::json sample = begin({.sample = place});
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      sample["error"] = printable(error.what(), 1000);
+    }
+    all_.push_back(sample);
+  }
+
+  void finish() const {
+    if (request_.json)
+      std::puts(all_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
+  }
+
+ private:
+  struct Place {
+    const SamplePlace& sample;
+    size_t number = 0;  // of the output, from 1; 0: the model has one
+  };
+
+  void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
+    const bool by_class = predictor.has_classes(prediction);
+    if (request_.json)
+      all_.push_back(by_class ? to_json(place, predictor.classes(prediction, request_.top))
+                              : to_json(place, prediction));
+    else if (by_class)
+      print(place, predictor.classes(prediction, request_.top));
+    else
+      print(place, prediction);
+  }
+
+  static std::string text_of(const Place& place) {
+    std::string text = printable(place.sample.path, 1000);
+    if (place.sample.line > 0) text += ":" + std::to_string(place.sample.line);
+    if (place.number > 0) text += " output " + std::to_string(place.number);
+    return text;
+  }
+
+  static void print(const Place& place, const std::vector<Prediction>& predictions) {
+    for (const auto& p : predictions) {
+      std::printf("%s: %s %.4f\n", text_of(place).c_str(), printable(p.label).c_str(),
+                  p.probability);
+    }
+  }
+
+  static std::vector<float> values_of(const at::Tensor& prediction) {
+    const at::Tensor row = prediction.contiguous();
+    const float* data = row.const_data_ptr<float>();
+    return {data, data + row.numel()};
+  }
+
+  // The shape stands in front of more than a list.
+  static void print(const Place& place, const at::Tensor& prediction) {
+    std::string line = text_of(place) + ":";
+    if (prediction.dim() > 2) line += " " + c10::str(prediction.sizes().slice(1));
+    char number[32];
+    for (const float value : values_of(prediction)) {
+      std::snprintf(number, sizeof number, " %.6g", static_cast<double>(value));
+      line += number;
+    }
+    std::puts(line.c_str());
+  }
+
+  static nlohmann::json begin(const Place& place) {
+    nlohmann::json sample{{"path", place.sample.path}};
+    if (place.sample.line > 0) sample["line"] = place.sample.line;
+    if (place.number > 0) sample["output"] = place.number;
+    return sample;
+  }
+
+  static nlohmann::json to_json(const Place& place, const std::vector<Prediction>& predictions) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& p : predictions) {
+      list.push_back({{"label", p.label}, {"index", p.index}, {"probability", p.probability}});
+    }
+    nlohmann::json sample = begin(place);
+    sample["predictions"] = list;
+    return sample;
+  }
+
+  static nlohmann::json to_json(const Place& place, const at::Tensor& prediction) {
+    nlohmann::json sample = begin(place);
+    sample["shape"] = prediction.sizes().slice(1).vec();
+    sample["values"] = values_of(prediction);
+    return sample;
+  }
+
+  const Request& request_;
+  nlohmann::json all_ = nlohmann::json::array();
+};
+
+constexpr int64_t kShownFailures = 3;  // in full; more are counted
+
+// Continues behind a sample that fails; returns the first failure's code.
+int predict(const Request& request) {
+  Predictor predictor(request.bundle, request.predictor);
+  if (request.text) check_takes_text(predictor.manifest());
+  Printer printer(request);
+  int code = kSuccess;
+  int64_t failures = 0;
+  const PredictInputs inputs{.predictor = predictor,
+                             .text = request.text,
+                             .on_prediction =
+                                 [&](const SamplePlace& place, const Outputs& predictions) {
+                                   printer.add(place, predictor, predictions);
+                                 },
+                             .on_failure =
+                                 [&](const SamplePlace& place) {
+                                   printer.add_failure(place);
+                                   if (++failures > kShownFailures) return;
+                                   const int failed = report_error(std::current_exception());
+                                   if (code == kSuccess) code = failed;
+                                 }};
+  for (const auto& input : request.inputs) predict_input(inputs, input);
+  if (failures > kShownFailures)
+    std::fprintf(stderr, "[tare] error: %lld more samples have failed%s\n",
+                 static_cast<long long>(failures - kShownFailures),
+                 request.json ? "" : "; --json lists each with its error");
+  printer.finish();
+  return code;
+}
+
+}  // namespace
+
+int predict_program(int argc, char** argv) {
+  ignore_file_limit_signal();
+  try {  // not bound_spinning(): executing anew would double the start of so short a program
+    const Arguments arguments = parse(predict_command(), argc, argv);
+    if (arguments.has("help")) {
+      return std::fputs(help(predict_command(), width_for(std::cout)).c_str(), stdout) < 0
+                 ? kIo
+                 : kSuccess;
+    }
+    const Request request = read(arguments);
+    init({.threads = 0, .cuda = cuda_for(request.predictor.device)});
+    return predict(request);
+  } catch (...) {
+    return report_error(std::current_exception());
+  }
+}
+
+}  // namespace tare::cli

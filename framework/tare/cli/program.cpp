@@ -1,0 +1,52 @@
+// Starts the command that the arguments of a program name.
+#include "tare/cli/program.h"
+
+#include <exception>
+#include <iostream>
+
+#include "tare/base/signals.h"
+#include "tare/cli/command.h"
+#include "tare/cli/output.h"
+#include "tare/cli/predict.h"
+#include "tare/runtime/threads.h"
+
+namespace tare {
+namespace {
+
+using namespace cli;
+
+int dispatch(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name.empty() || name == "--help" || name == "-h" || name == "help") {
+    (name.empty() ? std::cerr : std::cout) << overview(width_for(std::cout));
+    return name.empty() ? kBadInput : kSuccess;
+  }
+  if (name == "--version") {
+    std::cout << "tare " TARE_VERSION "\n";
+    return kSuccess;
+  }
+  const Command& command = find_command(std::string(name));
+  if (command.run == nullptr) return predict_program(argc - 1, argv + 1);
+  const Arguments arguments = parse(command, argc - 1, argv + 1);
+  if (arguments.has("help")) {
+    std::cout << help(command, width_for(std::cout));
+    return kSuccess;
+  }
+  bound_spinning(argv);
+  return command.run(arguments);
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  ignore_file_limit_signal();
+  try {
+    const int code = dispatch(argc, argv);
+    if (code == kSuccess) check_output(argc > 1 ? argv[1] : "");
+    return code;
+  } catch (...) {
+    return report_error(std::current_exception());
+  }
+}
+
+}  // namespace tare

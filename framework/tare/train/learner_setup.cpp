@@ -1,0 +1,124 @@
+// Checks and changes what a Learner trains, and lists its tensors.
+#include <algorithm>
+
+#include "tare/base/error.h"
+#include "tare/train/fit_loop.h"
+#include "tare/train/learner_state.h"
+
+namespace tare {
+
+void check_step_in_backward(const LearnerOptions& options, const std::string& where) {
+  if (!options.step_in_backward) return;
+  if (options.micro_batch && *options.micro_batch < options.batch)
+    throw ConfigError(where,
+                      "step_in_backward steps at the first backward: leave micro_batch out, "
+                      "or lower batch");
+  if (options.precision == "fp16")
+    throw ConfigError(where,
+                      "step_in_backward leaves nothing to unscale: fp16 needs all gradients "
+                      "before the step; use bf16");
+  if (!options.optimizers.empty())
+    throw ConfigError(where, "step_in_backward is for one optimizer, and optimizers has " +
+                                 std::to_string(options.optimizers.size()) +
+                                 ": leave one of them out");
+  if (options.clip)
+    throw ConfigError(where,
+                      "step_in_backward never has all gradients, which clip needs: leave one out");
+}
+
+void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
+  if (plan.epochs <= 0)
+    throw ConfigError(call, "epochs must be > 0, got " + std::to_string(plan.epochs));
+  plan.schedule.check();
+  const int64_t samples = split(Split::train, call.c_str())->size();
+  if (plan.order) check_same_order(*plan.order, sample_order(), call);
+  if (options.batch > samples) {
+    throw ConfigError(call, "batch " + std::to_string(options.batch) +
+                                " is larger than the training split of " + std::to_string(samples) +
+                                " samples; lower it");
+  }
+  if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
+  check_step_in_backward(options, call);
+  if (!model.has_forward() && !options.task) {
+    throw StateError(call, "without a forward of tensors or of a Batch",
+                     "give LearnerOptions::task for such a model");
+  }
+  check_single_samples(call);
+}
+
+void LearnerState::check(const FitSetup& setup, const std::string& call) const {
+  if (setup.batch && *setup.batch < 1)
+    throw ConfigError(call, "batch must be >= 1, got " + std::to_string(*setup.batch));
+  if (setup.micro_batch) {
+    LearnerOptions wanted = options;
+    wanted.batch = setup.batch.value_or(options.batch);
+    wanted.micro_batch = setup.micro_batch->samples;
+    if (wanted.micro_batch) check_micro_batch(*wanted.micro_batch, wanted.batch, call);
+    check_step_in_backward(wanted, call);
+  }
+  if (setup.recompute) check_recompute(*setup.recompute);
+  if (setup.offload) model.check_blocks(*setup.offload, "offload");
+}
+
+FreezeReport LearnerState::freeze_to(int64_t first, const FreezeOptions& freezing) {
+  const auto count = static_cast<int64_t>(model.layer_groups().size());
+  const int64_t from = first < 0 ? count + first : first;
+  if (from < 0 || from >= count) {
+    throw ConfigError("learner.freeze_to", "the model has " + std::to_string(count) +
+                                               " layer groups: from " + std::to_string(-count) +
+                                               " to " + std::to_string(count - 1) + ", got " +
+                                               std::to_string(first));
+  }
+  const auto trains = [&](const Parameter& parameter) {
+    return parameter.group >= from || (freezing.norms && parameter.kind == ParameterKind::norm);
+  };
+  if (!options.optimizers.empty()) {
+    std::vector<Parameter> trained = model.parameters();
+    std::erase_if(trained, [&](const Parameter& parameter) { return !trains(parameter); });
+    check_owners(options.optimizers, trained, "learner.freeze_to");
+  }
+  sizes.clear();  // less or more is kept for the backward
+  FreezeReport report;
+  for (const auto& parameter : model.parameters()) {
+    at::Tensor tensor = parameter.tensor;
+    const bool trainable = trains(parameter);
+    (trainable ? report.trainable : report.frozen) += tensor.numel();
+    tensor.set_requires_grad(trainable);
+    if (trainable || !tensor.grad().defined()) continue;
+    report.gradient_bytes += static_cast<int64_t>(tensor.grad().nbytes());
+    tensor.mutable_grad().reset();  // a frozen parameter with a gradient would still be stepped
+  }
+  hold_frozen();
+  count_frozen(report);
+  if (optimizer) {
+    const StateChange change = optimizer->set_groups(groups());
+    report.state_kept = change.kept;
+    report.state_fresh = change.fresh;
+    report.state_bytes = change.freed_bytes;
+  }
+  return report;
+}
+
+Ledger LearnerState::ledger() const {
+  Ledger all;
+  model.account(all, Category::parameters, Category::buffers);
+  if (optimizer) optimizer->account(all);
+  for (const auto& parameter : model.parameters()) {
+    all.add(Category::gradients, parameter.name, parameter.tensor.grad());
+  }
+  for (const auto& metric : metrics) {
+    all.add(Category::other, metric.name(), metric.sum());
+    all.add(Category::other, metric.name(), metric.counted());
+  }
+  if (options.loss.account) options.loss.account(all);
+  for (const auto& metric : options.metrics)
+    if (metric.account) metric.account(all);
+  if (options.task.account) options.task.account(all);
+  for (const auto& callback : options.callbacks) callback->account(all);
+  for (const auto* set : {&data.train, &data.valid, &data.test})
+    if (*set) (*set)->account(all);
+  if (loop) loop->account(all);
+  return all;
+}
+
+}  // namespace tare

@@ -1,0 +1,48 @@
+// Describes a Learner's model and data for a bundle.
+#include <algorithm>
+
+#include "tare/base/error.h"
+#include "tare/metric/loss.h"
+#include "tare/train/bundle_data.h"
+#include "tare/train/learner_state.h"
+
+namespace tare {
+
+void LearnerState::note_trained() {
+  trained_on = bundle_data(data);
+  if (!trained_on) return;
+  trained_on->input = seen_input;
+  trained_on->more_inputs = seen_more;
+}
+
+BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
+                                      const char* call) const {
+  BundleManifest manifest = origin.value_or(BundleManifest{});
+  if (model.spec()) manifest.model = *model.spec();
+  auto described = trained_on;
+  if (!described && !origin) described = bundle_data(data);
+  if (described) {
+    if (!described->input && seen_input) {
+      described->input = seen_input;
+      described->more_inputs = seen_more;
+    } else if (!described->input) {
+      add_inputs(*described, data);
+    }
+    describe(manifest, *described, call);
+  } else if (!origin && !model.takes(1)) {
+    throw StateError(call, "without data, and the model takes several inputs",
+                     "give it data with set_data(), which has the names and shapes of the inputs");
+  } else if (!origin && takes_tokens(manifest.model)) {
+    manifest.input = "int64";
+  }
+  if (!labels.empty()) manifest.labels = labels;
+  const auto named = loss_names();
+  manifest.activation = loss.activation_name;
+  const bool is_named = std::ranges::find(named, loss.name) != named.end();
+  manifest.loss = is_named ? losses::text_of(options.loss) : "";
+  if (const EpochRow* row = row_of_weights(history, restored_epoch))
+    manifest.metrics = bundle_metrics(row, options.metrics);
+  return manifest;
+}
+
+}  // namespace tare
