@@ -97,6 +97,25 @@ TEST(CsvLog, WarnsWhereItCannotWriteAndCatchesUp) {
             "0,0.5,0.25,0.75,2\n1,0.5,0.25,0.75,2\n");
 }
 
+TEST(CsvLog, HasTheColumnsOfAllEpochs) {
+  const TempDir folder;
+  FakeLearner learner;
+  learner.place = folder.path();
+  FitContext c{.learner = learner};
+  CsvLog first, second;
+  c.row = epoch_row(0);
+  c.row.metrics.clear();  // of a phase without a validation
+  first.after_epoch(c);
+  second.load_state(first.state());
+  c.row = epoch_row(1);
+  second.after_epoch(c);
+  c.row.metrics = {{"mae", 3}};
+  second.after_epoch(c);
+  EXPECT_EQ(content_of(folder / "history.csv"),
+            "epoch,train_loss,valid_loss,\"top,5\",mae,seconds\n"
+            "0,0.5,0.25,nan,nan,2\n1,0.5,0.25,0.75,nan,2\n1,0.5,0.25,nan,3,2\n");
+}
+
 TEST(CsvLog, MakesItsFolderOnceAndLeavesADeletedOneDeleted) {
   const TempDir folder;
   FakeLearner learner;

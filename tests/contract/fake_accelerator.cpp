@@ -282,7 +282,7 @@ class FakeBackend final : public memory::DeviceBackend {
   c10::Device device() const override { return kFake; }
   std::string name() const override { return "an accelerator of the tests"; }
   memory::DeviceTraits traits() const override {
-    return {.type = kName, .is_host = false, .is_asynchronous = false, .autocasts = false};
+    return {.type = kName, .is_host = false, .autocasts = false};
   }
   std::optional<memory::GeneratorState> generator_state() const override {
     return generator_of_fake_accelerator();

@@ -5,7 +5,10 @@
 
 #include <cstdint>
 
+#include <string>
+
 #include "tare/memory/device_backend.h"
+#include "tare/runtime/init.h"
 
 namespace tare::testing {
 
@@ -14,5 +17,16 @@ memory::DeviceBackend& fake_accelerator();
 
 /// The state of its random generator, which draws nothing by itself.
 memory::GeneratorState& generator_of_fake_accelerator();
+
+/// The accelerator for the contract suites, see contract/traits.h.
+struct FakeTraits {
+  static constexpr int64_t kRounding = 1;
+  static std::string prepare() {
+    init({.threads = 0, .cuda = CudaMode::off});
+    fake_accelerator();
+    return {};
+  }
+  static c10::Device device() { return {c10::kPrivateUse1, 0}; }
+};
 
 }  // namespace tare::testing

@@ -9,14 +9,7 @@
 namespace tare::memory {
 namespace {
 
-struct FakeTraits {
-  static std::string prepare() {
-    init({.threads = 0, .cuda = CudaMode::off});
-    tare::testing::fake_accelerator();
-    return {};
-  }
-  static c10::Device device() { return {c10::kPrivateUse1, 0}; }
-};
+using tare::testing::FakeTraits;
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, BackendContract, FakeTraits);
 

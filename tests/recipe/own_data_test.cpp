@@ -8,6 +8,9 @@
 #include "recipe/tiny.h"
 #include "support/files.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/inference/bundle.h"
+#include "tare/inference/rows.h"
 #include "tare/recipe/plan.h"
 #include "tare/train/interrupt.h"
 
@@ -90,6 +93,42 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Data, EveryDataSet, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.data + "_" + test.param.model; });
+
+TEST(RunRecipe, TextsAreCutForPredictionsAsForTheTraining) {
+  const TempDir folder;
+  const OwnData own;
+  RecipeOptions recipe = tiny(folder);
+  recipe.data = own.options("text_folder");
+  recipe.data.length = 4;
+  recipe.model = {.name = "lstm"};
+  recipe.phases.resize(1);
+  recipe.export_to = "texts.tare";
+  const Bundle bundle = open_bundle(run_recipe(recipe).exported->path);
+  EXPECT_EQ(bundle.manifest().text_length, 4);
+  EXPECT_EQ(parse_text("a longer text", bundle.manifest(), {}).sizes(), at::IntArrayRef({1, 4}));
+  recipe.data.length = 0;
+  const Bundle whole = open_bundle(run_recipe(recipe).exported->path);
+  EXPECT_EQ(whole.manifest().text_length, 0);
+  EXPECT_EQ(parse_text("a longer text", whole.manifest(), {}).size(1), 13);
+}
+
+TEST(RunRecipe, IsNotContinuedWithOtherTextsUnderTheSameNames) {
+  const TempDir folder, texts;
+  write_text_folder(texts.path(), 60);
+  RecipeOptions recipe = tiny(folder);
+  recipe.data = {.name = "text_folder", .folder = texts.path().string()};
+  recipe.model = {.name = "lstm"};
+  recipe.phases.resize(1);
+  request_interrupt();
+  ASSERT_EQ(run_recipe(recipe).reason, StopReason::interrupted);
+  io::write_atomically(texts / "0/0.txt", "is another.");
+  try {
+    (void)run_recipe(recipe, {.resume = Resume::always});
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("was begun with other contents of the data of phase 1"));
+  }
+}
 
 /// The message of the ConfigError; nothing is left in the folder.
 std::string refusal(const RecipeOptions& recipe, const RunOptions& options) {

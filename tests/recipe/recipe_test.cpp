@@ -112,6 +112,19 @@ TEST(Recipe, KeysWithoutAnEffectAreRefused) {
       refusal(kGood, {cycle, "optimizer={kind: rmsprop}"})
           .find("momentum_lowest has no effect, because the optimizer rmsprop has no momentum"),
       std::string::npos);
+  EXPECT_NE(refusal(kGood, {"phases.0.lr=0.1", "phases.1.lr=0.1", "optimizer.lr=0.5"})
+                .find("optimizer.lr has no effect, because every phase has an lr of its own"),
+            std::string::npos);
+  EXPECT_EQ(refusal(kGood, {"phases.0.lr=0.1", "phases.1.lr=null", "optimizer.lr=0.5"}),
+            "accepted");
+  const std::string decay = "optimizer.decay_norm_and_bias=true";
+  EXPECT_EQ(refusal(kGood, {decay}), "accepted");
+  EXPECT_NE(refusal(kGood, {decay, "optimizer.weight_decay=0"})
+                .find("decay_norm_and_bias has no effect, because weight_decay is 0"),
+            std::string::npos);
+  EXPECT_NE(refusal(kGood, {"export_weights=fp8", "export=null"})
+                .find("export_weights has no effect, because the recipe exports no bundle"),
+            std::string::npos);
 }
 
 TEST(Recipe, ANameStandsForAMapping) {

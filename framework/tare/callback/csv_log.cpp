@@ -3,6 +3,7 @@
 
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,11 @@ void make_folder_of(const std::filesystem::path& path) {
   }
 }
 
+double value_of(const EpochRow& row, const std::string& column) {
+  const auto found = std::ranges::find(row.metrics, column, &MetricValue::name);
+  return found == row.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->value;
+}
+
 // The next write has all rows again.
 void write_log(const std::filesystem::path& path, const std::string& text) {
   try {
@@ -47,25 +53,51 @@ Action CsvLog::before_fit(FitContext& context) {
 }
 
 Action CsvLog::after_epoch(FitContext& context) {
-  header_ = report::csv_header(context.row);
-  rows_ += report::csv_line(context.row);
+  EpochRow row = context.row;
+  add_columns(row.metrics);
+  row.metrics.clear();
+  for (const std::string& column : columns_)
+    row.metrics.push_back({column, value_of(context.row, column)});
+  header_ = report::csv_header(row);
+  rows_ += report::csv_line(row);
   write_log(context.learner.folder() / file_, header_ + rows_);
   return Action::proceed;
 }
 
+void CsvLog::add_columns(const std::vector<MetricValue>& metrics) {
+  std::string missing;
+  for (const MetricValue& metric : metrics) {
+    if (std::ranges::find(columns_, metric.name) != columns_.end()) continue;
+    columns_.push_back(metric.name);
+    missing += ",nan";
+  }
+  if (missing.empty()) return;
+  // The seconds stay the last column.
+  std::string rows;
+  for (size_t begin = 0; begin < rows_.size();) {
+    const size_t end = rows_.find('\n', begin), last = rows_.rfind(',', end);
+    rows += rows_.substr(begin, last - begin) + missing + rows_.substr(last, end + 1 - last);
+    begin = end + 1;
+  }
+  rows_ = std::move(rows);
+}
+
 std::string CsvLog::state() const {
-  return nlohmann::json{{"header", header_}, {"rows", rows_}}.dump();
+  return nlohmann::json{{"header", header_}, {"rows", rows_}, {"columns", columns_}}.dump();
 }
 
 void CsvLog::load_state(const std::string& json) {
   const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto is_name = [](const auto& column) { return column.is_string(); };
   if (!value.is_object() || !value.contains("header") || !value.contains("rows") ||
-      !value["header"].is_string() || !value["rows"].is_string()) {
-    throw FormatError("csv_log.load_state", file_.string(), "header, rows",
+      !value.contains("columns") || !value["header"].is_string() || !value["rows"].is_string() ||
+      !value["columns"].is_array() || !std::ranges::all_of(value["columns"], is_name)) {
+    throw FormatError("csv_log.load_state", file_.string(), "header, rows, columns",
                       "are not in the checkpoint's state");
   }
   header_ = value["header"].get<std::string>();
   rows_ = value["rows"].get<std::string>();
+  columns_ = value["columns"].get<std::vector<std::string>>();
 }
 
 Action StepsLog::before_fit(FitContext& context) {

@@ -10,11 +10,11 @@
 namespace tare {
 
 /// Writes `file` (relative paths: below the Learner's folder) with the columns epoch, train_loss,
-/// valid_loss, each metric, seconds. The whole file is replaced atomically after each epoch, so it
-/// never holds half a row; a resumed run writes the rows of its checkpoint again. An IoError is
-/// logged as a warning and training continues; the next epoch writes all rows. The file's folder is
-/// made when the fit begins, and not again. Numbers are written so that reading them gives the same
-/// bits.
+/// valid_loss, each metric, seconds; where an epoch has no such metric, "nan". The whole file is
+/// replaced atomically after each epoch, so it never holds half a row; a resumed run writes the
+/// rows of its checkpoint again. An IoError is logged as a warning and training continues; the next
+/// epoch writes all rows. The file's folder is made when the fit begins, and not again. Numbers are
+/// written so that reading them gives the same bits.
 class CsvLog final : public Callback {
  public:
   /// `file`: relative to the Learner's folder, if not absolute.
@@ -28,8 +28,11 @@ class CsvLog final : public Callback {
   void load_state(const std::string& json) override;
 
  private:
+  void add_columns(const std::vector<MetricValue>& metrics);
+
   std::filesystem::path file_;
   std::string header_, rows_;
+  std::vector<std::string> columns_;  // of metrics, in the order in which they came
 };
 
 /// Writes `file` with the columns step (from 1, of this fit), loss (of the step's batch), lr (of

@@ -156,6 +156,8 @@ const Command& find_command(const std::string& name) {
 }
 
 std::string overview(size_t width) {
+  std::string codes = "Exit codes: ";
+  codes.append(kExitCodes).append(".");
   const auto fit = [width](const std::string& line) {
     return (width == kAnyWidth ? line : wrapped(line, width, 0, 2)) + '\n';
   };
@@ -164,8 +166,7 @@ std::string overview(size_t width) {
   return "Usage: tare COMMAND [ARGUMENTS]\n\n" +
          fit("The whole life of a training run, with every byte accounted for.") + '\n' +
          text_list(all, 2, width) + '\n' +
-         fit("tare COMMAND --help shows its options and an example.") +
-         fit(std::string("Exit codes: ") + kExitCodes + '.');
+         fit("tare COMMAND --help shows its options and an example.") + fit(codes);
 }
 
 }  // namespace tare::cli

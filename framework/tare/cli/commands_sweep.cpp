@@ -39,6 +39,7 @@
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/outcome.h"
 #include "tare/sweep/rebuild.h"
 #include "tare/sweep/run_name.h"
 #include "tare/sweep/store_read.h"
@@ -351,6 +352,11 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   return fitted(text.str(), std::cout) + '\n';
 }
 
+/// What every headline of figures on generated data has.
+std::string generated_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
+  return sweep::is_on_generated_data(sweep.log_dir, trials) ? ", on generated data" : "";
+}
+
 int run(sweep::SweepFile& file, bool retry_failed) {
   continue_without_output();
   const SweepOptions sweep = file.options();
@@ -393,19 +399,21 @@ int run(sweep::SweepFile& file, bool retry_failed) {
     };
   const auto report = sweep::run_sweep(sweep, host);
   live.reset();
+  const auto trials = contents_of(sweep).trials;
   std::cout << sweep.name << ": " << report.complete << " complete, ";
   if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
   std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
-            << " started; " << (sweep.log_dir / "run_data.csv").string() << '\n';
-  std::cout << best_text(sweep, contents_of(sweep).trials);
+            << " started; " << (sweep.log_dir / "run_data.csv").string()
+            << generated_text(sweep, trials) << '\n';
+  std::cout << best_text(sweep, trials);
   if (report.interrupted) return 128 + interrupts.signal();
   return report.failed == 0 ? kSuccess : kFailed;
 }
 
 int status(const SweepOptions& sweep) {
   auto contents = contents_of(sweep);
-  std::cout << sweep.name
-            << (launch::is_alive(contents.coordinator) ? ": runs\n" : ": does not run\n")
+  std::cout << sweep.name << (launch::is_alive(contents.coordinator) ? ": runs" : ": does not run")
+            << generated_text(sweep, contents.trials) << '\n'
             << best_text(sweep, contents.trials);
   std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });
   const size_t width = width_for(std::cout);

@@ -2,6 +2,7 @@
 #include "tare/cli/predict_inputs.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -123,8 +124,14 @@ class Samples {
     return inputs_.predictor.sample_kind() == SampleKind::tokens && more.size() == 1 &&
            more.front().dtype == "int64" && more.front().sample_shape.empty();
   }
+  /// Whether the second input says which tokens of the first there are, likewise.
+  [[nodiscard]] bool takes_mask() const {
+    const auto& more = manifest().more_inputs;
+    return inputs_.predictor.sample_kind() == SampleKind::tokens && more.size() == 1 &&
+           more.front().dtype == "bool" && more.front().sample_shape.size() == 1;
+  }
   [[nodiscard]] bool fits_one_tensor() const {
-    return manifest().more_inputs.empty() || takes_lengths();
+    return manifest().more_inputs.empty() || takes_lengths() || takes_mask();
   }
   [[noreturn]] void refuse_several() const {
     throw ConfigError("predict", "the model takes " +
@@ -138,6 +145,9 @@ class Samples {
     if (takes_lengths())
       batch.inputs.push_back(
           {manifest().more_inputs.front().name, at::full({1}, sample.size(-1), at::kLong)});
+    if (takes_mask())
+      batch.inputs.push_back(
+          {manifest().more_inputs.front().name, at::ones({1, sample.size(-1)}, at::kBool)});
     inputs_.on_prediction(place, inputs_.predictor.predict(batch));
   }
 

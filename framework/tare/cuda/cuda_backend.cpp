@@ -61,7 +61,6 @@ class CudaBackend final : public memory::DeviceBackend {
     const int generation = known ? known->major : kHopper;
     return {.type = "cuda",
             .is_host = false,
-            .is_asynchronous = true,
             .autocasts = true,
             .planner = memory::PlannerTarget{
                 .caches = true,

@@ -103,11 +103,12 @@ bool same_kind(const Batch& one, const Batch& other) {
 class SampleDataset final : public Dataset {
  public:
   SampleDataset(std::vector<Batch> samples, Collate collate, std::vector<std::string> labels,
-                std::vector<std::string> names)
+                std::vector<std::string> names, int64_t text_length)
       : samples_(std::move(samples)),
         collate_(std::move(collate)),
         labels_(std::move(labels)),
-        names_(std::move(names)) {
+        names_(std::move(names)),
+        text_length_(text_length) {
     if (!names_.empty() && names_.size() != samples_.size())
       throw ConfigError(kWhere, "there must be a name for each of " +
                                     std::to_string(samples_.size()) + " samples, got " +
@@ -148,6 +149,7 @@ class SampleDataset final : public Dataset {
     const auto all = column(samples_, &Batch::targets, 0);
     return same_sizes(all) ? at::stack(all) : Dataset::targets();
   }
+  [[nodiscard]] int64_t text_length() const override { return text_length_; }
   [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] std::string content() const override {
     std::string each;
@@ -165,7 +167,7 @@ class SampleDataset final : public Dataset {
   std::vector<Batch> samples_;
   Collate collate_;
   std::vector<std::string> labels_, names_;
-  int64_t longest_ = 0;
+  int64_t longest_ = 0, text_length_ = 0;
 };
 
 }  // namespace
@@ -201,9 +203,10 @@ collates::Registry& collates::registry() {
 }
 
 DatasetPtr sample_dataset(std::vector<Batch> samples, Collate collate,
-                          std::vector<std::string> labels, std::vector<std::string> names) {
+                          std::vector<std::string> labels, std::vector<std::string> names,
+                          int64_t text_length) {
   return std::make_shared<SampleDataset>(std::move(samples), std::move(collate), std::move(labels),
-                                         std::move(names));
+                                         std::move(names), text_length);
 }
 
 }  // namespace tare

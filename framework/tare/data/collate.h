@@ -49,8 +49,10 @@ using Registry = config::Registry<Collate()>;
 /// numbers of dimensions, on the host. sample_shape() is that of the longest. Throws ConfigError
 /// for an empty list or an empty function, ShapeError for samples that are not alike. `names`: see
 /// Dataset::sample_name(), one for each sample; empty: none has one.
+/// `text_length`: see Dataset::text_length().
 [[nodiscard]] DatasetPtr sample_dataset(std::vector<Batch> samples, Collate collate,
                                         std::vector<std::string> labels = {},
-                                        std::vector<std::string> names = {});
+                                        std::vector<std::string> names = {},
+                                        int64_t text_length = 0);
 
 }  // namespace tare

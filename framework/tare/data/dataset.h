@@ -59,6 +59,8 @@ class Dataset {
   /// The first target of all samples in order, [size, ...]; undefined: there is none. The default
   /// collects it with get().
   [[nodiscard]] virtual at::Tensor targets() const;
+  /// The bytes to which a reader has cut each text, for the bundle; 0: texts are whole.
+  [[nodiscard]] virtual int64_t text_length() const { return 0; }
   /// Whether get() does nothing but copy samples of tensors that it keeps: there is nothing to
   /// cache().
   [[nodiscard]] virtual bool in_memory() const { return false; }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "tare/base/io.h"
 #include "tare/base/sha256.h"
 #include "tare/config/changed.h"
+#include "tare/config/scalar.h"
 #include "tare/data/idx.h"
 #include "tare/data/png_folder.h"
 #include "tare/data/tensor_dataset.h"
@@ -91,10 +93,20 @@ Found folder(const DataOptions& o, bool) {
   return found;
 }
 
+// Texts are padded with what a model of bytes takes.
+void check_padding(const config::Choice& collate) {
+  if (collate.name != "pad") return;
+  const auto value = config::read<PadOptions>(collate.options).value;
+  if (value >= 0 && value <= 255 && value == std::floor(value)) return;
+  throw ConfigError("data.make", "collate.pad.value", "is no byte, which texts are padded with",
+                    "a whole number from 0 to 255", config::number_text(value));
+}
+
 Found texts(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set text_folder",
                       "a folder of .txt files, one subfolder a class", "");
+  check_padding(o.collate);
   const DatasetPtr data =
       text_folder(o.folder, {.length = o.length, .collate = collates::registry().make(o.collate)});
   Found found{.description = format_count(data->size()) + " texts of " + printable(o.folder),
@@ -307,6 +319,11 @@ std::vector<std::string> names() { return registry().names(); }
 void check(const DataOptions& options) {
   config::validate(options, "data.make");
   check_fields(kind_of(options.name), options);
+  try {
+    (void)collates::registry().make(options.collate);
+  } catch (const ConfigError& error) {
+    throw error.within("collate", error.source());
+  }
 }
 
 void check_files(const DataOptions& options) {

@@ -34,6 +34,7 @@ class Decorator : public Dataset {
   [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
   [[nodiscard]] bool described() const override { return base_->described(); }
+  [[nodiscard]] int64_t text_length() const override { return base_->text_length(); }
   void account(Ledger& ledger) const override { base_->account(ledger); }
 
  protected:
@@ -166,6 +167,7 @@ class Cached : public Decorator {
   explicit Cached(DatasetPtr base) : Decorator("data.cache", std::move(base)) {
     if (base_->transforms()) transforms_ = base_->transforms()->deterministic();
     described_ = base_->described();
+    text_length_ = base_->text_length();
     const Batch all = get_all(*base_);
     base_ = std::make_shared<TensorDataset>(all.inputs, all.targets, base_->labels(), std::nullopt,
                                             Transforms{}, names_of(*base_));
@@ -177,12 +179,14 @@ class Cached : public Decorator {
     return transforms_ ? &*transforms_ : nullptr;
   }
   [[nodiscard]] bool described() const override { return described_; }
+  [[nodiscard]] int64_t text_length() const override { return text_length_; }
   [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
 
  private:
   std::optional<Transforms> transforms_;
   bool described_ = true;
+  int64_t text_length_ = 0;
 };
 
 }  // namespace

@@ -55,7 +55,8 @@ DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options)
       sample.targets.push_back({"label", at::scalar_tensor(listing.classes[i], at::kLong)});
     samples.push_back(std::move(sample));
   }
-  return sample_dataset(std::move(samples), options.collate, listing.labels, listing.names(folder));
+  return sample_dataset(std::move(samples), options.collate, listing.labels, listing.names(folder),
+                        options.length);
 }
 
 }  // namespace tare

@@ -23,8 +23,9 @@ constexpr const char* kWrite = "bundle.write";
 constexpr const char* kOpen = "bundle.open";
 constexpr const char* kKey = "tare";  // of the metadata entry
 constexpr const char* kFormat = "tare.bundle";
-// The second where weights are float8, the third where there are several inputs.
-constexpr int64_t kVersion = 1, kVersionFp8 = 2, kVersionInputs = 3;
+// The second where weights are float8, the third where there are several inputs, the fourth where
+// texts are cut.
+constexpr int64_t kVersion = 1, kVersionFp8 = 2, kVersionInputs = 3, kVersionTexts = 4;
 constexpr const char* kFp8 = "fp8";
 constexpr size_t kMaxLabels = 1'000'000;
 constexpr size_t kMaxLabelBytes = 4096;
@@ -43,8 +44,8 @@ struct Input {
   c10::ScalarType dtype;
 };
 constexpr std::array kInputs = {Input{"float32", c10::kFloat}, Input{"float64", c10::kDouble},
-                                Input{"uint8", c10::kByte}, Input{"int64", c10::kLong},
-                                Input{"int32", c10::kInt}};
+                                Input{"uint8", c10::kByte},    Input{"int64", c10::kLong},
+                                Input{"int32", c10::kInt},     Input{"bool", c10::kBool}};
 
 bool is_shape(const std::vector<int64_t>& sizes) {
   return sizes.size() <= kMaxShape && std::ranges::all_of(sizes, [](int64_t n) { return n >= 1; });
@@ -61,8 +62,8 @@ Problem find_problem(const BundleManifest& m) {
             "must be softmax, exp, sigmoid or none, got '" + printable(m.activation) + "'"};
   }
   if (!is_input(m.input)) {
-    return {"input",
-            "must be float32, float64, uint8, int64 or int32, got '" + printable(m.input) + "'"};
+    return {"input", "must be float32, float64, uint8, int64, int32 or bool, got '" +
+                         printable(m.input) + "'"};
   }
   if (!is_shape(m.sample_shape)) return {"sample_shape", "must be at most 8 sizes >= 1"};
   const auto is_wrong = [&](const BundleInput& input) {
@@ -76,6 +77,9 @@ Problem find_problem(const BundleManifest& m) {
   }
   if (m.labels.size() > kMaxLabels || std::ranges::any_of(m.labels, too_long)) {
     return {"labels", "must be at most 1,000,000 of at most 4,096 bytes"};
+  }
+  if (m.text_length < 0) {
+    return {"text_length", "must be >= 0"};
   }
   return {};
 }
@@ -101,9 +105,11 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
 
 // Earlier versions have no such fields, so that what they say is what their readers know.
 void add_later_fields(json& manifest, const BundleManifest& m) {
-  if (m.weights == kFp8 || !m.more_inputs.empty()) manifest["weights"] = m.weights;
-  if (m.more_inputs.empty()) return;
-  manifest["version"] = kVersionInputs;
+  const bool cuts = m.text_length > 0;
+  if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
+  if (m.more_inputs.empty() && !cuts) return;
+  manifest["version"] = cuts ? kVersionTexts : kVersionInputs;
+  if (cuts) manifest["text_length"] = m.text_length;
   json& inputs = manifest["more_inputs"] = json::array();
   for (const BundleInput& input : m.more_inputs)
     inputs.push_back(
@@ -207,8 +213,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   const Reader reader(manifest, path);
   if (reader.text("format") != kFormat) reader.fail("format", "is not " + std::string(kFormat));
   const auto version = reader.number("version");
-  if (version < kVersion || version > kVersionInputs)
-    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1, 2 and 3");
+  if (version < kVersion || version > kVersionTexts)
+    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1 to 4");
   const std::string weights = version == kVersion ? "as_is" : reader.text("weights");
   if (version == kVersionFp8 && weights != kFp8)
     reader.fail("weights", "is not fp8, as those of version 2 are");
@@ -219,7 +225,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .model = spec,
       .sample_shape = reader.shape(),
       .input = reader.input(spec),
-      .more_inputs = version == kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
+      .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
+      .text_length = version == kVersionTexts ? reader.number("text_length") : 0,
       .transforms = reader.transforms(),
       .labels = reader.labels(),
       .metrics = reader.metrics(),

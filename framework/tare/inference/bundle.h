@@ -42,10 +42,12 @@ struct BundleManifest {
   /// of tokens, the longest that training saw, [tokens]; empty: unknown.
   std::vector<int64_t> sample_shape{};
   /// Dtype of the model's first input: float32 | float64 | uint8 (an image as it is in its file) |
-  /// int64 | int32 (tokens).
+  /// int64 | int32 (tokens) | bool (a mask).
   std::string input = "float32";
   /// The inputs after the first, in the order of the model's forward; at most 64.
   std::vector<BundleInput> more_inputs{};
+  /// Texts are cut to so many bytes, as the reader of the training data did; 0: they are whole.
+  int64_t text_length = 0;
   /// Steps for every input that is an image [channels, height, width]. Random ones are left out
   /// when writing.
   Transforms transforms{};

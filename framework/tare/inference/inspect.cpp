@@ -157,6 +157,8 @@ void add_manifest(Page& out, const BundleManifest& m) {
   for (const BundleInput& input : m.more_inputs)
     add_line(out, "input " + printable(input.name),
              input.dtype + " " + sizes_text(input.sample_shape));
+  if (m.text_length > 0)
+    add_line(out, "text length", std::to_string(m.text_length) + " bytes; longer texts are cut");
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));

@@ -65,6 +65,7 @@ void add_manifest(json& out, const BundleManifest& m) {
   for (const BundleInput& input : m.more_inputs)
     out["more_inputs"].push_back(
         {{"name", input.name}, {"dtype", input.dtype}, {"shape", input.sample_shape}});
+  out["text_length"] = m.text_length;
   const auto classes = class_count(m);
   out["classes"] = classes ? json(*classes) : json();
   out["labels"] = m.labels;

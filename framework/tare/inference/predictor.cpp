@@ -165,8 +165,11 @@ at::Tensor Predictor::transformed(const at::Tensor& inputs, const BundleInput& a
       by_transforms && inputs.dim() == 4
           ? manifest().transforms.apply(inputs.contiguous(), {}, /*training=*/false)
           : inputs;
+  // A mask is as long as the tokens beside it.
+  const bool masks = as.dtype == "bool" && sample_kind() == SampleKind::tokens;
   if (input.dim() > 0 && input.scalar_type() == bundle_dtype(as.dtype) &&
-      input.sizes().slice(1) == as.sample_shape)
+      (input.sizes().slice(1) == as.sample_shape ||
+       (masks && input.sizes().size() == as.sample_shape.size() + 1)))
     return input;
   throw ShapeError(kPredict, printable(as.name) + ": " + as.dtype + " " + batch_of(as.sample_shape),
                    checkpoint::describe(inputs.scalar_type(), inputs.sizes()));

@@ -137,6 +137,8 @@ at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
                                     : found->second);
   }
   if (tokens.empty()) refuse(place, "is empty");
+  const auto longest = static_cast<size_t>(manifest.text_length);
+  if (longest > 0 && tokens.size() > longest) tokens.resize(longest);
   at::Tensor row = at::empty({1, static_cast<int64_t>(tokens.size())}, at::kLong);
   std::copy(tokens.begin(), tokens.end(), row.mutable_data_ptr<int64_t>());
   return row.to(bundle_dtype(manifest.input));

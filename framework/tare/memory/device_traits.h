@@ -20,7 +20,6 @@ struct PlannerTarget {
 struct DeviceTraits {
   std::string type = "cpu";                ///< that names of such devices begin with: "cpu", "cuda"
   bool is_host = true;                     ///< its memory is that of the host
-  bool is_asynchronous = false;            ///< operators return before the device has done them
   bool autocasts = true;                   ///< LibTorch has an autocast mode for it
   std::optional<PlannerTarget> planner{};  ///< unset: plans cannot be made for it
 };

@@ -40,8 +40,9 @@ class Checker {
     at({"optimizer"}, "optimizer", [&] { check_optimizer(recipe_.learner.optimizer); });
     check_momentum();
     check_frozen_weights();
+    check_optimizer_keys();
     check_data(recipe_.data, {"data"});
-    if (!export_name(recipe_).empty()) check_export();
+    check_export();
     at({"clip"}, "clip", [&] { check_clip(recipe_.learner.clip); });
     check_callbacks(recipe_);
     if (recipe_.learner.step_in_backward && recipe_.learner.clip)
@@ -141,8 +142,24 @@ class Checker {
            "leave it out, or freeze_to in a phase", recipe_.learner.frozen_weights);
   }
 
+  // The rate of the optimizer is that of the phases that have none.
+  void check_optimizer_keys() const {
+    const OptimizerOptions &given = recipe_.learner.optimizer, standard;
+    const auto has_rate = [](const PhaseOptions& phase) { return phase.lr.has_value(); };
+    if (given.lr != standard.lr && std::ranges::all_of(recipe_.phases, has_rate))
+      fail({"optimizer", "lr"}, "has no effect, because every phase has an lr of its own",
+           "leave it out, or leave out the lr of a phase", config::number_text(given.lr));
+    if (given.decay_norm_and_bias && given.weight_decay == 0)
+      fail({"optimizer", "decay_norm_and_bias"}, "has no effect, because weight_decay is 0",
+           "leave it out, or a weight_decay above 0", "true");
+  }
+
   void check_export() const {
     const std::string name = export_name(recipe_);
+    if (name.empty() && recipe_.export_weights != RecipeOptions{}.export_weights)
+      fail({"export_weights"}, "has no effect, because the recipe exports no bundle",
+           "leave it out, or export: the name of a file", recipe_.export_weights);
+    if (name.empty()) return;
     if (name == "true" || name == "false")
       fail({"export"}, "is the name of the bundle's file", "such as model.tare; null: none", name);
     plain_name(name, {"export"});
@@ -189,8 +206,7 @@ class Checker {
     const int64_t batch = *given;
     if (recipe_.learner.step_in_backward && *samples < batch)
       fail({"step_in_backward"},
-           "steps at the first backward, but phase " + std::to_string(index) +
-               " works in micro-batches",
+           "steps at the first backward, but " + phase_number(index) + " works in micro-batches",
            "false, or no micro_batch", "true");
     if (*samples <= batch) return;
     const Keys keys = phase.micro_batch ? Keys{"phases", std::to_string(index), "micro_batch"}

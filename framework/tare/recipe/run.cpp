@@ -193,7 +193,7 @@ class Runner {
       report_.reason = fit.reason;
       autosave(learner);
     } else if (!options_.dry_run) {
-      if (!phase.best.empty()) print_.best(phase.best);
+      if (!phase.best.empty()) print_.best(phase.best, fit.restored_epoch);
       if (!phase.save.empty()) learner.save(phase.save);
     }
     if (holders_) holders_->snapshot("Before the purge of " + result.name);

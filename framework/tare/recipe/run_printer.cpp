@@ -72,8 +72,14 @@ void RunPrinter::micro_batches(const MemoryPlan& plan) const {
        format_count(plan.largest_micro_batch) + ", by the plan");
 }
 
-void RunPrinter::best(const std::string& figure) const {
-  line("the weights are those of the epoch with the best " + figure);
+void RunPrinter::best(const std::string& figure, int64_t restored_epoch) const {
+  if (restored_epoch > 0)
+    line("the weights are those of the epoch with the best " + figure);
+  else
+    line(
+        "the weights are those of the last epoch: no epoch could be saved as the one with the "
+        "best " +
+        figure);
 }
 
 void RunPrinter::memory(const ExperimentReport& report, const MemoryPeak& peak,

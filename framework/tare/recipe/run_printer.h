@@ -34,7 +34,8 @@ class RunPrinter {
   void frozen(const FreezeReport& report) const;
   void data(const std::string& description);  ///< unless it was the last one printed
   void micro_batches(const MemoryPlan& plan) const;
-  void best(const std::string& figure) const;
+  /// `restored_epoch`: see FitResult; 0: no epoch could be saved as the best.
+  void best(const std::string& figure, int64_t restored_epoch) const;
   /// All figures of a phase's memory, where they are wanted. `data_bytes`: see PhaseReport.
   void memory(const ExperimentReport& report, const MemoryPeak& peak, int64_t data_bytes) const;
   void phase(const PhaseReport& phase) const;

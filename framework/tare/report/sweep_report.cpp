@@ -292,7 +292,8 @@ constexpr const char* kStyle =
 std::string subtitle(const SweepSummary& sweep) {
   return counted(sweep.runs.size(), "run") + " of " +
          counted(sweep.parameters.size(), "parameter") + "; " +
-         (sweep.maximize ? "highest " : "lowest ") + metric_name(sweep) + " is best";
+         (sweep.maximize ? "highest " : "lowest ") + metric_name(sweep) + " is best" +
+         (sweep.generated ? "; on generated data" : "");
 }
 
 /// Runs of which a learning curve can be drawn; `valued` ones first and last, as they are there.

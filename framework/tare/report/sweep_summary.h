@@ -42,6 +42,7 @@ struct SweepRun {
 struct SweepSummary {
   std::string name{}, metric{};              ///< of the sweep; of what it compares
   bool maximize = false;                     ///< else the lowest value is the best
+  bool generated = false;                    ///< the data are drawn by a program
   std::vector<SweepParameter> parameters{};  ///< in the order of the axes
   std::vector<SweepRun> runs{};              ///< in any order
 };

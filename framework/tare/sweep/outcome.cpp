@@ -92,6 +92,17 @@ Outcome outcome_of(const fs::path& folder, const launch::ChildEnd& end, const st
   return outcome;
 }
 
+bool is_on_generated_data(const fs::path& log_dir, const std::vector<Trial>& trials) {
+  for (const Trial& trial : trials) {
+    const fs::path folder = log_dir / trial.run_name;
+    if (trial.state != search::TrialState::complete || !fs::exists(folder / "report.json"))
+      continue;
+    const auto run = report::read_run(folder, folder);
+    return run.figures && run.figures->generated;
+  }
+  return false;
+}
+
 const std::vector<double>& Reports::read(const fs::path& folder, const std::string& metric) {
   const uintmax_t bytes = table_bytes(folder);
   if (bytes == bytes_) return values_;

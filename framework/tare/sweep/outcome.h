@@ -18,6 +18,10 @@ namespace tare::sweep {
 [[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const launch::ChildEnd& end,
                                  const std::string& metric);
 
+/// Whether the first complete run that is there was trained on generated data, by its report.
+[[nodiscard]] bool is_on_generated_data(const std::filesystem::path& log_dir,
+                                        const std::vector<Trial>& trials);
+
 /// The metric of a run that is running, by epoch.
 class Reports {
  public:

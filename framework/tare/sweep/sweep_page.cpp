@@ -5,6 +5,7 @@
 
 #include "tare/search/trial.h"
 #include "tare/search/value_text.h"
+#include "tare/sweep/outcome.h"
 
 namespace tare::sweep {
 namespace {
@@ -54,6 +55,7 @@ report::SweepSummary summary_of(const SweepOptions& sweep, const StoreContents& 
         run_of(sweep, trial,
                reports == contents.reports.end() ? std::map<int64_t, double>() : reports->second));
   }
+  summary.generated = is_on_generated_data(sweep.log_dir, contents.trials);
   return summary;
 }
 

@@ -50,7 +50,7 @@ Transforms resized_first(const BundleManifest& manifest) {
 /// A name that a bundle has, or LibTorch's: the export refuses it.
 std::string dtype_name(c10::ScalarType type) {
   constexpr std::array kNamed = {c10::kFloat, c10::kDouble,   c10::kByte, c10::kLong,
-                                 c10::kInt,   c10::kBFloat16, c10::kHalf};
+                                 c10::kInt,   c10::kBFloat16, c10::kHalf, c10::kBool};
   return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type) : c10::toString(type);
 }
 
@@ -83,6 +83,7 @@ std::optional<BundleData> bundle_data(const Splits& data) {
   BundleData result{.sample_shape = (*chosen)->sample_shape(),
                     .transforms = steps_of(**chosen),
                     .labels = (*chosen)->labels(),
+                    .text_length = (*chosen)->text_length(),
                     .described = (*chosen)->described()};
   for (const DatasetPtr& set : splits)
     if (set && result.labels.empty()) result.labels = set->labels();
@@ -120,6 +121,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   manifest.transforms = data.transforms;
   manifest.labels = data.labels;
   manifest.more_inputs = data.more_inputs;
+  manifest.text_length = data.text_length;
   if (data.input) manifest.input = bundle_input(*data.input);
 }
 

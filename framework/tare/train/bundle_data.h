@@ -17,6 +17,7 @@ struct BundleData {
   std::vector<int64_t> sample_shape{};
   Transforms transforms{};                 ///< deterministic: what validation saw
   std::vector<std::string> labels{};       ///< empty: unknown
+  int64_t text_length = 0;                 ///< see Dataset::text_length()
   bool described = true;                   ///< false: no split says everything done to its inputs
   std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
   std::vector<BundleInput> more_inputs{};  ///< those after the first, where a batch was seen

@@ -22,6 +22,7 @@ void LearnerState::set_up(c10::Device to) {
   loss = resolve(options.loss);
   for (const auto& metric : options.metrics) metrics.emplace_back(metric);
   device = to;
+  check_autocast();
   set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
   warn_of_slow_precision(precision, device.type());
@@ -32,6 +33,15 @@ void LearnerState::set_up(c10::Device to) {
   if (device.is_meta()) return;
   model.to(device);
   born_after = memory::backend(device).sequence();
+}
+
+// A plan computes on meta tensors, which have no backend.
+void LearnerState::check_autocast() const {
+  if (device.is_meta() || !autocast_for(precision, device.type())) return;
+  if (memory::backend(device).traits().autocasts) return;
+  throw ConfigError("learner", "precision",
+                    "needs autocast, which LibTorch does not have for " + device.str(),
+                    "fp32 or bf16-true", options.precision);
 }
 
 void LearnerState::check_recompute(const std::vector<std::string>& modules) const {

@@ -101,6 +101,8 @@ struct LearnerState {
   void set_up(c10::Device to);
   /// Throws ConfigError, naming `call`, for what Learner::set_up() does not take.
   void check(const FitSetup& setup, const std::string& call) const;
+  /// Throws ConfigError for a precision that the device cannot compute in.
+  void check_autocast() const;
   /// Throws ConfigError for what set_recompute() does not take.
   void check_recompute(const std::vector<std::string>& modules) const;
   void set_recompute(const std::vector<std::string>& modules);
