@@ -103,15 +103,30 @@ TEST(SweepCommand, RunsOfAnEarlierRecipeAreMarkedAndNotCompared) {
   std::ofstream(sweep.folder / "recipe.yaml") << recipe << "seed: 7\n";
   const auto run = sweep.tare(words);
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("1 run of runs/tiny is of an earlier version of the recipe"));
+  EXPECT_THAT(run.err, HasSubstr("1 run of runs/tiny is of another recipe or of other settings"));
   EXPECT_THAT(run.out, HasSubstr("1 complete, 0 failed, 0 waiting; 1 started"));
   EXPECT_THAT(run.out, HasSubstr("best tiny1_mw4: accuracy "));
   const std::string status = sweep.tare({"status", "sweep.yaml", words[2]}).out;
   EXPECT_THAT(status, HasSubstr("best tiny1_mw4: "));
-  EXPECT_THAT(status, ::testing::ContainsRegex("tiny0_mw4  COMPLETE [^\n]*of an earlier version"));
+  EXPECT_THAT(status, ::testing::ContainsRegex("tiny0_mw4  COMPLETE [^\n]*of another recipe"));
   ASSERT_EQ(sweep.tare({"report", "sweep.yaml", words[2]}).status, 0);
   EXPECT_THAT(content_of(sweep.folder / "runs/tiny/report.html"),
               HasSubstr("of an earlier recipe"));
+}
+
+TEST(SweepCommand, ASettingThatMovesToTheParametersNamesTheSameRun) {
+  const Sweep sweep;
+  const std::vector<std::string> first{"run", "sweep.yaml", "parameters={seed: [1]}",
+                                       "set.model.width=4"},
+      second{"run", "sweep.yaml", "parameters={seed: [1], model.width: [4, 8]}"};
+  ASSERT_EQ(sweep.tare(first).status, 0);
+  const auto run = sweep.tare(second);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("2 complete, 0 failed, 0 waiting; 1 started"));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("of another recipe")));
+  const std::string status = sweep.tare({"status", "sweep.yaml", second[2]}).out;
+  EXPECT_THAT(status, ::testing::Not(HasSubstr("of another recipe")));
+  EXPECT_THAT(status, ::testing::ContainsRegex("tiny0[^\n]*COMPLETE"));
 }
 
 TEST(SweepCommand, OverridesReachSingleParametersAndSettings) {

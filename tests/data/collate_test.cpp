@@ -104,8 +104,17 @@ TEST(Collate, PadsToTheLongestWithLengths) {
   EXPECT_EQ(get(data, {2, 0}).input().size(1), 2) << "only as long as the batch needs";
   EXPECT_THAT(data->sample_shape(), ElementsAre(3));
   EXPECT_TRUE(at::equal(data->targets(), at::arange(3)));
-  EXPECT_EQ(largest_sample(*data), 1);
-  EXPECT_EQ(largest_sample(*subset(data, {2, 0, 1})), 2);
+  EXPECT_THAT(largest_samples(*data), ElementsAre(1));
+  EXPECT_THAT(largest_samples(*subset(data, {2, 0, 1})), ElementsAre(2));
+}
+
+TEST(Collate, FindsTheLargestOfEachTensor) {
+  const auto pair = [](int64_t left, int64_t right) {
+    return Batch({{"left", at::ones({left})}, {"right", at::ones({right})}}, {});
+  };
+  const DatasetPtr data = sample_dataset({pair(1, 4), pair(3, 2), pair(2, 4)}, pad());
+  EXPECT_THAT(largest_samples(*data), ElementsAre(0, 1));
+  EXPECT_THAT(largest_samples(*tensor_dataset(at::ones({3, 2}))), ElementsAre(0));
 }
 
 TEST(Collate, MarksPaddingByAMaskAndLeavesPaddedLabelsOut) {

@@ -130,6 +130,10 @@ TEST_P(PrecisionOf, ExportsABundleThatPredictsInFloat32) {
   EXPECT_EQ(loaded->model().parameters().front().tensor.scalar_type(), torch::kFloat);
   constexpr double kSixteenBits = 0.05;  // eight bits of mantissa in each product
   EXPECT_LT((here - there).abs().max().item<double>(), kSixteenBits);
+  Predictor predictor(path);  // on the stored weights
+  const torch::Tensor mapped = predictor.predict(get_all(*learner.data().test).input());
+  EXPECT_EQ(mapped.scalar_type(), torch::kFloat);
+  EXPECT_LT((here - mapped).abs().max().item<double>(), kSixteenBits);
 }
 
 INSTANTIATE_TEST_SUITE_P(Half, PrecisionOf, ::testing::Values("bf16", "fp16", "bf16-true"),

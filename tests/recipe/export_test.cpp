@@ -134,6 +134,37 @@ TEST(ExportBundle, OfAnUnfinishedRunIsItsNewestCheckpoint) {
     EXPECT_TRUE(tensor.equal(bundle.file().tensor(name))) << name;
 }
 
+TEST(ExportBundle, OfABestCheckpointIsThatOfItsPhaseWithoutFiguresOfCallbacks) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.callbacks = {{{.name = "memory_log"}}};
+  recipe.phases[1].callbacks = {{{.name = "save_best"}}};
+  (void)run_recipe(recipe);
+  const BundleExport done = export_bundle(folder / "tiny/best", folder / "best.tare");
+  EXPECT_EQ(done.phase, "head");
+  std::vector<std::string> names;
+  for (const BundleMetric& metric : open_bundle(done.bundle).manifest().metrics)
+    names.push_back(metric.name);
+  EXPECT_THAT(names, ElementsAre("valid_loss", "accuracy"));
+}
+
+TEST(ExportBundle, RefusesACheckpointWhoseDataHaveChanged) {
+  const TempDir folder, pictures;
+  write_png_folder(pictures.path(), 60);
+  RecipeOptions recipe = tiny(folder);
+  recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
+  recipe.phases.resize(1);
+  recipe.phases[0].save = "saved";
+  (void)run_recipe(recipe);
+  std::filesystem::rename(pictures / "3", pictures / "zebra");
+  try {
+    (void)export_bundle(folder / "tiny/saved", folder / "saved.tare");
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("was begun with other data of phase 1"));
+  }
+}
+
 TEST(ExportBundle, RefusesWhatIsNoneOfThese) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

@@ -141,6 +141,28 @@ std::string refusal(const RecipeOptions& recipe, const RunOptions& options) {
   return "accepted";
 }
 
+TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
+  const TempDir folder;
+  const OwnData own;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.data = own.options("text_folder");
+  recipe.model = {.name = "convnet"};
+  const auto refused = [&] { return refusal(recipe, {}); };
+  EXPECT_THAT(refused(), HasSubstr("model.name does not take the samples of the data, of shape"));
+  recipe.model = {.name = "lstm"};
+  recipe.data.collate = {.name = "pad"};
+  recipe.data.collate.options.set("with", config::Node::string("none"));
+  EXPECT_THAT(refused(), HasSubstr("model.name takes another number of inputs than the data give, "
+                                   "which is 1: text"));
+  EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
+  recipe.data.collate.options.set("with", config::Node::string("mask"));
+  EXPECT_EQ(refused(), "accepted");
+  recipe.name = "padded";
+  recipe.data.collate.options.set("value", config::Node::scalar("300"));
+  EXPECT_THAT(refused(), HasSubstr("collate.pad.value is no byte"));
+}
+
 TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
   const TempDir folder;
   io::make_directories(folder / "flat");

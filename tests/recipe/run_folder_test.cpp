@@ -58,6 +58,19 @@ TEST(RunFolder, AnUnfinishedRunThatIsPassedByIsNamed) {
   EXPECT_THAT(after.str(), Not(HasSubstr("an unfinished run")));
 }
 
+TEST(RunFolder, ARunOfAnotherRecipeIsNoneOfTheSeries) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder), other = one_phase(folder);
+  other.name = "tiny-2";
+  other.batch = *recipe.batch / 2;
+  for (const RecipeOptions& each : {recipe, other}) {
+    request_interrupt();
+    ASSERT_EQ(run_recipe(each).reason, StopReason::interrupted);
+  }
+  EXPECT_EQ(run_recipe(recipe, {.resume = Resume::always}).folder, folder / "tiny");
+  EXPECT_EQ(run_recipe(other, {.resume = Resume::always}).folder, folder / "tiny-2");
+}
+
 TEST(RunFolder, OverwriteTakesTheFirstAgain) {
   const TempDir folder;
   (void)run_recipe(one_phase(folder));

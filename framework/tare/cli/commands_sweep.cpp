@@ -292,7 +292,7 @@ std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
 
 /// Why a run has failed, or is not compared with others.
 std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
-  if (trial.is_earlier) return "of an earlier version of the recipe";
+  if (trial.is_earlier) return "of another recipe or other settings";
   std::string text = printable(trial.reason);
   if (trial.state != TrialState::failed) return text;
   const std::string error = last_error(sweep, trial);

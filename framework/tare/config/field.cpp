@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cctype>
+#include <cmath>
 
 #include "tare/config/scalar.h"
 
@@ -44,6 +45,7 @@ namespace {
 
 /// What is wrong with a scalar under the rule; empty for nothing.
 std::string number_problem(const Rule& rule, double value) {
+  if (std::isinf(value)) return "must be finite";
   switch (rule.kind) {
     case Rule::Kind::at_least:
       return value >= rule.low ? "" : "must be >= " + number_text(rule.low);

@@ -71,6 +71,9 @@ at::Tensor padded(const std::string& name, const std::vector<at::Tensor>& tensor
 Batch pad_all(const std::vector<Batch>& samples, const PadOptions& options) {
   Batch batch;
   const Batch& first = samples.front();
+  if (std::ranges::any_of(first.inputs, [&](const auto& i) { return i.name == options.with; }))
+    throw ConfigError(kWhere, "pad would add a second input named '" + options.with +
+                                  "'; give the samples' own another name, or PadOptions::with");
   const auto join = [&](NamedTensors Batch::*list, size_t i, bool grows) {
     const std::string& name = (first.*list)[i].name;
     const auto tensors = column(samples, list, i);
@@ -138,6 +141,12 @@ class SampleDataset final : public Dataset {
   }
   [[nodiscard]] int64_t sample_size(int64_t index) const override {
     return length_of(samples_[static_cast<size_t>(index)].input());
+  }
+  [[nodiscard]] std::vector<int64_t> sample_sizes(int64_t index) const override {
+    std::vector<int64_t> sizes;
+    for (const at::Tensor& tensor : samples_[static_cast<size_t>(index)].tensors())
+      sizes.push_back(length_of(tensor));
+    return sizes;
   }
   [[nodiscard]] std::string sample_name(int64_t index) const override {
     check_indices({&index, 1}, size());

@@ -35,14 +35,23 @@ std::string Dataset::sample_name(int64_t) const { return {}; }
 
 int64_t Dataset::sample_size(int64_t) const { return 0; }
 
-int64_t largest_sample(const Dataset& data) {
-  int64_t largest = 0, size = data.sample_size(0);
-  for (int64_t i = 1; size > 0 && i < data.size(); ++i) {
-    if (data.sample_size(i) <= size) continue;
-    size = data.sample_size(i);
-    largest = i;
+std::vector<int64_t> Dataset::sample_sizes(int64_t index) const { return {sample_size(index)}; }
+
+std::vector<int64_t> largest_samples(const Dataset& data) {
+  std::vector<int64_t> sizes = data.sample_sizes(0), largest(sizes.size(), 0);
+  const bool differ = std::ranges::any_of(sizes, [](int64_t size) { return size > 0; });
+  for (int64_t i = 1; differ && i < data.size(); ++i) {
+    const std::vector<int64_t> other = data.sample_sizes(i);
+    for (size_t tensor = 0; tensor < std::min(sizes.size(), other.size()); ++tensor) {
+      if (other[tensor] <= sizes[tensor]) continue;
+      sizes[tensor] = other[tensor];
+      largest[tensor] = i;
+    }
   }
-  return largest;
+  std::ranges::sort(largest);
+  const auto repeated = std::ranges::unique(largest);
+  largest.erase(repeated.begin(), repeated.end());
+  return largest.empty() ? std::vector<int64_t>{0} : largest;
 }
 
 at::Tensor Dataset::targets() const { return get_all(*this).target(); }

@@ -48,6 +48,9 @@ class Dataset {
   /// How large a sample is beside the others, such as the length of a sequence; a batch takes the
   /// most memory with the largest. 0 for all: they are of one size. `index`: in [0, size).
   [[nodiscard]] virtual int64_t sample_size(int64_t index) const;
+  /// How large each tensor of a sample is, where several differ on their own; by default what
+  /// sample_size() says. Of one number of tensors for all samples. `index`: in [0, size).
+  [[nodiscard]] virtual std::vector<int64_t> sample_sizes(int64_t index) const;
   /// Names of the classes, by class index; empty: unknown.
   [[nodiscard]] virtual std::vector<std::string> labels() const { return {}; }
   /// What was done to a raw sample until get() gives it, for the bundle: the steps of its reader,
@@ -76,8 +79,9 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 /// The whole data set in one batch, without random transforms.
 [[nodiscard]] Batch get_all(const Dataset& data);
 
-/// The index of the largest sample by sample_size(), the first of several; 0: all are of one size.
-[[nodiscard]] int64_t largest_sample(const Dataset& data);
+/// The samples that together make a batch as large as any can be: for each of sample_sizes() the
+/// first of the largest, sorted, each once. {0}: all are of one size.
+[[nodiscard]] std::vector<int64_t> largest_samples(const Dataset& data);
 
 /// A data set of tensors in memory, shared with the caller, who must not change them afterwards.
 /// `input`: [N, ...] of any dtype, on the host, made contiguous; `target`: [N, ...] or undefined.

@@ -31,6 +31,9 @@ class Decorator : public Dataset {
   [[nodiscard]] int64_t sample_size(int64_t index) const override {
     return base_->sample_size(index);
   }
+  [[nodiscard]] std::vector<int64_t> sample_sizes(int64_t index) const override {
+    return base_->sample_sizes(index);
+  }
   [[nodiscard]] std::vector<std::string> labels() const override { return base_->labels(); }
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
   [[nodiscard]] bool described() const override { return base_->described(); }
@@ -108,6 +111,10 @@ class Subset : public Decorator {
   [[nodiscard]] int64_t sample_size(int64_t index) const override {
     check_indices({&index, 1}, size());
     return base_->sample_size(indices_[static_cast<size_t>(index)]);
+  }
+  [[nodiscard]] std::vector<int64_t> sample_sizes(int64_t index) const override {
+    check_indices({&index, 1}, size());
+    return base_->sample_sizes(indices_[static_cast<size_t>(index)]);
   }
   [[nodiscard]] bool in_memory() const override { return base_->in_memory(); }
   [[nodiscard]] at::Tensor targets() const override {

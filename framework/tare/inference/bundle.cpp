@@ -226,7 +226,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .sample_shape = reader.shape(),
       .input = reader.input(spec),
       .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
-      .text_length = version == kVersionTexts ? reader.number("text_length") : 0,
+      .text_length =
+          version == kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,
       .transforms = reader.transforms(),
       .labels = reader.labels(),
       .metrics = reader.metrics(),

@@ -52,6 +52,15 @@ void use_mapped(const Model& model, const Bundle& bundle) {
     target.tensor.set_data(bundle.file().tensor(target.name));
 }
 
+/// The type of a model that was trained in 16 bits, whose inputs are converted to it; else unset.
+std::optional<c10::ScalarType> half_type_of(const Model& model) {
+  for (const Parameter& parameter : model.parameters())
+    if (const auto type = parameter.tensor.scalar_type();
+        type == c10::kBFloat16 || type == c10::kHalf)
+      return type;
+  return std::nullopt;
+}
+
 at::Tensor activated(const at::Tensor& output, const std::string& activation) {
   if (activation == "softmax") return at::softmax(output, 1);
   if (activation == "exp") return at::exp(output);
@@ -100,6 +109,7 @@ Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options
   }
   model_.to(device_);
   model_.train(false);
+  half_ = half_type_of(model_);
 }
 
 Predictor::Predictor(const Bundle& bundle, const PredictorOptions& options)
@@ -165,11 +175,13 @@ at::Tensor Predictor::transformed(const at::Tensor& inputs, const BundleInput& a
       by_transforms && inputs.dim() == 4
           ? manifest().transforms.apply(inputs.contiguous(), {}, /*training=*/false)
           : inputs;
-  // A mask is as long as the tokens beside it.
-  const bool masks = as.dtype == "bool" && sample_kind() == SampleKind::tokens;
-  if (input.dim() > 0 && input.scalar_type() == bundle_dtype(as.dtype) &&
-      (input.sizes().slice(1) == as.sample_shape ||
-       (masks && input.sizes().size() == as.sample_shape.size() + 1)))
+  // Tokens, and a mask of tokens, are of any length.
+  const bool any_length = sample_kind() == SampleKind::tokens && !as.sample_shape.empty() &&
+                          as.dtype != "float32" && as.dtype != "float64";
+  const size_t first = any_length ? 2 : 1;
+  if (static_cast<size_t>(input.dim()) == as.sample_shape.size() + 1 &&
+      input.scalar_type() == bundle_dtype(as.dtype) &&
+      input.sizes().slice(first) == at::IntArrayRef(as.sample_shape).slice(first - 1))
     return input;
   throw ShapeError(kPredict, printable(as.name) + ": " + as.dtype + " " + batch_of(as.sample_shape),
                    checkpoint::describe(inputs.scalar_type(), inputs.sizes()));
@@ -187,7 +199,8 @@ Batch Predictor::transformed(const Batch& batch) const {
     if (input.size(0) != batch.size())
       throw ShapeError(kPredict, "as many samples of each input, " + std::to_string(batch.size()),
                        std::to_string(input.size(0)) + " of " + printable(name));
-    ready.inputs.push_back({name, input.to(device_)});
+    const bool converts = half_ && input.is_floating_point();
+    ready.inputs.push_back({name, converts ? input.to(device_, *half_) : input.to(device_)});
   }
   return ready;
 }

@@ -111,6 +111,7 @@ class Predictor final : public Accountable {
   c10::ScalarType dtype_;
   std::function<Outputs(Model&, const Batch&)> forward_;
   int64_t vocabulary_ = 0;                // 0: unknown
+  std::optional<c10::ScalarType> half_;   // of weights in 16 bits, which inputs are converted to
   std::shared_ptr<HeldWeights> outside_;  // fp8 weights outside of blocks; null: none
 };
 

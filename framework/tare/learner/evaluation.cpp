@@ -3,25 +3,34 @@
 #include "tare/train/learner_state.h"
 
 namespace tare {
+namespace {
+
+void check_first(int64_t micro_batch, const LearnerState& state, const char* call) {
+  if (micro_batch != 0) check_micro_batch(micro_batch, state.options.batch, call);
+}
+
+}  // namespace
 
 EvaluatedPredictions Learner::evaluate(Split split, const PredictOptions& options) {
   LearnerState& p = idle("learner.evaluate");
   const DatasetPtr& set = p.split(split, "learner.evaluate");
   p.check_predict(options, "learner.evaluate");
+  check_first(options.first_micro_batch, p, "learner.evaluate");
   const RunningScope running(p, "learner.evaluate");
   EvaluatedPredictions result;
   result.figures = p.evaluate(
-      set, p.validation_micro_batches(0),
+      set, p.validation_micro_batches(options.first_micro_batch),
       [&](MicroBatchChange change) { p.tell(*this, std::move(change)); }, options,
       &result.predictions);
   return result;
 }
 
-Evaluation Learner::validate(Split split) {
+Evaluation Learner::validate(Split split, int64_t first_micro_batch) {
   LearnerState& p = idle("learner.validate");
   const DatasetPtr& set = p.split(split, "learner.validate");
+  check_first(first_micro_batch, p, "learner.validate");
   const RunningScope running(p, "learner.validate");
-  return p.evaluate(set, p.validation_micro_batches(0),
+  return p.evaluate(set, p.validation_micro_batches(first_micro_batch),
                     [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
 }
 

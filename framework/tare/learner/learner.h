@@ -76,8 +76,9 @@ class Learner final : public Accountable, private LearnerView {
   // ---- evaluate
 
   /// Loss and metrics over a split, each sample counted once. Changes neither mode, random
-  /// generators, gradients nor optimizer. Throws StateError without that split.
-  Evaluation validate(Split split = Split::valid);
+  /// generators, gradients nor optimizer. `first_micro_batch`: see PredictOptions. Throws
+  /// StateError without that split; ConfigError for a micro-batch that is larger than a batch.
+  Evaluation validate(Split split = Split::valid, int64_t first_micro_batch = 0);
   /// Outputs for a split in the order of its samples, collected on the host batch by batch. Without
   /// side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});

@@ -1,6 +1,8 @@
 // Several optimizers as one.
 #include "tare/optim/optimizer_set.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -119,6 +121,13 @@ std::vector<ParameterGroup> groups_of(const std::string& optimizer,
   return own;
 }
 
+/// The rate of an optimizer whose parameters are all frozen; a function says it for one parameter.
+double rate_of(const NamedOptimizer& one) {
+  if (!one.factory) return one.options.lr;
+  const Parameter any{.name = "any", .tensor = at::zeros({1}).requires_grad_()};
+  return one.factory({ParameterGroup{.parameters = {any}}})->groups().front().lr;
+}
+
 }  // namespace
 
 OptimizerSet::OptimizerSet(const std::vector<NamedOptimizer>& all,
@@ -130,7 +139,7 @@ OptimizerSet::OptimizerSet(const std::vector<NamedOptimizer>& all,
     part.optimizer = one.factory ? one.factory(std::move(own))
                                  : make_optimizer(one.options, std::move(own), with_tensors);
     const auto& made = part.optimizer->groups();
-    part.rate = made.empty() ? one.options.lr : made.front().lr;
+    part.rate = made.empty() ? rate_of(one) : made.front().lr;
     parts_.push_back(std::move(part));
   }
 }

@@ -81,7 +81,11 @@ std::vector<double> LearningRate::per_group(int64_t groups) const {
 
 void from_node(const config::Node& node, LearningRate& value) {
   if (node.kind == config::Kind::map) {
-    value = config::read<LrRange>(node);
+    LrRange range = config::read<LrRange>(node);
+    for (const char* end : {"from", "to"})
+      if (!node.find(end))
+        throw ConfigError(node.source, end, "is missing", "both ends, {from: 1e-5, to: 1e-3}", {});
+    value = range;
   } else {
     value = config::read<double>(node);
   }

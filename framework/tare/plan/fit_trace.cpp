@@ -185,10 +185,11 @@ Splits synthetic_splits(const PlanRequest& request, const FitShape& shape, bool 
 }  // namespace
 
 BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
-    : data_(std::move(data)), training_(training), largest_(largest_sample(*data_)) {
+    : data_(std::move(data)), training_(training), largest_(largest_samples(*data_)) {
   sample_ = on_meta(read(2).narrow(0, 1));  // what the first one sets up must not count
   two_ = record(2);
   three_ = record(3);
+  if (largest_.size() > 2) return;  // two samples do not have the sizes of a batch
   if (!plan::alike(two_, three_)) return;
   const AllocationTrace five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
   affine_ = plan::alike(five, guess) &&
@@ -199,7 +200,8 @@ BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
 Batch BatchAllocations::read(int64_t samples) const {
   std::vector<int64_t> indices(static_cast<size_t>(samples));
   for (size_t i = 0; i < indices.size(); ++i)
-    indices[i] = (largest_ + static_cast<int64_t>(i)) % data_->size();
+    indices[i] = i < largest_.size() ? largest_[i]
+                                     : (largest_.front() + static_cast<int64_t>(i)) % data_->size();
   return data_->get({.indices = indices, .seed = 0, .training = training_});
 }
 

@@ -27,8 +27,8 @@ class BatchAllocations {
   }
   /// One sample on the meta device, [1, ...].
   [[nodiscard]] const Batch& sample() const { return sample_; }
-  /// A batch of the largest sample and the first others, over again where there are fewer: no batch
-  /// of the data takes more memory.
+  /// A batch of the largest samples and others, over again where there are fewer: no batch of the
+  /// data takes more memory.
   [[nodiscard]] Batch read(int64_t samples) const;
   [[nodiscard]] const DatasetPtr& data() const { return data_; }
 
@@ -37,7 +37,7 @@ class BatchAllocations {
 
   DatasetPtr data_;
   bool training_;
-  int64_t largest_;  // index of a sample
+  std::vector<int64_t> largest_;  // indices of samples
   plan::AllocationTrace two_, three_;
   bool affine_ = false;
   Batch sample_;  // the first one read, on the meta device

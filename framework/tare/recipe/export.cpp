@@ -18,6 +18,7 @@
 #include "tare/recipe/position.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/recipe/resume.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/train_state.h"
 
@@ -112,7 +113,10 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
                                 recipe.learner.metrics),
       .activation = resolve(recipe.learner.loss).activation_name,
       .loss = losses::text_of(recipe.learner.loss)};
-  const auto& described = open_data(recipe, phase, data).facts.bundle;
+  const OpenData& trained_on = open_data(recipe, phase, data);
+  const std::string changed = changed_data(state.callbacks, phase, trained_on.named);
+  if (!changed.empty()) refuse(path, changed);
+  const auto& described = trained_on.facts.bundle;
   if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,
                tensors_of(loaded, model, weights.value_or(recipe.export_weights), path),

@@ -237,7 +237,29 @@ void check_files(const RecipeOptions& recipe) {
                 [&] { datasets::check_files(*recipe.phases[i].data); });
 }
 
-void check_model(const RecipeOptions& recipe, Model& model) {
+void make_for(const RecipeOptions& recipe, const DataFacts& data,
+              const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const ConfigError& error) {
+    if (!error.field().empty() || recipe.file.has("model.sample_shape")) throw;
+    refuse(recipe, "model.name",
+           "does not take the samples of the data, of shape " +
+               c10::str(at::IntArrayRef(data.sample_shape)) + ": " + error.what(),
+           "another model, or other data", recipe.model.name);
+  }
+}
+
+void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& model) {
+  const auto& inputs = data.sample.inputs;
+  if (!inputs.empty() && !model.takes(inputs.size())) {
+    std::string names;
+    for (const NamedTensor& input : inputs) names += (names.empty() ? "" : ", ") + input.name;
+    refuse(recipe, "model.name",
+           "takes another number of inputs than the data give, which is " +
+               std::to_string(inputs.size()) + ": " + printable(names),
+           "another model, or other data (texts: another data.collate)", recipe.model.name);
+  }
   const auto groups = static_cast<int64_t>(model.layer_groups().size());
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     const PhaseOptions& phase = recipe.phases[i];

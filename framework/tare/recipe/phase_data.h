@@ -57,9 +57,15 @@ void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first);
 /// there.
 void check_files(const RecipeOptions& recipe);
 
-/// Throws ConfigError for a phase that names a block or a layer group which the model does not
-/// have. Leaves every block keeping its activations.
-void check_model(const RecipeOptions& recipe, Model& model);
+/// Calls `make`, which makes the recipe's model for samples of these data. What the model refuses
+/// of them is thrown as a ConfigError with the place of the model.
+void make_for(const RecipeOptions& recipe, const DataFacts& data,
+              const std::function<void()>& make);
+
+/// Throws ConfigError for a model that takes another number of inputs than the data give, and for a
+/// phase that names a block or a layer group which the model does not have. Leaves every block
+/// keeping its activations.
+void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& model);
 
 /// Throws ConfigError where a batch norm would get a single sample in phase number `phase`, because
 /// of its batch or because `drop_last: false` keeps the epoch's last one. Asks only then whether

@@ -49,7 +49,7 @@ struct PhaseOptions {
   std::string load{};       ///< checkpoint of an earlier phase to start from, weights only
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
-  int64_t epochs = 1;       ///< passes over the training split, >= 1
+  int64_t epochs = 1;       ///< passes over the training split, 1 to kMostEpochs
   /// Peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
   std::optional<LearningRate> lr{};
   Schedule schedule{.kind = "one_cycle"};  ///< of the learning rate
@@ -72,7 +72,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("load", o.load, config::text_or_null());
   visit("reset_head", o.reset_head);
   visit("freeze_to", o.freeze_to);
-  visit("epochs", o.epochs, config::at_least(1));
+  visit("epochs", o.epochs, config::between(1, kMostEpochs));
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
   visit("best", o.best, config::text_or_null());

@@ -38,7 +38,11 @@ std::string difference(const config::Node& there, const config::Node& here,
     return {};
   }
   if (config::to_yaml(there) == config::to_yaml(here)) return {};
-  return path + " is " + config::describe(there) + " there, " + config::describe(here) + " here";
+  const bool lists = there.kind == config::Kind::sequence || here.kind == config::Kind::sequence;
+  const auto text = [lists](const config::Node& node) {
+    return lists ? printable(config::flow_text(node), 200) : config::describe(node);
+  };
+  return path + " is " + text(there) + " there, " + text(here) + " here";
 }
 
 /// Where the data stand is left out: they may have moved, and what they hold is compared itself.
@@ -66,26 +70,28 @@ void check_same_recipe(const fs::path& folder, const std::string& before, const 
 
 std::string phase_text(size_t phase) { return "of " + phase_number(phase); }
 
-void check_same_data(const fs::path& folder, size_t phase, const Origin::Data& before,
-                     const Origin::Data& now) {
+/// How the data differ; empty where they are equal.
+std::string difference(size_t phase, const Origin::Data& before, const Origin::Data& now) {
   const auto &old_one = before.identity, &new_one = now.identity;
   if (old_one.samples != new_one.samples || old_one.digest != new_one.digest)
-    refuse(folder, "was begun with other data " + phase_text(phase) + ": " +
-                       printable(before.description) + " there, " + printable(now.description) +
-                       " here (" + format_count(old_one.samples) + " and " +
-                       format_count(new_one.samples) +
-                       " samples, compared by labels and names); give it the old data");
+    return "was begun with other data " + phase_text(phase) + ": " + printable(before.description) +
+           " there, " + printable(now.description) + " here (" + format_count(old_one.samples) +
+           " and " + format_count(new_one.samples) +
+           " samples, compared by labels and names); give it the old data";
   // A checkpoint of an earlier version does not know the contents.
   if (!old_one.content.empty() && !new_one.content.empty() && old_one.content != new_one.content)
-    refuse(folder, "was begun with other contents of the data " + phase_text(phase) + ": " +
-                       printable(now.description) +
-                       " has the same names and labels as then, but "
-                       "its samples have changed; give it the old data");
+    return "was begun with other contents of the data " + phase_text(phase) + ": " +
+           printable(now.description) +
+           " has the same names and labels as then, but its samples have changed; give it the old "
+           "data";
+  return {};
 }
 
 void check_same_data(const fs::path& folder, const Origin& before, const Origin& now) {
-  for (size_t i = 0; i < std::min(before.data.size(), now.data.size()); ++i)
-    check_same_data(folder, i, before.data[i], now.data[i]);
+  for (size_t i = 0; i < std::min(before.data.size(), now.data.size()); ++i) {
+    const std::string changed = difference(i, before.data[i], now.data[i]);
+    if (!changed.empty()) refuse(folder, changed);
+  }
 }
 
 // What the checkpoint says of its run; of an earlier version's, which says nothing, what the recipe
@@ -120,6 +126,17 @@ std::string essence_of(const RecipeOptions& given) {
   if (config::Node* phases = root.find("phases"))
     for (config::Node& phase : phases->items) drop_paths(phase.find("data"));
   return config::to_yaml(root);
+}
+
+std::string changed_data(const std::vector<CallbackState>& callbacks, size_t phase,
+                         const datasets::Named& now) {
+  for (const auto& callback : callbacks) {
+    if (callback.name != Position().name()) continue;
+    const Origin origin = Position::origin_in(callback.state);
+    if (phase < origin.data.size())
+      return difference(phase, origin.data[phase], {now.description, now.identity});
+  }
+  return {};
 }
 
 bool has_autosaves(const fs::path& folder) {

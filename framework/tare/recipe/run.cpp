@@ -129,8 +129,12 @@ class Runner {
 
   // A sample shape that the recipe does not give is that of its data.
   [[nodiscard]] Model make_model() const {
-    Model model = models::make(recipe_.model.name, model_options(recipe_, facts_));
-    check_model(recipe_, model);
+    std::optional<Model> made;
+    make_for(recipe_, facts_, [&] {
+      made.emplace(models::make(recipe_.model.name, model_options(recipe_, facts_)));
+    });
+    Model model = *std::move(made);
+    check_model(recipe_, facts_, model);
     warn_of_weights_bundle(recipe_, facts_);
     for (size_t i = 0; i < recipe_.phases.size(); ++i)
       check_batches(recipe_, i, of_phases_[i],
@@ -357,8 +361,12 @@ class Runner {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
     const bool sorts = static_cast<bool>(tare::resolve(recipe_.learner.loss).per_sample);
-    if (!sorts || labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split);
-    EvaluatedPredictions both = learner.evaluate(split, {.losses = true});
+    const MemoryPlan* plan = plan_.of(recipe_.phases.size() - 1);
+    const int64_t first = plan && plan->in_micro_batches ? plan->largest_validation_micro_batch : 0;
+    if (!sorts || labels.size() < 2 || labels.size() > kMostClasses)
+      return learner.validate(split, first);
+    EvaluatedPredictions both =
+        learner.evaluate(split, {.losses = true, .first_micro_batch = first});
     report_.classification = classification_of(both.predictions, labels);
     if (report_.classification) {
       add_names(*report_.classification, *data);

@@ -4,11 +4,13 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
+#include "tare/config/node.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/resume.h"
@@ -44,6 +46,15 @@ RunFolder locked(const fs::path& path) {
   return {.path = path, .lock = std::make_unique<io::FolderLock>(path)};
 }
 
+// A run of another recipe may have such a name: "digits-2" is no second run of "digits".
+bool is_of(const std::string& name, const fs::path& folder) {
+  const fs::path file = folder / "recipe.yaml";
+  if (!is_there(file)) return true;
+  const config::Node recipe = config::parse_file(file);
+  const config::Node* own = recipe.find("name");
+  return !own || own->text == name;
+}
+
 // Another process may be running there, or the folder may be somebody else's.
 bool can_be_taken(const fs::path& path) {
   try {
@@ -75,11 +86,12 @@ RunFolder new_folder(const fs::path& base) {
   }
 }
 
-// The last of the series that is there; the first if there is none.
-int64_t last_number(const fs::path& base) {
-  int64_t number = 1;
-  while (is_there(numbered(base, number + 1))) ++number;
-  return number;
+// The runs of the series that are there, by their numbers; the first if there is none.
+std::vector<int64_t> numbers_of(const std::string& name, const fs::path& base) {
+  std::vector<int64_t> numbers{1};
+  for (int64_t number = 2; is_there(numbered(base, number)); ++number)
+    if (is_of(name, numbered(base, number))) numbers.push_back(number);
+  return numbers;
 }
 
 RunFolder resumed(const fs::path& path, const Origin& origin) {
@@ -136,11 +148,11 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
     set_autosaves_aside(base);
     return folder;
   }
-  const int64_t last = overwrite ? 1 : last_number(base);
-  for (int64_t number = last; number >= 1; --number)
-    if (has_autosaves(numbered(base, number))) return resumed(numbered(base, number), origin);
+  const auto numbers = overwrite ? std::vector<int64_t>{1} : numbers_of(recipe.name, base);
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number)
+    if (has_autosaves(numbered(base, *number))) return resumed(numbered(base, *number), origin);
   if (resume == Resume::always) refuse_resume(base);
-  const fs::path path = numbered(base, last);
+  const fs::path path = numbered(base, numbers.back());
   if (overwrite || !is_finished(path)) return resumed(path, origin);
   {
     const RunFolder finished = locked(path);

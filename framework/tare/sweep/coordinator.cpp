@@ -186,10 +186,11 @@ class Coordinator {
   void warn_of_earlier(const std::vector<Trial>& ended) const {
     const auto count = std::ranges::count(ended, true, &Trial::is_earlier);
     if (count == 0) return;
-    log::warning(std::to_string(count) + (count == 1 ? " run of " : " runs of ") +
-                 printable(sweep_.log_dir.string()) + (count == 1 ? " is" : " are") +
-                 " of an earlier version of the recipe: status and report mark such runs, and "
-                 "compare them with no other; another log_dir keeps them apart");
+    log::warning(
+        std::to_string(count) + (count == 1 ? " run of " : " runs of ") +
+        printable(sweep_.log_dir.string()) + (count == 1 ? " is" : " are") +
+        " of another recipe or of other settings in `set`: status and report mark such runs, "
+        "and compare them with no other; another log_dir keeps them apart");
   }
 
   /// Applies all of an edit or nothing.

@@ -2,6 +2,7 @@
 #include "tare/sweep/wanted_runs.h"
 
 #include <map>
+#include <unordered_map>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -31,6 +32,7 @@ WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& know
 
 void mark_earlier(const SweepOptions& sweep, std::vector<Trial>& trials) {
   const Identity identity(sweep);
+  std::vector<Trial*> others;
   for (Trial& trial : trials) {
     try {
       trial.is_earlier = identity.of(trial.cell) != trial.identity;
@@ -38,6 +40,19 @@ void mark_earlier(const SweepOptions& sweep, std::vector<Trial>& trials) {
       log::debug(trial.run_name + ": " + error.what());
       trial.is_earlier = true;
     }
+    if (trial.is_earlier) others.push_back(&trial);
+  }
+  if (others.empty() || search::draws(sweep)) return;
+  // A setting that has moved between `set`, `parameters` and the recipe names the same run.
+  const WantedRuns wanted = wanted_runs(sweep, {});
+  std::unordered_map<std::string, const search::Cell*> cells;
+  for (size_t i = 0; i < wanted.cells.size(); ++i)
+    cells.emplace(wanted.identities[i], &wanted.cells[i]);
+  for (Trial* trial : others) {
+    const auto found = cells.find(trial->identity);
+    if (found == cells.end()) continue;
+    trial->cell = *found->second;
+    trial->is_earlier = false;
   }
 }
 

@@ -22,7 +22,8 @@ struct WantedRuns {
 [[nodiscard]] WantedRuns wanted_runs(const SweepOptions& sweep, const std::vector<Trial>& known);
 
 /// Sets Trial::is_earlier where the recipe, or SweepOptions::set, has changed since the trial was
-/// made: its settings are then those of another configuration. Throws IoError and ConfigError for
+/// made: its settings are then those of another configuration. A trial of a run that the grid wants
+/// gets the settings that the run has there. Throws IoError and ConfigError for
 /// the recipe's file.
 void mark_earlier(const SweepOptions& sweep, std::vector<Trial>& trials);
 

@@ -29,6 +29,9 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
 void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
   if (plan.epochs <= 0)
     throw ConfigError(call, "epochs must be > 0, got " + std::to_string(plan.epochs));
+  if (plan.epochs > kMostEpochs)
+    throw ConfigError(call,
+                      "epochs must be at most 1,000,000,000, got " + std::to_string(plan.epochs));
   plan.schedule.check();
   const int64_t samples = split(Split::train, call.c_str())->size();
   if (plan.order) check_same_order(*plan.order, sample_order(), call);

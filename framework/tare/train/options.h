@@ -165,6 +165,9 @@ struct FitOptions {
   int64_t first_validation_micro_batch = 0;
 };
 
+/// The most epochs of a fit, so that its steps can be counted.
+inline constexpr int64_t kMostEpochs = 1'000'000'000;
+
 /// Whether LearnerOptions::recompute is left to a plan.
 [[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
 
@@ -207,6 +210,8 @@ enum class Split { train, valid, test };
 struct PredictOptions {
   bool activation = true;  ///< apply the loss's activation (cross_entropy: softmax)
   bool losses = false;     ///< also the loss of each sample
+  /// Samples per forward with which evaluate() begins its search, such as a plan found; 0: a batch.
+  int64_t first_micro_batch = 0;
 };
 
 /// Predictions of a whole split, in the order of the data set, on the host.
