@@ -110,7 +110,7 @@ struct LearnerOptions {
   /// forward and backward. Rounds them, for good: unfreezing gives the rounded values. Needs a
   /// model with blocks; what lies outside of them stays as it is.
   std::string frozen_weights = "as_is";
-  OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
+  OptimizerOptions optimizer{};  ///< one of optimizer_kinds(), with its options
   /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
   /// unscaled. Not with step_in_backward, which never has all gradients.
   ClipOptions clip{};
