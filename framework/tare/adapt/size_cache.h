@@ -25,11 +25,11 @@ struct FoundSize {
 /// shrunken are worth an entry. Thread-safe.
 class SizeCache {
  public:
-  /// `capacity`: entries at most.
+  /// Makes a cache of at most `capacity` entries.
   explicit SizeCache(size_t capacity = 65'536) : capacity_(capacity) {}
 
-  /// What was stored under the key, if it has the limit and policy of `fresh`; with others `fresh`
-  /// at the size that was found, and without an entry `fresh` as it is.
+  /// Returns what was stored under the key, if it has the limit and policy of `fresh`; with others
+  /// `fresh` at the size that was found, and without an entry `fresh` as it is.
   [[nodiscard]] StepSize resume(const std::string& key, StepSize fresh);
   /// Keeps a size that is shrunken, or whose key has an entry.
   void store(const std::string& key, const StepSize& size);

@@ -23,7 +23,8 @@ struct Growth {
   /// The bytes before the first of these epochs or quarters, and after each of them.
   std::vector<int64_t> bytes{};
 
-  /// "1.0 MiB, 2.0 MiB, 3.0 MiB, 4.0 MiB on cpu, born in phase forward at /home/me/train.cpp:41".
+  /// Returns "1.0 MiB, 2.0 MiB, 3.0 MiB, 4.0 MiB on cpu, born in phase forward at
+  /// /home/me/train.cpp:41".
   [[nodiscard]] std::string str() const;
 };
 
@@ -61,9 +62,9 @@ class LeakWatch final : public Callback {
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
 
-  /// What was warned of in the last fit, in order.
+  /// Returns what was warned of in the last fit, in order.
   [[nodiscard]] const std::vector<Growth>& found() const { return found_; }
-  /// The first graph that was kept in the last fit.
+  /// Returns the first graph that was kept in the last fit.
   [[nodiscard]] const std::optional<KeptGraph>& kept_graph() const { return kept_graph_; }
 
  private:

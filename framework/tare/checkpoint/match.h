@@ -29,9 +29,9 @@ struct Match {
   [[nodiscard]] bool complete() const {
     return missing.empty() && unexpected.empty() && different.empty();
   }
-  /// One line: "missing: fc.weight (nearest: head.weight); unexpected: ...; different: fc.bias
-  /// needs float32 [10], got float32 [3]"; at most 8 names of each kind. "all tensors fit" for a
-  /// complete match.
+  /// Returns one line: "missing: fc.weight (nearest: head.weight); unexpected: ...; different:
+  /// fc.bias needs float32 [10], got float32 [3]"; at most 8 names of each kind. "all tensors fit"
+  /// for a complete match.
   [[nodiscard]] std::string str() const;
 };
 

@@ -82,10 +82,10 @@ struct FindDigitsOptions {
   bool warn = true;       ///< log a warning where generated digits stand in for real ones
 };
 
-/// The 10,000 test images of MNIST from the first place that has them (docs/data.md lists the
-/// places); without any, a download into cache_folder(), which is tried once per process; failing
-/// that, generated digits in the written style, with one warning per process that says why. Throws
-/// FormatError for a place whose files are damaged.
+/// Returns the 10,000 test images of MNIST from the first place that has them (docs/data.md lists
+/// the places); without any, a download into cache_folder(), which is tried once per process;
+/// failing that, generated digits in the written style, with one warning per process that says why.
+/// Throws FormatError for a place whose files are damaged.
 [[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
 
 namespace datasets {
@@ -163,7 +163,7 @@ std::vector<std::filesystem::path> make_png_files(const std::string& name,
                                                   const std::filesystem::path& folder,
                                                   const GeneratedDigits& options = {});
 
-/// ${TARE_HOME:-~/.cache/tare}/data
+/// Returns ${TARE_HOME:-~/.cache/tare}/data
 [[nodiscard]] std::filesystem::path cache_folder();
 
 }  // namespace datasets

@@ -26,7 +26,7 @@ struct PngFolderOptions {
 [[nodiscard]] DatasetPtr png_folder(const std::filesystem::path& folder,
                                     const PngFolderOptions& options = {});
 
-/// The files that png_folder() reads, in its order. Throws as it does for the folder.
+/// Returns the files that png_folder() reads, in its order. Throws as it does for the folder.
 [[nodiscard]] std::vector<std::filesystem::path> png_files(const std::filesystem::path& folder);
 
 }  // namespace tare

@@ -20,7 +20,7 @@ struct TfSampleOptions {
   int64_t parallel_reads = 1;  ///< files that are read at a time, >= 1
 };
 
-/// The files of the paths: a file is itself, and a folder the files in it whose names have
+/// Returns the files at the paths: a file is itself, and a folder the files in it whose names have
 /// ".tfrec" in them, bytewise by name. Throws ConfigError for a folder without one; IoError.
 [[nodiscard]] std::vector<std::filesystem::path> tfrecord_files(
     const std::vector<std::string>& paths);

@@ -35,7 +35,7 @@ class ForkServer {
   [[nodiscard]] Child start(const ChildStart& start);
 
  private:
-  /// The run's process, or -errno; 0: nobody answers any more.
+  /// Asks the server; returns the run's process, or -errno; 0: nobody answers any more.
   [[nodiscard]] int64_t ask(const std::string& message) const;
 
   bool is_lost_ = false;  // the server

@@ -19,9 +19,9 @@ inline constexpr int64_t kMaxSlurmAgents = 1000;
 /// killed the agents continue, and the next one follows them.
 class SlurmExecutor : public Executor {
  public:
-  /// `context.agent`: the words of the program that calls run_slurm_agent(). Nothing is touched
-  /// before recover(), so that of two coordinators the one that does not get the folder disturbs no
-  /// agent.
+  /// Takes the command of the program that calls run_slurm_agent() as `context.agent`. Nothing is
+  /// touched before recover(), so that of two coordinators the one that does not get the folder
+  /// disturbs no agent.
   SlurmExecutor(SlurmOptions options, ExecutorContext context);
   ~SlurmExecutor() override;
 

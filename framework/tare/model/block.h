@@ -33,9 +33,9 @@ class BlockObserver {
   BlockObserver(const BlockObserver&) = delete;
   BlockObserver& operator=(const BlockObserver&) = delete;
 
-  /// The forward of `block` begins, on the calling thread.
+  /// Called when the forward of `block` begins, on the calling thread.
   virtual void enter(const torch::nn::Module& block) = 0;
-  /// The forward of `block` ends with `output`.
+  /// Called when the forward of `block` ends with `output`.
   virtual void leave(const torch::nn::Module& block, const at::Tensor& output) = 0;
 
  private:
@@ -55,22 +55,23 @@ class BlockObserver {
 class Block {
  public:
   virtual ~Block() = default;
-  /// What happens to the block's activations between forward and backward.
+  /// Returns what happens to the block's activations between forward and backward.
   [[nodiscard]] Activations activations() const { return activations_; }
   /// Applies from the next forward on.
   void set_activations(Activations activations) { activations_ = activations; }
-  /// Weights that are dequantised while the body runs (held_weights.h); null: none.
+  /// Returns the weights that are dequantised while the body runs (held_weights.h); null: none.
   [[nodiscard]] const std::shared_ptr<HeldWeights>& held() const { return held_; }
   /// Sets them; null: none.
   void set_held(std::shared_ptr<HeldWeights> weights) { held_ = std::move(weights); }
 
  protected:
   Block() = default;
-  /// A copy has weights of its own, which nobody holds.
+  /// Copies the settings; a copy has weights of its own, which nobody holds.
   Block(const Block& other) : activations_(other.activations_) {}
   Block& operator=(const Block&) = delete;
 
-  /// body(inputs...), a tensor, where `module` is this block, in a torch::nn::ModuleHolder.
+  /// Returns the tensor body(inputs...), where `module` is this block, in a
+  /// torch::nn::ModuleHolder.
   ///
   /// With Activations::recompute, if a gradient is wanted, the body runs without a graph; the
   /// backward runs it again with the generators, the module's buffers and autocast as they were,

@@ -87,10 +87,11 @@ void reset_head(Model& model);
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] Family family(const std::string& name);
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
-/// What lists say of each family, with the options that it takes; sorted by name.
+/// Returns the description of each family for lists, with the options that it takes; sorted by
+/// name.
 [[nodiscard]] std::vector<config::EntryInfo> infos();
 
-/// The families of models/, defined there. Internal: the registry calls it once.
+/// Returns the families of models/, defined there. Internal: the registry calls it once.
 [[nodiscard]] std::vector<Family> built_in_families();
 
 }  // namespace models

@@ -59,7 +59,8 @@ struct MemoryPlan {
   [[nodiscard]] bool known() const { return method != "none"; }  ///< whether there are figures
   /// Whether the fit would run, if need be with batches in parts.
   [[nodiscard]] bool runs() const { return fits || in_micro_batches; }
-  /// "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits ...".
+  /// Returns "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits
+  /// ...".
   [[nodiscard]] std::string str() const;
 };
 

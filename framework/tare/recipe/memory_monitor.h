@@ -27,8 +27,8 @@ namespace tare {
 /// thread, so blocks have no category here.
 class MemoryMonitor {
  public:
-  /// `out` must outlive it and may be written meanwhile by other threads, as std::cout may; a
-  /// moment's lines are written to it at once.
+  /// Writes to `out`, which must outlive the monitor and may be written by other threads meanwhile,
+  /// as std::cout may; the lines of one moment are written at once.
   MemoryMonitor(const report::MemoryMonitorOptions& options, std::ostream& out);
   ~MemoryMonitor();
   MemoryMonitor(const MemoryMonitor&) = delete;

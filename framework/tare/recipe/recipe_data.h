@@ -49,8 +49,8 @@ class RecipeData {
   RecipeData(const RecipeData&) = delete;
   RecipeData& operator=(const RecipeData&) = delete;
 
-  /// The data set of these options, valid until the next call of open() or close(). Throws what
-  /// datasets::make() throws.
+  /// Returns the data set of these options, valid until the next call of open() or close(). Throws
+  /// what datasets::make() throws.
   [[nodiscard]] OpenData& open(const DataOptions& options);
   /// Whether open() would read nothing.
   [[nodiscard]] bool is_open(const DataOptions& options) const;

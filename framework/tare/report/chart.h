@@ -51,8 +51,8 @@ struct LineChart {
   std::vector<Span> spans{};                         ///< in ascending order
 };
 
-/// "" without a finite point. The y axis is logarithmic where all values are above zero and the
-/// highest is more than 50 times the lowest.
+/// Draws a chart of lines; returns "" without a finite point. The y axis is logarithmic where all
+/// values are above zero and the highest is more than 50 times the lowest.
 [[nodiscard]] std::string line_chart(const LineChart& chart);
 
 /// A layer of an AreaChart.
@@ -74,7 +74,7 @@ struct AreaChart {
   bool y_axis = true;  ///< false: no ticks, and the highest sum fills the plot
 };
 
-/// "" with fewer than two x values.
+/// Draws a chart of stacked areas; returns "" with fewer than two x values.
 [[nodiscard]] std::string area_chart(const AreaChart& chart);
 
 /// A bar of a BarChart.
@@ -90,7 +90,7 @@ struct BarChart {
   std::vector<Bar> bars{};             ///< from top to bottom
 };
 
-/// "" without bars.
+/// Draws a chart of bars; returns "" without bars.
 [[nodiscard]] std::string bar_chart(const BarChart& chart);
 
 /// What a legend says of a colour.
@@ -101,10 +101,10 @@ struct LegendItem {
   bool dashed = false;  ///< with a dashed line
 };
 
-/// An HTML list of names and their colours.
+/// Returns an HTML list of names and their colours.
 [[nodiscard]] std::string legend(const std::vector<LegendItem>& items);
 
-/// The style sheet of charts and legends, light and dark.
+/// Returns the style sheet of charts and legends, light and dark.
 [[nodiscard]] std::string chart_style();
 
 }  // namespace tare::report

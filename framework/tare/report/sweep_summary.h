@@ -51,21 +51,21 @@ struct SweepSummary {
 /// Whether a pruner ended the run early.
 [[nodiscard]] bool is_pruned(const SweepRun& run);
 
-/// Zero, or of a size from 1e-100 to 1e100, so that no axis overflows. Others are listed, not drawn
-/// or compared.
+/// Whether a value is zero or of a size from 1e-100 to 1e100, so that no axis overflows. Others are
+/// listed, not drawn or compared.
 [[nodiscard]] bool is_drawable(double value);
 /// Whole numbers beyond this size, either way, are drawn there: above it doubles skip some.
 inline constexpr double kMostCounted = 9e15;
 
-/// The value of a parameter, NaN where the run has none that can be drawn.
+/// Returns the value of a parameter, NaN where the run has none that can be drawn.
 [[nodiscard]] double value_of(const SweepSummary& sweep, const SweepRun& run, size_t parameter);
 
-/// Complete runs with a finite value, then pruned ones with a finite value, then complete and
-/// pruned ones without, those that run or wait, and all others. Within each the best first, equal
-/// ones by number. Pointers into `sweep`.
+/// Returns the complete runs with a finite value, then pruned ones with a finite value, then
+/// complete and pruned ones without, those that run or wait, and all others. Within each the best
+/// first, equal ones by number. Pointers into `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> best_first(const SweepSummary& sweep);
 
-/// The complete runs with a drawable value, the best first. Pointers into `sweep`.
+/// Returns the complete runs with a drawable value, the best first. Pointers into `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> ranked(const SweepSummary& sweep);
 
 /// Returns at most `limit` of the `ranked` runs, evenly, with the best and the worst; `limit` >= 2.

@@ -11,7 +11,7 @@ namespace tare {
 /// was refused.
 class DoesNotFit : public Error {
  public:
-  /// `text` is the whole message, with what to do at its end.
+  /// Takes the whole message, with what to do at its end.
   explicit DoesNotFit(const std::string& text) : Error(text) {}
 };
 

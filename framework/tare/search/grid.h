@@ -10,7 +10,7 @@ namespace tare::search {
 
 inline constexpr size_t kMaxCells = 1'000'000;  ///< of a grid
 
-/// `cell` without the parameters whose conditions do not hold.
+/// Returns `cell` without the parameters whose conditions do not hold.
 [[nodiscard]] Cell reduced(Cell cell, const SearchOptions& options);
 
 /// Whether SearchOptions::exclude names the cell.

@@ -48,7 +48,7 @@ struct ActiveRun {
   /// Another decision: the run has been asked to save and end.
   search::PruneDecision decision = search::PruneDecision::proceed;
 
-  /// How it stands at this moment.
+  /// Returns the run's progress at this moment.
   [[nodiscard]] RunNow now() const;
   /// Whether the process ended because of that decision.
   [[nodiscard]] bool ended_because_of(search::PruneDecision asked,

@@ -34,7 +34,7 @@ class Store {
                 bool failed_too = false);
   /// Adds a waiting trial.
   Trial add(const search::Cell& cell, const std::string& identity);
-  /// The number that the next trial will have.
+  /// Returns the number that the next trial will have.
   [[nodiscard]] int64_t next_number() const;
   /// Returns the trials in order of number.
   [[nodiscard]] std::vector<Trial> trials() const;
@@ -49,7 +49,7 @@ class Store {
   void set_rungs(const Trial& trial, const std::vector<double>& values);
   /// Keeps what `auto` has come to, for a resumed sweep.
   void keep(const search::ResolvedSteps& steps);
-  /// What keep() was given last; unset fields without one.
+  /// Returns what keep() was given last; unset fields without one.
   [[nodiscard]] search::ResolvedSteps resolved_steps() const;
   /// Records how a running trial ended.
   void finish(const Trial& trial, const Outcome& outcome);

@@ -50,8 +50,8 @@ struct Outcome {
   /// When it was seen to have ended.
   std::chrono::system_clock::time_point ended = std::chrono::system_clock::now();
 
-  /// The trial's value, if it is complete or pruned: that of the weights which the run ended with.
-  /// NaN without an epoch.
+  /// Returns the trial's value, if it is complete or pruned: that of the weights which the run
+  /// ended with. NaN without an epoch.
   [[nodiscard]] double value() const {
     if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
     const bool earlier = restored_epoch > 0 && restored_epoch <= std::ssize(values);

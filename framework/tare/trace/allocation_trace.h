@@ -22,7 +22,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-/// Append numbers for keys and files: a list behind its length; sizes, strides and dtype.
+/// Append the numbers for keys and files: a list behind its length; sizes, strides and dtype.
 void append(std::vector<int64_t>& numbers, const std::vector<int64_t>& list);
 void append(std::vector<int64_t>& numbers, const Layout& layout);
 
@@ -56,8 +56,8 @@ class OnTheHost {
 /// Whether two recordings have the same steps but for the sizes.
 [[nodiscard]] bool alike(const AllocationTrace& a, const AllocationTrace& b);
 
-/// The work at size `n`, where it is affine in the size: from two recordings that are alike, at the
-/// sizes `a` and `b`.
+/// Extrapolates the work to size `n`, where it is affine in the size: from two recordings that are
+/// alike, at the sizes `a` and `b`.
 [[nodiscard]] AllocationTrace extrapolate(const AllocationTrace& at_a, int64_t a,
                                           const AllocationTrace& at_b, int64_t b, int64_t n);
 

@@ -15,8 +15,8 @@ namespace tare::plan {
 /// those whose host kernel takes memory beyond its results.
 class Kernels {
  public:
-  /// `name`: "aten::relu", with an overload "aten::add.Tensor". The function has the operator's
-  /// signature, with int64_t for SymInt.
+  /// Adds a kernel for the operator `name`: "aten::relu", or with an overload "aten::add.Tensor".
+  /// The function has the operator's signature, with int64_t for SymInt.
   template <class Function>
   void add(const char* name, Function* function) {
     insert(name, c10::KernelFunction::makeFromUnboxedRuntimeFunction(function));
@@ -33,7 +33,7 @@ class Kernels {
     insert(name, c10::KernelFunction::makeFromBoxedFunctor(
                      std::make_unique<Functor>(std::move(functor))));
   }
-  /// Null if there is none.
+  /// Returns the kernel of an operator; null if there is none.
   [[nodiscard]] const c10::KernelFunction* find(const c10::OperatorName& name) const {
     const auto at = map_.find(name);
     return at == map_.end() ? nullptr : &at->second;

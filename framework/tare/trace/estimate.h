@@ -30,8 +30,9 @@ struct Estimate {
   bool fits = true;  ///< all of the trace up to the end of the section
 };
 
-/// A block is in the category that note() gave it, else in one by its birth: `data` batch;
-/// `forward` and alive after it, activations; others workspace.
+/// Estimates the peaks of a trace. A block is in the category that note() gave it, else in a
+/// category by its birth: `data` batch; `forward` and alive after it, activations; others
+/// workspace.
 ///
 /// Host: bytes as requested. CUDA: the trace is played back through CudaCache, with
 /// Target::workspace_bytes taken at the first matrix product; if it does not fit, the peaks are

@@ -35,7 +35,8 @@ class AffineTrace {
   /// NotPlannable where the traces are not alike but for the sizes, or the sizes not affine.
   AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third);
 
-  /// Unset: a size there is no whole number of bytes, so that the sizes are not affine.
+  /// Returns the trace at a point; unset if a size there is not a whole number of bytes, which
+  /// shows that the sizes are not affine.
   [[nodiscard]] std::optional<Trace> at(const Point& point) const;
 
  private:

@@ -25,8 +25,8 @@ class Measurements {
   /// is needed. An empty path: no file any more; what is known stays known.
   void keep_in(const std::filesystem::path& folder);
 
-  /// What `measure` returns, done once for a key. A lock is held while it measures. Throws what it
-  /// throws.
+  /// Returns what `measure` returns, which is called once for a key, with a lock held. Throws what
+  /// `measure` throws.
   [[nodiscard]] AllocationTrace of(const Key& key, const std::function<AllocationTrace()>& measure);
 
   /// Writes what is new, with what is in the file by now; does nothing without a folder or news. A

@@ -33,7 +33,7 @@ struct Target {
 /// the nearest card, and for a size of 0.
 [[nodiscard]] Target parse_target(const std::string& text);
 
-/// The cards known by name, sorted.
+/// Returns the cards known by name, sorted.
 [[nodiscard]] std::vector<std::string> card_names();
 
 }  // namespace tare::plan

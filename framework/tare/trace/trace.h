@@ -38,9 +38,9 @@ void note(const Ledger& ledger);
 /// does an operator without a shape-only kernel.
 class MetaScope {
  public:
-  /// The first of the process registers a fallback for LibTorch's dispatch key "Fake", which
-  /// nothing else includes; dispatch outside of a MetaScope stays as it is. Throws c10::Error if
-  /// another library (torchdistx) has registered one.
+  /// Begins the scope. The first scope of the process registers a fallback for LibTorch's dispatch
+  /// key "Fake", which nothing else includes; dispatch outside of a MetaScope stays as it is.
+  /// Throws c10::Error if another library (torchdistx) has registered one.
   MetaScope();
   ~MetaScope();
   MetaScope(const MetaScope&) = delete;

@@ -49,12 +49,14 @@ class FitLoop {
 
   /// Adds the position and the states of the callbacks.
   void add_to(TrainState& state) const;
-  /// What is left of the fit, including the epoch under way; unset: nothing.
+  /// Returns what remains of the fit, including the epoch under way; unset: nothing.
   [[nodiscard]] std::optional<Unfinished> unfinished() const;
   [[nodiscard]] bool is_finished() const { return plan_.finished(); }  ///< no epoch is left
-  /// Buffers and random generators from before the batch under way, while it does not count yet.
+  /// Returns the buffers and random generators from before the batch under way, while it does not
+  /// count yet.
   [[nodiscard]] const StepSnapshot& snapshot() const { return snapshot_; }
-  /// The gradient that batches before the one under way have left to add up; may be undefined.
+  /// Returns the gradient of earlier batches without a step, to which that of the batch under way
+  /// is added; may be undefined.
   [[nodiscard]] at::Tensor earlier_gradient(const at::Tensor& parameter) const;
   /// Lists the tensors of the step under way.
   void account(Ledger& ledger) const;
