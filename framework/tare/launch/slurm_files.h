@@ -35,10 +35,10 @@ struct AgentState {
   bool retired = false;  ///< it has ended
 };
 
-/// Write a file of the agent's folder. Throw IoError.
+/// Writes a file of the agent's folder. Throws IoError.
 void write(const std::filesystem::path& agent, const Job& job);
 void write(const std::filesystem::path& agent, const AgentState& state);
-/// Read a file; return the defaults if there is no file or it cannot be read.
+/// Reads a file; returns the defaults if there is no file or it cannot be read.
 [[nodiscard]] Job read_job(const std::filesystem::path& agent);
 [[nodiscard]] AgentState read_state(const std::filesystem::path& agent);
 /// Whether the agent has begun.

@@ -22,7 +22,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-/// Append the numbers for keys and files: a list behind its length; sizes, strides and dtype.
+/// Appends numbers for keys and files: a list behind its length, or sizes, strides and dtype.
 void append(std::vector<int64_t>& numbers, const std::vector<int64_t>& list);
 void append(std::vector<int64_t>& numbers, const Layout& layout);
 

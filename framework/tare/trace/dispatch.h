@@ -49,7 +49,7 @@ class Kernels {
   std::unordered_map<c10::OperatorName, c10::KernelFunction> map_;
 };
 
-/// Add the kernels of a family, each in a file of its own.
+/// Adds the kernels of a family; each family has a file of its own.
 void add_activation_kernels(Kernels& kernels);
 void add_attention_kernels(Kernels& kernels);
 void add_contiguous_kernels(Kernels& kernels);

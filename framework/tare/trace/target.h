@@ -21,6 +21,8 @@ struct Target {
   bool computes_bfloat16 = true;
 };
 
+/// Returns the target that a text names:
+///
 /// | text                | capacity                                                              |
 /// |---------------------|-----------------------------------------------------------------------|
 /// | host, cpu, auto     | what the machine, or its control group or budget, has available now   |
