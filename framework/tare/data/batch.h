@@ -75,9 +75,9 @@ struct Batch {
 [[nodiscard]] Batch on_meta(Batch batch);
 /// Whether two batches have tensors of the same names, dtypes and sizes behind the first `skip`
 /// dimensions.
-[[nodiscard]] bool alike(const Batch& one, const Batch& other, size_t skip = 0);
-/// Returns one batch of several that are alike: each of its tensors is `join` of theirs, such as
-/// at::cat. Throws what `join` throws.
+[[nodiscard]] bool same_layout(const Batch& one, const Batch& other, size_t skip = 0);
+/// Returns one batch of several with the same layout: each of its tensors is `join` of theirs, such
+/// as at::cat. Throws what `join` throws.
 [[nodiscard]] Batch joined(std::vector<Batch> parts,
                            const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join);
 

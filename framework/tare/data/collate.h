@@ -47,7 +47,7 @@ using Registry = config::Registry<Collate()>;
 /// Returns a data set of samples in memory, whose tensors have no sample dimension and may have
 /// different lengths (their first dimension). `samples`: at least one, all with the same names,
 /// dtypes and numbers of dimensions, on the host. sample_shape() is that of the longest. Throws
-/// ConfigError for an empty list or an empty function, ShapeError for samples that are not alike.
+/// ConfigError for an empty list or an empty function, ShapeError for samples of different layouts.
 /// `names`: see Dataset::sample_name(), one for each sample; empty: none has one.
 [[nodiscard]] DatasetPtr sample_dataset(std::vector<Batch> samples, Collate collate,
                                         std::vector<std::string> labels = {},

@@ -105,7 +105,8 @@ struct OptimizerOptions;
 struct OptimizerKind {
   /// What the options are where they are unset; no value: the kind does not take the option.
   std::optional<double> momentum{}, beta2{}, eps{};  ///< unset: no such option
-  /// `with_tensors`: see make_optimizer(); a kind that computes alike everywhere ignores it.
+  /// `with_tensors`: see make_optimizer(); a kind that computes in the same way everywhere ignores
+  /// it.
   std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,
                                            bool with_tensors)>
       make{};
@@ -166,7 +167,7 @@ void check_optimizer(const OptimizerOptions& options);
 
 /// Returns the trainable parameters (requires_grad) of a model as parameter groups: for each layer
 /// group, from input to output, one with weight decay and one without (norms and biases); a single
-/// one if both would be alike. Empty groups are left out. Hyperparameters come from the options.
+/// one if both would be equal. Empty groups are skipped. Hyperparameters come from the options.
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const Model& model,
                                                       const OptimizerOptions& options);
 

@@ -22,7 +22,7 @@ class FitProbe {
   explicit FitProbe(const PlanRequest& request);
 
   /// Returns the trace of a fit with batches of `batch` samples in parts of these sizes. Where no
-  /// earlier batch had an epoch of batches cut alike, it does four to eleven fits of few samples.
+  /// earlier batch had an epoch of equally cut batches, it does four to eleven fits of few samples.
   /// If their allocations are not affine in the numbers of samples, it does one fit with the
   /// numbers of samples asked for. Meanwhile the host has no budget, which is one for the fit and
   /// not for its plan. Throws NotPlannable if that fit may be too large for this host.

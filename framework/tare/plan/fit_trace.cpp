@@ -189,9 +189,9 @@ BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
   sample_ = on_meta(read(2).narrow(0, 1));  // what the first one sets up must not count
   two_ = record(2);
   three_ = record(3);
-  if (!plan::alike(two_, three_)) return;
+  if (!plan::same_steps(two_, three_)) return;
   const AllocationTrace five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
-  affine_ = plan::alike(five, guess) &&
+  affine_ = plan::same_steps(five, guess) &&
             std::ranges::equal(five.steps, guess.steps, {}, &plan::HostStep::bytes,
                                &plan::HostStep::bytes);
 }

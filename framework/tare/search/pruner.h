@@ -10,8 +10,8 @@
 
 namespace tare::search {
 
-/// What `auto` came to when it was first known. Kept with the study, for a resumed sweep to decide
-/// alike.
+/// The steps that `auto` stood for when they were first known. They are kept with the study, so
+/// that a resumed sweep decides as before.
 struct ResolvedSteps {
   /// Steps, by their option; unset: not known yet.
   std::optional<int64_t> min_resource{}, max_resource{};

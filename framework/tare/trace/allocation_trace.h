@@ -54,10 +54,10 @@ class OnTheHost {
                                      size_t capacity = size_t{1} << 16);
 
 /// Whether two recordings have the same steps but for the sizes.
-[[nodiscard]] bool alike(const AllocationTrace& a, const AllocationTrace& b);
+[[nodiscard]] bool same_steps(const AllocationTrace& a, const AllocationTrace& b);
 
-/// Extrapolates the work to size `n`, where it is affine in the size: from two recordings that are
-/// alike, at the sizes `a` and `b`.
+/// Extrapolates the work to size `n`, where it is affine in the size: from two recordings with the
+/// same steps, at the sizes `a` and `b`.
 [[nodiscard]] AllocationTrace extrapolate(const AllocationTrace& at_a, int64_t a,
                                           const AllocationTrace& at_b, int64_t b, int64_t n);
 

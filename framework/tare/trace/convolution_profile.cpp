@@ -142,7 +142,7 @@ AllocationTrace profile(const Convolution& call) {
   const int64_t batch = probing_batch(call);
   if (batch == 0) return at(call.batch());
   const AllocationTrace first = at(batch), second = at(batch + 1);
-  if (!alike(first, second))
+  if (!same_steps(first, second))
     refuse(call, "allocates differently for batches of " + std::to_string(batch) + " and " +
                      std::to_string(batch + 1));
   return extrapolate(first, batch, second, batch + 1, call.batch());

@@ -32,7 +32,7 @@ class AffineTrace {
 
   /// Takes a trace at `base` and, for every number that differs there from `other`, one with that
   /// number of `other`; then compares what they say of `third` with a trace there. Throws
-  /// NotPlannable where the traces are not alike but for the sizes, or the sizes not affine.
+  /// NotPlannable where the traces differ in more than their sizes, or the sizes are not affine.
   AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third);
 
   /// Returns the trace at a point; unset if a size there is not a whole number of bytes, which

@@ -94,7 +94,8 @@ class ImageTransform {
   [[nodiscard]] virtual at::Tensor apply(at::Tensor images,
                                          std::span<const uint64_t> seeds) const = 0;
   /// Applies the transform to targets that are images, see Transforms::apply_to_targets(). By
-  /// default they stay: a transform that moves pixels must move the targets' alike.
+  /// default they stay as they are; a transform that moves pixels must move those of the targets in
+  /// the same way.
   [[nodiscard]] virtual at::Tensor apply_to_targets(at::Tensor targets,
                                                     std::span<const uint64_t> seeds) const {
     static_cast<void>(seeds);
