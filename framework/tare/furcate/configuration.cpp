@@ -158,9 +158,8 @@ Node whole_configuration(const Node& root) {
 }
 
 MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep) {
-  return is_configuration(sweep.origin.configuration)
-             ? meta_of(sweep.origin.configuration).mem_trace
-             : MemoryMonitorOptions();
+  if (!is_configuration(sweep.origin.configuration)) return {};
+  return meta_of(sweep.origin.configuration).mem_trace;
 }
 
 sweep::SweepOptions program_sweep(const Node& root) {

@@ -13,15 +13,18 @@ namespace tare::furcate {
 /// Whether a configuration is one of Furcate: it has data_name and data_dir.
 [[nodiscard]] bool is_configuration(const config::Node& root);
 
-/// `meta.mem_trace`, for each run.
 using report::MemoryMonitorOptions;
+
+/// `meta.mem_trace`, for each run: MemoryMonitorOptions with Furcate's own name for the interval.
+struct MemTrace : MemoryMonitorOptions {};
+void visit_fields(auto& visit, MemTrace& o) { visit_memory_monitor(visit, o, "delay"); }
 
 /// `meta`: how the runs are done.
 struct Meta {
   bool allow_cpu = false;    ///< without a GPU, run on the CPU in place of an error
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
   std::vector<search::Settings> exclude_configs{};  ///< combinations that are not run
-  MemoryMonitorOptions mem_trace{};                 ///< what each run prints of its memory
+  MemTrace mem_trace{};                             ///< what each run prints of its memory
 };
 void visit_fields(config::Visitor& visit, Meta& o);
 

@@ -159,8 +159,8 @@ class MemoryMonitor::Tracer {
  private:
   void follow() {
     std::unique_lock lock(mutex_);
-    while (
-        !wake_.wait_for(lock, std::chrono::seconds(options_.delay), [this] { return stopping_; }))
+    while (!wake_.wait_for(lock, std::chrono::seconds(options_.interval_s),
+                           [this] { return stopping_; }))
       print("Snapshot");
   }
 

@@ -9,14 +9,13 @@
 
 namespace tare {
 
-/// Prints what holds memory when it is made ("Start"), every MemoryMonitorOptions::delay seconds
-/// from a thread of its own ("Snapshot"), and when it is destroyed ("End"). Where the options are
-/// not enabled it does nothing: no thread, no line, no call stack. Else a memory::CallSites is in
-/// scope.
+/// Prints what holds memory when it is made ("Start"), every MemoryMonitorOptions::interval_s
+/// seconds from a thread of its own ("Snapshot"), and when it is destroyed ("End"). If the options
+/// are not enabled, it does nothing: no thread, no line, no call stack. Else a memory::CallSites is
+/// in scope.
 ///
 ///   2026-11-22 09:30:00.000123: mem_trace] ------ Snapshot ------
-///   ... GPU Stats               each card as NVIDIA's library tells it, the host, tensors by
-///   device
+///   ... GPU Stats               each card as NVIDIA's library reports it; the host; tensors
 ///   ... Top Diffs since Start   by the phase that allocated the blocks, against "Start"
 ///   ... Top Incremental         by phase and call site, against the lines before
 ///   ... Top Current             by phase and call site
@@ -34,7 +33,7 @@ class MemoryMonitor {
   MemoryMonitor(const MemoryMonitor&) = delete;
   MemoryMonitor& operator=(const MemoryMonitor&) = delete;
 
-  /// Prints the same now. Thread-safe.
+  /// Prints what holds memory at this moment, under `title`. Thread-safe.
   void snapshot(const std::string& title);
 
  private:
