@@ -6,10 +6,11 @@
 //
 // When memory is out, the piece that failed is done again in smaller pieces; what was done stays.
 // Only out-of-memory counts (see memory::classify): any other exception passes through after one
-// call. At the smallest size NothingFits is thrown; what only may be out-of-memory, a "not
-// supported" of cuDNN, as it was. Sizes are remembered by Options::cache. After clean pieces they
-// grow again, up to the first size, if what those needed says that it fits. Adaptive calls may
-// nest: an inner NothingFits is out-of-memory to the outer one.
+// call. At the smallest size NothingFits is thrown. An error that only may be out-of-memory, such
+// as a "not supported" of cuDNN, is then rethrown as it was. Sizes are remembered by
+// Options::cache. After clean pieces they grow again, up to the first size, if, by what the smaller
+// ones needed, the larger one fits. Adaptive calls may nest: an inner NothingFits is out-of-memory
+// to the outer one.
 //
 // Semantics after toma (github.com/BlackHC/toma), but for the growing and what sizes are remembered
 // by.

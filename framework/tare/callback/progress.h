@@ -54,7 +54,7 @@ class Progress final : public Callback {
 };
 
 /// Returns the table's head and a row, as Progress prints them: columns of fixed width, two spaces
-/// between. The last metrics are left out where the line would be longer than `width` columns.
+/// between. The last metrics are skipped where the line would be longer than `width` columns.
 [[nodiscard]] std::string epoch_header(const EpochRow& row, size_t width = kAnyWidth);
 /// Returns the row of an epoch, under epoch_header().
 [[nodiscard]] std::string epoch_line(const EpochRow& row, size_t width = kAnyWidth);
@@ -65,7 +65,7 @@ class Progress final : public Callback {
 
 /// Returns the line below the table, of at most `width` bytes: "epoch 2/8  [=====>    ]  12 s left
 /// loss 0.2231  lr 1.00e-03  5432 samples/s". With negative `seconds_left` the batch stands in its
-/// place; what does not fit is left out from the end. Waits for the device, to read the loss.
+/// place; what does not fit is cut from the end. Waits for the device, to read the loss.
 [[nodiscard]] std::string progress_line(const FitContext& context, double seconds_left,
                                         double samples_per_s, size_t width);
 

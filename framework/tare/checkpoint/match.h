@@ -43,7 +43,7 @@ struct Match {
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
-/// What copy_into() left out; both empty if strict.
+/// What copy_into() has skipped; both empty if strict.
 struct CopyReport {
   std::vector<std::string> fresh;    ///< targets that kept their values
   std::vector<std::string> ignored;  ///< source tensors that were not used

@@ -78,7 +78,7 @@ std::string cause_of(const Error& error) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-/// One sample; what is wrong with it is said with its place.
+/// Reads one sample; errors name its place.
 Batch read_sample(const std::string& record, const std::function<Batch(const TfExample&)>& sample,
                   const fs::path& file, size_t number) {
   const std::string part = "record " + std::to_string(number);

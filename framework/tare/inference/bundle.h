@@ -46,8 +46,8 @@ struct BundleManifest {
   std::string input = "float32";
   /// The inputs after the first, in the order of the model's forward; at most 64.
   std::vector<BundleInput> more_inputs{};
-  /// Steps for every input that is an image [channels, height, width]. Random ones are left out
-  /// when writing.
+  /// Steps for every input that is an image [channels, height, width]. Random ones are skipped when
+  /// writing.
   Transforms transforms{};
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
@@ -120,7 +120,7 @@ class Bundle {
 [[nodiscard]] std::string bundle_input(c10::ScalarType dtype);
 /// Returns the dtype that a name of BundleManifest::input stands for. Throws ConfigError.
 [[nodiscard]] c10::ScalarType bundle_dtype(const std::string& input);
-/// Whether the registry says that the model takes tokens; false for one that it does not know.
+/// Whether the model takes tokens, according to the registry; false for a model that is not in it.
 [[nodiscard]] bool takes_tokens(const ModelSpec& model);
 
 /// Builds the bundle's model by the registry and copies its weights in; on the CPU, in evaluation

@@ -38,8 +38,8 @@ struct CategoryBytes {
   int64_t operator[](Category c) const { return bytes[static_cast<size_t>(c)]; }
   /// Returns the sum over all categories but `mapped`.
   [[nodiscard]] int64_t total() const;
-  /// Returns "gradients 44.7 MiB, optimizer 89.4 MiB", empty categories left out; "nothing" when
-  /// all are 0.
+  /// Returns "gradients 44.7 MiB, optimizer 89.4 MiB", without empty categories; "nothing" when all
+  /// are 0.
   [[nodiscard]] std::string str() const;
 };
 

@@ -78,7 +78,7 @@ struct Loss : std::variant<std::string, LossFunction> {
             })),
         account([function](Ledger& all) { function->account(all); }) {}
 
-  config::Node options = config::Node::map();  ///< of a name; one that is left out has its default
+  config::Node options = config::Node::map();  ///< of a named loss; a missing one has its default
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
   std::string activation = {};            ///< of a function; empty: none
@@ -168,9 +168,9 @@ struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function without a name
   bool custom = false;  ///< a function: nothing is known of what it takes
   LossFunction mean{};  ///< -> scalar
-  /// -> scalar: the sum, for a loss that leaves labels out; empty for the others.
+  /// -> scalar: the sum, for a loss that ignores labels; empty for other losses.
   LossFunction sum{};
-  /// -> [batch]: the mean over each sample's elements, or over its labels that are not left out (0
+  /// -> [batch]: the mean over each sample's elements, or over its labels that are not ignored (0
   /// for a sample without any), each times its class weight; empty for a function.
   LossFunction per_sample{};
   /// Identity for a function that names none.

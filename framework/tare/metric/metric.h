@@ -106,7 +106,7 @@ class MetricState {
   [[nodiscard]] const at::Tensor& counted() const { return sums_.counted; }
 
  private:
-  // The number is `count` or, for labels of which some may be left out, in `counted`.
+  // The number is `count` or, for labels of which some may be ignored, in `counted`.
   struct Sums {
     at::Tensor sum{}, counted{};
     double count = 0;

@@ -17,15 +17,16 @@ namespace tare {
 
 class HeldWeights;
 
-/// What a block does with what its backward needs of its forward; LibTorch keeps it.
+/// What a block does with the activations that its backward needs; without either option, LibTorch
+/// keeps them.
 struct Activations {
   bool recompute = false;  ///< only the inputs are kept, and the backward does the forward again
   bool offload = false;    ///< what is kept waits in the host's memory, see memory/offload.h
   bool operator==(const Activations&) const = default;
 };
 
-/// Told when a block of the thread's forwards begins and ends, while it is in scope; the innermost
-/// observer is told. Blocks inside blocks are not told of.
+/// An observer that is notified, while it is in scope, when a block of the thread's forwards begins
+/// and ends. Only the innermost observer is notified, and only of outermost blocks.
 class BlockObserver {
  public:
   BlockObserver();
@@ -42,7 +43,8 @@ class BlockObserver {
   BlockObserver* outer_;
 };
 
-/// What a block is told to do, and how it is watched. A module that derives from it too,
+/// Base that lets a module recompute or offload its activations, and be observed. A module that
+/// also derives from it,
 ///
 ///     struct LayerImpl : torch::nn::Module, tare::Block {
 ///       torch::Tensor forward(const torch::Tensor& x) {
@@ -51,7 +53,7 @@ class BlockObserver {
 ///     };
 ///
 /// can be named in LearnerOptions::recompute and ::offload. Blocks may lie inside blocks; then the
-/// outer one's word counts. Not thread-safe, as modules are not.
+/// settings of the outermost block apply. Not thread-safe, as modules are not.
 class Block {
  public:
   virtual ~Block() = default;

@@ -83,7 +83,7 @@ class Optimizer {
   /// for another shape or dtype; float32, bfloat16 and float16 convert.
   virtual std::vector<std::string> load_state(const std::vector<NamedTensor>& state) = 0;
   /// Throws what load_state() throws for this state, and changes no state. An optimizer of your own
-  /// that leaves it out is not checked before other optimizers of a set are loaded.
+  /// that omits it is not checked before other optimizers of a set are loaded.
   virtual void check_state(const std::vector<NamedTensor>& state);
   /// Replaces the groups, for freezing and unfreezing. Parameters that stay, by name, keep their
   /// state; the state of others is freed.

@@ -243,7 +243,7 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
                                             c10::Device device) {
   auto state = std::make_unique<LearnerState>(request.model(), data, options);
   state->set_up(device);
-  // A scale that no step is left out for. With the share of no part it makes a factor of 1, which
+  // A scale for which no step is skipped. With the share of no part it makes a factor of 1, which
   // would take no product.
   if (state->scaler) state->scaler->restore(std::numbers::sqrt2, 0);
   state->checked_batch = true;

@@ -73,8 +73,8 @@ class Search {
   int64_t good_ = 0, bad_ = 0, guesses_ = 0;
 };
 
-/// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
-/// with at least as many, does not fit either.
+/// Convolutions are tried on two images. If memory for one of them is refused even so, the fit,
+/// with at least as many images, does not fit either.
 MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
   if (target.caches || error.asked_bytes() <= target.capacity_bytes)
     return unknown_plan(target, batch, printable(error.what_without_backtrace()));
@@ -243,11 +243,12 @@ class Planner {
     return plan::estimate(fit.trace, fit.counted, target_);
   }
 
-  /// The plan never guesses: what nobody has compared with the host is not told from meta tensors.
+  /// Refuses operators whose memory nobody has compared with the host's: a plan never guesses.
   static void require_verified(const plan::Trace& trace) {
     const auto names = plan::unverified(trace);
     if (!names.empty())
-      throw plan::NotPlannable(names.front(), "takes memory of the host that shapes may not tell",
+      throw plan::NotPlannable(names.front(),
+                               "takes memory of the host that shapes may not predict",
                                "plan a part without it");
   }
 

@@ -158,7 +158,8 @@ void choose_recompute(PlanRequest& request, plan::Target target,
     bound.options.recompute = first(n);
     try {
       return fit();
-    } catch (const c10::Error&) {  // out of memory, or what was told before without a block
+    } catch (
+        const c10::Error&) {  // out of memory, or an error that was reported before without a block
       return false;
     } catch (const plan::NotPlannable&) {
       return false;

@@ -128,7 +128,8 @@ std::string host_line() {
 
 }  // namespace
 
-/// Once the thread is on, whoever prints holds the mutex, which guards all that is not constant.
+/// Prints from a thread. Once the thread is running, whoever prints holds the mutex, which guards
+/// all that is not constant.
 class MemoryMonitor::Tracer {
  public:
   Tracer(const report::MemoryMonitorOptions& options, std::ostream& out)

@@ -24,8 +24,8 @@ struct RecipePlan {
   std::vector<MemoryPlan> phases{};  ///< in order
 
   [[nodiscard]] bool known() const;  ///< every phase could be predicted
-  [[nodiscard]] bool fits() const;   ///< every phase that could be predicted, with whole batches
-  [[nodiscard]] bool runs() const;   ///< the same, if need be with batches in parts
+  [[nodiscard]] bool fits() const;  ///< every phase that could be predicted fits with whole batches
+  [[nodiscard]] bool runs() const;  ///< as fits(), if need be with batches in parts
   /// Returns the least of the phases' largest batches and micro-batches.
   [[nodiscard]] int64_t largest_batch() const;
   [[nodiscard]] int64_t largest_micro_batch() const;  ///< where batches are in parts

@@ -32,7 +32,7 @@ void remove_leftovers(const std::filesystem::path& folder);
 /// of that name.
 void set_autosaves_aside(const std::filesystem::path& folder);
 
-/// Throws the ConfigError that says that there is nothing in `folder` to continue.
+/// Throws the ConfigError for a `folder` in which there is nothing to continue.
 [[noreturn]] void refuse_resume(const std::filesystem::path& folder);
 
 /// Removes the automatic checkpoints of a run that has ended.

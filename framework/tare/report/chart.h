@@ -64,8 +64,8 @@ struct Layer {
 
 /// A chart of layers that lie one above the other. A value.
 struct AreaChart {
-  std::string title{}, description{};                 ///< above the chart; the text alternative
-  std::string x_title{}, y_title{};                   ///< of the axes; empty: none
+  std::string title{}, description{};  ///< the title above the chart, and the text alternative
+  std::string x_title{}, y_title{};    ///< of the axes; empty: none
   Unit x_unit = Unit::seconds, y_unit = Unit::bytes;  ///< how the numbers of the axes are written
   std::vector<double> x{};                            ///< ascending
   std::vector<Layer> layers{};                        ///< the first one at the bottom
@@ -79,7 +79,7 @@ struct AreaChart {
 
 /// A bar of a BarChart.
 struct Bar {
-  std::string label{}, text{};  ///< before and behind the bar
+  std::string label{}, text{};  ///< the texts before and behind the bar
   double value = 0;             ///< >= 0
   size_t colour = 0;            ///< by number, < kColours
 };
@@ -93,11 +93,11 @@ struct BarChart {
 /// Draws a chart of bars; returns "" without bars.
 [[nodiscard]] std::string bar_chart(const BarChart& chart);
 
-/// What a legend says of a colour.
+/// A legend's entry for a colour.
 struct LegendItem {
-  std::string name{};   ///< of the series or layer
+  std::string name{};   ///< the name of the series or layer
   size_t colour = 0;    ///< by number, < kColours
-  bool line = false;    ///< else an area
+  bool line = false;    ///< drawn as a line, else as an area
   bool dashed = false;  ///< with a dashed line
 };
 

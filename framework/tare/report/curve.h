@@ -23,7 +23,7 @@ struct Range {
 inline constexpr size_t kLinePoints = 800;
 
 /// Returns at most kLinePoints points, with the lowest and highest of each stretch. Points that are
-/// not finite are gaps; one is left out where its stretch has others.
+/// not finite are gaps; a gap is skipped where its stretch has others.
 [[nodiscard]] std::vector<Point> thinned(const std::vector<Point>& points);
 
 /// Returns the finite points without those that lie no further than `tolerance` above or below the

@@ -159,7 +159,7 @@ std::string remarks(const RunFiles& run) {
       all += note("Phase " + phase.name + " ended with the weights of epoch " +
                   format_count(epoch) + ".");
     if (const int64_t steps = phase.figures->overflows; steps > 0)
-      all += note("Phase " + phase.name + " left out " + format_count(steps) +
+      all += note("Phase " + phase.name + " skipped " + format_count(steps) +
                   " steps whose gradients overflowed.");
   }
   return all;

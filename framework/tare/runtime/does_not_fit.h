@@ -1,4 +1,4 @@
-// DoesNotFit: a plan says that work needs more memory than there is.
+// DoesNotFit: the error for a plan that needs more memory than there is.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace tare::search {
 
 /// Returns the cell of trial `number`, by the sampler that `options` name. A pure function: the
 /// same trials seen give the same cell, in a resumed sweep as well. `history` may hold the trial
-/// itself, which is not looked at. Parameters whose conditions do not hold are left out;
+/// itself, which is not looked at. Parameters whose conditions do not hold are skipped;
 /// combinations that are excluded are drawn again. Where all parameters have countable values, so
 /// is what `history` has in any state, and when draws keep repeating, the grid's first cell that it
 /// has not is taken; nullopt when it has all of them: the sweep is complete. Throws ConfigError for

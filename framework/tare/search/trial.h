@@ -38,7 +38,7 @@ struct SeenTrial {
   [[nodiscard]] int64_t last_step() const { return reports.empty() ? -1 : reports.rbegin()->first; }
 };
 
-/// Returns the parameters that `cell` sets; others are left out.
+/// Returns the parameters that `cell` sets; others are skipped.
 [[nodiscard]] Point point_of(const Space& space, const Cell& cell);
 
 }  // namespace tare::search

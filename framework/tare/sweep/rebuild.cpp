@@ -230,8 +230,8 @@ RebuildReport rebuild_store(const SweepOptions& sweep, const OutcomeOf& outcome)
   const auto lock = lock_folder(sweep);
   const fs::path file = sweep.log_dir / (sweep.name + ".sqlite");
   if (fs::exists(file))
-    throw StateError("sweep.rebuild '" + printable(file.string()) + "'",
-                     "with a store that is there", "delete it first if it is damaged");
+    throw StateError("sweep.rebuild '" + printable(file.string()) + "'", "the store already exists",
+                     "delete it first if it is damaged");
   const Rebuild runs(sweep, outcome);
   if (runs.found().empty())
     throw ConfigError("sweep.rebuild", "there are no runs of '" + printable(sweep.name) + "' in " +

@@ -26,7 +26,7 @@ struct RunRecord {
   std::chrono::system_clock::time_point start{}, end{};  ///< on this machine's clock
   std::vector<MetricHistory> history{};                  ///< in the order of the file
   std::vector<MetricValue> results{};                    ///< of a test split; empty without
-  int64_t peak_bytes = 0;  ///< of meta.data; 0: not known, and left out
+  int64_t peak_bytes = 0;  ///< of meta.data; 0: unknown, and not written
   /// More entries of meta.data, or in the place of what has the same name.
   std::vector<MetricValue> more{};
 };

@@ -10,7 +10,7 @@ namespace tare::sweep {
 
 /// Returns what report::sweep_page() draws: the runs that have not been dropped; those of an
 /// earlier version of the recipe (mark_earlier()) are listed alone. A value that is no longer among
-/// a parameter's choices counts as left out.
+/// a parameter's choices counts as not set.
 [[nodiscard]] report::SweepSummary summary_of(const SweepOptions& sweep,
                                               const StoreContents& contents);
 

@@ -27,7 +27,7 @@ class Kernels {
   void add_boxed(const char* name) {
     insert(name, c10::KernelFunction::makeFromBoxedFunction<Function>());
   }
-  /// Adds a function with something to remember: `functor` is a c10::OperatorKernel.
+  /// Adds a function object with state of its own: `functor` is a c10::OperatorKernel.
   template <class Functor>
   void add_functor(const char* name, Functor functor) {
     insert(name, c10::KernelFunction::makeFromBoxedFunctor(

@@ -27,8 +27,8 @@ namespace tare::plan {
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.
 void mark(std::string name);
-/// Records in the trace what the storages of a ledger are used for; the first
-/// word on a block counts. Storages that are not of the trace are left out.
+/// Records in the trace what the storages of a ledger are used for; the first word on a block
+/// counts. Storages outside the trace are skipped.
 void note(const Ledger& ledger);
 
 /// While one is alive on a thread, that thread's factory calls make meta tensors whatever device

@@ -97,7 +97,7 @@ struct LearnerOptions {
   /// `recompute` too, the block's inputs wait there.
   std::vector<std::string> offload{};
   /// fp32 | bf16 | fp16 | bf16-true, see Precision. fp16: with a GradScaler, and a step whose
-  /// gradients overflow is left out. Loss, metrics and what callbacks see stay float32.
+  /// gradients overflow is skipped. Loss, metrics and what callbacks see stay float32.
   std::string precision = "fp32";
   KernelOptions kernels{};  ///< TF32, cuDNN, channels_last, deterministic; while the Learner works
   /// The optimizer steps each parameter inside the backward, as soon as its gradient is complete,
@@ -183,7 +183,7 @@ struct FitResult {
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last epoch.
   int64_t restored_epoch = 0;
-  /// Steps left out for gradients that are not finite (fp16); after resume() also those before it.
+  /// Steps skipped for gradients that are not finite (fp16); after resume() also those before it.
   int64_t overflows = 0;
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
@@ -191,7 +191,7 @@ struct FitResult {
 
 /// Figures over a whole split.
 struct Evaluation {
-  /// The mean over all samples, or over all labels that are not left out; NaN without any.
+  /// The mean over all samples, or over all labels that are not ignored; NaN without any.
   double loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;                 ///< of the split

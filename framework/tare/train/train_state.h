@@ -39,7 +39,7 @@ struct FitPlan {
   double loss_sum = 0;                 ///< over what was counted in the epoch under way
   double loss_counted = 0;             ///< labels, elements or samples, or the sum of their weights
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
-  int64_t overflows = 0;               ///< steps left out so far, see FitResult
+  int64_t overflows = 0;               ///< steps skipped so far, see FitResult
   double seconds = 0;                  ///< spent on the epoch under way
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say
   std::vector<EpochRow> rows{};        ///< whole epochs of this fit
