@@ -45,18 +45,19 @@ struct Change {
 struct Options {
   Policy policy{};               ///< how sizes change
   std::optional<Cache> cache{};  ///< unset: default_cache()
-  /// Called after each change of the size, on the thread of the call; empty: nobody.
+  /// Called after each change of the size, on the thread of the call; may be empty.
   std::function<void(const Change&)> on_change{};
   /// The size at which a call starts if none is remembered for it; 0: at its initial size.
   int64_t start = 0;
-  /// Asked after a refusal, when all is freed again, for the size to try next; unset or not smaller
-  /// than what failed: the policy's.
+  /// Returns the size to try next, called after a refusal when all memory is freed again. If it is
+  /// unset or not smaller than the size that failed, the policy decides.
   std::function<std::optional<int64_t>(int64_t failed)> suggest{};
   /// Bytes that a piece takes whatever its size, for the prediction of what a larger one needs.
   int64_t fixed_bytes = 0;
 };
 
-/// Memory was out even at the smallest size. The error of that attempt is nested in it.
+/// The error when memory ran out even at the smallest size. The error of that attempt is nested in
+/// it.
 class NothingFits : public OutOfMemory {
  public:
   /// Takes the refusal of the smallest size as `last`; for `tried` see tried().

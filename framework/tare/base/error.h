@@ -102,7 +102,7 @@ class ShapeError : public Error {
   std::string expected_, got_;
 };
 
-/// Operands on two devices, or a device that does not exist.
+/// The error for operands on two devices, or for a device that does not exist.
 class DeviceError : public Error {
  public:
   /// Takes the operation as `where` and what is wrong with the device as `problem`.
@@ -112,7 +112,7 @@ class DeviceError : public Error {
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
-/// Training that cannot continue: the loss is NaN or infinite.
+/// The error for a training that cannot continue: the loss is NaN or infinite.
 class DivergedError : public Error {
  public:
   /// Counts `epoch` and `step` from 0 within their fit; `figure` names the loss: "loss",

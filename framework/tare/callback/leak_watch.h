@@ -47,7 +47,8 @@ struct KeptGraph {
 /// somebody keeps it, or a tensor made from it, without detach(). Keeps no tensor.
 class LeakWatch final : public Callback {
  public:
-  /// Epochs, or quarters of a short fit, in a row that must have risen.
+  /// The number of consecutive epochs, or quarters of a short fit, in each of which the bytes must
+  /// have risen.
   static constexpr size_t kEpochs = 3;
   static constexpr int64_t kLargeBytes = 1 << 20;  ///< least growth that a short fit warns of
 

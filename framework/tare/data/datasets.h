@@ -28,7 +28,8 @@ struct DataOptions {
   int64_t length = 0;              ///< text_folder: bytes of a text that are read; 0: all
   config::Choice collate{.name = "pad"};  ///< text_folder: joins texts, see collates::registry()
   int64_t channels = 0;  ///< png_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
-  /// tfrecord: files, or folders of them, and those of a validation and a test split of their own.
+  /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
+  /// their own.
   std::vector<std::string> files{}, valid_files{}, test_files{};
   std::string input = "image";   ///< tfrecord: the feature with the picture or the numbers
   std::string label = "label";   ///< tfrecord: the feature with the class or the number to predict
@@ -104,7 +105,8 @@ struct Kind {
   /// The names of the DataOptions that it takes, besides name, size, count, seed, train, valid,
   /// test, stratify and transforms. Others are refused.
   std::vector<std::string> fields{};
-  /// Reads or generates it; `network`: it may download. Throws ConfigError, IoError, FormatError.
+  /// Reads or generates the data set; `network` is whether it may download. Throws ConfigError,
+  /// IoError, FormatError.
   std::function<Found(const DataOptions& options, bool network)> make{};
 };
 

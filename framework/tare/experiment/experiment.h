@@ -108,7 +108,7 @@ class Experiment {
     Accountable* object;
     uint64_t id;
   };
-  /// Number of the last block at some moment; one for each baseline.
+  /// The number of the last block at some moment, one number for each baseline.
   using Marks = std::vector<uint64_t>;
   struct Owned {
     std::string name;

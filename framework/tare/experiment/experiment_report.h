@@ -35,7 +35,7 @@ struct DeviceReport {
   /// given back, because live blocks lie in the same segments.
   int64_t fragmented_bytes = 0;
   /// Allocations since the baseline that needed the allocator's cache given back first. More than a
-  /// few: the work hardly fits and is slow.
+  /// few mean that the work hardly fits and is slow.
   int64_t retries = 0;
 
   /// Returns the allocated bytes that the experiment left behind: consumed minus reclaimed.

@@ -13,7 +13,7 @@
 
 namespace tare::launch {
 
-/// Starts runs. It is asked what it can do, never which one it is. Not thread-safe.
+/// Starts runs. Callers ask an executor what it can do, never of which type it is. Not thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -176,7 +176,7 @@ class Learner final : public Accountable, private LearnerView {
   void apply(FitSetup setup, const char* call);
   [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed
   [[nodiscard]] LearnerState& idle(const char* call) const;  // throws StateError also while running
-  /// Where the search for micro-batches starts; 0: at the whole batch.
+  /// The sizes at which the search for micro-batches starts; 0: at the whole batch.
   struct FirstMicroBatches {
     int64_t train = 0, valid = 0;
   };

@@ -48,8 +48,8 @@ struct LedgerEntry {
   Category category = Category::other;  ///< what the storage is for
   std::string name{};                   ///< e.g. "layer1.0.conv1.weight"
   c10::Device device = c10::kCPU;       ///< where the storage is
-  /// Start of the storage, by which live blocks are matched; on the meta device, where storages
-  /// have none, what the allocator gave as its context.
+  /// Start of the storage, by which live blocks are matched; on the meta device, whose storages
+  /// have no address, the context that the allocator gave.
   const void* data = nullptr;
   int64_t bytes = 0;  ///< of the whole storage, even if the tensor is a view of part of it
 };
@@ -86,7 +86,8 @@ concept Accounting = requires(const T& object, Ledger& all) {
 /// What a purge frees, and whether it defragments the device.
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
-  /// Copy what stays to the host and back, to defragment the device; unset: only above a threshold.
+  /// Whether to copy what stays to the host and back, to defragment the device; unset: only above a
+  /// threshold.
   std::optional<bool> compact{};
 };
 

@@ -48,7 +48,8 @@ struct OutOfMemoryInfo {
   std::optional<c10::Device> device{};                 ///< unset: the error does not say
   std::optional<int64_t> asked_bytes{};                ///< unset: the error does not say
   std::string message{};                               ///< one printable line
-  /// False for cuDNN's NOT_SUPPORTED: it was out-of-memory only if a smaller size works.
+  /// Whether it surely is out-of-memory; false for cuDNN's NOT_SUPPORTED, which was out-of-memory
+  /// only if a smaller size works.
   bool certain = true;
 };
 

@@ -38,10 +38,10 @@ struct OutOfMemoryReport {
   [[nodiscard]] std::string str() const;
 };
 
-/// While one is in scope, every refused allocation of any device and thread is reported: it reads
-/// the ledgers of the living, at a cost of about a snapshot. Outside, a refusal pays one branch.
-/// Watches nest; open them on the thread that drives the training. The Learner opens one for fit,
-/// validate and get_preds.
+/// While one is in scope, every refused allocation of any device and thread is reported: the report
+/// reads the ledgers of all living objects, at a cost of about a snapshot. Outside, a refusal pays
+/// one branch. Watches nest; open them on the thread that drives the training. The Learner opens
+/// one for fit, validate and get_preds.
 class OutOfMemoryWatch {
  public:
   /// Begins to watch; see Workload for what the report says of it.

@@ -101,7 +101,7 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
             [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
 }
 
-/// The last phase's data are those that a bundle describes.
+/// Refuses `export` if a bundle cannot describe the data of the last phase.
 void check_export(const RecipeOptions& recipe, const DataFacts& data) {
   if (export_name(recipe).empty() || !data.bundle) return;
   try {

@@ -199,8 +199,7 @@ std::string example_of(const RecipeKey& key) {
   return quoted_for_a_shell(path + '=' + value);
 }
 
-/// The text of a key that stands in a phase and in the recipe is that of the phase, if there is
-/// one.
+/// If a key stands in a phase and in the recipe, its text is that of the phase, if there is one.
 const KeyText* text_of(const std::vector<KeyText>& texts, const std::string& path) {
   const auto of = [&](const std::string& wanted) {
     const auto found = std::ranges::find(texts, wanted, &KeyText::path);

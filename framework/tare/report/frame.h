@@ -37,8 +37,8 @@ struct Frame {
 
 inline constexpr size_t kAxisNameBytes = 20;  ///< that fit above an axis in a narrow window
 
-/// Returns the titles of the axes: that of y at the top left, over its labels, that of x below its
-/// ticks.
+/// Returns the titles of the axes: the title of y at the top left, over its labels, the title of x
+/// below its ticks.
 [[nodiscard]] std::string axis_titles(const std::string& x, const std::string& y,
                                       const Frame& frame);
 

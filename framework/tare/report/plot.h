@@ -20,7 +20,8 @@ struct MetricPlot {
 [[nodiscard]] std::string plot_title(std::string_view metric);
 
 /// Returns an SVG file of 720 by 432 pixels on white, with the title and the last values as its
-/// text alternative. Without a value it says so. The y axis is logarithmic as that of line_chart().
+/// text alternative. Without a value the picture has a note. The y axis is logarithmic in the cases
+/// of line_chart().
 [[nodiscard]] std::string plot_svg(const MetricPlot& plot);
 
 /// Returns the image as a PNG file of 720 by 432 pixels. Throws StateError where

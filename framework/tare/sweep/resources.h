@@ -61,14 +61,14 @@ class Slots {
 /// without either.
 [[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
 
-/// Says what waiting runs will take, from plans and from what other runs have taken.
+/// Predicts the memory of waiting runs, from plans and from what other runs have taken.
 class MemoryEstimator {
  public:
   /// Settings of a run as `key=value`.
   using Settings = std::vector<std::string>;
-  /// Predicts the peak of a run in bytes; unset: it cannot be known.
+  /// Predicts the peak of a run in bytes; unset: unknown.
   using Predict = std::function<std::optional<int64_t>(const Settings&)>;
-  /// Settings that change what a run takes, as one text.
+  /// Returns the settings that change how much memory a run takes, as one text.
   using Signature = std::function<std::string(const Settings&)>;
 
   /// Takes `predict` and `signature` as described at SweepHost. All must outlive the estimator.

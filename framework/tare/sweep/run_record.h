@@ -27,7 +27,7 @@ struct RunRecord {
   std::vector<MetricHistory> history{};                  ///< in the order of the file
   std::vector<MetricValue> results{};                    ///< of a test split; empty without
   int64_t peak_bytes = 0;  ///< of meta.data; 0: unknown, and not written
-  /// More entries of meta.data, or in the place of what has the same name.
+  /// Further entries of meta.data; they replace entries with equal names.
   std::vector<MetricValue> more{};
 };
 

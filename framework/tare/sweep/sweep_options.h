@@ -50,10 +50,11 @@ struct Alias {
 /// form. A value.
 struct SweepOrigin {
   config::Node configuration{};  ///< the whole of it; null: the sweep has a file of its own
-  /// Runs are of a program that reads the configuration with their values, not of a recipe.
+  /// Whether the runs execute a program that reads the configuration with their values, not a
+  /// recipe.
   bool is_program = false;
-  /// Keys of a program's configuration that change how a run is done, not what comes out, unless
-  /// they vary.
+  /// Keys of a program's configuration that change how a run works but not its results, unless they
+  /// vary.
   std::vector<std::string> without{};
   std::vector<Alias> aliases{};  ///< names for keys of the recipe
   std::string run_word{};        ///< after the number in the name of each run

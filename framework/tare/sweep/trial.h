@@ -47,7 +47,7 @@ struct Outcome {
   int64_t peak_bytes = 0;  ///< highest tracked bytes; 0: not known
   int64_t exit_code = 0;   ///< of the process; 0 also where a signal ended it
   double seconds = 0;      ///< wall time of the run
-  /// When it was seen to have ended.
+  /// The time at which the end was noticed.
   std::chrono::system_clock::time_point ended = std::chrono::system_clock::now();
 
   /// Returns the trial's value, if it is complete or pruned: that of the weights which the run

@@ -11,8 +11,8 @@
 
 namespace tare::plan {
 
-/// Kernels that replace LibTorch's on the meta device: for operators that have none there, and for
-/// those whose host kernel takes memory beyond its results.
+/// Kernels that replace LibTorch's on the meta device: for operators without a kernel there, and
+/// for operators whose host kernel takes memory beyond its results.
 class Kernels {
  public:
   /// Adds a kernel for the operator `name`: "aten::relu", or with an overload "aten::add.Tensor".

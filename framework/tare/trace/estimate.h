@@ -21,8 +21,8 @@ struct Section {
 struct Estimate {
   int64_t start_bytes = 0;  ///< allocated when the section begins
   int64_t peak_bytes = 0;   ///< highest allocated bytes in it, above its start; >= 0
-  /// Highest bytes that the allocator holds in it, what was there before included; on the host
-  /// start_bytes + peak_bytes.
+  /// The highest bytes that the allocator holds during the section, including what was there
+  /// before; on the host start_bytes + peak_bytes.
   int64_t reserved_bytes = 0;
   /// What is alive at the peak less what was alive at the start; sums to peak_bytes.
   CategoryBytes categories{};

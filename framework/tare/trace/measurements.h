@@ -13,10 +13,10 @@
 
 namespace tare::plan {
 
-/// Thread-safe.
+/// Recordings of operators that were measured on this host, by key. Thread-safe.
 class Measurements {
  public:
-  /// Everything that a measurement depends on but for the processor and the libraries.
+  /// Everything on which a measurement depends, except the processor and the libraries.
   using Key = std::vector<int64_t>;
 
   /// Uses the file `folder`/measurements.txt from now on: of() looks there for keys that this

@@ -7,7 +7,7 @@
 
 namespace tare::plan {
 
-/// Where a plan is for: a device, its capacity and what it computes with. A value.
+/// The target of a plan: a device, its capacity and the types that it computes with. A value.
 struct Target {
   std::string name = "host";  ///< as it was given
   bool caches = false;  ///< tensors come from LibTorch's caching allocator, as on a card; else the

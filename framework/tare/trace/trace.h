@@ -31,11 +31,11 @@ void mark(std::string name);
 /// counts. Storages outside the trace are skipped.
 void note(const Ledger& ledger);
 
-/// While one is alive on a thread, that thread's factory calls make meta tensors whatever device
-/// they name, so that `models::make(...)` gives a model without memory, and operators on meta
-/// tensors allocate what they would on the host. Backward passes started on the thread inherit it.
-/// Other threads are not affected. Reading a value of a meta tensor throws NotPlannable, and so
-/// does an operator without a shape-only kernel.
+/// A scope in which the factory calls of its thread make meta tensors, whatever device they name,
+/// so that `models::make(...)` gives a model without memory, and operators on meta tensors allocate
+/// what they would on the host. Backward passes started on the thread inherit it. Other threads are
+/// not affected. Reading a value of a meta tensor throws NotPlannable, and so does an operator
+/// without a shape-only kernel.
 class MetaScope {
  public:
   /// Begins the scope. The first scope of the process registers a fallback for LibTorch's dispatch

@@ -118,8 +118,8 @@ class FitLoop {
   StepSnapshot snapshot_;
   std::optional<MicroBatches> micro_batches_;
   GeneratorSnapshot before_update_;  // after before_batch, which is not called again
-  /// Gradients that a callback left to add up, by parameter, from the begin of an update until its
-  /// batch counts.
+  /// Gradients that a callback left to add up, by parameter, from the beginning of an update until
+  /// its batch is counted.
   LearnerState::Gradients earlier_gradients_;
   bool updating_ = false;                  // the parameters' gradients are those of this batch
   double counted_ = 0;                     // what the mean loss of this batch is over
@@ -132,7 +132,8 @@ class FitLoop {
   Action action_ = Action::proceed;        // the strongest answer since train_epoch() reset it
   bool interrupted_ = false;
   bool closing_ = false;  // in after_epoch: the epoch counts, its row may still change
-  /// When this process began to train in the epoch under way; unset while it does not.
+  /// The time at which this process began to train in the epoch under way; unset while it does not
+  /// train.
   std::optional<std::chrono::steady_clock::time_point> training_since_;
 };
 

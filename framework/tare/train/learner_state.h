@@ -89,7 +89,8 @@ struct LearnerState {
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
-  /// Optimizers count their steps in tensors, as they do on a card. Of a plan for one.
+  /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
+  /// card.
   bool for_card = false;
   /// How batches are cut into parts: by a plan into those that it goes through.
   struct {
@@ -130,8 +131,8 @@ struct LearnerState {
   /// Returns the parts of a batch for forward and backward.
   [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
                                                 const Slicer& slicer) const;
-  /// Moves the gradients that there are out of the parameters, and back by adding them; both
-  /// leave the tensors themselves as they are.
+  /// Existing gradients by parameter. The functions below move them out of the parameters, and add
+  /// them again; neither changes the tensors themselves.
   using Gradients = std::vector<std::pair<at::Tensor, at::Tensor>>;
   [[nodiscard]] Gradients take_gradients() const;
   static void add_gradients(const Gradients& gradients);

@@ -40,7 +40,7 @@ struct Turn {
 /// Replaces `loss(model(inputs), targets)` where training is more than a forward and a loss.
 struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
-  /// For get_preds; empty: the outputs of `step`.
+  /// The forward of get_preds(); empty: the outputs of `step`.
   std::function<Outputs(Model&, const Batch&)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
@@ -112,7 +112,7 @@ struct LearnerOptions {
   std::string frozen_weights = "as_is";
   OptimizerOptions optimizer{};  ///< SGD, Adam or AdamW on fused kernels
   /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
-  /// unscaled. Not with step_in_backward, which never has all gradients.
+  /// unscaled. Not allowed with step_in_backward, which never has all gradients.
   ClipOptions clip{};
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
@@ -245,8 +245,8 @@ struct FreezeReport {
 
 /// What load() takes of a checkpoint.
 struct LoadOptions {
-  /// Also load optimizer state, progress and random generators; false: weights only, and the
-  /// present optimizer state is freed.
+  /// Whether to load optimizer state, progress and random generators too; false: weights only, and
+  /// the present optimizer state is freed.
   bool with_opt = true;
   bool purge = true;   ///< purge first, so that old state and new weights never coexist
   bool strict = true;  ///< every tensor must fit; false: what fits is loaded, the rest reported
@@ -277,8 +277,8 @@ struct LearnerLoadOptions {
   /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
   /// to them; a data set that has them is taken as it is, one that has other ones is refused.
   DatasetPtr test{};
-  /// Unset: the bundle's, which names none if it was a function. A function that names no
-  /// activation has the bundle's.
+  /// The loss; unset: the bundle's, which names none if it was a function. A function without an
+  /// activation gets the bundle's.
   std::optional<Loss> loss{};
   std::string device = "auto";  ///< as in LearnerOptions
   int64_t batch = 64;           ///< samples per forward, >= 1
