@@ -1,5 +1,5 @@
-// StepSize: how much is done at once; it shrinks when memory is out and grows back when there is
-// room again.
+// StepSize: how much is done at once; it shrinks when memory is out and grows back when memory is
+// free again.
 #pragma once
 
 #include <cstdint>

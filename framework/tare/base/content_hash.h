@@ -1,4 +1,4 @@
-// content_hash(): says whether two pieces of memory hold the same bytes.
+// content_hash(): a hash that shows whether two pieces of memory hold the same bytes.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,8 @@
 
 namespace tare {
 
-/// Returns columns of the terminal behind standard output; 80 where it is none or does not say.
+/// Returns the columns of the terminal behind standard output; 80 if it is no terminal or does not
+/// report them.
 [[nodiscard]] size_t terminal_width();
 
 /// Whether a standard stream, 1 for output and 2 for errors, is a terminal that understands control

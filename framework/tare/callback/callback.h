@@ -23,7 +23,7 @@ namespace tare {
 /// answer counts.
 enum class Action {
   proceed,
-  skip,        ///< leave out what comes next; each event of Callback says what that is
+  skip,        ///< skip what comes next; each event of Callback documents what that is
   stop_epoch,  ///< end training in this epoch; validation and after_epoch still run
   stop_fit,    ///< end the fit as soon as this step is whole
 };
@@ -50,7 +50,7 @@ class LearnerView {
 struct MicroBatchChange {
   std::string phase{};       ///< "train" or "validate"
   int64_t from = 0, to = 0;  ///< samples
-  std::string reason{};      ///< of the refusal; empty: there is room for more again
+  std::string reason{};      ///< of the refusal; empty: memory for more is free again
 };
 
 /// What a callback sees. Validation has no events for single batches. Tensors are those of the

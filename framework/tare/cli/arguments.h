@@ -11,7 +11,7 @@
 
 namespace tare::cli {
 
-/// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
+/// One option. Its placeholder decides what the shell completes: "FILE", "RECIPE", "BUNDLE" and
 /// "INPUT" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
 /// nothing.
 struct OptionSpec {
@@ -43,7 +43,7 @@ class Arguments {
   std::map<std::string, std::string> options_;
 };
 
-/// A command of the program: what `tare --help` says of it, and what it does.
+/// A command of the program: its description in `tare --help`, and its function.
 struct Command {
   std::string name{};                   ///< the word after `tare`
   std::string summary{};                ///< one line

@@ -40,7 +40,7 @@ void from_flat_node(const Node& node, Choice& value);
 /// Returns the name alone for a choice without options, else to_node().
 [[nodiscard]] Node to_short_node(const Choice& value);
 
-/// What lists say of an entry.
+/// The description of an entry in lists.
 struct EntryInfo {
   std::string name{};           ///< as recipes write it
   std::string summary{};        ///< one line without a full stop

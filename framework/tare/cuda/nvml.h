@@ -1,6 +1,6 @@
-// What NVIDIA's management library (NVML) says about the cards of this machine and its processes.
-// It is loaded at run time, because its header is not in the toolkit and the driver brings it. It
-// needs neither CUDA nor a context on a card.
+// The cards of this machine and their processes, as NVIDIA's management library (NVML) reports
+// them. It is loaded at run time, because its header is not in the toolkit and the driver brings
+// it. It needs neither CUDA nor a context on a card.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class NvmlDevice {
   [[nodiscard]] std::string name() const;
   /// Returns "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
-  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset where the driver does not say
+  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset: not reported
   /// Returns the share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
   /// Returns the temperature of the chip, in degrees Celsius.

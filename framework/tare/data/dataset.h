@@ -55,7 +55,7 @@ class Dataset {
   /// Returns what was done to a raw sample until get() gives it, for the bundle: the steps of its
   /// reader, then those that get() applies; nullptr: nothing. The data set owns the list.
   [[nodiscard]] virtual const Transforms* transforms() const { return nullptr; }
-  /// Whether transforms() says everything that is done to the inputs. Without it a model that is
+  /// Whether transforms() lists everything that is done to the inputs. Without it a model that is
   /// trained on them cannot be exported, because predictions would see other inputs.
   [[nodiscard]] virtual bool described() const { return true; }
   /// Returns the first target of all samples in order, [size, ...]; undefined: there is none. The

@@ -85,8 +85,8 @@ struct FindDigitsOptions {
 
 /// Returns the 10,000 test images of MNIST from the first place that has them (docs/data.md lists
 /// the places); without any, a download into cache_folder(), which is tried once per process;
-/// failing that, generated digits in the written style, with one warning per process that says why.
-/// Throws FormatError for a place whose files are damaged.
+/// failing that, generated digits in the written style, with one warning per process that gives the
+/// reason. Throws FormatError for a place whose files are damaged.
 [[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
 
 namespace datasets {

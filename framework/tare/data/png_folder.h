@@ -20,7 +20,7 @@ struct PngFolderOptions {
 /// files are in bytewise order of their names; other files and hidden ones are skipped, but a link
 /// to nothing is an IoError. labels() are the folder names. A folder without subfolders gives the
 /// pictures in it, without targets and labels: data to predict on. sample_name() is the path of the
-/// file below `folder`. transforms() says how files of another size were resized. Throws IoError;
+/// file below `folder`. transforms() lists how files of another size were resized. Throws IoError;
 /// FormatError, naming the file; ConfigError for a folder without pictures, a class without images,
 /// or more bytes than the limit.
 [[nodiscard]] DatasetPtr png_folder(const std::filesystem::path& folder,

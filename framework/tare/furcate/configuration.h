@@ -40,8 +40,8 @@ void visit_fields(config::Visitor& visit, Meta& o);
 /// batch_size is the recipe's batch, epochs and learning_rate are those of its first phase,
 /// optimizer_name is optimizer.kind, num_parallel_calls or else prefetch is workers; any other is a
 /// key of the recipe. Throws ConfigError for a list that cannot vary or is empty, and for what
-/// furcate has for its programs and a recipe does not (cache, verbose, the prefixes), unless it
-/// says the default.
+/// furcate has for its programs and a recipe does not (cache, verbose, the prefixes), unless its
+/// value is the default.
 [[nodiscard]] sweep::SweepOptions recipe_sweep(const config::Node& root);
 
 /// Returns the sweep of a configuration of Furcate over a program of the user's, without a recipe:

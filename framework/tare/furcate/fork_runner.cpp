@@ -33,7 +33,7 @@ using launch::DeviceSlot;
 
 constexpr const char* kRunData = "run_data.json";
 
-/// Returns the values by epoch, the last one as run_data.json says.
+/// Returns the values by epoch, the last one from run_data.json.
 std::vector<double> values_of(const fs::path& folder, const char* history_key, double last) {
   std::vector<double> values = sweep::read_history(folder, history_key);
   if (values.empty()) values.push_back(last);

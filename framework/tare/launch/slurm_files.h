@@ -1,4 +1,4 @@
-// What a coordinator and the agents in Slurm's jobs say to each other, as files: each is replaced
+// The messages between a coordinator and the agents in Slurm's jobs, as files: each is replaced
 // whole by its one writer, so they work on any file system that a cluster shares. Internal.
 //
 //   log_dir/slurm/agent.sh          the script of the jobs

@@ -24,7 +24,8 @@ struct Unfinished;
 ///
 /// States: *ready*, *running* (inside fit, validate or get_preds), *destroyed*. fit, purge, load
 /// and destroy from inside a callback, and any call but destroy() on a destroyed Learner, throw
-/// StateError. Having no data or no optimizer is not a state: a call that needs one says so.
+/// StateError. Having no data or no optimizer is not a state: a call that needs one throws
+/// StateError without it.
 ///
 /// A batch that does not fit into memory is worked on in parts, see LearnerOptions::micro_batch.
 ///

@@ -100,7 +100,7 @@ class MetricState {
   /// for the device.
   [[nodiscard]] double count() const;
   /// Returns scalars on the device of the outputs, for ledgers; undefined before the first update,
-  /// and `counted` where the shapes say how many there are.
+  /// and `counted` where the shapes determine their number.
   [[nodiscard]] const at::Tensor& sum() const { return sums_.sum; }
   /// Returns what `sum` is over; see sum().
   [[nodiscard]] const at::Tensor& counted() const { return sums_.counted; }

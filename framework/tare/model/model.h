@@ -161,7 +161,7 @@ class Model {
   /// Whether forward() can be called.
   [[nodiscard]] bool has_forward() const { return static_cast<bool>(forward_); }
   /// Whether the type of the module's forward takes so many inputs; true where the forward is one
-  /// of a whole Batch or a function, whose type does not say.
+  /// of a whole Batch or a function, whose type does not show it.
   [[nodiscard]] bool takes(size_t inputs) const;
 
   /// Returns all parameters, including frozen ones, in order of registration; they share the

@@ -30,7 +30,7 @@ struct ModelOptions {
   int64_t layers = 0;  ///< blocks, one after the other (gpt); 0: the family's
   int64_t heads = 0;   ///< attention heads of a block, a divisor of width (gpt); 0: the family's
   std::vector<int64_t> hidden{};  ///< sizes of the hidden layers (mlp); empty: the family's
-  double dropout = 0;             ///< probability in [0, 1), before the head or as the family says
+  double dropout = 0;  ///< probability in [0, 1), before the head, or where the family documents it
 
   bool operator==(const ModelOptions&) const = default;
 };

@@ -236,7 +236,7 @@ class PlannedView final : public LearnerView {
   LearnerState& state_;
 };
 
-/// The state of a Learner with synthetic data, whose values say nothing: none of the checks that
+/// The state of a Learner with synthetic data, whose values mean nothing: none of the checks that
 /// look at values is made.
 std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const FitShape& shape,
                                             const Splits& data, const LearnerOptions& options,

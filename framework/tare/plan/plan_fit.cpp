@@ -45,7 +45,7 @@ class Search {
     try {
       const Estimate found = at_(size);
       (found.fits ? good_ : bad_) = size;
-      // A refused CUDA trace ends at the refusal: its bytes say nothing.
+      // A refused CUDA trace ends at the refusal: its bytes mean nothing.
       if (found.fits || !target_.caches) points_.push_back({size, found.reserved_bytes});
     } catch (const plan::NotPlannable&) {
       bad_ = size;

@@ -179,7 +179,8 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
 
 std::string phase_number(size_t phase) { return "phase " + std::to_string(phase + 1); }
 
-// What the fit would say at its first batch, and classes that no label of a batch has shown yet.
+// Reports the errors that the fit would find at its first batch, and classes that no label of a
+// batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
   const PhaseOptions& options = recipe.phases[phase];
   const DataFacts& facts = data.facts;

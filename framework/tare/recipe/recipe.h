@@ -41,7 +41,7 @@ void from_node(const config::Node& node, CallbackChoice& value);
 struct PhaseOptions {
   std::string name{};                       ///< empty: "phase N", counted from 1
   std::optional<DataOptions> data{};        ///< unset: the recipe's
-  int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
+  int64_t size = 0;                         ///< height and width of the images; 0: as in `data`
   int64_t batch = 0;                        ///< samples per step; 0: the recipe's, see there
   std::optional<MicroBatch> micro_batch{};  ///< unset: the recipe's
   std::optional<BlockNames> recompute{};    ///< unset: the recipe's
@@ -90,7 +90,7 @@ class RecipeFile {
   /// Returns the place in the file of the value at a dotted path ("phases.0.batch") or, if there is
   /// none, of what would contain it; empty for a recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
-  /// Whether the recipe says a value at this path.
+  /// Whether the recipe gives a value at this path.
   [[nodiscard]] bool has(const std::string& path) const;
 
  private:
@@ -107,7 +107,7 @@ struct RecipeOptions {
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   std::optional<int64_t> batch{};         ///< samples per step, >= 1; unset: see default_batch()
   /// The options of every phase's Learner. Its keys stand beside the others in a file. `batch` and
-  /// `folder` stand here instead, and what a file cannot say, such as a function, is refused.
+  /// `folder` stand here instead, and what a file cannot contain, such as a function, is refused.
   LearnerOptions learner{.metrics = {"accuracy"}};
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};        ///< of all phases, where a phase has none of its own

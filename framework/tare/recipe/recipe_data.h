@@ -25,7 +25,7 @@ struct DataFacts {
   std::vector<int64_t> sample_shape{};  ///< of the training split; empty: there is none
   Batch sample{};  ///< one of the training split, on the meta device; empty: there is none
   LabelCount labels{};
-  std::optional<BundleData> bundle{};  ///< what a bundle says of the data; unset: there are none
+  std::optional<BundleData> bundle{};  ///< the data's description for a bundle; unset: none
 };
 /// Reads all targets and one sample.
 [[nodiscard]] DataFacts facts_of(const Splits& data);

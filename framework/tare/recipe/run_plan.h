@@ -19,7 +19,7 @@ class RunPlan {
 
   /// Warns if there should be a plan and is none.
   void warn() const;
-  /// Returns the plan of a phase; nullptr: it has none, or its plan says nothing.
+  /// Returns the plan of a phase; nullptr: the phase has none, or its plan is unknown.
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;
   /// Predicts PhaseReport::peak_bytes; unset: unknown.
   [[nodiscard]] std::optional<int64_t> peak_bytes(size_t phase) const;

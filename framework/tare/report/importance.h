@@ -8,8 +8,8 @@
 
 namespace tare::report {
 
-/// Best runs below which the shares say little: Optuna advises five, and from a single one a
-/// density cannot be estimated.
+/// The number of best runs below which the shares mean little: Optuna advises five, and from a
+/// single one a density cannot be estimated.
 inline constexpr size_t kFewBest = 5, kTooFewBest = 2;
 
 /// A value.

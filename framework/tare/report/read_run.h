@@ -1,4 +1,4 @@
-// RunFiles: what a run's folder says, as values. Internal.
+// RunFiles: the content of a run's folder, as values. Internal.
 #pragma once
 
 #include <filesystem>

@@ -88,7 +88,7 @@ std::string epoch_losses(const RunFiles& run) {
 
 /// Whether a column is a figure of the validation, and not one that a callback added.
 bool is_metric(const RunFiles& run, const std::string& column) {
-  if (!run.figures) return true;  // a run that has not ended does not say
+  if (!run.figures) return true;  // a run that has not ended has no figures
   const auto values = figures_of(run.figures->test ? run.figures->test : run.figures->valid);
   return values.empty() || std::ranges::find(values, column, &MetricValue::name) != values.end();
 }

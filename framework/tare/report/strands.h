@@ -1,4 +1,5 @@
-// Strands: lines of many runs in one plot, each in a shade that says how good the run is. Internal.
+// Strands: lines of many runs in one plot, each in a shade that shows how good the run is.
+// Internal.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ namespace runtime {
 /// quota (rounded up, version 1 and 2), at least 1.
 [[nodiscard]] int usable_processors(const std::filesystem::path& root = "/");
 
-/// Sets the threads of one operator on the host. 0: leaves what OMP_NUM_THREADS says, else
+/// Sets the threads of one operator on the host. 0: keeps the number in OMP_NUM_THREADS, else
 /// usable_processors().
 void set_operator_threads(int threads);
 

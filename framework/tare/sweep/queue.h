@@ -32,9 +32,9 @@ class Queue {
   /// they asked for.
   void replace(std::vector<Trial> waiting);
 
-  /// Takes out the next run that can start, by next_start(). `unknown` says what is reserved for a
-  /// run of which nothing is known, each time anew. Asks for no more runs than it takes, each once;
-  /// runs for which it cannot be determined are removed and passed to `refuse`.
+  /// Takes out the next run that can start, by next_start(). `unknown` returns the bytes to reserve
+  /// for a run whose memory is unknown, and is called anew each time. Asks for no more runs than it
+  /// takes, each once; runs for which it cannot be determined are removed and passed to `refuse`.
   [[nodiscard]] std::optional<Start> next(const std::vector<launch::DeviceSlot>& devices,
                                           const std::vector<Placed>& running, const Ask& unknown,
                                           const Ask& ask, const Refuse& refuse);

@@ -35,7 +35,7 @@ class Slots {
   /// Finds the slots with `find`, see SweepHost::slots.
   Slots(Find find, const Resources& resources);
   /// Applies edited options. What is free now lacks what the runs hold, which is counted already:
-  /// the slots stay as large as they were, unless the options say how large.
+  /// the slots stay as large as they were, unless the options give a size.
   void update(const Resources& resources);
 
   /// Returns the slots, as placements number them.

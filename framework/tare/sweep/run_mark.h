@@ -10,7 +10,7 @@
 
 namespace tare::sweep {
 
-/// What the folder says of its run. A value.
+/// The mark in a run's folder that describes the run. A value.
 struct RunMark {
   std::string study{};     ///< the sweep's name
   std::string identity{};  ///< see Identity

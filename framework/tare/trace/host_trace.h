@@ -1,4 +1,4 @@
-// Traces of work that is done for real, on few samples, and what they say of more. Internal.
+// Traces of real work on few samples, and their extrapolation to more samples. Internal.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class AffineTrace {
   using At = std::function<Trace(const Point&)>;
 
   /// Takes a trace at `base` and, for every number that differs there from `other`, one with that
-  /// number of `other`; then compares what they say of `third` with a trace there. Throws
+  /// number of `other`; then compares the extrapolation to `third` with a trace there. Throws
   /// NotPlannable where the traces differ in more than their sizes, or the sizes are not affine.
   AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third);
 

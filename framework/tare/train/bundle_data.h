@@ -1,4 +1,4 @@
-// What a bundle says of the data that its model was trained on. Internal.
+// The description, in a bundle, of the data on which its model was trained. Internal.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ namespace tare {
 /// The data of a fit, as a bundle describes them; a value, so that the data may be freed.
 struct BundleData {
   std::vector<int64_t> sample_shape{};
-  Transforms transforms{};                 ///< deterministic: what validation saw
-  std::vector<std::string> labels{};       ///< empty: unknown
-  bool described = true;                   ///< false: no split says everything done to its inputs
+  Transforms transforms{};            ///< deterministic: what validation saw
+  std::vector<std::string> labels{};  ///< empty: unknown
+  bool described = true;              ///< false: no split describes everything done to its inputs
   std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
   std::vector<BundleInput> more_inputs{};  ///< those after the first, where a batch was seen
 };
 
-/// Describes the first split of valid, train and test that says everything done to its inputs; the
-/// labels are those of the first split that has some. Reads no sample. Unset: there is no data.
+/// Describes the first split of valid, train and test that describes everything done to its inputs;
+/// the labels are those of the first split that has some. Reads no sample. Unset: there is no data.
 [[nodiscard]] std::optional<BundleData> bundle_data(const Splits& data);
 
 /// Returns the inputs of a batch after the first, as a bundle describes them; a dtype that no

@@ -23,7 +23,7 @@ struct RowTable {
 };
 
 /// Returns the rows as tensors whose memory is not counted, so that a save takes no more of a
-/// budget than its plan says.
+/// budget than its plan predicts.
 [[nodiscard]] RowTable table_of(const std::vector<EpochRow>& rows);
 /// Returns the inverse of table_of(). Throws ConfigError for a table that it did not make.
 [[nodiscard]] std::vector<EpochRow> rows_of(const RowTable& table);

@@ -41,7 +41,7 @@ struct FitPlan {
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
   int64_t overflows = 0;               ///< steps skipped so far, see FitResult
   double seconds = 0;                  ///< spent on the epoch under way
-  std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say
+  std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not store it
   std::vector<EpochRow> rows{};        ///< whole epochs of this fit
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
