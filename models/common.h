@@ -12,14 +12,16 @@
 
 namespace tare::models {
 
-/// Channels of [channels, height, width] samples. Throws ConfigError for another sample shape.
+/// Returns the channels of [channels, height, width] samples. Throws ConfigError for another sample
+/// shape.
 [[nodiscard]] int64_t image_channels(const std::string& family, const ModelOptions& options);
 
 /// Throws ShapeError unless `input` is [batch, channels, height, width] with both sides >= `least`.
 void require_images(const char* where, const torch::Tensor& input, int64_t channels,
                     int64_t least = 1);
 
-/// A convolution without bias, padded so that stride 1 keeps the size, for use before a batch norm.
+/// Makes a convolution without bias, padded so that stride 1 keeps the size, for use before a batch
+/// norm.
 [[nodiscard]] torch::nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1);
 
 /// A Sequential that is a block.
@@ -29,14 +31,14 @@ struct SequentialBlockImpl : torch::nn::SequentialImpl, Block {
 };
 TORCH_MODULE(SequentialBlock);
 
-/// Initial weights as in torchvision: convolutions Kaiming-normal (fan out, ReLU), norms 1 and 0.
-/// Linear layers keep LibTorch's.
+/// Initialises weights as in torchvision: convolutions Kaiming-normal (fan out, ReLU), norms 1 and
+/// 0. Linear layers keep LibTorch's.
 void init_weights(torch::nn::Module& module);
 
-/// Dropout before the head; identity for p = 0 and in evaluation mode.
+/// Applies dropout before the head; identity for p = 0 and in evaluation mode.
 [[nodiscard]] torch::Tensor drop(const torch::Tensor& x, double p, bool training);
 
-/// A family that builds `Holder(options)` with these layer groups.
+/// Makes a family that builds `Holder(options)` with these layer groups.
 template <class Holder>
 [[nodiscard]] Family make_family(Family family, std::vector<LayerGroup> groups) {
   family.make = [groups = std::move(groups)](const ModelOptions& options) {

@@ -1,4 +1,5 @@
-// Fits a Learner and compares what the plan said of its memory with what the fit took; for recipes.
+// Fits a Learner and compares the memory that the plan predicted with what the fit took; for
+// recipes.
 #pragma once
 
 #include <tare/tare.h>

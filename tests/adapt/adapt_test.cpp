@@ -391,7 +391,7 @@ TEST(AdaptOnACard, ShrinksAfterTwoAttemptsInARowThatNeededTheCache) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(attempt(0), 16);
   EXPECT_EQ(attempt(0), 32);  // after three clean ones
   ASSERT_EQ(reasons.size(), 2u);
-  EXPECT_THAT(reasons[0], HasSubstr("gave its cache back in two attempts in a row"));
+  EXPECT_THAT(reasons[0], HasSubstr("had to return its cache in two consecutive attempts"));
   EXPECT_EQ(reasons[1], "");
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -82,6 +83,56 @@ std::vector<std::string> elliptic_comments(const std::string& text) {
       for (const char* start : {"Of ", "The same ", "That of ", "Those ", "As ", "By "})
         if (line.substr(4).starts_with(start)) found.push_back(line);
     continues = is_comment;
+  }
+  return found;
+}
+
+/// Whether the code after a doc comment declares a function: '(' comes before '=', ';' and '{'.
+bool is_function(const std::string& code) {
+  for (const char* type : {"class ", "struct ", "enum ", "using "})
+    if (code.starts_with(type)) return false;
+  const size_t end = code.find_first_of("(=;{");
+  return end != std::string::npos && code[end] == '(' &&
+         code.substr(0, end).find("std::function<") == std::string::npos;
+}
+
+/// Whether a doc comment begins with a verb in the third person ("Returns") or with "Whether" or
+/// "Called". Plural nouns that old comments began with are no verbs; other nouns rarely end in s.
+bool begins_with_verb(const std::string& comment) {
+  static const std::set<std::string> plurals{
+      "Axes",        "Blocks",    "Bytes",      "Channels",   "Choices", "Classes",
+      "Columns",     "Counts of", "Hashes of",  "Labels",     "Lines",   "Names of",
+      "Nanoseconds", "Numbers",   "Parameters", "Processors", "Rates",   "Samples",
+      "Scalars",     "States",    "Tensors",    "Texts",      "Threads", "Tasks",
+      "This",        "Those",     "These",      "Its",        "Values",  "Weights"};
+  const size_t end =
+      std::min(comment.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+               comment.size());
+  const std::string word = comment.substr(0, end);
+  if (word == "Whether" || word == "Called") return true;
+  const bool is_of = comment.substr(end).starts_with(" of ");
+  return word.size() > 2 && std::isupper(static_cast<unsigned char>(word[0])) &&
+         word.ends_with('s') && !plurals.contains(word) &&
+         !(is_of && plurals.contains(word + " of"));
+}
+
+/// Doc comments of functions in the header `text` that begin with neither a verb nor "Whether".
+std::vector<std::string> verbless_comments(const std::string& text) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  std::string first, code;  // of the comment, and what follows it so far
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    if (line.starts_with("///") && !line.starts_with("///<")) {
+      if (first.empty() || !code.empty()) first = line.substr(std::min<size_t>(4, line.size()));
+      code.clear();
+    } else if (!first.empty() && !line.starts_with("//") && !line.starts_with("template <")) {
+      code += line + ' ';
+      if (code.find_first_of("(=;{") == std::string::npos) continue;
+      if (is_function(code) && !begins_with_verb(first)) found.push_back(first);
+      first.clear();
+      code.clear();
+    }
   }
   return found;
 }
@@ -199,6 +250,35 @@ TEST(DocComments, EllipticStartsAreFoundInFirstLinesOnly) {
   EXPECT_THAT(elliptic_comments("/// Saves.\n///\n/// As usual.\n"), ElementsAre("/// As usual."));
   EXPECT_THAT(elliptic_comments("/// Returns the name\n/// Of all.\n"), IsEmpty());
   EXPECT_THAT(elliptic_comments("int a = 0;  ///< Of the model.\n/// Office hours.\n"), IsEmpty());
+}
+
+TEST(DocComments, OfFunctionsBeginWithAVerb) {
+  const fs::path root = source_folder();
+  ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
+  int files = 0;
+  for (const fs::path& folder : {root, root / "../../models"})
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.path().extension() != ".h") continue;
+      ++files;
+      EXPECT_THAT(verbless_comments(io::read_text(entry.path())), IsEmpty()) << entry.path();
+    }
+  EXPECT_GT(files, 20);
+}
+
+TEST(DocComments, WithoutAVerbAreFoundForFunctionsOnly) {
+  EXPECT_THAT(verbless_comments("/// The inputs, then the targets.\n[[nodiscard]] int a();\n"),
+              ElementsAre("The inputs, then the targets."));
+  EXPECT_THAT(verbless_comments("/// Bytes of it,\n/// all.\ntemplate <class T>\nint a(T);\n"),
+              ElementsAre("Bytes of it,"));
+  EXPECT_THAT(verbless_comments("/// `root` replaces /.\nint a();\n/// What it is.\nint b();\n"),
+              ElementsAre("`root` replaces /.", "What it is."));
+  EXPECT_THAT(verbless_comments("/// Returns it.\nint a();\n/// Whether it fits.\nbool b();\n"),
+              IsEmpty());
+  EXPECT_THAT(verbless_comments("/// Adds.\n///\n/// The rest.\nint a();\nint b();  ///< the b\n"),
+              IsEmpty());
+  EXPECT_THAT(verbless_comments("/// The size.\nint a = b();\n/// A thing.\nstruct A {\n"
+                                "/// The work.\nstd::function<void()> c{};\n"),
+              IsEmpty());
 }
 
 TEST(Layering, TheTableHasNoCycle) {

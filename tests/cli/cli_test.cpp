@@ -129,9 +129,9 @@ TEST(Cli, PrintsWhatHoldsMemory) {
   EXPECT_NE(recipe.run({"--monitor-memory", "--dry-run"}).out.find("top_current i=2"),
             std::string::npos);
   EXPECT_EQ(recipe.run({"--dry-run"}).out.find("mem_trace"), std::string::npos);
-  const auto wrong = recipe.run({"--monitor-memory={dely: 3}"});
+  const auto wrong = recipe.run({"--monitor-memory={interval: 3}"});
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_NE(wrong.err.find("did you mean \"delay\"?"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("did you mean \"interval_s\"?"), std::string::npos) << wrong.err;
 }
 
 TEST(Cli, PlansEquallyFromWhatAnEarlierPlanMeasured) {

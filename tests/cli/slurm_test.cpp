@@ -256,7 +256,7 @@ TEST_F(SlurmTest, SaysWhatSlurmRefusesAndWhyAgentsEnd) {
       HasSubstr("agents end before they have done anything; the last one printed: no module"));
   EXPECT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
   sweep("parameters: {model.width: [4, 8]}\n", ", options: [--array=0-7]");
-  EXPECT_THAT(run().err, HasSubstr("executor.options has what the sweep sets itself"));
+  EXPECT_THAT(run().err, HasSubstr("executor.options has an option that the sweep sets itself"));
 }
 
 }  // namespace

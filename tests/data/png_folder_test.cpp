@@ -165,13 +165,13 @@ TEST(PngFolder, SaysWhichFilesAreLeftOutAndWhichPicturesAreConverted) {
   const TempDir folder;
   add(folder / "a/1.png", plain(7));
   add(folder / "a/2.png", plain(8));
-  EXPECT_THAT(warnings_of(folder.path()), Not(HasSubstr("left out")));
+  EXPECT_THAT(warnings_of(folder.path()), Not(HasSubstr("skipped")));
   add(folder / "b/3.png", plain(9, 4, 6, 3));
   io::write_atomically(folder / "a/notes.txt", "x");
   io::write_atomically(folder / "b/4.jpg", "x");
   io::write_atomically(folder / "b/.hidden", "x");
   const std::string text = warnings_of(folder.path());
-  EXPECT_THAT(text, HasSubstr("2 files of " + folder.path().string() + " are left out"));
+  EXPECT_THAT(text, HasSubstr("2 files of " + folder.path().string() + " are skipped"));
   EXPECT_THAT(text, HasSubstr("only .png files are read: a/notes.txt, ..."));
   EXPECT_THAT(text, HasSubstr("1 of 3 pictures of " + folder.path().string() +
                               " are RGB and are converted to grey"));

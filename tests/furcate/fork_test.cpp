@@ -332,7 +332,7 @@ TEST_F(ForkTest, ARunUsesACardOfTheIndicesThatHasMemoryLeft) {
   const ScopedVariable visible("CUDA_VISIBLE_DEVICES", std::nullopt);
   const auto result = run(R"("batch_size": 8)");
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("GPU 5 is left out"));
+  EXPECT_THAT(result.err, HasSubstr("GPU 5 is skipped"));
   EXPECT_EQ(read("e0_foo/run_data.json")["gpu_id"], 0);
   EXPECT_THAT(lines("e0_foo/e0.log", "visible "), ElementsAre("GPU-0a0a"));
   const ScopedVariable hidden("CUDA_VISIBLE_DEVICES", "1");

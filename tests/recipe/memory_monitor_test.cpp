@@ -160,7 +160,7 @@ class SharedText final : public std::streambuf {
 TEST(MemoryMonitor, LooksAgainWhileTheWorkGoesOn) {
   SharedText text;
   std::ostream out(&text);
-  MemoryMonitor log({.enabled = true, .delay = 1}, out);
+  MemoryMonitor log({.enabled = true, .interval_s = 1}, out);
   std::atomic<bool> done = false;
   std::thread work([&] {
     while (!done) (void)bytes(100);

@@ -235,7 +235,7 @@ TEST(RunReport, TellsOfMicroBatchesAndOverflows) {
   add_to_first_phase(folder.path(), R"("micro_batch":52,"overflows":3,)");
   const std::string html = html_report(folder.path());
   EXPECT_THAT(html, HasSubstr("head worked on batches in parts; its micro-batches were of 52 "));
-  EXPECT_THAT(html, HasSubstr("head left out 3 steps"));
+  EXPECT_THAT(html, HasSubstr("head skipped 3 steps"));
 }
 
 TEST(RunReport, ListsLeaksByTheLineThatAllocatedThem) {

@@ -60,11 +60,13 @@ TEST(SweepOptions, ReadsWhereRunsAre) {
             "type: slurm\noptions: [--gres=gpu:1]\nsetup: [module load cuda]\nsave_before_s: 30\n");
   const std::map<std::string, std::string> wrong{
       {"executor: ray\n", "sweep.yaml:5:11: executor.type is no executor, got ray"},
-      {"executor: {type: slurm, options: [gpu]}\n", "has what is no option of sbatch"},
-      {"executor: {type: slurm, options: [--array=1]}\n", "has what the sweep sets itself"},
-      {"executor: {type: slurm, options: [-a, 1]}\n", "has what the sweep sets itself"},
-      {"executor: {type: slurm, options: [-Jmine]}\n", "has what the sweep sets itself"},
-      {"executor: {type: slurm, options: [--job-n=x]}\n", "has what the sweep sets itself"},
+      {"executor: {type: slurm, options: [gpu]}\n", "has an entry that is not an option of sbatch"},
+      {"executor: {type: slurm, options: [--array=1]}\n",
+       "has an option that the sweep sets itself"},
+      {"executor: {type: slurm, options: [-a, 1]}\n", "has an option that the sweep sets itself"},
+      {"executor: {type: slurm, options: [-Jmine]}\n", "has an option that the sweep sets itself"},
+      {"executor: {type: slurm, options: [--job-n=x]}\n",
+       "has an option that the sweep sets itself"},
       {"executor: {options: [--exclusive]}\n",
        "executor.options is not a known key; there are no options"},
       {"executor: slurm\nmethod: random\ntrials: 4\n",

@@ -54,7 +54,7 @@ TEST(Measurements, AreThereInTheNextProcess) {
   bool asked = false;
   const AllocationTrace found = next.of(kKey, [&] { return asked = true, work(7); });
   EXPECT_FALSE(asked);
-  EXPECT_TRUE(alike(found, work(4096)));
+  EXPECT_TRUE(same_steps(found, work(4096)));
   EXPECT_EQ(found.results, work(4096).results);
   EXPECT_EQ(found.steps.front().bytes, 4096);
 }

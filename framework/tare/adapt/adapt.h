@@ -6,10 +6,11 @@
 //
 // When memory is out, the piece that failed is done again in smaller pieces; what was done stays.
 // Only out-of-memory counts (see memory::classify): any other exception passes through after one
-// call. At the smallest size NothingFits is thrown; what only may be out-of-memory, a "not
-// supported" of cuDNN, as it was. Sizes are remembered by Options::cache. After clean pieces they
-// grow again, up to the first size, if what those needed says that it fits. Adaptive calls may
-// nest: an inner NothingFits is out-of-memory to the outer one.
+// call. At the smallest size NothingFits is thrown. An error that only may be out-of-memory, such
+// as a "not supported" of cuDNN, is then rethrown as it was. Sizes are remembered by
+// Options::cache. After clean pieces they grow again, up to the first size, if, by what the smaller
+// ones needed, the larger one fits. Adaptive calls may nest: an inner NothingFits is out-of-memory
+// to the outer one.
 //
 // Semantics after toma (github.com/BlackHC/toma), but for the growing and what sizes are remembered
 // by.
@@ -42,7 +43,7 @@ Argument argument(const T& value) {
     return {};
 }
 
-/// piece(from, to) over [start, end); one that fails is repeated smaller.
+/// Calls piece(from, to) for pieces of [start, end); repeats a piece that fails with smaller ones.
 template <class Piece>
 auto in_pieces(Search& search, int64_t start, int64_t end, Piece&& piece) {
   using R = std::invoke_result_t<Piece&, int64_t, int64_t>;
@@ -62,7 +63,8 @@ auto in_pieces(Search& search, int64_t start, int64_t end, Piece&& piece) {
 
 /// Throws ConfigError for end < start.
 void check_range(int64_t start, int64_t end);
-/// The dimension counted from 0. Throws ShapeError for one that the tensor does not have.
+/// Returns the dimension as counted from 0. Throws ShapeError for one that the tensor does not
+/// have.
 [[nodiscard]] int64_t checked_dim(const at::Tensor& tensor, int64_t dim);
 
 }  // namespace detail
@@ -73,7 +75,7 @@ void check_range(int64_t start, int64_t end);
 template <class F>
 class Batch {
  public:
-  /// `site` is what the size is remembered by: calls on one line share it.
+  /// Names the call `site`, by which the size is remembered: calls on one line share it.
   Batch(int64_t initial, F f, Options options = {}, CodeLine site = CodeLine::current())
       : initial_(initial), f_(std::move(f)), options_(std::move(options)), site_(site) {}
 
@@ -128,7 +130,7 @@ class Range {
 template <class F>
 class Chunked {
  public:
-  /// A negative `dim` counts from the end.
+  /// Splits along `dim`; a negative one counts from the end.
   Chunked(int64_t initial_step, F f, int64_t dim = 0, Options options = {},
           CodeLine site = CodeLine::current())
       : initial_step_(initial_step),
@@ -158,28 +160,28 @@ class Chunked {
   CodeLine site_;
 };
 
-/// Batch at once.
+/// Makes a Batch and calls it at once.
 template <class F>
 decltype(auto) batch(int64_t initial, F f, Options options = {},
                      CodeLine site = CodeLine::current()) {
   return Batch<F>(initial, std::move(f), std::move(options), site)();
 }
 
-/// Range at once.
+/// Makes a Range and calls it at once.
 template <class F>
 auto range(int64_t start, int64_t end, int64_t initial_step, F f, Options options = {},
            CodeLine site = CodeLine::current()) {
   return Range<F>(initial_step, std::move(f), std::move(options), site)(start, end);
 }
 
-/// Chunked at once.
+/// Makes a Chunked and calls it at once.
 template <class F>
 auto chunked(const at::Tensor& tensor, int64_t initial_step, F f, int64_t dim = 0,
              Options options = {}, CodeLine site = CodeLine::current()) {
   return Chunked<F>(initial_step, std::move(f), dim, std::move(options), site)(tensor);
 }
 
-/// toma's names for the calls at once.
+/// The names that toma gives to the functions that run at once.
 namespace execute {
 using adapt::batch;
 using adapt::chunked;

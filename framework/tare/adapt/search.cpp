@@ -235,8 +235,8 @@ void Search::relieve(int64_t size) {
   const int64_t from = step_.get();
   if (!step_.shrink(size)) return;
   remember();
-  report(from,
-         "the allocator of " + device_.str() + " gave its cache back in two attempts in a row");
+  report(from, "the allocator of " + device_.str() +
+                   " had to return its cache in two consecutive attempts");
 }
 
 memory::OutOfMemoryInfo Search::require_out_of_memory(const std::exception_ptr& error) {

@@ -27,10 +27,10 @@ enum class Cache {
   shapes,  ///< by line of code, shapes without the batch, dtypes, devices, and free memory
   stack    ///< as shapes, and by the functions that called, so that a helper's callers differ
 };
-/// The enumerator's name, as recipes write it; static.
+/// Returns the enumerator's name, as recipes write it, in static memory.
 [[nodiscard]] const char* to_string(Cache cache);
 
-/// What calls use that do not name one; `stack` at first. Thread-safe.
+/// Returns the cache of calls that name none: `stack`, unless it was changed. Thread-safe.
 [[nodiscard]] Cache default_cache();
 /// Sets what default_cache() returns, for all threads. Thread-safe.
 void set_default_cache(Cache cache);
@@ -45,23 +45,24 @@ struct Change {
 struct Options {
   Policy policy{};               ///< how sizes change
   std::optional<Cache> cache{};  ///< unset: default_cache()
-  /// Called after each change of the size, on the thread of the call; empty: nobody.
+  /// Called after each change of the size, on the thread of the call; may be empty.
   std::function<void(const Change&)> on_change{};
   /// The size at which a call starts if none is remembered for it; 0: at its initial size.
   int64_t start = 0;
-  /// Asked after a refusal, when all is freed again, for the size to try next; unset or not smaller
-  /// than what failed: the policy's.
+  /// Returns the size to try next, called after a refusal when all memory is freed again. If it is
+  /// unset or not smaller than the size that failed, the policy decides.
   std::function<std::optional<int64_t>(int64_t failed)> suggest{};
   /// Bytes that a piece takes whatever its size, for the prediction of what a larger one needs.
   int64_t fixed_bytes = 0;
 };
 
-/// Memory was out even at the smallest size. The error of that attempt is nested in it.
+/// The error when memory ran out even at the smallest size. The error of that attempt is nested in
+/// it.
 class NothingFits : public OutOfMemory {
  public:
-  /// `last`: the refusal of the smallest size; `tried`: see tried().
+  /// Takes the refusal of the smallest size as `last`; for `tried` see tried().
   NothingFits(const OutOfMemory& last, std::vector<int64_t> tried);
-  /// Every size that failed in this call, in order.
+  /// Returns every size that failed in this call, in order.
   [[nodiscard]] const std::vector<int64_t>& tried() const { return tried_; }
 
  private:
@@ -96,9 +97,9 @@ class Search {
   /// Forgets the sizes that failed; NothingFits lists those that fail from now on.
   void clear_history() { failed_.clear(); }
 
-  /// body(size) with size at most `most` >= 1, again at a smaller size as long as it throws
-  /// out-of-memory (see memory::classify). After such an attempt, when it is unwound, `undo` is
-  /// called and caches are given back to the system. Returns what body returned. Throws
+  /// Calls body(size) with a size of at most `most` >= 1, again at a smaller size as long as it
+  /// throws out-of-memory (see memory::classify). After such an attempt, when it is unwound, `undo`
+  /// is called and caches are given back to the system. Returns what body returned. Throws
   /// NothingFits, and at once whatever else body throws.
   template <class Body, class Undo>
   std::invoke_result_t<Body&, int64_t> attempt(int64_t most, Body&& body, Undo&& undo) {

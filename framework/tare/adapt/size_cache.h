@@ -17,7 +17,7 @@ namespace tare::adapt {
 
 /// A size, and what it was found for.
 struct FoundSize {
-  std::string key{};  ///< what distinguishes calls: line, shapes, devices, as Cache says
+  std::string key{};  ///< what distinguishes calls: line, shapes, devices, as described at Cache
   int64_t size = 0;   ///< samples of one interval, >= 1
 };
 
@@ -25,11 +25,11 @@ struct FoundSize {
 /// shrunken are worth an entry. Thread-safe.
 class SizeCache {
  public:
-  /// `capacity`: entries at most.
+  /// Makes a cache of at most `capacity` entries.
   explicit SizeCache(size_t capacity = 65'536) : capacity_(capacity) {}
 
-  /// What was stored under the key, if it has the limit and policy of `fresh`; with others `fresh`
-  /// at the size that was found, and without an entry `fresh` as it is.
+  /// Returns what was stored under the key, if it has the limit and policy of `fresh`; with others
+  /// `fresh` at the size that was found, and without an entry `fresh` as it is.
   [[nodiscard]] StepSize resume(const std::string& key, StepSize fresh);
   /// Keeps a size that is shrunken, or whose key has an entry.
   void store(const std::string& key, const StepSize& size);

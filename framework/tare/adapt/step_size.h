@@ -1,5 +1,5 @@
-// StepSize: how much is done at once; it shrinks when memory is out and grows back when there is
-// room again.
+// StepSize: how much is done at once; it shrinks when memory is out and grows back when memory is
+// free again.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 };
 
-/// The largest of the as few nearly equal pieces of `total` as pieces of at most `size` >= 1 make.
+/// Returns the size of the largest piece if `total` is split into nearly equal pieces of at most
+/// `size` >= 1, as few as possible.
 [[nodiscard]] int64_t even_size(int64_t total, int64_t size);
 
 /// A value. Starts at its limit, which it never exceeds. When a size that was grown to fails before
@@ -39,13 +40,14 @@ class StepSize {
 
   /// Sets the size to what was found earlier, within floor and limit.
   void start_at(int64_t size);
-  /// Memory was out in an interval of `tried`, at most get(). Continues with `next` if that is
-  /// smaller and not below the floor, else by the policy. False: it can be no smaller.
+  /// Notes that memory ran out in an interval of `tried` samples, which is at most get(). Continues
+  /// with `next` if that is smaller and not below the floor, else by the policy. Returns false if
+  /// the size cannot be smaller.
   [[nodiscard]] bool shrink(int64_t tried, int64_t next);
-  /// Shrinks where the size that failed is also the next to try.
+  /// Shrinks with `tried` also as the limit of the next size.
   [[nodiscard]] bool shrink(int64_t tried) { return shrink(tried, tried); }
-  /// An interval of `done` samples went well; its peak was `peak_bytes` above its start, 0:
-  /// unknown.
+  /// Notes that an interval of `done` samples succeeded, with a peak of `peak_bytes` above its
+  /// start (0: unknown).
   void clean(int64_t done, int64_t peak_bytes);
   /// Whether there were enough clean intervals to try a larger size.
   [[nodiscard]] bool due() const;

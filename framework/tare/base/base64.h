@@ -6,7 +6,7 @@
 
 namespace tare {
 
-/// Letters, digits, '+' and '/', padded with '='.
+/// Returns letters, digits, '+' and '/', padded with '='.
 [[nodiscard]] std::string base64(std::string_view bytes);
 
 /// Whether base64() may have written the text: its letters, its length and its padding.

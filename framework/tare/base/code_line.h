@@ -10,7 +10,7 @@ struct CodeLine {
   const char* file = "";  ///< as the compiler was given it; static
   int line = 0;           ///< from 1; 0: unknown
 
-  /// The line of the call, where this stands as the default of a parameter.
+  /// Returns the line of the call, where this stands as the default of a parameter.
   [[nodiscard]] static constexpr CodeLine current(const char* file = __builtin_FILE(),
                                                   int line = __builtin_LINE()) {
     return {file, line};

@@ -10,8 +10,9 @@
 
 namespace tare {
 
-/// `text` as one field: control characters escaped as by printable(), which also cuts it at `limit`
-/// bytes; an apostrophe before what a spreadsheet would take for a formula; quoted if it must be.
+/// Returns `text` as one field: control characters escaped as by printable(), which also cuts it at
+/// `limit` bytes; an apostrophe before what a spreadsheet would take for a formula; quoted if it
+/// must be.
 [[nodiscard]] std::string csv_field(std::string_view text, size_t limit = 200);
 
 /// Returns the text as a field for other programs, after RFC 4180: whole, with its line breaks, in

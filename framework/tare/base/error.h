@@ -26,7 +26,7 @@ struct Source {
   int64_t line = 0;    ///< from 1; 0: none
   int64_t column = 0;  ///< from 1; 0: none
 
-  /// "file:line:column", without the parts that are not known.
+  /// Returns "file:line:column", without the parts that are not known.
   [[nodiscard]] std::string str() const;
 };
 
@@ -45,15 +45,15 @@ class ConfigError : public Error {
   ConfigError(std::string_view where, std::string field, std::string_view problem,
               std::string allowed, std::string got);
 
-  /// Where the value stands; empty for a value given in code.
+  /// Returns where the value stands; empty for a value given in code.
   [[nodiscard]] const Source& source() const { return source_; }
-  /// Dotted path, e.g. "phases.2.epochs".
+  /// Returns dotted path, e.g. "phases.2.epochs".
   [[nodiscard]] const std::string& field() const { return field_; }
-  /// What is wrong, as a continuation of the field's name.
+  /// Returns what is wrong, as a continuation of the field's name.
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  /// What would have been right; may be empty.
+  /// Returns what would have been right; may be empty.
   [[nodiscard]] const std::string& allowed() const { return allowed_; }
-  /// The value as text; may be empty.
+  /// Returns the value as text; may be empty.
   [[nodiscard]] const std::string& got() const { return got_; }
 
   /// Returns the error as seen one level up: `parent` in front of the field, and `source` if it had
@@ -77,11 +77,11 @@ class ConfigError : public Error {
 /// first tensor.
 class StateError : public Error {
  public:
-  /// `call`: see call(); `state`: see state(); `advice`: what to do, which ends the message.
+  /// Takes what call() and state() return, and what to do as `advice`, which ends the message.
   StateError(std::string call, std::string state, std::string_view advice = {});
-  /// The refused call, e.g. "learner.fit".
+  /// Returns the refused call, e.g. "learner.fit".
   [[nodiscard]] const std::string& call() const { return call_; }
-  /// The state that refused it, e.g. "destroyed".
+  /// Returns the state that refused it, e.g. "destroyed".
   [[nodiscard]] const std::string& state() const { return state_; }
 
  private:
@@ -91,33 +91,35 @@ class StateError : public Error {
 /// A tensor of the wrong shape or dtype.
 class ShapeError : public Error {
  public:
-  /// `where`: the operation; `expected` and `got` are shapes or dtypes as text.
+  /// Takes the operation as `where`; `expected` and `got` are shapes or dtypes as text.
   ShapeError(std::string_view where, std::string expected, std::string got);
-  /// The shape or dtype that was needed.
+  /// Returns the shape or dtype that was needed.
   [[nodiscard]] const std::string& expected() const { return expected_; }
-  /// The shape or dtype that was given.
+  /// Returns the shape or dtype that was given.
   [[nodiscard]] const std::string& got() const { return got_; }
 
  private:
   std::string expected_, got_;
 };
 
-/// Operands on two devices, or a device that does not exist.
+/// The error for operands on two devices, or for a device that does not exist.
 class DeviceError : public Error {
  public:
-  /// `where`: the operation; `problem`: what is wrong with the device.
+  /// Takes the operation as `where` and what is wrong with the device as `problem`.
   DeviceError(std::string_view where, std::string_view problem);
-  /// `first` and `second` describe the operands, each with its device.
+  /// Takes the operation as `where`; `first` and `second` describe the operands, each with its
+  /// device.
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
-/// Training that cannot continue: the loss is NaN or infinite.
+/// The error for a training that cannot continue: the loss is NaN or infinite.
 class DivergedError : public Error {
  public:
-  /// `epoch` and `step` from 0, within their fit; `figure` names the loss: "loss", "valid_loss".
+  /// Counts `epoch` and `step` from 0 within their fit; `figure` names the loss: "loss",
+  /// "valid_loss".
   DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
                 int64_t step);
-  /// The value of the figure: NaN or infinite.
+  /// Returns the value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
   [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< from 0, within the fit
   [[nodiscard]] int64_t step() const { return step_; }    ///< optimizer step from 0, within the fit
@@ -130,11 +132,11 @@ class DivergedError : public Error {
 /// The operating system refused a file operation.
 class IoError : public Error {
  public:
-  /// `error_number`: errno of the refused `operation` on `path`.
+  /// Takes errno of the refused `operation` on `path` as `error_number`.
   IoError(std::string_view operation, std::string path, int error_number);
-  /// `cause`: the reason in words, where there is no errno.
+  /// Takes the reason in words as `cause`, where there is no errno.
   IoError(std::string_view operation, std::string path, std::string_view cause);
-  /// The file or folder of the operation.
+  /// Returns the file or folder of the operation.
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int error_number() const { return error_number_; }  ///< errno, or 0
 
@@ -146,11 +148,11 @@ class IoError : public Error {
 /// A file whose content breaks the rules of its format: truncated, altered, foreign, hostile.
 class FormatError : public Error {
  public:
-  /// `part` names the tensor or field that is wrong.
+  /// Returns `part` names the tensor or field that is wrong.
   FormatError(std::string_view operation, std::string path, std::string part,
               std::string_view problem);
   [[nodiscard]] const std::string& path() const { return path_; }  ///< the file that cannot be read
-  /// The tensor or field that is wrong.
+  /// Returns the tensor or field that is wrong.
   [[nodiscard]] const std::string& part() const { return part_; }
 
  private:
@@ -161,11 +163,12 @@ class FormatError : public Error {
 /// and cuts text longer than `limit` bytes, ending it with "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t limit = 200);
 
-/// The candidate nearest to `name` by edit distance (at most a third of its length, or 2), or "".
+/// Returns the candidate nearest to `name` by edit distance (at most a third of its length, or 2),
+/// or "".
 [[nodiscard]] std::string nearest(std::string_view name,
                                   const std::vector<std::string>& candidates);
 
-/// ` (did you mean "epochs"?)`, or "" if no candidate is near.
+/// Returns ` (did you mean "epochs"?)`, or "" if no candidate is near.
 [[nodiscard]] std::string did_you_mean(std::string_view name,
                                        const std::vector<std::string>& candidates);
 

@@ -21,9 +21,9 @@ class FileSystem {
   virtual ~FileSystem() = default;
   virtual int open(const char* path, Mode mode);  ///< a descriptor
   virtual int close(int fd);                      ///< close(2)
-  /// The bytes read; 0 at the end of the file.
+  /// Returns the bytes read; 0 at the end of the file.
   virtual int64_t read(int fd, void* data, size_t size);
-  /// The bytes written, which may be fewer than `size`.
+  /// Returns the bytes written, which may be fewer than `size`.
   virtual int64_t write(int fd, const void* data, size_t size);
   /// Reserves blocks. Callers ignore -EOPNOTSUPP.
   virtual int allocate(int fd, int64_t size);
@@ -38,7 +38,7 @@ class FileSystem {
   virtual int map(int fd, int64_t size, void** data);
 };
 
-/// The file system in use: the real one unless a test has set another.
+/// Returns the file system in use: the real one unless a test has set another.
 [[nodiscard]] FileSystem& file_system();
 /// Sets the file system in use and returns the one before; nullptr means the real one. For tests;
 /// not thread-safe.

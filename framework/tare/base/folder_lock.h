@@ -12,7 +12,7 @@ namespace tare::io {
 /// another process has it, IoError.
 class FolderLock {
  public:
-  /// Locks the folder without waiting; throws as the class says.
+  /// Locks the folder without waiting; throws as described at the class.
   explicit FolderLock(const std::filesystem::path& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

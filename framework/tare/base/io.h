@@ -50,7 +50,7 @@ class Mapping {
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  /// All bytes of the file; writing to them changes memory only.
+  /// Returns all bytes of the file; writing to them changes memory only.
   [[nodiscard]] std::span<std::byte> bytes() const {
     return {static_cast<std::byte*>(data_), size_};
   }
@@ -60,7 +60,7 @@ class Mapping {
   size_t size_ = 0;
 };
 
-/// The whole file as text. Throws IoError, also when it is larger than `limit_bytes`.
+/// Returns the whole file as text. Throws IoError, also when it is larger than `limit_bytes`.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path,
                                     int64_t limit_bytes = int64_t{64} << 20);
 
@@ -96,7 +96,7 @@ void check_writable(const std::filesystem::path& path);
 void write_directory_atomically(const std::filesystem::path& path,
                                 const std::function<void(const std::filesystem::path&)>& fill);
 
-/// The directory to read: `path`, or `path`.old if a killed write left only that.
+/// Returns the directory to read: `path`, or `path`.old if a killed write left only that.
 [[nodiscard]] std::filesystem::path current_directory(const std::filesystem::path& path);
 
 /// Cleans up after a killed write_directory_atomically: restores `path`.old if `path` is missing
@@ -120,8 +120,8 @@ void remove_all(const std::filesystem::path& path);
 /// Returns the folder of downloads and of what can be made again: ${TARE_HOME:-~/.cache/tare}.
 [[nodiscard]] std::filesystem::path cache_home();
 
-/// `name` if it is safe as a single path component (letters, digits, '.', '_', '-', at most 128
-/// bytes, not starting with '.'), else ConfigError naming `field` and the rule.
+/// Returns `name` if it is safe as a single path component (letters, digits, '.', '_', '-', at most
+/// 128 bytes, not starting with '.'), else ConfigError naming `field` and the rule.
 const std::string& checked_name(const std::string& name, std::string_view field);
 
 }  // namespace tare::io

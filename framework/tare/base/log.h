@@ -19,7 +19,7 @@ void error(std::string_view text);    ///< as debug()
 
 /// Returns the previous level. The default is `info`, or the environment variable TARE_LOG.
 Level set_level(Level level);
-/// Level by name ("debug", "info", "warning", "error", "off"); throws ConfigError.
+/// Returns level by name ("debug", "info", "warning", "error", "off"); throws ConfigError.
 [[nodiscard]] Level parse_level(std::string_view name);
 
 }  // namespace tare::log

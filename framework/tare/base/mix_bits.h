@@ -6,8 +6,8 @@
 
 namespace tare {
 
-/// A bijection of 64 bits in which every input bit changes each output bit with probability close
-/// to 1/2.
+/// Maps 64 bits to 64 bits one to one, so that every input bit changes each output bit with
+/// probability close to 1/2.
 [[nodiscard]] constexpr uint64_t mix_bits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;

@@ -15,14 +15,15 @@ class Sha256 {
   Sha256() { SHA256Init(&state_); }
 
   void add(std::span<const char> bytes);  ///< appends to what is hashed
-  /// The digest as 64 lower-case hexadecimal digits. The object must not be used afterwards.
+  /// Returns the digest as 64 lower-case hexadecimal digits. The object must not be used
+  /// afterwards.
   [[nodiscard]] std::string hex();
 
  private:
   SHA2_CTX state_{};
 };
 
-/// The hash of `text` as 64 lower-case hexadecimal digits.
+/// Returns the hash of `text` as 64 lower-case hexadecimal digits.
 [[nodiscard]] std::string sha256_hex(std::string_view text);
 
 }  // namespace tare

@@ -17,12 +17,12 @@ struct TableColumn {
 };
 using TableRow = std::vector<std::string>;  ///< a cell for each column
 
-/// A line of heads, then one for each row, in columns as wide as their longest cell. Where a line
-/// would be longer than `width`, heads stand in several lines, and columns of text become narrower,
-/// the widest first and to 8 columns at least; a cell that is cut ends with "..". If even that is
-/// too wide, the cells of the last column, if it is `whole`, stand below their rows; else, or if
-/// the others are too wide too, each row becomes a block of lines, one for each cell behind its
-/// head, with an empty line between two blocks.
+/// Returns a line of heads, then one for each row, in columns as wide as their longest cell. Where
+/// a line would be longer than `width`, heads stand in several lines, and columns of text become
+/// narrower, the widest first and to 8 columns at least; a cell that is cut ends with "..". If even
+/// that is too wide, the cells of the last column, if it is `whole`, stand below their rows; else,
+/// or if the others are too wide too, each row becomes a block of lines, one for each cell behind
+/// its head, with an empty line between two blocks.
 [[nodiscard]] std::string text_table(const std::vector<TableColumn>& columns,
                                      const std::vector<TableRow>& rows, size_t width = kAnyWidth);
 
@@ -30,14 +30,14 @@ using TableRow = std::vector<std::string>;  ///< a cell for each column
 struct ListEntry {
   std::string name{}, text{};  ///< what the list explains; the explanation
 };
-/// A line for each entry: its name behind `indent` blanks, and its text in a column of its own,
-/// which continues in further lines. Where fewer than 30 columns would be left for the texts, each
-/// stands below its name.
+/// Returns a line for each entry: its name behind `indent` blanks, and its text in a column of its
+/// own, which continues in further lines. Where fewer than 30 columns would be left for the texts,
+/// each stands below its name.
 [[nodiscard]] std::string text_list(const std::vector<ListEntry>& entries, size_t indent,
                                     size_t width = kAnyWidth);
 
-/// `text` in lines of at most `width` columns, at least one line: broken between words, and inside
-/// a word, if possible behind one of "./_-,", where it is longer.
+/// Returns `text` in lines of at most `width` columns, at least one line: broken between words, and
+/// inside a word, if possible behind one of "./_-,", where it is longer.
 [[nodiscard]] std::vector<std::string> cell_lines(const std::string& text, size_t width);
 
 }  // namespace tare

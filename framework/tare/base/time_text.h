@@ -6,7 +6,7 @@
 
 namespace tare {
 
-/// "2026-11-22 09:30:00"
+/// Returns "2026-11-22 09:30:00"
 [[nodiscard]] std::string time_text(std::chrono::system_clock::time_point time);
 
 /// Formats a time with microseconds, as lines of logs begin: "2026-11-22 09:30:00.000123".

@@ -15,10 +15,11 @@ namespace tare {
 /// name.
 class Autosave final : public Callback {
  public:
-  /// `every`: optimizer steps, >= 0; 0: saves only when write() is called. Throws ConfigError.
+  /// Saves after each `every` >= 0 optimizer steps; 0: only when write() is called. Throws
+  /// ConfigError.
   explicit Autosave(int64_t every);
 
-  /// The two checkpoint names that alternate.
+  /// Returns the two checkpoint names that alternate.
   [[nodiscard]] static std::vector<std::string> names();
   /// Calls `save` with the name whose turn it is. Returns false if it threw, which is logged.
   bool write(const std::function<void(const std::string& name)>& save);

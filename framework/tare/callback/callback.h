@@ -23,7 +23,7 @@ namespace tare {
 /// answer counts.
 enum class Action {
   proceed,
-  skip,        ///< leave out what comes next; each event of Callback says what that is
+  skip,        ///< skip what comes next; each event of Callback documents what that is
   stop_epoch,  ///< end training in this epoch; validation and after_epoch still run
   stop_fit,    ///< end the fit as soon as this step is whole
 };
@@ -32,12 +32,12 @@ enum class Action {
 class LearnerView {
  public:
   virtual ~LearnerView() = default;
-  /// The model under training.
+  /// Returns the model under training.
   [[nodiscard]] virtual Model& model() = 0;
-  /// The optimizer of the fit.
+  /// Returns the optimizer of the fit.
   [[nodiscard]] virtual Optimizer& optimizer() = 0;
   [[nodiscard]] virtual c10::Device device() const = 0;  ///< where model and batches are
-  /// Folder for files of this run.
+  /// Returns folder for files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
   /// Writes a checkpoint from which Learner::resume() continues at this step.
   virtual void save(const std::string& name) = 0;
@@ -50,7 +50,7 @@ class LearnerView {
 struct MicroBatchChange {
   std::string phase{};       ///< "train" or "validate"
   int64_t from = 0, to = 0;  ///< samples
-  std::string reason{};      ///< of the refusal; empty: there is room for more again
+  std::string reason{};      ///< of the refusal; empty: memory for more is free again
 };
 
 /// What a callback sees. Validation has no events for single batches. Tensors are those of the
@@ -77,9 +77,9 @@ struct FitContext {
   std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
   bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
 
-  /// The first output, which is the only one of most models; undefined: there is none.
+  /// Returns the first output, which is the only one of most models; undefined: there is none.
   [[nodiscard]] const at::Tensor& output() const { return outputs.front(); }
-  /// The loss as a number; in after_batch still that of this step. Waits for the device.
+  /// Returns the loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
 };
 
@@ -109,46 +109,50 @@ class Callback {
   Callback(const Callback&) = delete;
   Callback& operator=(const Callback&) = delete;
 
-  /// Name in checkpoints and messages.
+  /// Returns the callback's name in checkpoints and messages.
   [[nodiscard]] virtual std::string name() const = 0;
 
-  /// The fit begins, before its first epoch.
+  /// Called when the fit begins, before its first epoch.
   virtual Action before_fit(FitContext&) { return Action::proceed; }
-  /// An epoch begins, before its first batch.
+  /// Called when an epoch begins, before its first batch.
   virtual Action before_epoch(FitContext&) { return Action::proceed; }
-  /// May replace the batch. skip: leaves the batch out.
+  /// Called before the forward of a batch; may replace the batch. Answer skip to skip the batch.
   virtual Action before_batch(FitContext&) { return Action::proceed; }
-  /// May replace the output.
+  /// Called after the forward; may replace the output.
   virtual Action after_forward(FitContext&) { return Action::proceed; }
-  /// May replace the loss. skip or stronger: no backward and no step for this batch.
+  /// Called when the loss is computed; may replace the loss. Answer skip or stronger for no
+  /// backward and no step of this batch.
   virtual Action after_loss(FitContext&) { return Action::proceed; }
-  /// skip or stronger: no step for this batch; its gradients stay and add to the next.
+  /// Called after the backward. Answer skip or stronger for no step of this batch; its gradients
+  /// stay and the next batch adds to them.
   virtual Action after_backward(FitContext&) { return Action::proceed; }
-  /// Gradients are still there. skip or stronger: they stay and add to the next.
+  /// Called after the optimizer's step, when the gradients are still allocated. Answer skip or
+  /// stronger to keep them; the next batch adds to them.
   virtual Action after_step(FitContext&) { return Action::proceed; }
   /// Called when micro-batches have another size from now on, see FitContext::micro_batch_change.
-  /// Also in a validate() or get_preds() outside a fit, where the context says nothing else.
+  /// Also called in a validate() or get_preds() outside a fit, where the context has no other
+  /// information.
   virtual Action on_micro_batch(FitContext&) { return Action::proceed; }
-  /// The batch is done, with or without a step: the place to save.
+  /// Called when the batch is finished, with or without a step: the place to save.
   virtual Action after_batch(FitContext&) { return Action::proceed; }
-  /// skip or stronger: leaves the validation out.
+  /// Called before the validation of an epoch. Answer skip or stronger to skip it.
   virtual Action before_validate(FitContext&) { return Action::proceed; }
-  /// The validation of an epoch is done; its figures are in `row`.
+  /// Called when the validation of an epoch is finished; its figures are in `row`.
   virtual Action after_validate(FitContext&) { return Action::proceed; }
-  /// An epoch is done, validation included; `row` is complete.
+  /// Called when an epoch is finished, validation included; `row` is complete.
   virtual Action after_epoch(FitContext&) { return Action::proceed; }
   /// Called at the end of a fit, and after an exception behind on_exception.
   virtual Action after_fit(FitContext&) { return Action::proceed; }
   /// Called with the error before fit() rethrows it; its answer is ignored.
   virtual Action on_exception(FitContext&) { return Action::proceed; }
 
-  /// Says what it needs and adds; asked before the fit.
+  /// Returns what the callback needs and adds; called before the fit.
   [[nodiscard]] virtual CallbackFacts facts() const { return {}; }
-  /// Frees every tensor it keeps; called by Learner::purge.
+  /// Frees every tensor that the callback keeps; called by Learner::purge.
   virtual void purge() {}
-  /// Adds the tensors it keeps to a ledger; called when memory is accounted for.
+  /// Adds the tensors that the callback keeps to a ledger; called when memory is accounted for.
   virtual void account(Ledger&) const {}
-  /// What a checkpoint must hold to resume the callback, as JSON text; empty: nothing.
+  /// Returns what a checkpoint must hold to resume the callback, as JSON text; empty: nothing.
   [[nodiscard]] virtual std::string state() const { return {}; }
   /// Restores what state() returned. Throws FormatError for any other text.
   virtual void load_state(const std::string&) {}
@@ -174,7 +178,7 @@ enum class Event {
   after_fit,
   on_exception
 };
-/// The name of its method, e.g. "before_fit"; static.
+/// Returns the name of the event's method, e.g. "before_fit", in static memory.
 [[nodiscard]] const char* to_string(Event event);
 
 /// A method of Callback that an event calls.

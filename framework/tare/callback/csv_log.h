@@ -17,7 +17,7 @@ namespace tare {
 /// written so that reading them gives the same bits.
 class CsvLog final : public Callback {
  public:
-  /// `file`: relative to the Learner's folder, if not absolute.
+  /// Takes `file` relative to the Learner's folder, if it is not absolute.
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "csv_log:" + file_.string(); }
@@ -43,7 +43,7 @@ class StepsLog final : public Callback {
  public:
   static constexpr size_t kRows = 1000;  ///< rows that the file has at most
 
-  /// `file`: relative to the Learner's folder, if not absolute.
+  /// Takes `file` relative to the Learner's folder, if it is not absolute.
   explicit StepsLog(std::filesystem::path file = "steps.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "steps_log:" + file_.string(); }

@@ -23,7 +23,8 @@ struct Growth {
   /// The bytes before the first of these epochs or quarters, and after each of them.
   std::vector<int64_t> bytes{};
 
-  /// "1.0 MiB, 2.0 MiB, 3.0 MiB, 4.0 MiB on cpu, born in phase forward at /home/me/train.cpp:41".
+  /// Returns "1.0 MiB, 2.0 MiB, 3.0 MiB, 4.0 MiB on cpu, born in phase forward at
+  /// /home/me/train.cpp:41".
   [[nodiscard]] std::string str() const;
 };
 
@@ -33,7 +34,7 @@ struct KeptGraph {
   int64_t step = 0;                ///< of the fit, from 0
   int64_t bytes = 0;  ///< in no ledger, allocated in that step; at least what the graph holds
 
-  [[nodiscard]] std::string str() const;  ///< one line, as the warning says it
+  [[nodiscard]] std::string str() const;  ///< one line, as in the warning
 };
 
 /// Adds up, at the end of each epoch, the blocks of the Learner's device that are in no ledger of
@@ -46,7 +47,8 @@ struct KeptGraph {
 /// somebody keeps it, or a tensor made from it, without detach(). Keeps no tensor.
 class LeakWatch final : public Callback {
  public:
-  /// Epochs, or quarters of a short fit, in a row that must have risen.
+  /// The number of consecutive epochs, or quarters of a short fit, in each of which the bytes must
+  /// have risen.
   static constexpr size_t kEpochs = 3;
   static constexpr int64_t kLargeBytes = 1 << 20;  ///< least growth that a short fit warns of
 
@@ -61,9 +63,9 @@ class LeakWatch final : public Callback {
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
 
-  /// What was warned of in the last fit, in order.
+  /// Returns what was warned of in the last fit, in order.
   [[nodiscard]] const std::vector<Growth>& found() const { return found_; }
-  /// The first graph that was kept in the last fit.
+  /// Returns the first graph that was kept in the last fit.
   [[nodiscard]] const std::optional<KeptGraph>& kept_graph() const { return kept_graph_; }
 
  private:

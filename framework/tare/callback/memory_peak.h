@@ -23,10 +23,10 @@ class MemoryPeak final : public Callback {
   }
   Action after_step(FitContext& context) override { return look(context, Event::after_step); }
 
-  /// The snapshot at the peak of the last fit; unset before its first step.
+  /// Returns the snapshot at the peak of the last fit; unset before its first step.
   [[nodiscard]] const std::optional<memory::Snapshot>& snapshot() const { return snapshot_; }
-  /// "largest after_loss, 40.1 MiB: parameters 3.1 MiB, ..., unexplained 0 B"; empty without a
-  /// snapshot.
+  /// Returns "largest after_loss, 40.1 MiB: parameters 3.1 MiB, ..., unexplained 0 B"; empty
+  /// without a snapshot.
   [[nodiscard]] std::string str() const;
 
  private:

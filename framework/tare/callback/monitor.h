@@ -17,14 +17,14 @@ struct Monitor {
   std::optional<bool> lower_is_better{};
   double min_delta = 0;  ///< a smaller change is no improvement, >= 0
 
-  /// The column's value in `row`. Throws ConfigError, listing the columns, if there is none of that
-  /// name.
+  /// Returns the column's value in `row`. Throws ConfigError, listing the columns, if there is none
+  /// of that name.
   [[nodiscard]] double value(const EpochRow& row) const;
   /// Whether `value` beats `best` by more than min_delta. NaN never does.
   [[nodiscard]] bool improves(double value, std::optional<double> best) const;
 };
 
-/// The fields of a Monitor among those of a callback that has one.
+/// Visits the fields of a Monitor among those of a callback that has one.
 void visit_monitor(auto& visit, Monitor& o) {
   visit("monitor", o.figure);
   visit("lower_is_better", o.lower_is_better);
@@ -48,7 +48,7 @@ void visit_fields(auto& visit, SaveBestOptions& o) {
 /// checkpoint was written. A fit that an error or an interrupt ends keeps its last weights.
 class SaveBest final : public Callback {
  public:
-  /// `options`: see SaveBestOptions.
+  /// Checks the options, see SaveBestOptions.
   explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}
   [[nodiscard]] std::string name() const override { return "save_best:" + options_.checkpoint; }
   Action before_fit(FitContext& context) override;
@@ -57,7 +57,7 @@ class SaveBest final : public Callback {
   [[nodiscard]] CallbackFacts facts() const override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
-  /// The best value so far; unset before the first epoch with one.
+  /// Returns the best value so far; unset before the first epoch with one.
   [[nodiscard]] std::optional<double> best() const { return best_; }
 
  private:

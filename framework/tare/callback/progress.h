@@ -26,7 +26,7 @@ class Progress final : public Callback {
     plain
   };
 
-  /// `out` must outlive the callback.
+  /// Writes to `out`, which must outlive the callback.
   explicit Progress(std::ostream& out, Style style = Style::automatic);
 
   [[nodiscard]] std::string name() const override { return "progress"; }
@@ -53,23 +53,23 @@ class Progress final : public Callback {
   double best_ = std::numeric_limits<double>::infinity();
 };
 
-/// The table's head and a row, as Progress prints them: columns of fixed width, two spaces between.
-/// The last metrics are left out where the line would be longer than `width` columns.
+/// Returns the table's head and a row, as Progress prints them: columns of fixed width, two spaces
+/// between. The last metrics are skipped where the line would be longer than `width` columns.
 [[nodiscard]] std::string epoch_header(const EpochRow& row, size_t width = kAnyWidth);
-/// The row of an epoch, under epoch_header().
+/// Returns the row of an epoch, under epoch_header().
 [[nodiscard]] std::string epoch_line(const EpochRow& row, size_t width = kAnyWidth);
 
-/// The row with the lowest validation loss, without validation with the lowest training loss; the
-/// first of equal ones. nullptr if there is none whose loss is a number.
+/// Returns the row with the lowest validation loss, without validation with the lowest training
+/// loss; the first of equal ones. nullptr if there is none whose loss is a number.
 [[nodiscard]] const EpochRow* best_epoch(const std::vector<EpochRow>& rows);
 
-/// The line below the table, of at most `width` bytes: "epoch 2/8  [=====>    ]  12 s left  loss
-/// 0.2231  lr 1.00e-03  5432 samples/s". With negative `seconds_left` the batch stands in its
-/// place; what does not fit is left out from the end. Waits for the device, to read the loss.
+/// Returns the line below the table, of at most `width` bytes: "epoch 2/8  [=====>    ]  12 s left
+/// loss 0.2231  lr 1.00e-03  5432 samples/s". With negative `seconds_left` the batch stands in its
+/// place; what does not fit is cut from the end. Waits for the device, to read the loss.
 [[nodiscard]] std::string progress_line(const FitContext& context, double seconds_left,
                                         double samples_per_s, size_t width);
 
-/// "[=====>    ]" of `columns` bytes; `share` is in [0, 1].
+/// Returns "[=====>    ]" of `columns` bytes; `share` is in [0, 1].
 [[nodiscard]] std::string progress_bar(double share, size_t columns);
 
 }  // namespace tare

@@ -29,7 +29,7 @@ class Recorder final : public Callback {
 
   /// Returns all steps so far. Waits for the device if some losses have not been read yet.
   [[nodiscard]] const std::vector<StepRecord>& steps();
-  /// Smoothed loss after the last step read; NaN before the first.
+  /// Returns smoothed loss after the last step read; NaN before the first.
   [[nodiscard]] double smooth_loss() const;
   void clear();  ///< forgets all steps
 

@@ -15,11 +15,11 @@ struct Dtype {
   const char* torch_name;
 };
 
-/// The dtypes of the format, in the order in which the reference writer puts their data.
+/// Returns the dtypes of the format, in the order in which the reference writer puts their data.
 [[nodiscard]] const std::vector<Dtype>& dtypes();
 [[nodiscard]] const Dtype* find_dtype(std::string_view name);
 [[nodiscard]] const Dtype* find_dtype(c10::ScalarType type);
-/// "BOOL, U8, ...".
+/// Returns "BOOL, U8, ...".
 [[nodiscard]] std::string dtype_names();
 
 }  // namespace tare::checkpoint

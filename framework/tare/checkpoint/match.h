@@ -29,9 +29,9 @@ struct Match {
   [[nodiscard]] bool complete() const {
     return missing.empty() && unexpected.empty() && different.empty();
   }
-  /// One line: "missing: fc.weight (nearest: head.weight); unexpected: ...; different: fc.bias
-  /// needs float32 [10], got float32 [3]"; at most 8 names of each kind. "all tensors fit" for a
-  /// complete match.
+  /// Returns one line: "missing: fc.weight (nearest: head.weight); unexpected: ...; different:
+  /// fc.bias needs float32 [10], got float32 [3]"; at most 8 names of each kind. "all tensors fit"
+  /// for a complete match.
   [[nodiscard]] std::string str() const;
 };
 
@@ -43,7 +43,7 @@ struct Match {
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
-/// What copy_into() left out; both empty if strict.
+/// What copy_into() has skipped; both empty if strict.
 struct CopyReport {
   std::vector<std::string> fresh;    ///< targets that kept their values
   std::vector<std::string> ignored;  ///< source tensors that were not used

@@ -40,27 +40,29 @@ class SafeTensors {
   [[nodiscard]] int64_t file_bytes() const;  ///< size of the whole file
   /// Describes the tensors in the order of their data, without tied names (see write).
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const& { return header_->tensors; }
-  /// Those of a file that is closed with the expression, for a loop over open(path).tensors().
+  /// Returns the tensors of a file that is closed at the end of the expression, for a loop over
+  /// open(path).tensors().
   [[nodiscard]] std::vector<TensorInfo> tensors() && { return header_->tensors; }
-  /// The texts of the header's `__metadata__`.
+  /// Returns the texts of the header's `__metadata__`.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return header_->metadata;
   }
-  /// Names that were tied to another tensor when they were written, and that tensor's name.
+  /// Returns the names that were tied to another tensor when they were written, and that tensor's
+  /// name.
   [[nodiscard]] const std::map<std::string, std::string>& ties() const { return *ties_; }
 
   /// Whether there is a tensor, or a tie, of this name.
   [[nodiscard]] bool contains(const std::string& name) const;
-  /// The tensor or, for a tied name, the one it is tied to. Throws FormatError for an unknown name,
-  /// naming the nearest.
+  /// Returns the description of a tensor or, for a tied name, of the tensor to which it is tied.
+  /// Throws FormatError for an unknown name, naming the nearest.
   [[nodiscard]] const TensorInfo& info(const std::string& name) const;
-  /// A CPU tensor on the mapped bytes, without a copy; writing to it changes neither the file nor
-  /// other mappings. Data that is not aligned for its dtype (in files of other writers) is copied.
-  /// Throws FormatError for a bool tensor with a byte other than 0 and 1.
+  /// Returns a CPU tensor on the mapped bytes, without a copy; writing to it changes neither the
+  /// file nor other mappings. Data that is not aligned for its dtype (in files of other writers) is
+  /// copied. Throws FormatError for a bool tensor with a byte other than 0 and 1.
   [[nodiscard]] at::Tensor tensor(const std::string& name) const;
   /// Returns all tensors; tied names share a storage.
   [[nodiscard]] std::vector<NamedTensor> all() const;
-  /// The raw bytes of one of tensors().
+  /// Returns the raw bytes of one of tensors().
   [[nodiscard]] std::span<const std::byte> data(const TensorInfo& info) const;
 
  private:
@@ -76,7 +78,7 @@ class SafeTensors {
 
 /// Hashes every tensor of a file; reads all of it.
 [[nodiscard]] Digest digest(const SafeTensors& file);
-/// The digest that write() would return, without writing.
+/// Returns the digest that write() would return, without writing.
 [[nodiscard]] Digest digest(const std::vector<NamedTensor>& tensors,
                             const std::map<std::string, std::string>& metadata = {});
 /// Throws FormatError naming the first tensor (or "header") of the file that differs from

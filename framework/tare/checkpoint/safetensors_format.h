@@ -12,14 +12,14 @@
 
 namespace tare::checkpoint {
 
-/// What is wrong with a tensor's name; unset: nothing.
+/// Returns what is wrong with a tensor's name; unset: nothing.
 [[nodiscard]] std::optional<std::string> name_problem(std::string_view name);
 
 inline constexpr const char* kMetadataKey = "__metadata__";
 inline constexpr const char* kTiedKey = "tare.tied";
 inline constexpr const char* kManifestKey = "tare";
 
-/// Digest::layout. `tensors` sorted by place.
+/// Returns Digest::layout of `tensors`, which are sorted by place.
 [[nodiscard]] std::string layout_hash(const std::vector<TensorInfo>& tensors,
                                       const std::map<std::string, std::string>& metadata);
 

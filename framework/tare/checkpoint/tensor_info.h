@@ -14,7 +14,7 @@ namespace tare::checkpoint {
 inline constexpr int64_t kMaxNameBytes = 4096;  ///< of a tensor's name
 inline constexpr int64_t kMaxRank = 64;         ///< dimensions of a tensor
 
-/// What the header says of one tensor.
+/// The header's entry for one tensor.
 struct TensorInfo {
   std::string name;  ///< UTF-8, 1 to kMaxNameBytes, no control characters
   c10::ScalarType dtype = c10::ScalarType::Float;  ///< of the elements
@@ -25,9 +25,10 @@ struct TensorInfo {
   bool operator==(const TensorInfo&) const = default;
 };
 
-/// "float32 [10, 512]".
+/// Returns "float32 [10, 512]".
 [[nodiscard]] std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape);
-/// Number of elements times their size; unset if a product overflows, even if another size is zero.
+/// Returns number of elements times their size; unset if a product overflows, even if another size
+/// is zero.
 [[nodiscard]] std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape,
                                                    c10::ScalarType dtype);
 /// Sorts tensors by offset; where tensors without data share one, by size, then name. The order of

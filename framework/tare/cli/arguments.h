@@ -11,7 +11,7 @@
 
 namespace tare::cli {
 
-/// One option. Its placeholder says what the shell completes: "FILE", "RECIPE", "BUNDLE" and
+/// One option. Its placeholder decides what the shell completes: "FILE", "RECIPE", "BUNDLE" and
 /// "INPUT" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
 /// nothing.
 struct OptionSpec {
@@ -28,14 +28,14 @@ struct OptionSpec {
 /// A parsed command line.
 class Arguments {
  public:
-  /// `options`: values by name, without dashes; "" for a flag.
+  /// Takes the options' values by name, without dashes; "" for a flag.
   Arguments(std::vector<std::string> positional, std::map<std::string, std::string> options)
       : positional_(std::move(positional)), options_(std::move(options)) {}
-  /// The words that are no options, in order.
+  /// Returns the words that are no options, in order.
   [[nodiscard]] const std::vector<std::string>& positional() const { return positional_; }
   /// Whether it was given.
   [[nodiscard]] bool has(const std::string& option) const { return options_.contains(option); }
-  /// The option's value, or `otherwise`.
+  /// Returns the option's value, or `otherwise`.
   [[nodiscard]] std::string get(const std::string& option, const std::string& otherwise = {}) const;
 
  private:
@@ -43,7 +43,7 @@ class Arguments {
   std::map<std::string, std::string> options_;
 };
 
-/// A command of the program: what `tare --help` says of it, and what it does.
+/// A command of the program: its description in `tare --help`, and its function.
 struct Command {
   std::string name{};                   ///< the word after `tare`
   std::string summary{};                ///< one line
@@ -55,13 +55,13 @@ struct Command {
   std::vector<ListEntry> actions{};  ///< what its first argument may be, if that is an action
 };
 
-/// The options as every command has them: its own, then --help.
+/// Returns all options of a command: its own, then --help.
 [[nodiscard]] std::vector<OptionSpec> all_options(const Command& command);
-/// How an option is written, e.g. "--json FILE", "--resume[=always|auto]".
+/// Returns how an option is written, e.g. "--json FILE", "--resume[=always|auto]".
 [[nodiscard]] std::string usage(const OptionSpec& option);
-/// "tare run [OPTIONS] RECIPE [key=value ...]"
+/// Returns "tare run [OPTIONS] RECIPE [key=value ...]"
 [[nodiscard]] std::string usage(const Command& command);
-/// The text that --help prints, within `width` columns.
+/// Returns the text that --help prints, within `width` columns.
 [[nodiscard]] std::string help(const Command& command, size_t width = kAnyWidth);
 
 /// Parses a command line; `argv` begins with the command's own name. --help and -h set the option
@@ -69,7 +69,7 @@ struct Command {
 /// nearest), a missing value, too few or too many positional arguments, or an argument above 4 KiB.
 [[nodiscard]] Arguments parse(const Command& command, int argc, const char* const* argv);
 
-/// The program tare-predict, which `tare predict` executes.
+/// Returns the program tare-predict, which `tare predict` executes.
 [[nodiscard]] const Command& predict_command();
 
 }  // namespace tare::cli

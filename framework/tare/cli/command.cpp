@@ -28,7 +28,7 @@ const std::vector<Command>& commands() {
          "with --process-limit: refuse memory to containers and libraries too"},
         {"record-memory", "DIR", "record every allocation, and write files for viewers there"},
         {"monitor-memory", "OPTIONS",
-         "print what holds memory every 300 s, or as {delay: 60, top: 10, trace: 1} says", "{}"},
+         "print what holds memory every 300 s, or as in {interval_s: 60, top: 10, trace: 1}", "{}"},
         {"call-sites", "", "name leaks by the line of code that allocated them; slower"},
         {"resume", "always|auto", "continue an unfinished run; auto: or start anew", "always"},
         {"overwrite", "", "use the run's folder also if it holds a run, instead of NAME-2"},

@@ -13,11 +13,11 @@ namespace tare::cli {
 [[nodiscard]] const std::vector<Command>& commands();
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] const Command& find_command(const std::string& name);
-/// The text that `tare --help` prints, within `width` columns.
+/// Returns the text that `tare --help` prints, within `width` columns.
 [[nodiscard]] std::string overview(size_t width = kAnyWidth);
 
 // The commands themselves.
-/// `tare run`; all commands return the exit status, see ExitCode.
+/// Runs `tare run`; all commands return the exit status, see ExitCode.
 int run_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);        ///< `tare plan`
 int list_command(const Arguments& arguments);        ///< `tare ls`

@@ -26,7 +26,7 @@
 namespace tare::cli {
 namespace {
 
-// The first comment of a recipe file says what it shows.
+// The first comment of a recipe file describes what it shows.
 std::string first_comment(const std::filesystem::path& file) {
   const std::string text = io::read_text(file);
   const std::string line = text.substr(0, text.find('\n'));

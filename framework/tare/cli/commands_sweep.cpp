@@ -195,8 +195,8 @@ int plan(const SweepOptions& sweep) {
   const auto cells = first_cells(sweep);
   const int64_t jobs = sweep::jobs_in(slots, sweep.resources.jobs);
   std::string head = sweep.name + ": " + std::to_string(cells.size()) +
-                     (search::draws(sweep) ? " runs drawn first, " : " runs, ") +
-                     std::to_string(jobs) + " at a time, in";
+                     (search::draws(sweep) ? " initial runs, " : " runs, ") + std::to_string(jobs) +
+                     " at a time, in";
   for (const auto& slot : slots)
     head += ' ' + (slot.is_remote()
                        ? slot.name
@@ -255,11 +255,11 @@ int rebuild(const SweepOptions& sweep) {
   return report.unknown == 0 ? kSuccess : kFailed;
 }
 
-/// Stops the sweep as Ctrl-C does where it runs.
+/// Stops the sweep as Ctrl-C does in the terminal of its coordinator.
 int stop(const SweepOptions& sweep) {
   const auto mark = contents_of(sweep).coordinator;
   if (!launch::is_alive(mark)) {
-    std::cout << sweep.name << ": does not run on this machine\n";
+    std::cout << sweep.name << ": is not running on this machine\n";
     return kSuccess;
   }
   if (kill(static_cast<pid_t>(mark.pid), SIGINT) != 0)
@@ -412,7 +412,8 @@ int run(sweep::SweepFile& file, bool retry_failed) {
 
 int status(const SweepOptions& sweep) {
   auto contents = contents_of(sweep);
-  std::cout << sweep.name << (launch::is_alive(contents.coordinator) ? ": runs" : ": does not run")
+  std::cout << sweep.name
+            << (launch::is_alive(contents.coordinator) ? ": is running" : ": is not running")
             << generated_text(sweep, contents.trials) << '\n'
             << best_text(sweep, contents.trials);
   std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });

@@ -14,9 +14,10 @@ struct Setting {
   std::vector<std::string> values{};  ///< values to offer
 };
 
-/// `shell`: "bash", "zsh" or "fish"; another is a ConfigError. The script completes commands,
-/// options, files, folders and fixed words, as the placeholders of the table say, and behind a
-/// recipe its keys and their values, with the number of a phase as it was typed, or 0, for N.
+/// Returns the completion script for a `shell`: "bash", "zsh" or "fish"; another is a ConfigError.
+/// The script completes commands, options, files, folders and fixed words, as the placeholders of
+/// the table say, and behind a recipe its keys and their values, with the number of a phase as it
+/// was typed, or 0, for N.
 [[nodiscard]] std::string completion(const std::string& shell, const std::vector<Command>& commands,
                                      const std::vector<Setting>& settings);
 

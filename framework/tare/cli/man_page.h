@@ -10,13 +10,13 @@ namespace tare::cli {
 
 /// Escapes text for a line of troff: no request, no escape, hyphens that can be copied.
 [[nodiscard]] std::string man_text(const std::string& text);
-/// A paragraph behind a tag in bold.
+/// Returns a paragraph behind a tag in bold.
 [[nodiscard]] std::string man_item(const std::string& tag, const std::string& text);
 
-/// tare(1): the commands.
+/// Returns the page tare(1): the commands.
 [[nodiscard]] std::string man_overview(const std::vector<Command>& commands,
                                        const std::string& version);
-/// tare-NAME(1).
+/// Returns the page tare-NAME(1) of a command.
 [[nodiscard]] std::string man_page(const Command& command, const std::string& version);
 
 }  // namespace tare::cli

@@ -8,7 +8,7 @@
 
 namespace tare::cli {
 
-/// The page as troff.
+/// Returns the page as troff.
 [[nodiscard]] std::string man_recipe(const std::vector<RecipeKey>& keys,
                                      const std::string& version);
 

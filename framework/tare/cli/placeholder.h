@@ -24,7 +24,7 @@ struct Placeholder {
   bool repeats = false;                      ///< "...": any number of them
 };
 
-/// One placeholder. `commands` are the words of "COMMAND".
+/// Parses one placeholder. `commands` are the words of "COMMAND".
 [[nodiscard]] Placeholder parse_placeholder(const std::string& text,
                                             const std::vector<std::string>& commands);
 /// Parses the placeholders of Command::arguments, by position.

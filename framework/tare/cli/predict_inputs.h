@@ -21,7 +21,8 @@ struct PredictInputs {
   bool text = false;  ///< lines are text, not numbers
   /// Gets the model's outputs for one sample, each [1, ...].
   std::function<void(const SamplePlace&, const Outputs& predictions)> on_prediction{};
-  /// Called inside the handler of a sample, a file or a line that failed; the others follow.
+  /// Called inside the handler of a sample, a file or a line that failed; the remaining ones are
+  /// read afterwards.
   std::function<void(const SamplePlace&)> on_failure{};
 };
 

@@ -102,7 +102,7 @@ void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
                              config::joined(names), printable(sweep.metric.name)});
 }
 
-/// grid() would say it without the place.
+/// grid() would report it without the place.
 void check_countable(const SweepOptions& sweep) {
   for (const auto& parameter : sweep.parameters.parameters)
     if (!search::draws(sweep) && std::isinf(search::count_of(parameter)))

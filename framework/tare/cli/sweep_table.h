@@ -17,7 +17,7 @@ namespace tare::cli {
 /// Keeps that text at the foot of a terminal, below the lines that it is given.
 class LiveTable {
  public:
-  /// `metric`: the column of the runs. `terminal` must outlive this.
+  /// Shows the runs with a column for `metric`. `terminal` must outlive this.
   LiveTable(std::ostream& terminal, std::string metric);
   ~LiveTable();  ///< removes the text and leaves the lines
   LiveTable(const LiveTable&) = delete;

@@ -33,13 +33,13 @@ struct Top {
   std::vector<TopDevice> devices{};  ///< the host first
 };
 
-/// The host, with the `processes` largest by resident set, and every card of NVIDIA's driver with
-/// all its processes, in the order of the PCI bus. Makes no context on a card. The host's load is
-/// that since the previous call, at the first one since boot.
+/// Returns the host, with the `processes` largest by resident set, and every card of NVIDIA's
+/// driver with all its processes, in the order of the PCI bus. Makes no context on a card. The
+/// host's load is that since the previous call; at the first call, since boot.
 [[nodiscard]] Top look(size_t processes);
 
-/// Two tables, at most `width` columns wide where their names and commands can be cut. No control
-/// character of a name gets through.
+/// Returns two tables, at most `width` columns wide where their names and commands can be cut. No
+/// control character of a name gets through.
 [[nodiscard]] std::string text(const Top& top, size_t width = kAnyWidth);
 /// Formats one line: driver, devices[] {id, name, load, total_bytes, used_bytes, available_bytes,
 /// limit_bytes, processes[] {id, bytes, user, command}}; null for what is unset. ASCII only.

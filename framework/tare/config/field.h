@@ -51,11 +51,11 @@ struct Rule {
 [[nodiscard]] Rule at_least(double low);              ///< >= low
 [[nodiscard]] Rule above(double low);                 ///< > low
 [[nodiscard]] Rule between(double low, double high);  ///< low and high included
-/// Any text; a file may write null for an empty one.
+/// Allows any text; a file may write null for an empty one.
 [[nodiscard]] Rule text_or_null();
-/// One of the words; a file may write it in other letters, such as RMSProp for rmsprop.
+/// Allows one of the words; a file may write it in other letters, such as RMSProp for rmsprop.
 [[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
-/// One of the words, in upper or lower case.
+/// Allows one of the words, in upper or lower case.
 [[nodiscard]] Rule one_of(std::vector<std::string> names);
 
 /// How to read, write and check a value through a void*; made by type_of().
@@ -101,7 +101,7 @@ class Visitor {
     for (const std::string_view name : names) add_named(all.fields(), name);
     return *this;
   }
-  /// The fields that were added so far, in order.
+  /// Returns the fields that have been added, in order.
   [[nodiscard]] std::span<const Field> fields() const { return fields_; }
 
  private:
@@ -152,7 +152,7 @@ void read_items(const Node& node, const Type& type, void* (*add)(void* list), vo
 void check_fields(std::span<const Field> fields, std::string_view where, const std::string& path);
 [[nodiscard]] std::string item_path(const std::string& path, size_t index);
 
-/// The fields of a const object are only read.
+/// Returns a visitor that only reads the fields of a const object.
 template <Options S>
 Visitor visited(const S& options) {
   Visitor visit;
@@ -241,7 +241,8 @@ Visitor& Visitor::as(const char* name, T& value, Rule rule) {
   return add({name, &value, &type, std::move(rule)});
 }
 
-/// How a value of type T is read, written and checked; lives until the process ends.
+/// Returns how a value of type T is read, written and checked; the reference stays valid until the
+/// process ends.
 template <class T>
 const Type& type_of() {
   static constexpr Type type{&detail::read_value<T>, &detail::write_value<T>,
@@ -267,8 +268,8 @@ template <class T>
   return value;
 }
 
-/// The value as a tree, fields in order, unset optionals null. read() restores the value, doubles
-/// to the last bit.
+/// Returns the value as a tree: fields in order, unset optionals as null. read() restores the
+/// value, doubles to the last bit.
 template <class T>
 [[nodiscard]] Node to_node(const T& value) {
   return type_of<T>().write(&value);
@@ -281,10 +282,10 @@ void validate(const S& options, std::string_view where) {
   type_of<S>().check(&options, where, "");
 }
 
-/// The keys of the fields, in order.
+/// Returns the keys of the fields, in order.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const Field> fields);
 
-/// The keys of an options struct, in order.
+/// Returns the keys of an options struct, in order.
 template <Options S>
 [[nodiscard]] std::vector<std::string> field_names() {
   const S defaults{};

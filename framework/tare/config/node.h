@@ -38,15 +38,15 @@ struct Node {
   std::vector<Entry> entries;  ///< of a map, in the order of the file; keys are unique
   Source source;               ///< where the value starts
 
-  /// A scalar that is written without quotes: a number, `true`.
+  /// Makes a scalar that is written without quotes: a number, `true`.
   [[nodiscard]] static Node scalar(std::string plain);
-  /// Text; quoted if it would otherwise read as a number, a bool or null.
+  /// Makes a text, which is quoted if it would otherwise read as a number, a bool or null.
   [[nodiscard]] static Node string(std::string value);
   [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< a list of the items
   [[nodiscard]] static Node map();                              ///< a map without entries
 
-  /// The value of `key`, or nullptr if this is no map or has no such key. Valid until the map
-  /// changes.
+  /// Returns the value of `key`, or nullptr if this is no map or has no such key. Valid until the
+  /// map changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);  ///< the value of `key`, to be changed
   /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a
@@ -67,25 +67,26 @@ struct Entry {
 /// Parses text; `name` stands for the file in sources and messages.
 [[nodiscard]] Node parse_text(std::string_view text, const std::string& name);
 
-/// Canonical YAML: block mappings in the order of the node, lists of scalars on one line, quotes
-/// only where needed, a newline at the end. parse_text() of it gives the same tree, except that
-/// bytes that are not UTF-8 become U+FFFD.
+/// Returns canonical YAML: block mappings in the order of the node, lists of scalars on one line,
+/// quotes only where needed, a newline at the end. parse_text() of it gives the same tree, except
+/// that bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_yaml(const Node& node);
 
-/// The value on one line, as YAML and, where it has no plain text, as JSON.
+/// Returns the value on one line, as YAML and, where it has no plain text, as JSON.
 [[nodiscard]] std::string flow_text(const Node& value);
 
-/// The value for a message: "nothing", "a list", "a mapping", or the scalar's text, escaped and
-/// shortened.
+/// Returns the value for a message: "nothing", "a list", "a mapping", or the scalar's text, escaped
+/// and shortened.
 [[nodiscard]] std::string describe(const Node& node);
 
-/// "a, b, c".
+/// Returns "a, b, c".
 [[nodiscard]] std::string joined(const std::vector<std::string>& names);
 
 /// Throws the ConfigError for an unknown name, with the known ones and the nearest.
 [[noreturn]] void refuse_name(const Node& node, const std::vector<std::string>& known);
 
-/// The index of the scalar `node` in `names`, for reading enumerations. Throws as refuse_name().
+/// Returns the index of the scalar `node` in `names`, for reading enumerations. Throws as
+/// refuse_name().
 [[nodiscard]] size_t choice(const Node& node, std::initializer_list<std::string_view> names);
 
 }  // namespace tare::config

@@ -35,12 +35,12 @@ struct Choice {
 void from_node(const Node& node, Choice& value);
 /// Reads a flat choice; without a type the name of `value` stays. Throws ConfigError for a list.
 void from_flat_node(const Node& node, Choice& value);
-/// A mapping, flat for a flat choice.
+/// Returns a mapping, flat for a flat choice.
 [[nodiscard]] Node to_node(const Choice& value);
-/// The name alone for a choice without options, else to_node().
+/// Returns the name alone for a choice without options, else to_node().
 [[nodiscard]] Node to_short_node(const Choice& value);
 
-/// What lists say of an entry.
+/// The description of an entry in lists.
 struct EntryInfo {
   std::string name{};           ///< as recipes write it
   std::string summary{};        ///< one line without a full stop
@@ -63,7 +63,7 @@ class Registry;
 template <class Made, class... Args>
 class Registry<Made(Args...)> {
  public:
-  /// `kind` is the word for an entry in messages, such as "callback".
+  /// Makes an empty registry; `kind` is the word for an entry in messages, such as "callback".
   explicit Registry(std::string kind) : kind_(std::move(kind)) {}
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -102,8 +102,9 @@ class Registry<Made(Args...)> {
   /// Whether there is an entry of this name.
   [[nodiscard]] bool contains(const std::string& name) const { return entries_.contains(name); }
 
-  /// The choice with every option that it leaves out at its default. Throws ConfigError, with place
-  /// and nearest name, for an unknown name or option and for a value that is not allowed.
+  /// Returns the choice with every option that it leaves out at its default. Throws ConfigError,
+  /// with place and nearest name, for an unknown name or option and for a value that is not
+  /// allowed.
   [[nodiscard]] Choice complete(const Choice& choice) const {
     return within(choice, [&](const Entry& entry) {
       return Choice{choice.name, entry.complete(choice.options), choice.flat};

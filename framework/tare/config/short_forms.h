@@ -12,7 +12,7 @@ namespace tare::config {
 /// schedule.
 void expand_short_forms(Node& recipe);
 
-/// apply_override() for a recipe in which a short form may stand where the key leads through:
+/// Calls apply_override() for a recipe in which a short form may stand on the key's path:
 /// `model.width=4` on `model: resnet9`. All other short forms stay.
 void apply_recipe_override(Node& recipe, std::string_view assignment);
 

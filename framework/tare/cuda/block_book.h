@@ -19,14 +19,14 @@ namespace tare::cuda {
 /// calls nothing of LibTorch. Blocks from before the first event are unknown. Thread-safe.
 class BlockBook {
  public:
-  /// `services` must outlive this.
+  /// Keeps a reference to `services`, which must outlive the book.
   explicit BlockBook(const runtime::HostServices& services) : services_(services) {}
 
   /// Takes an event of the allocator: an allocation, a free, or one that changes no block.
   void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
-  /// The number of the newest block, over all devices.
+  /// Returns the number of the newest block, over all devices.
   [[nodiscard]] uint64_t sequence() const;
-  /// The blocks that are alive on a device and numbered above `born_after`, oldest first.
+  /// Returns the blocks that are alive on a device and numbered above `born_after`, oldest first.
   [[nodiscard]] std::vector<memory::LiveBlock> live_blocks(c10::DeviceIndex device,
                                                            uint64_t born_after) const;
   /// Adds the device's events to the ring from now on, until close_ring(); the ring must outlive
@@ -34,7 +34,7 @@ class BlockBook {
   void open_ring(c10::DeviceIndex device, memory::EventRing& ring);
   /// Ends what open_ring() began.
   void close_ring(c10::DeviceIndex device, memory::EventRing& ring);
-  /// The ring's events and the live blocks after them, taken at the same moment.
+  /// Returns the ring's events and the live blocks after them, taken at the same moment.
   [[nodiscard]] memory::EventHistory history(c10::DeviceIndex device,
                                              const memory::EventRing& ring) const;
 
@@ -44,7 +44,7 @@ class BlockBook {
     c10::DeviceIndex device;
   };
 
-  /// The lock must be held.
+  /// Lists the live blocks; the lock must be held.
   [[nodiscard]] std::vector<memory::LiveBlock> list(c10::DeviceIndex device,
                                                     uint64_t born_after) const;
   void record(memory::EventKind kind, const Block& block);
@@ -57,7 +57,8 @@ class BlockBook {
   std::map<c10::DeviceIndex, memory::OpenRings> rings_;
 };
 
-/// Nanoseconds that noting a block's allocation and free takes now, in a book of its own.
+/// Measures the nanoseconds that noting a block's allocation and free takes now, in a book of its
+/// own.
 [[nodiscard]] double note_cost_ns(const runtime::HostServices& services);
 
 }  // namespace tare::cuda

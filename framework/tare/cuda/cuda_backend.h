@@ -12,13 +12,14 @@ namespace tare::cuda {
 
 /// What the backends of all devices share; lives until the process ends.
 struct Shared {
-  /// `host` must outlive this.
+  /// Keeps a reference to `host`, which must outlive this object.
   explicit Shared(runtime::HostServices& host) : services(host), book(host) {}
   runtime::HostServices& services;  ///< what the program offers
   BlockBook book;                   ///< the live blocks of all cards
 };
 
-/// Touches no device: context and allocator are set up by the first call that needs them.
+/// Makes the backend of a CUDA device. Touches no device: context and allocator are set up by the
+/// first call that needs them.
 ///
 /// Allocated bytes are rounded up to 512 by the allocator; live blocks carry the bytes asked for.
 /// Peaks are the allocator's own peak, which a scope resets when it opens or closes: other code

@@ -1,6 +1,6 @@
-// What NVIDIA's management library (NVML) says about the cards of this machine and its processes.
-// It is loaded at run time, because its header is not in the toolkit and the driver brings it. It
-// needs neither CUDA nor a context on a card.
+// The cards of this machine and their processes, as NVIDIA's management library (NVML) reports
+// them. It is loaded at run time, because its header is not in the toolkit and the driver brings
+// it. It needs neither CUDA nor a context on a card.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,24 @@ struct NvmlMemory {
 /// Thread-safe.
 class NvmlDevice {
  public:
-  /// `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of CUDA_VISIBLE_DEVICES.
+  /// Opens the card with `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of
+  /// CUDA_VISIBLE_DEVICES.
   explicit NvmlDevice(const std::string& pci_bus_id);
   /// Returns every card of the machine that may be asked, in the order of the PCI bus.
   [[nodiscard]] static std::vector<NvmlDevice> all();
 
-  /// "NVIDIA H200".
+  /// Returns "NVIDIA H200".
   [[nodiscard]] std::string name() const;
-  /// "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
+  /// Returns "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
-  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset where the driver does not say
-  /// Share of the last sample period in which a kernel ran, 0 to 1.
+  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset: not reported
+  /// Returns the share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
   /// Returns the temperature of the chip, in degrees Celsius.
   [[nodiscard]] std::optional<int64_t> temperature() const;
   [[nodiscard]] std::vector<NvmlProcess> processes() const;  ///< processes that compute on the card
-  /// Memory that this process holds on the card; unset also where the driver hides processes, as in
-  /// most containers.
+  /// Returns the memory that this process holds on the card; unset also where the driver hides
+  /// processes, as in most containers.
   [[nodiscard]] std::optional<int64_t> process_bytes() const;
 
  private:
@@ -50,7 +51,7 @@ class NvmlDevice {
   void* handle_ = nullptr;
 };
 
-/// The driver's version, such as "580.65.06"; empty without one.
+/// Returns the driver's version, such as "580.65.06"; empty without one.
 [[nodiscard]] std::string nvml_driver_version();
 
 }  // namespace tare::cuda

@@ -97,7 +97,7 @@ Batch on_meta(Batch batch) {
   return batch;
 }
 
-bool alike(const Batch& one, const Batch& other, size_t skip) {
+bool same_layout(const Batch& one, const Batch& other, size_t skip) {
   const auto same = [skip](const NamedTensor& a, const NamedTensor& b) {
     return a.name == b.name && a.tensor.scalar_type() == b.tensor.scalar_type() &&
            a.tensor.dim() == b.tensor.dim() &&

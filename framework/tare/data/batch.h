@@ -25,7 +25,7 @@ using NamedTensors = c10::SmallVector<NamedTensor, 1>;
 /// copies share the tensors.
 struct Batch {
   Batch() = default;
-  /// The short form: one tensor named "input" and, unless it is undefined, one named "target".
+  /// Makes a batch of one tensor named "input" and, unless it is undefined, one named "target".
   Batch(at::Tensor input, at::Tensor target = {});  // NOLINT: implicit, `return {x, y}`
   /// Takes tensors by name; the sizes of their first dimension must be equal, which is not checked.
   Batch(NamedTensors of_inputs, NamedTensors of_targets)
@@ -34,17 +34,18 @@ struct Batch {
   NamedTensors inputs{};   ///< each [N, ...], in the order of the model's forward
   NamedTensors targets{};  ///< [N] int64 class indices, or [N, ...]; empty: the data has none
 
-  /// The first input, which is the only one of most data; undefined: the batch is empty.
+  /// Returns the first input, which is the only one of most data; undefined: the batch is empty.
   [[nodiscard]] const at::Tensor& input() const&;
   /// Returns a tensor that does not refer to this batch, which ends here.
   [[nodiscard]] at::Tensor input() && { return std::as_const(*this).input(); }
-  /// The first target, which is the only one of most data; undefined: there is none.
+  /// Returns the first target, which is the only one of most data; undefined: there is none.
   [[nodiscard]] const at::Tensor& target() const&;
   /// Returns a tensor that does not refer to this batch, which ends here.
   [[nodiscard]] at::Tensor target() && { return std::as_const(*this).target(); }
-  /// An input by its name. Throws ConfigError, naming the nearest, for one that the batch has not.
+  /// Returns an input by its name. Throws ConfigError, naming the nearest, for one that the batch
+  /// has not.
   [[nodiscard]] const at::Tensor& input(std::string_view name) const&;
-  /// A target by its name. Throws as input().
+  /// Returns a target by its name. Throws as input().
   [[nodiscard]] const at::Tensor& target(std::string_view name) const&;
   /// Replaces the first input; adds one named "input" where there is none.
   void set_input(at::Tensor tensor);
@@ -56,26 +57,27 @@ struct Batch {
     inputs.clear();
     targets.clear();
   }
-  /// Samples in the batch: the first dimension of the first input; 0: it is empty.
+  /// Returns the number of samples in the batch: the first dimension of the first input; 0: it is
+  /// empty.
   [[nodiscard]] int64_t size() const { return input().defined() ? input().size(0) : 0; }
-  /// The samples [start, start + length), as views.
+  /// Returns the samples [start, start + length), as views.
   [[nodiscard]] Batch narrow(int64_t start, int64_t length) const;
-  /// The inputs, then the targets.
+  /// Returns the inputs, then the targets.
   [[nodiscard]] std::vector<at::Tensor> tensors() const;
-  /// These tensors, as many as tensors() gives, under the names of this batch.
+  /// Returns these tensors, as many as tensors() returns, as a batch under the names of this batch.
   [[nodiscard]] Batch with(std::span<const at::Tensor> tensors) const;
 };
 
-/// Hashes of the bytes of all tensors but the first target, one behind the other; they are on the
-/// host.
+/// Returns the hashes of the bytes of all tensors but the first target, one behind the other. The
+/// tensors are on the host.
 [[nodiscard]] std::string hash_of(const Batch& batch);
 /// Makes a batch of equal names, shapes and dtypes on the meta device, which keeps no memory.
 [[nodiscard]] Batch on_meta(Batch batch);
 /// Whether two batches have tensors of the same names, dtypes and sizes behind the first `skip`
 /// dimensions.
-[[nodiscard]] bool alike(const Batch& one, const Batch& other, size_t skip = 0);
-/// One batch of several that are alike: each of its tensors is `join` of theirs, such as at::cat.
-/// Throws what `join` throws.
+[[nodiscard]] bool same_layout(const Batch& one, const Batch& other, size_t skip = 0);
+/// Returns one batch of several with the same layout: each of its tensors is `join` of theirs, such
+/// as at::cat. Throws what `join` throws.
 [[nodiscard]] Batch joined(std::vector<Batch> parts,
                            const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join);
 
@@ -84,30 +86,30 @@ struct Batch {
 class Outputs {
  public:
   Outputs() = default;
-  /// The short form for a model of one output.
+  /// Wraps the tensor of a model with one output.
   Outputs(at::Tensor one) { all_.push_back(std::move(one)); }  // NOLINT: implicit
-  /// The tensors in the order of the list.
+  /// Takes the tensors in the order of the list.
   Outputs(const std::vector<at::Tensor>& several)  // NOLINT: implicit
       : all_(several.begin(), several.end()) {}
-  /// The elements of the tuple in order, as a forward returns them.
+  /// Takes the elements of the tuple in order, as a forward returns them.
   template <std::convertible_to<at::Tensor>... T>
   Outputs(const std::tuple<T...>& several) {  // NOLINT: implicit
     std::apply([this](const auto&... tensor) { (all_.push_back(tensor), ...); }, several);
   }
-  /// Two tensors in order.
+  /// Takes two tensors in order.
   Outputs(const std::pair<at::Tensor, at::Tensor>& two) {  // NOLINT: implicit
     all_.push_back(two.first);
     all_.push_back(two.second);
   }
 
-  /// The first tensor, [N, ...]; undefined: there is none.
+  /// Returns the first tensor, [N, ...]; undefined: there is none.
   [[nodiscard]] const at::Tensor& front() const;
   [[nodiscard]] size_t size() const { return all_.size(); }  ///< how many tensors there are
   /// Whether there is a first tensor.
   [[nodiscard]] bool defined() const { return front().defined(); }
-  /// `index` < size(), unchecked.
+  /// Returns output number `index` < size(), which is not checked.
   [[nodiscard]] const at::Tensor& operator[](size_t index) const { return all_[index]; }
-  /// `index` < size(), unchecked.
+  /// Returns output number `index` < size(), which is not checked.
   [[nodiscard]] at::Tensor& operator[](size_t index) { return all_[index]; }
   [[nodiscard]] auto begin() const { return all_.begin(); }  ///< of the tensors in order
   [[nodiscard]] auto end() const { return all_.end(); }      ///< of the tensors in order

@@ -18,7 +18,7 @@ namespace tare {
 /// a gzip stream that is broken or cut. Neither copied nor moved.
 class ByteSource {
  public:
-  /// `operation` is in front of every FormatError.
+  /// Opens a file; `operation` stands in front of every FormatError.
   ByteSource(const std::filesystem::path& path, std::string operation);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
@@ -28,7 +28,7 @@ class ByteSource {
   [[nodiscard]] int64_t file_size() const { return file_.size(); }  ///< as it is stored
   [[noreturn]] void refuse(std::string part, std::string_view problem) const;
 
-  /// Exactly `size` bytes, or FormatError naming `part`.
+  /// Reads exactly `size` bytes, else throws FormatError naming `part`.
   void read(void* out, size_t size, const char* part);
   /// Reads the bytes that are left, `size` at most, and returns how many it read.
   size_t take(uint8_t* out, size_t size);

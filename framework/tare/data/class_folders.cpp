@@ -71,7 +71,7 @@ void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& su
   const std::string first = printable(others.front().lexically_relative(folder).generic_string());
   log::warning(std::to_string(others.size()) + (others.size() == 1 ? " file of " : " files of ") +
                printable(folder.string()) + (others.size() == 1 ? " is" : " are") +
-               " left out, because only " + kind.extension + " files are read: " + first +
+               " skipped, because only " + kind.extension + " files are read: " + first +
                (others.size() > 1 ? ", ..." : ""));
 }
 
@@ -79,7 +79,7 @@ void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t cla
   const size_t beside = files_of(folder, kind).size();
   if (beside > 0)
     log::warning(std::to_string(beside) + " " + kind.samples + " of " + printable(folder.string()) +
-                 " are left out: they lie beside the folders of the classes");
+                 " are skipped: they lie beside the folders of the classes");
   if (classes == 1)
     log::warning(printable(folder.string()) +
                  " has one class: a model that is trained on it always answers with that class");

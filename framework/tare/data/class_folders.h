@@ -23,16 +23,16 @@ struct ClassFolders {
   std::vector<int64_t> classes;     ///< of each file; empty: the samples have no labels
   std::vector<std::string> labels;  ///< the names of the subfolders, by class
 
-  /// The paths of the files below `folder`.
+  /// Returns the paths of the files below `folder`.
   [[nodiscard]] std::vector<std::string> names(const std::filesystem::path& folder) const;
-  /// int64 [files]; undefined: the samples have no labels.
+  /// Returns int64 [files]; undefined: the samples have no labels.
   [[nodiscard]] at::Tensor targets() const;
 };
 
-/// Classes and files in bytewise order of their names; other files and hidden ones are skipped, but
-/// a link to nothing is taken, so that reading it fails. Without subfolders the files of the folder
-/// itself, without labels. With `warn` it logs what a user would not expect. Throws IoError;
-/// ConfigError for a folder without files of the kind, or a class without one.
+/// Returns classes and files in bytewise order of their names; other files and hidden ones are
+/// skipped, but a link to nothing is taken, so that reading it fails. Without subfolders the files
+/// of the folder itself, without labels. With `warn` it logs what a user would not expect. Throws
+/// IoError; ConfigError for a folder without files of the kind, or a class without one.
 [[nodiscard]] ClassFolders list_class_folders(const std::filesystem::path& folder,
                                               const FileKind& kind, bool warn);
 

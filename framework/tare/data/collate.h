@@ -44,12 +44,12 @@ using Registry = config::Registry<Collate()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace collates
 
-/// A data set of samples in memory, whose tensors have no sample dimension and may have different
-/// lengths (their first dimension). `samples`: at least one, all with the same names, dtypes and
-/// numbers of dimensions, on the host. sample_shape() is that of the longest. Throws ConfigError
-/// for an empty list or an empty function, ShapeError for samples that are not alike. `names`: see
-/// Dataset::sample_name(), one for each sample; empty: none has one.
-/// `text_length`: see Dataset::text_length().
+/// Returns a data set of samples in memory, whose tensors have no sample dimension and may have
+/// different lengths (their first dimension). `samples`: at least one, all with the same names,
+/// dtypes and numbers of dimensions, on the host. sample_shape() is that of the longest. Throws
+/// ConfigError for an empty list or an empty function, ShapeError for samples of different layouts.
+/// `names`: see Dataset::sample_name(), one for each sample; empty: none has one. `text_length`:
+/// see Dataset::text_length().
 [[nodiscard]] DatasetPtr sample_dataset(std::vector<Batch> samples, Collate collate,
                                         std::vector<std::string> labels = {},
                                         std::vector<std::string> names = {},

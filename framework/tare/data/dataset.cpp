@@ -14,7 +14,8 @@ namespace tare {
 
 Batch get_all(const Dataset& data) {
   constexpr int64_t kFew = 256;
-  // Batches of samples of different sizes may not fit together.
+  // Samples of different sizes are padded to the longest of their batch, and batches of different
+  // lengths cannot be joined, so all of them are read in one batch.
   const int64_t chunk = data.sample_size(0) > 0 ? data.size() : kFew;
   std::vector<int64_t> indices;
   std::vector<Batch> chunks;

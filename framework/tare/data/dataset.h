@@ -32,43 +32,47 @@ struct BatchRequest {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  /// Samples, >= 1.
+  /// Returns the number of samples, >= 1.
   [[nodiscard]] virtual int64_t size() const = 0;
-  /// The requested samples, in that order, in new tensors. Throws ConfigError for an index
-  /// out of range.
+  /// Returns the requested samples in the requested order, in new tensors. Throws ConfigError for
+  /// an index out of range.
   [[nodiscard]] virtual Batch get(const BatchRequest& request) const = 0;
-  /// The first sample alone, without random transforms, for the names, shapes and dtypes of what
-  /// the data set gives.
+  /// Returns the first sample alone, without random transforms, for the names, shapes and dtypes of
+  /// what the data set gives.
   [[nodiscard]] virtual Batch first_sample() const;
-  /// Shape of one sample of the first input as get() gives it, e.g. [channels, height, width].
+  /// Returns the shape of one sample of the first input as get() gives it, e.g. [channels, height,
+  /// width].
   [[nodiscard]] virtual std::vector<int64_t> sample_shape() const = 0;
-  /// A name of the sample by which a person finds it, such as the path of its file below the data
-  /// folder; empty: it has none. `index`: in [0, size).
+  /// Returns a name of the sample by which a person finds it, such as the path of its file below
+  /// the data folder; empty: it has none. `index`: in [0, size).
   [[nodiscard]] virtual std::string sample_name(int64_t index) const;
-  /// How large a sample is beside the others, such as the length of a sequence; a batch takes the
-  /// most memory with the largest. 0 for all: they are of one size. `index`: in [0, size).
+  /// Returns how large a sample is compared with the others, such as the length of a sequence; a
+  /// batch takes the most memory with the largest. 0 for all: they are of one size. `index`: in [0,
+  /// size).
   [[nodiscard]] virtual int64_t sample_size(int64_t index) const;
-  /// How large each tensor of a sample is, where several differ on their own; by default what
-  /// sample_size() says. Of one number of tensors for all samples. `index`: in [0, size).
+  /// Returns how large each tensor of a sample is, where several differ on their own; by default
+  /// what sample_size() returns. The number of tensors is the same for all samples. `index`: in [0,
+  /// size).
   [[nodiscard]] virtual std::vector<int64_t> sample_sizes(int64_t index) const;
-  /// Names of the classes, by class index; empty: unknown.
+  /// Returns the names of the classes, by class index; empty: unknown.
   [[nodiscard]] virtual std::vector<std::string> labels() const { return {}; }
-  /// What was done to a raw sample until get() gives it, for the bundle: the steps of its reader,
-  /// then those that get() applies; nullptr: nothing. Owned by the data set.
+  /// Returns what was done to a raw sample until get() gives it, for the bundle: the steps of its
+  /// reader, then those that get() applies; nullptr: nothing. The data set owns the list.
   [[nodiscard]] virtual const Transforms* transforms() const { return nullptr; }
-  /// Whether transforms() says everything that is done to the inputs. Without it a model that is
+  /// Whether transforms() lists everything that is done to the inputs. Without it a model that is
   /// trained on them cannot be exported, because predictions would see other inputs.
   [[nodiscard]] virtual bool described() const { return true; }
-  /// The first target of all samples in order, [size, ...]; undefined: there is none. The default
-  /// collects it with get().
+  /// Returns the first target of all samples in order, [size, ...]; undefined: there is none. The
+  /// default collects it with get().
   [[nodiscard]] virtual at::Tensor targets() const;
-  /// The bytes to which a reader has cut each text, for the bundle; 0: texts are whole.
+  /// Returns the bytes to which a reader has cut each text, for the bundle; 0: texts are whole.
   [[nodiscard]] virtual int64_t text_length() const { return 0; }
   /// Whether get() does nothing but copy samples of tensors that it keeps: there is nothing to
   /// cache().
   [[nodiscard]] virtual bool in_memory() const { return false; }
-  /// A hash of the samples as they are in memory, but for the first target, so that a resumed run
-  /// notices other data; empty: they are not in memory, and nothing is read for a hash.
+  /// Returns a hash of the samples as they are in memory, but for the first target, so that a
+  /// resumed run notices other data. Returns "" if the samples are not in memory; nothing is read
+  /// for a hash.
   [[nodiscard]] virtual std::string content() const { return {}; }
   /// Adds the tensors it keeps to a ledger, under Category::other.
   virtual void account(Ledger&) const {}
@@ -76,40 +80,41 @@ class Dataset {
 /// A data set, which decorators, splits and loaders share.
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-/// The whole data set in one batch, without random transforms.
+/// Returns the whole data set in one batch, without random transforms.
 [[nodiscard]] Batch get_all(const Dataset& data);
 
-/// The samples that together make a batch as large as any can be: for each of sample_sizes() the
-/// first of the largest, sorted, each once. {0}: all are of one size.
+/// Returns the samples that together make a batch as large as any can be: for each of
+/// sample_sizes() the first of the largest, sorted, each once. {0}: all are of one size.
 [[nodiscard]] std::vector<int64_t> largest_samples(const Dataset& data);
 
-/// A data set of tensors in memory, shared with the caller, who must not change them afterwards.
-/// `input`: [N, ...] of any dtype, on the host, made contiguous; `target`: [N, ...] or undefined.
-/// Throws ConfigError for an empty set, or a class index of `target` without a name in `labels` if
-/// there are any; ShapeError for different sizes; DeviceError for a tensor that is not on the host.
+/// Returns a data set of tensors in memory, shared with the caller, who must not change them
+/// afterwards. `input`: [N, ...] of any dtype, on the host, made contiguous; `target`: [N, ...] or
+/// undefined. Throws ConfigError for an empty set, or a class index of `target` without a name in
+/// `labels` if there are any; ShapeError for different sizes; DeviceError for a tensor that is not
+/// on the host.
 [[nodiscard]] DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target = {},
                                         std::vector<std::string> labels = {});
-/// A data set of several inputs or targets, each [N, ...], in the order of the model's forward.
-/// `labels` are those of the first target. Throws as above; ConfigError for a name that is empty or
-/// there twice.
+/// Returns a data set of several inputs or targets, each [N, ...], in the order of the model's
+/// forward. `labels` are those of the first target. Throws as above; ConfigError for a name that is
+/// empty or there twice.
 [[nodiscard]] DatasetPtr tensor_dataset(const NamedTensors& inputs, const NamedTensors& targets,
                                         std::vector<std::string> labels = {});
 
-/// `base`, whose samples are images [channels, height, width] of uint8 or float32, with
+/// Returns `base`, whose samples are images [channels, height, width] of uint8 or float32, with
 /// `transforms` applied after its own. Further inputs that are images, of any size, get them too,
 /// with random numbers of their own; other inputs stay as they are. Targets that are images of the
 /// first input's height and width (masks) are moved with it, see Transforms::apply_to_targets.
 /// transforms() gives the whole list. On a tensor_dataset, gather and transforms are one pass.
 [[nodiscard]] DatasetPtr transformed(const DatasetPtr& base, const Transforms& transforms);
 
-/// The samples at `indices` of `base`, in that order; repetition is allowed. Random transforms of
-/// `base` see the index in `base`. With `random` false they are never applied. Throws ConfigError
-/// for an empty list or an index out of range.
+/// Returns the samples at `indices` of `base`, in that order; repetition is allowed. Random
+/// transforms of `base` see the index in `base`. With `random` false they are never applied. Throws
+/// ConfigError for an empty list or an index out of range.
 [[nodiscard]] DatasetPtr subset(const DatasetPtr& base, std::vector<int64_t> indices,
                                 bool random = true);
 
-/// `base` with a function applied to each batch. The function must be thread-safe, treat each
-/// sample independently and keep the number of samples (else get() throws ShapeError).
+/// Returns `base` with a function applied to each batch. The function must be thread-safe, treat
+/// each sample independently and keep the number of samples (else get() throws ShapeError).
 /// `sample_shape`: of the inputs it returns; empty: as in `base`. `as`: transforms that do to an
 /// input what the function does, for the bundle; Transforms{} where it leaves the inputs as they
 /// are. Unset: a bundle cannot describe the data, and a model trained on it is not exported.
@@ -117,8 +122,8 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
                              std::vector<int64_t> sample_shape = {},
                              std::optional<Transforms> as = std::nullopt);
 
-/// `base` read once, without random transforms, and kept in memory: for slow readers and maps.
-/// `base` itself where it is in memory already.
+/// Returns `base` read once, without random transforms, and kept in memory: for slow readers and
+/// maps. `base` itself where it is in memory already.
 [[nodiscard]] DatasetPtr cache(const DatasetPtr& base);
 
 /// Throws ConfigError, naming the first element, if a class index in `targets` (int64, any shape)

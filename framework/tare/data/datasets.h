@@ -28,7 +28,8 @@ struct DataOptions {
   int64_t length = 0;              ///< text_folder: bytes of a text that are read; 0: all
   config::Choice collate{.name = "pad"};  ///< text_folder: joins texts, see collates::registry()
   int64_t channels = 0;  ///< png_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
-  /// tfrecord: files, or folders of them, and those of a validation and a test split of their own.
+  /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
+  /// their own.
   std::vector<std::string> files{}, valid_files{}, test_files{};
   std::string input = "image";   ///< tfrecord: the feature with the picture or the numbers
   std::string label = "label";   ///< tfrecord: the feature with the class or the number to predict
@@ -82,10 +83,10 @@ struct FindDigitsOptions {
   bool warn = true;       ///< log a warning where generated digits stand in for real ones
 };
 
-/// The 10,000 test images of MNIST from the first place that has them (docs/data.md lists the
-/// places); without any, a download into cache_folder(), which is tried once per process; failing
-/// that, generated digits in the written style, with one warning per process that says why. Throws
-/// FormatError for a place whose files are damaged.
+/// Returns the 10,000 test images of MNIST from the first place that has them (docs/data.md lists
+/// the places); without any, a download into cache_folder(), which is tried once per process;
+/// failing that, generated digits in the written style, with one warning per process that gives the
+/// reason. Throws FormatError for a place whose files are damaged.
 [[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
 
 namespace datasets {
@@ -104,7 +105,8 @@ struct Kind {
   /// The names of the DataOptions that it takes, besides name, size, count, seed, train, valid,
   /// test, stratify and transforms. Others are refused.
   std::vector<std::string> fields{};
-  /// Reads or generates it; `network`: it may download. Throws ConfigError, IoError, FormatError.
+  /// Reads or generates the data set; `network` is whether it may download. Throws ConfigError,
+  /// IoError, FormatError.
   std::function<Found(const DataOptions& options, bool network)> make{};
 };
 
@@ -163,7 +165,7 @@ std::vector<std::filesystem::path> make_png_files(const std::string& name,
                                                   const std::filesystem::path& folder,
                                                   const GeneratedDigits& options = {});
 
-/// ${TARE_HOME:-~/.cache/tare}/data
+/// Returns ${TARE_HOME:-~/.cache/tare}/data
 [[nodiscard]] std::filesystem::path cache_folder();
 
 }  // namespace datasets

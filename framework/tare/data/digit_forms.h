@@ -17,7 +17,7 @@ struct DigitForm {
   std::vector<Stroke> strokes;
 };
 
-/// The ways in which `digit` (0 to 9) is drawn: at least one.
+/// Returns the ways in which `digit` (0 to 9) is drawn: at least one.
 [[nodiscard]] const std::vector<DigitForm>& digit_forms(bool written, int digit);
 
 }  // namespace tare

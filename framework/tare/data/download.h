@@ -26,7 +26,7 @@ struct Manifest {
 /// Reads a manifest from YAML. Throws ConfigError.
 [[nodiscard]] Manifest parse_manifest(std::string_view yaml, const std::string& file);
 
-/// SHA-256 of a file as 64 lower-case hexadecimal digits. Throws IoError.
+/// Returns SHA-256 of a file as 64 lower-case hexadecimal digits. Throws IoError.
 [[nodiscard]] std::string sha256_of(const std::filesystem::path& path);
 
 /// Downloads `file` into `folder`, created if missing, unless it is there with the right size and

@@ -20,9 +20,10 @@ struct LoaderOptions {
   bool training = false;   ///< apply random transforms
 };
 
-/// Gives the batches of one epoch after the other, the same for any number of workers. After an
-/// exception from next() it is stopped and may be started again. It may be destroyed at any moment,
-/// which joins the workers. Not thread-safe: one thread constructs, uses and destroys it.
+/// Returns the batches of one epoch after the other; the batches do not depend on the number of
+/// workers. After an exception from next() it is stopped and may be started again. It may be
+/// destroyed at any moment, which joins the workers. Not thread-safe: one thread constructs, uses
+/// and destroys it.
 class Loader {
  public:
   /// Throws ConfigError for null or empty data, an option out of range, and drop_last with fewer

@@ -20,13 +20,13 @@ struct PngFolderOptions {
 /// files are in bytewise order of their names; other files and hidden ones are skipped, but a link
 /// to nothing is an IoError. labels() are the folder names. A folder without subfolders gives the
 /// pictures in it, without targets and labels: data to predict on. sample_name() is the path of the
-/// file below `folder`. transforms() says how files of another size were resized. Throws IoError;
+/// file below `folder`. transforms() lists how files of another size were resized. Throws IoError;
 /// FormatError, naming the file; ConfigError for a folder without pictures, a class without images,
 /// or more bytes than the limit.
 [[nodiscard]] DatasetPtr png_folder(const std::filesystem::path& folder,
                                     const PngFolderOptions& options = {});
 
-/// The files that png_folder() reads, in its order. Throws as it does for the folder.
+/// Returns the files that png_folder() reads, in its order. Throws as it does for the folder.
 [[nodiscard]] std::vector<std::filesystem::path> png_files(const std::filesystem::path& folder);
 
 }  // namespace tare

@@ -18,7 +18,7 @@ namespace tare {
 /// consumer thread.
 class Prefetch {
  public:
-  /// `make` is called by several threads at once.
+  /// Starts the threads; several of them call `make` at once.
   Prefetch(std::function<Batch(int64_t)> make, int64_t begin, int64_t end, int64_t capacity);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;

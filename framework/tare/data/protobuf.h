@@ -26,9 +26,9 @@ class ProtobufReader {
   ProtobufReader(std::string_view message, const char* operation, const std::string& file)
       : left_(message), operation_(operation), file_(&file) {}
 
-  /// The next field; unset at the end.
+  /// Returns the next field; unset at the end.
   [[nodiscard]] std::optional<ProtobufField> next();
-  /// The fields of a message that is a field of this one.
+  /// Returns the fields of a message that is a field of this message.
   [[nodiscard]] ProtobufReader below(const ProtobufField& field, const char* part) const;
   [[nodiscard]] std::string_view bytes_of(const ProtobufField& field, const char* part) const;
   /// Adds the values of a repeated field, packed or one by one.

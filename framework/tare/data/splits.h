@@ -38,16 +38,16 @@ struct SplitOptions {
 [[nodiscard]] Splits split(const DatasetPtr& data, const SplitSizes& sizes = {}, uint64_t seed = 0,
                            const SplitOptions& options = {});
 
-/// Fold `index` of `count` is the validation split, the other folds are the training split; no test
-/// split. Each sample is in the validation split of exactly one fold. Throws ConfigError unless
-/// 2 <= count <= size and 0 <= index < count, and for stratified folds of data without class
+/// Uses fold `index` of `count` as the validation split and the other folds as the training split;
+/// no test split. Each sample is in the validation split of exactly one fold. Throws ConfigError
+/// unless 2 <= count <= size and 0 <= index < count, and for stratified folds of data without class
 /// labels.
 [[nodiscard]] Splits fold(const DatasetPtr& data, int64_t count, int64_t index, uint64_t seed = 0,
                           const SplitOptions& options = {});
 
-/// The indices, ascending, of `count` samples, from 1 to the size of `data`, in which every class
-/// has its share to within one sample: the first samples of each class. The targets must be class
-/// labels.
+/// Returns the indices, ascending, of `count` samples, from 1 to the size of `data`, in which every
+/// class has its share to within one sample: the first samples of each class. The targets must be
+/// class labels.
 [[nodiscard]] std::vector<int64_t> first_of_each_class(const DatasetPtr& data, int64_t count);
 
 /// Whether the targets of `data` are class labels, as a stratified split needs them.

@@ -17,7 +17,7 @@ at::Tensor checked(const at::Tensor& tensor, const std::string& what) {
   return tensor.detach().contiguous();
 }
 
-// The inputs, then the targets.
+// Checks all tensors and returns them on the host and contiguous: the inputs, then the targets.
 NamedTensors checked(const NamedTensors& inputs, const NamedTensors& targets) {
   NamedTensors all = inputs;
   all.append(targets.begin(), targets.end());

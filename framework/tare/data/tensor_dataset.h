@@ -18,7 +18,7 @@ using SampleNames = std::shared_ptr<const std::vector<std::string>>;
 /// See tensor_dataset(). With transforms, gather and transforms are one pass.
 class TensorDataset : public Dataset {
  public:
-  /// `read_with`: what a reader did to the samples before they came here.
+  /// Holds the tensors; `read_with` lists what a reader has already done to the samples.
   TensorDataset(const NamedTensors& inputs, const NamedTensors& targets,
                 std::vector<std::string> labels, std::optional<Transforms> transforms,
                 Transforms read_with = {}, SampleNames names = {});
@@ -34,7 +34,7 @@ class TensorDataset : public Dataset {
   [[nodiscard]] bool in_memory() const override { return !transforms_; }
   [[nodiscard]] std::string content() const override;
   void account(Ledger& ledger) const override;
-  /// The first input, [size, ...] on the host, contiguous, before its transforms.
+  /// Returns the first input, [size, ...] on the host, contiguous, before its transforms.
   [[nodiscard]] const at::Tensor& raw_input() const { return inputs_.front().tensor; }
   /// Returns a data set of these tensors with further transforms.
   [[nodiscard]] DatasetPtr with(const Transforms& more) const;

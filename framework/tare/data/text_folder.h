@@ -27,7 +27,7 @@ struct TextFolderOptions {
 [[nodiscard]] DatasetPtr text_folder(const std::filesystem::path& folder,
                                      const TextFolderOptions& options = {});
 
-/// The files that text_folder() reads, in its order. Throws as it does for the folder.
+/// Returns the files that text_folder() reads, in its order. Throws as it does for the folder.
 [[nodiscard]] std::vector<std::filesystem::path> text_files(const std::filesystem::path& folder);
 
 }  // namespace tare

@@ -78,7 +78,7 @@ std::string cause_of(const Error& error) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-/// One sample; what is wrong with it is said with its place.
+/// Reads one sample; errors name its place.
 Batch read_sample(const std::string& record, const std::function<Batch(const TfExample&)>& sample,
                   const fs::path& file, size_t number) {
   const std::string part = "record " + std::to_string(number);
@@ -100,7 +100,7 @@ Batch read_file(const fs::path& file, const std::function<Batch(const TfExample&
   std::vector<Batch> samples;
   while (const auto record = records.next()) {
     Batch one = read_sample(*record, sample, file, samples.size());
-    if (!one.input().defined() || (!samples.empty() && !alike(one, samples.front())))
+    if (!one.input().defined() || (!samples.empty() && !same_layout(one, samples.front())))
       throw ShapeError(kRead, "samples of one shape and type",
                        "another in record " + std::to_string(samples.size()) + " of " +
                            printable(file.string()));
@@ -280,7 +280,7 @@ Batch read_tfrecords(const std::vector<fs::path>& files,
     read.push_back(std::move(parts[i]));
     if (read.back().targets.size() != read.front().targets.size())
       throw ShapeError(kRead, "a target for every sample", "none in one of the files");
-    if (!alike(read.back(), read.front(), 1))
+    if (!same_layout(read.back(), read.front(), 1))
       throw ShapeError(kRead, "samples of one shape and type",
                        "others in " + printable(files[i].string()));
   }

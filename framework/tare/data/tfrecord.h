@@ -21,7 +21,7 @@ namespace tare {
 
 inline constexpr int64_t kMaxTfRecordBytes = int64_t{256} << 20;  ///< of one record
 
-/// CRC-32C (Castagnoli) of the bytes.
+/// Returns CRC-32C (Castagnoli) of the bytes.
 [[nodiscard]] uint32_t crc32c(std::string_view bytes);
 /// Computes a checksum as TFRecord files store it: rotated right by 15 bits, plus 0xa282ead8.
 [[nodiscard]] uint32_t masked_crc32c(std::string_view bytes);
@@ -33,10 +33,10 @@ class TfRecordReader {
   explicit TfRecordReader(const std::filesystem::path& path,
                           int64_t limit_bytes = kMaxTfRecordBytes);
   ~TfRecordReader();
-  /// The next record; unset at the end of the file. Nothing is allocated for a length that exceeds
-  /// the limit or the file, or whose checksum is wrong. Throws FormatError, naming path and record,
-  /// for that, for a wrong checksum of the bytes, and for a file or gzip stream that is cut;
-  /// IoError.
+  /// Returns the next record; unset at the end of the file. Nothing is allocated for a length that
+  /// exceeds the limit or the file, or whose checksum is wrong. Throws FormatError, naming path and
+  /// record, for that, for a wrong checksum of the bytes, and for a file or gzip stream that is
+  /// cut; IoError.
   [[nodiscard]] std::optional<std::string> next();
 
  private:
@@ -56,16 +56,17 @@ class TfExample {
  public:
   /// Takes the features by their names.
   explicit TfExample(std::map<std::string, TfFeature> features) : features_(std::move(features)) {}
-  /// All of them, by name.
+  /// Returns all features by name.
   [[nodiscard]] const std::map<std::string, TfFeature>& features() const { return features_; }
   /// Throws ConfigError, naming the nearest, for a feature that there is not.
   [[nodiscard]] const TfFeature& feature(const std::string& name) const;
-  /// The only value of a feature. Throws ConfigError if it has another number or kind of values.
+  /// Returns the only value of a feature. Throws ConfigError if it has another number or kind of
+  /// values.
   [[nodiscard]] const std::string& bytes(const std::string& name) const;
-  /// The only value of a feature, which is an integer. Throws as bytes().
+  /// Returns the only value of a feature, which is an integer. Throws as bytes().
   [[nodiscard]] int64_t integer(const std::string& name) const;
-  /// The values of a feature of floats, or of integers, as a float32 tensor of that shape. Throws
-  /// ConfigError for another number or kind of values.
+  /// Returns the values of a feature of floats, or of integers, as a float32 tensor of the given
+  /// shape. Throws ConfigError for another number or kind of values.
   [[nodiscard]] at::Tensor tensor(const std::string& name, const std::vector<int64_t>& shape) const;
 
  private:

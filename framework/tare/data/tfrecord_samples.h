@@ -16,11 +16,11 @@ struct TfSampleOptions {
   std::string label = "label";   ///< feature of its label
   std::vector<int64_t> shape{};  ///< of a sample; empty: of the first one, numbers in one row
   int64_t channels = 0;          ///< of PNG files: 1 grey, 3 RGB, 0: those of the first one
-  int64_t size = 0;  ///< height and width that PNG files are resized to; 0: all must be alike
+  int64_t size = 0;  ///< height and width that PNG files are resized to; 0: all must have one size
   int64_t parallel_reads = 1;  ///< files that are read at a time, >= 1
 };
 
-/// The files of the paths: a file is itself, and a folder the files in it whose names have
+/// Returns the files at the paths: a file is itself, and a folder the files in it whose names have
 /// ".tfrec" in them, bytewise by name. Throws ConfigError for a folder without one; IoError.
 [[nodiscard]] std::vector<std::filesystem::path> tfrecord_files(
     const std::vector<std::string>& paths);

@@ -70,21 +70,24 @@ class Experiment {
   /// yet is measured from now on, unless the options name the devices.
   void attend(Accountable& object);
 
-  /// The tensor's storage is not reported as a leak. Does not keep the tensor alive. Throws
+  /// Excludes the tensor's storage from the report of leaks. Does not keep the tensor alive. Throws
   /// StateError after finish().
   void keep(const at::Tensor& tensor);
-  /// The owned object outlives finish() and is destroyed with the experiment; its tensors are not
-  /// reported as leaks. Those are the tensors that its type lists (see listed_tensors.h) and what
-  /// was allocated while it was made. What was allocated later, while an object is kept whose type
-  /// lists nothing, is reported as unclear, and the destructor warns of what is left of it when the
-  /// object is gone. Throws ConfigError for an unknown name, StateError after finish().
+  /// Keeps the owned object, which outlives finish() and is destroyed with the experiment; its
+  /// tensors are not reported as leaks. Those are the tensors that its type lists (see
+  /// listed_tensors.h) and what was allocated while it was made. What was allocated later, while an
+  /// object is kept whose type lists nothing, is reported as unclear, and the destructor warns of
+  /// what is left of it when the object is gone. Throws ConfigError for an unknown name, StateError
+  /// after finish().
   void keep(const std::string& owned_name);
 
-  /// Consumed, peak and available bytes of each device now; after finish() those of the report.
+  /// Returns the consumed, peak and available bytes of each device at this moment; after finish()
+  /// those of the report.
   [[nodiscard]] std::vector<DeviceReport> data() const;
 
-  /// See the class. A second call returns the same report and does nothing. An attended object that
-  /// cannot be purged is listed with the reason. Waits for the devices.
+  /// Ends the experiment as described at the class. A second call returns the same report and does
+  /// nothing. An attended object that cannot be purged is listed with the reason. Waits for the
+  /// devices.
   ExperimentReport finish();
   /// Whether finish() has been called.
   [[nodiscard]] bool finished() const { return report_.has_value(); }
@@ -105,7 +108,7 @@ class Experiment {
     Accountable* object;
     uint64_t id;
   };
-  /// Number of the last block at some moment; one for each baseline.
+  /// The number of the last block at some moment, one number for each baseline.
   using Marks = std::vector<uint64_t>;
   struct Owned {
     std::string name;

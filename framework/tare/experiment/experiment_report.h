@@ -35,19 +35,21 @@ struct DeviceReport {
   /// given back, because live blocks lie in the same segments.
   int64_t fragmented_bytes = 0;
   /// Allocations since the baseline that needed the allocator's cache given back first. More than a
-  /// few: the work hardly fits and is slow.
+  /// few mean that the work hardly fits and is slow.
   int64_t retries = 0;
 
-  /// Allocated bytes that the experiment left behind: consumed minus reclaimed.
+  /// Returns the allocated bytes that the experiment left behind: consumed minus reclaimed.
   [[nodiscard]] int64_t residual_bytes() const {
     return consumed.allocated_bytes - reclaimed.allocated_bytes;
   }
-  /// What the process's memory still grew by after finish() that no tensor explains: memory of
-  /// malloc, of containers or of libraries that was not given back. Negative: less than before.
+  /// Returns by how much the process's memory has grown after finish() beyond what tensors explain:
+  /// memory of malloc, of containers or of libraries that was not given back. Negative: the process
+  /// has less than before.
   [[nodiscard]] int64_t residual_beside_tensors_bytes() const {
     return consumed.process_bytes - reclaimed.process_bytes - residual_bytes();
   }
-  /// Reclaimed of consumed allocated bytes, in per cent; 100 if nothing was consumed.
+  /// Returns the reclaimed share of the consumed allocated bytes, in per cent; 100 if nothing was
+  /// consumed.
   [[nodiscard]] double reclaimed_percent() const;
 };
 
@@ -86,10 +88,10 @@ struct ExperimentReport {
   /// Names of the kept objects whose type does not list its tensors, if anything is unclear.
   std::vector<std::string> opaque{};
 
-  /// The figures of one device; zeros if it was not measured.
+  /// Returns the figures of one device; zeros if it was not measured.
   [[nodiscard]] DeviceReport on(c10::Device device) const;
   [[nodiscard]] int64_t leaked_bytes() const;  ///< the sum over all leaks
-  /// Several lines, ending with a newline.
+  /// Returns several lines, ending with a newline.
   [[nodiscard]] std::string str() const;
 };
 

@@ -51,8 +51,8 @@ struct RegionReport {
   std::vector<RegionMemory> devices;  ///< the host first
   RegionProcess process;              ///< beside the tensors
 
-  /// "forward: cpu +12 MiB, peaked 3 MiB; process +13 MiB, peaked 2 MiB; 0.25 ms", indented by
-  /// depth.
+  /// Returns "forward: cpu +12 MiB, peaked 3 MiB; process +13 MiB, peaked 2 MiB; 0.25 ms", indented
+  /// by depth.
   [[nodiscard]] std::string compact() const;
   /// Returns the figures as a table, a line per device and one for the process.
   [[nodiscard]] std::string full() const;

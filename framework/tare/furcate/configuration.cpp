@@ -158,9 +158,8 @@ Node whole_configuration(const Node& root) {
 }
 
 MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep) {
-  return is_configuration(sweep.origin.configuration)
-             ? meta_of(sweep.origin.configuration).mem_trace
-             : MemoryMonitorOptions();
+  if (!is_configuration(sweep.origin.configuration)) return {};
+  return meta_of(sweep.origin.configuration).mem_trace;
 }
 
 sweep::SweepOptions program_sweep(const Node& root) {
@@ -200,7 +199,7 @@ sweep::SweepOptions recipe_sweep(const Node& root) {
   for (const auto& entry : all.entries) {
     if (is_for_programs(root, entry)) continue;
     const bool threads = entry.key == "prefetch" || entry.key == "num_parallel_calls";
-    // The recipe's own number stays unless the file says another.
+    // The recipe's own number stays unless the file gives another.
     if (entry.key == "prefetch" && (!root.find("prefetch") || root.find("num_parallel_calls")))
       continue;
     const Node value = threads ? loader_threads(entry.value) : entry.value;

@@ -49,23 +49,23 @@ using ForkHistory = std::vector<sweep::MetricHistory>;
 /// data_name and meta have. Do not make tensors before run(), see init(). Neither copied nor moved.
 class Fork : protected ForkConfig {
  public:
-  /// `config`: furcate's JSON, or YAML; `--config FILE` on the command line takes its place.
-  /// Nothing is read before run().
+  /// Takes the file of the configuration: furcate's JSON, or YAML; `--config FILE` on the command
+  /// line takes the place of `config`. Nothing is read before run().
   explicit Fork(std::filesystem::path config);
   virtual ~Fork();
   Fork(const Fork&) = delete;
   Fork& operator=(const Fork&) = delete;
 
-  /// The runner, or one run. Returns main's exit code: 0 done, 1 a run failed, 2 bad input, 3 out
-  /// of memory, 4 I/O, 128 and the signal that stopped the runner. Errors are logged, not thrown.
-  /// From then on the program ignores SIGXFSZ and SIGPIPE, see base/signals.h.
+  /// Runs the runner, or one run. Returns main's exit code: 0 done, 1 a run failed, 2 bad input, 3
+  /// out of memory, 4 I/O, 128 and the signal that stopped the runner. Errors are logged, not
+  /// thrown. From then on the program ignores SIGXFSZ and SIGPIPE, see base/signals.h.
   [[nodiscard]] int run();
 
  protected:
   /// Whether the configuration has the key, with a value that is not null.
   [[nodiscard]] bool has(const std::string& key) const;
-  /// A key of the configuration, of any name. Throws ConfigError for one that there is not, with
-  /// the nearest, and for a value that is no T.
+  /// Returns the value of any key of the configuration. Throws ConfigError for an unknown key,
+  /// naming the nearest, and for a value that is no T.
   template <class T>
   [[nodiscard]] T get(const std::string& key) const;
   /// Returns the key's value, or `otherwise` where has() is false.
@@ -73,12 +73,12 @@ class Fork : protected ForkConfig {
   [[nodiscard]] T get(const std::string& key, T otherwise) const {
     return has(key) ? get<T>(key) : std::move(otherwise);
   }
-  /// The whole configuration, in furcate's order.
+  /// Returns the whole configuration, in furcate's order.
   [[nodiscard]] const config::Node& configuration() const { return config_; }
   [[nodiscard]] const std::string& run_name() const { return name_; }  ///< that of its folder
   [[nodiscard]] int64_t run_id() const { return id_; }                 ///< never used twice
 
-  /// A data set of TFRecord files, for get_datasets(): `processor` makes a sample of each
+  /// Returns a data set of TFRecord files, for get_datasets(): `processor` makes a sample of each
   /// tf.train.Example, in num_parallel_reads threads, -1, "auto" or unset: one for each core of the
   /// run. Throws what tfrecord_dataset() throws.
   [[nodiscard]] DatasetPtr gen_tfrecord_dataset(

@@ -31,7 +31,7 @@ struct ForkConfig {
 };
 void visit_fields(config::Visitor& visit, ForkConfig& o);
 
-/// `all`: what furcate::whole_configuration() gives, with one value for each key. Throws
+/// Reads what furcate::whole_configuration() returns, with one value for each key. Throws
 /// ConfigError for a value of another kind or out of range.
 [[nodiscard]] ForkConfig read_fork_config(const config::Node& all);
 

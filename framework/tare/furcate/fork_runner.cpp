@@ -33,7 +33,7 @@ using launch::DeviceSlot;
 
 constexpr const char* kRunData = "run_data.json";
 
-/// Returns the values by epoch, the last one as run_data.json says.
+/// Returns the values by epoch, the last one from run_data.json.
 std::vector<double> values_of(const fs::path& folder, const char* history_key, double last) {
   std::vector<double> values = sweep::read_history(folder, history_key);
   if (values.empty()) values.push_back(last);
@@ -63,8 +63,8 @@ void read_results(const fs::path& folder, sweep::Outcome& outcome) {
   outcome.state = search::TrialState::complete;
 }
 
-/// What is free on each of these cards; one of which that is not known, or that is full, is left
-/// out.
+/// Returns the free memory of each of these cards; skips cards that are full or whose free memory
+/// is unknown.
 std::map<int64_t, DeviceSlot> slots_of(const std::vector<int64_t>& indices) {
   std::map<int64_t, DeviceSlot> slots;
   if (indices.empty()) return slots;
@@ -75,7 +75,7 @@ std::map<int64_t, DeviceSlot> slots_of(const std::vector<int64_t>& indices) {
       slots.emplace(index, gpus[at]);
     else
       log::warning("[fork.run] GPU " + std::to_string(index) +
-                   " is left out: it is not known to have memory left");
+                   " is skipped: its free memory is unknown or none");
   }
   return slots;
 }

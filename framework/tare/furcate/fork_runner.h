@@ -22,8 +22,9 @@ struct ForkArguments {
 /// for one without its value, and for a name or a number without the other.
 [[nodiscard]] ForkArguments fork_arguments(const std::vector<std::string>& words);
 
-/// How a run went whose process has ended so: it is complete where it has written run_data.json and
-/// its exit code is 0. The metric is val_loss, or train_loss for one without validation.
+/// Returns the outcome of a run from the end of its process: it is complete where it has written
+/// run_data.json and its exit code is 0. The metric is val_loss, or train_loss for one without
+/// validation.
 [[nodiscard]] sweep::Outcome outcome_of_fork(const std::filesystem::path& folder,
                                              const launch::ChildEnd& end);
 

@@ -14,7 +14,7 @@ namespace tare::furcate {
 
 class Recorder final : public sweep::RunRecorder {
  public:
-  /// `sweep` is one of a configuration of Furcate.
+  /// Records a `sweep` that was read from a configuration of Furcate.
   explicit Recorder(const sweep::SweepOptions& sweep);
 
   void starts(const std::string& name, const std::filesystem::path& printed) override {
@@ -25,7 +25,8 @@ class Recorder final : public sweep::RunRecorder {
              int64_t remaining, int64_t jobs) override {
     log_.ended(name, printed, how, remaining, jobs);
   }
-  /// The configuration with the values of the run, its folder as log_dir and its card as gpu_id.
+  /// Returns the configuration with the values of the run, its folder as log_dir and its card as
+  /// gpu_id.
   [[nodiscard]] config::Node configuration(const sweep::SweepOptions& sweep,
                                            const sweep::Trial& trial,
                                            std::optional<int64_t> gpu_id) const override;
@@ -38,7 +39,7 @@ class Recorder final : public sweep::RunRecorder {
   RunTable table_;
 };
 
-/// The recorder of a sweep; null for one that is not of a configuration of Furcate.
+/// Returns the recorder of a sweep; null for one that is not of a configuration of Furcate.
 [[nodiscard]] std::unique_ptr<Recorder> recorder_of(const sweep::SweepOptions& sweep);
 
 }  // namespace tare::furcate

@@ -21,7 +21,7 @@ namespace tare::furcate {
 class NewLines {
  public:
   NewLines() = default;
-  /// The file need not be there yet.
+  /// Reads from `file`, which need not exist yet.
   explicit NewLines(std::filesystem::path file) : path_(std::move(file)) {}
   /// Calls `take` for each. Throws IoError.
   template <class Take>
@@ -50,15 +50,17 @@ class NewLines {
 /// is a warning.
 class RunLog {
  public:
-  /// `mem_trace`: whether the runs print such lines. Looks up which of them the file has.
+  /// Opens the log; `mem_trace` is whether the runs print lines of mem_trace. Looks up which of
+  /// these lines the file has already.
   RunLog(std::filesystem::path file, bool mem_trace);
 
   /// Called before the run is started: `printed` is where its output goes.
   void starts(const std::string& name, const std::filesystem::path& printed);
   /// Takes what the runs that are running have printed of their memory.
   void poll();
-  /// `printed` as above, also for a run that was not started here. `how`: "complete", or the reason
-  /// of its failure. `remaining`: runs that wait or are running; `jobs`: runs at a time.
+  /// Logs the end of a run; `printed` is the file of started(), also for a run that another process
+  /// started. `how` is "complete" or the reason of the failure, `remaining` the number of runs that
+  /// wait or are running, `jobs` the number of runs at a time.
   void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,
              int64_t remaining, int64_t jobs);
 
@@ -70,9 +72,10 @@ class RunLog {
   };
 
   void read_last_lines();
-  /// The lines of mem_trace that are new; none after an error, which is a warning.
+  /// Returns the lines of mem_trace that are new; none after an error, which is a warning.
   [[nodiscard]] std::vector<std::string> new_lines(NewLines& printed) const;
-  /// What a run has printed; the lines of mem_trace up to the last one of the log are passed over.
+  /// Returns what a run has printed; the lines of mem_trace up to the last one of the log are
+  /// passed over.
   [[nodiscard]] NewLines catch_up(const std::string& name, const std::filesystem::path& printed);
   void copy(const std::string& name, const std::vector<std::string>& lines);
   void line(const std::string& text) const;

@@ -14,7 +14,7 @@ namespace tare::furcate {
 
 class RunTable {
  public:
-  /// `log_dir` holds the runs' folders.
+  /// Reads the runs' folders in `log_dir`.
   explicit RunTable(std::filesystem::path log_dir) : log_dir_(std::move(log_dir)) {}
 
   /// Returns runs that are complete or pruned, as CSV: every key of the configuration, `meta` as

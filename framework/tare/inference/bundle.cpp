@@ -103,7 +103,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
           {"digest", checkpoint::to_json(digest)}};
 }
 
-// Earlier versions have no such fields, so that what they say is what their readers know.
+// Bundles of earlier versions have no such fields, so that they hold only what their readers know.
 void add_later_fields(json& manifest, const BundleManifest& m) {
   const bool cuts = m.text_length > 0;
   if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
@@ -344,7 +344,7 @@ std::optional<int64_t> class_count(const BundleManifest& manifest) {
   try {
     const auto options = config::parse_text(manifest.model.options, "model options");
     return config::read<ModelOptions>(options).classes;
-  } catch (const ConfigError&) {  // options of another version: make_model() says so
+  } catch (const ConfigError&) {  // options of another version: make_model() reports them
     return std::nullopt;
   }
 }

@@ -48,8 +48,8 @@ struct BundleManifest {
   std::vector<BundleInput> more_inputs{};
   /// Texts are cut to so many bytes, as the reader of the training data did; 0: they are whole.
   int64_t text_length = 0;
-  /// Steps for every input that is an image [channels, height, width]. Random ones are left out
-  /// when writing.
+  /// Steps for every input that is an image [channels, height, width]. Random ones are skipped when
+  /// writing.
   Transforms transforms{};
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
@@ -72,10 +72,10 @@ enum class SampleKind {
   tokens     ///< whole numbers, of any length
 };
 
-/// Shape and dtype of the model's input say which kind its samples are.
+/// Returns the kind of the model's samples, from the shape and dtype of its input.
 [[nodiscard]] SampleKind sample_kind(const BundleManifest& manifest);
-/// How many classes or values the model gives: as many as there are labels, else what the options
-/// of a registry model say; unset: unknown.
+/// Returns the number of classes or values in the model's output: as many as there are labels, else
+/// the number in the options of a registry model; unset: unknown.
 [[nodiscard]] std::optional<int64_t> class_count(const BundleManifest& manifest);
 
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
@@ -91,9 +91,9 @@ void check_bundle(const BundleManifest& manifest);
 /// An open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).
 class Bundle {
  public:
-  /// What the bundle says of itself.
+  /// Returns the bundle's description of itself.
   [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
-  /// The weights; mapped.
+  /// Returns the weights; mapped.
   [[nodiscard]] const checkpoint::SafeTensors& file() const { return file_; }
   /// Returns the tensors as they are stored: float8 weights and their scales are two tensors.
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
@@ -116,12 +116,13 @@ class Bundle {
 /// or of a newer format, and for float8 weights that scales_in() refuses.
 [[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
 
-/// The name of a dtype for BundleManifest::input; bfloat16 and float16 are float32, to which a
-/// model in full precision takes its input. Throws ConfigError for a dtype that no bundle can name.
+/// Returns the name of a dtype for BundleManifest::input; bfloat16 and float16 are float32, to
+/// which a model in full precision takes its input. Throws ConfigError for a dtype that no bundle
+/// can name.
 [[nodiscard]] std::string bundle_input(c10::ScalarType dtype);
-/// The dtype that a name of BundleManifest::input stands for. Throws ConfigError.
+/// Returns the dtype that a name of BundleManifest::input stands for. Throws ConfigError.
 [[nodiscard]] c10::ScalarType bundle_dtype(const std::string& input);
-/// Whether the registry says that the model takes tokens; false for one that it does not know.
+/// Whether the model takes tokens, according to the registry; false for a model that is not in it.
 [[nodiscard]] bool takes_tokens(const ModelSpec& model);
 
 /// Builds the bundle's model by the registry and copies its weights in; on the CPU, in evaluation

@@ -1,4 +1,4 @@
-// Finds the bundle in a folder, and says what a folder without one is.
+// Finds the bundle in a folder, and describes a folder without one.
 #include "tare/inference/bundle_folder.h"
 
 #include <algorithm>

@@ -6,17 +6,18 @@
 
 namespace tare {
 
-/// `path`, or where that is a folder, such as that of a run, the only .tare file in it. Throws
+/// Returns `path`, or if it is a folder, such as a run's, the only .tare file in it. Throws
 /// ConfigError for a folder with none, saying what it is and what makes a bundle, or with several;
 /// IoError for one that cannot be read.
 [[nodiscard]] std::filesystem::path bundle_at(const std::filesystem::path& path);
 
-/// What a folder is that is neither a run's nor a checkpoint: "holds runs: give one of them, such
-/// as runs/sweep/a", where it does. For a message, behind the folder's name. Throws IoError.
+/// Describes a folder that is neither a run's nor a checkpoint, as the rest of a message that
+/// begins with the folder's name: "holds runs: give one of them, such as runs/sweep/a", where it
+/// does. Throws IoError.
 [[nodiscard]] std::string other_folder_text(const std::filesystem::path& folder);
 
-/// The command that makes the run of a folder again, with a bundle, and what it does: for a run
-/// that has kept neither a checkpoint nor a bundle.
+/// Returns the command that repeats the run of a folder and writes a bundle, and what it does. Used
+/// for a run that has kept neither a checkpoint nor a bundle.
 [[nodiscard]] std::string run_again_text(const std::filesystem::path& folder);
 
 }  // namespace tare

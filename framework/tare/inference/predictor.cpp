@@ -34,7 +34,7 @@ Model build(const Bundle& bundle) {
   return models::make(bundle.manifest().model);
 }
 
-// How many tokens a model of the registry knows; 0 for a model that takes none.
+// Returns the size of the vocabulary of a registry model; 0 for a model that takes no tokens.
 int64_t vocabulary_of(const ModelSpec& spec) {
   return takes_tokens(spec) ? class_count({.model = spec}).value_or(0) : 0;
 }

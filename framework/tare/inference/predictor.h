@@ -68,14 +68,14 @@ class Predictor final : public Accountable {
   /// StateError for a model that takes no pictures.
   [[nodiscard]] at::Tensor predict_picture(const at::Tensor& pixels);
 
-  /// The `top` most probable classes of one PNG file, or all if there are fewer. The image is
-  /// converted to the model's number of channels. Throws IoError, FormatError for an invalid PNG,
-  /// StateError for a model that takes no pictures or gives no class scores.
+  /// Returns the `top` most probable classes of one PNG file, or all if there are fewer. The image
+  /// is converted to the model's number of channels. Throws IoError, FormatError for an invalid
+  /// PNG, StateError for a model that takes no pictures or gives no class scores.
   [[nodiscard]] std::vector<Prediction> classify(const std::filesystem::path& image,
                                                  int64_t top = 1);
-  /// The `top` most probable classes of a prediction for one sample, [1, classes]; of a language
-  /// model's [1, classes, length] those of the token that follows the last. Throws StateError for
-  /// other shapes.
+  /// Returns the `top` most probable classes of a prediction for one sample, [1, classes]; of a
+  /// language model's [1, classes, length] those of the token that follows the last. Throws
+  /// StateError for other shapes.
   [[nodiscard]] std::vector<Prediction> classes(const at::Tensor& prediction,
                                                 int64_t top = 1) const;
   /// Whether classes() can name the classes of this prediction and they mean something: there are
@@ -84,15 +84,15 @@ class Predictor final : public Accountable {
 
   /// Returns what the bundle says of itself.
   [[nodiscard]] const BundleManifest& manifest() const { return bundle_.manifest(); }
-  /// [channels, height, width], or [...]; of one input without the batch.
+  /// Returns [channels, height, width], or [...]; of one input without the batch.
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
-  /// What the model takes: pictures, features or tokens.
+  /// Returns which samples the model takes: pictures, features or tokens.
   [[nodiscard]] SampleKind sample_kind() const;
   [[nodiscard]] c10::Device device() const { return device_; }  ///< where the model is
 
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "predictor"; }  ///< "predictor"
-  /// The weights, by name.
+  /// Returns the weights, by name.
   [[nodiscard]] Ledger ledger() const override;
   /// Frees nothing: a Predictor keeps nothing but its weights.
   PurgeReport purge_account(const PurgeOptions& options) override;

@@ -13,18 +13,18 @@
 
 namespace tare::launch {
 
-/// Starts runs. It is asked what it can do, never which one it is. Not thread-safe.
+/// Starts runs. Callers ask an executor what it can do, never of which type it is. Not thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
   /// Throws StateError where this machine cannot start runs so, because a program is missing.
   virtual void require_available() const {}
-  /// The slots of an executor that has slots of its own, for `jobs` runs at a time, 0: as many as
-  /// it allows. Empty: runs take the slots of this machine.
+  /// Returns the slots of an executor that has slots of its own, for `jobs` runs at a time (0: as
+  /// many as it allows). If empty, runs take the slots of this machine.
   [[nodiscard]] virtual std::vector<DeviceSlot> slots(int64_t jobs) const;
   /// Whether the place of a run limits its memory: then runs get no budget, and none is planned.
   [[nodiscard]] virtual bool has_own_memory_limits() const { return false; }
-  /// The time between two looks at the files of runs, longer over a network's file system.
+  /// Returns the time between two looks at the files of runs, longer over a network's file system.
   [[nodiscard]] virtual std::chrono::milliseconds poll_interval() const;
   /// Called once, before start(), with what an earlier process thought was running: returns the
   /// runs by their names that it has started and that can be followed. The others have ended then.

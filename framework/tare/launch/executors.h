@@ -25,7 +25,7 @@ struct ExecutorChoice : config::Choice {
 void from_node(const config::Node& node, ExecutorChoice& value);
 [[nodiscard]] config::Node to_node(const ExecutorChoice& value);
 
-/// The type that is chosen. Throws ConfigError as from_node().
+/// Returns the type that is chosen. Throws ConfigError as from_node().
 [[nodiscard]] ExecutorType executor_type(const config::Choice& choice);
 
 /// Serves as an agent of the executor `type` that has started this program with the folder. Returns

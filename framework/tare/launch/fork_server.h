@@ -30,12 +30,12 @@ class ForkServer {
 
   /// Starts a command as Child(start) does, which it uses for commands above 64 KiB. `environment`
   /// is set before `main`; what libraries have read of it when they were loaded stays. If the
-  /// server has been killed, a warning says so once, and commands are executed from then on. Throws
-  /// IoError.
+  /// server has been killed, a warning reports it once, and commands are executed from then on.
+  /// Throws IoError.
   [[nodiscard]] Child start(const ChildStart& start);
 
  private:
-  /// The run's process, or -errno; 0: nobody answers any more.
+  /// Asks the server; returns the run's process, or -errno; 0: nobody answers any more.
   [[nodiscard]] int64_t ask(const std::string& message) const;
 
   bool is_lost_ = false;  // the server

@@ -10,7 +10,7 @@ namespace tare::launch {
 /// Runs processes of this machine, each as a child of this process. Not thread-safe.
 class LocalExecutor : public Executor {
  public:
-  /// `start` makes the process; empty: the command is executed.
+  /// Starts processes with `start`; empty: executes the command.
   explicit LocalExecutor(StartProcess start = {});
 
   /// Returns none: children end with the process that started them.

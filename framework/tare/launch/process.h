@@ -23,7 +23,7 @@ struct ProcessId {
   [[nodiscard]] static ProcessId of_executor(std::string type) {
     return {.boot_id = std::move(type)};
   }
-  /// The type of that executor; "" for a process of this machine.
+  /// Returns the type of the executor that started the run; "" for a process of this machine.
   [[nodiscard]] std::string executor() const { return pid == 0 ? boot_id : std::string(); }
 };
 
@@ -49,9 +49,9 @@ struct ChildEnd {
 class Process {
  public:
   virtual ~Process() = default;
-  /// How another process recognises it.
+  /// Returns the id by which another process recognises the run's process.
   [[nodiscard]] virtual ProcessId id() const = 0;
-  /// A descriptor for poll(), readable once the run has ended; -1: only has_ended() knows.
+  /// Returns a descriptor for poll(), readable once the run has ended; -1: only has_ended() knows.
   [[nodiscard]] virtual int descriptor() const = 0;
   /// Whether the run has ended; does not wait.
   [[nodiscard]] virtual bool has_ended() = 0;
@@ -61,9 +61,9 @@ class Process {
   virtual void send(int signal) = 0;
 };
 
-/// The machine's name in its network; empty where it has none.
+/// Returns the machine's name in its network; empty where it has none.
 [[nodiscard]] std::string host_name();
-/// The id of a process of this machine. Throws IoError.
+/// Returns the id of a process of this machine. Throws IoError.
 [[nodiscard]] ProcessId process_id_of(int64_t pid);
 /// Whether that very process is still there.
 [[nodiscard]] bool is_alive(const ProcessId& id);

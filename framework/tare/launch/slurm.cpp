@@ -67,9 +67,10 @@ void refuse(const char* problem, const std::string& allowed, const std::string& 
 void check_options(const SlurmOptions& slurm) {
   for (const auto& option : slurm.options) {
     if (!option.starts_with('-') || option.find('\n') != std::string::npos)
-      refuse("has what is no option of sbatch", "such as --gres=gpu:1", option);
+      refuse("has an entry that is not an option of sbatch", "such as --gres=gpu:1", option);
     if (is_ours(option))
-      refuse("has what the sweep sets itself", "none of " + config::joined(kOurs), option);
+      refuse("has an option that the sweep sets itself", "none of " + config::joined(kOurs),
+             option);
   }
 }
 

@@ -8,7 +8,8 @@
 
 namespace tare::launch {
 
-/// Jobs of one sweep at a time, whatever it asks for: an array as large as Slurm takes by default.
+/// The most jobs of one sweep at a time, whatever the sweep asks for: the size of the largest array
+/// that Slurm accepts by default.
 inline constexpr int64_t kMaxSlurmAgents = 1000;
 
 /// Submits agents as long as there are more runs than agents, `runs` of has_capacity() at most,
@@ -19,9 +20,9 @@ inline constexpr int64_t kMaxSlurmAgents = 1000;
 /// killed the agents continue, and the next one follows them.
 class SlurmExecutor : public Executor {
  public:
-  /// `context.agent`: the words of the program that calls run_slurm_agent(). Nothing is touched
-  /// before recover(), so that of two coordinators the one that does not get the folder disturbs no
-  /// agent.
+  /// Takes the command of the program that calls run_slurm_agent() as `context.agent`. Nothing is
+  /// touched before recover(), so that of two coordinators the one that does not get the folder
+  /// disturbs no agent.
   SlurmExecutor(SlurmOptions options, ExecutorContext context);
   ~SlurmExecutor() override;
 

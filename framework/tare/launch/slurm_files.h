@@ -1,4 +1,4 @@
-// What a coordinator and the agents in Slurm's jobs say to each other, as files: each is replaced
+// The messages between a coordinator and the agents in Slurm's jobs, as files: each is replaced
 // whole by its one writer, so they work on any file system that a cluster shares. Internal.
 //
 //   log_dir/slurm/agent.sh          the script of the jobs
@@ -35,10 +35,10 @@ struct AgentState {
   bool retired = false;  ///< it has ended
 };
 
-/// Throw IoError.
+/// Writes a file of the agent's folder. Throws IoError.
 void write(const std::filesystem::path& agent, const Job& job);
 void write(const std::filesystem::path& agent, const AgentState& state);
-/// Read a file; return the defaults where there is no file, or none that can be read.
+/// Reads a file; returns the defaults if there is no file or it cannot be read.
 [[nodiscard]] Job read_job(const std::filesystem::path& agent);
 [[nodiscard]] AgentState read_state(const std::filesystem::path& agent);
 /// Whether the agent has begun.

@@ -1,4 +1,4 @@
-// What a sweep's file says of the jobs of Slurm.
+// The options for Slurm's jobs in a sweep's file.
 #pragma once
 
 #include <cstdint>

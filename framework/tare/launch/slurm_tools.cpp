@@ -149,7 +149,7 @@ Child SlurmTools::begin(const std::vector<std::string>& command) const {
   const ChildStart how{.command = command,
                        .out = folder_ / (command.front() + ".out"),
                        .err = folder_ / (command.front() + ".err")};
-  std::error_code ignored;  // then it is not there, or Child says why not
+  std::error_code ignored;  // then it is missing, or Child reports why not
   fs::remove(how.out, ignored);
   fs::remove(how.err, ignored);
   return Child(how);

@@ -19,15 +19,15 @@ void require_slurm();
 
 class SlurmTools {
  public:
-  /// `folder`: log_dir/slurm, absolute; it is made, with the script of the jobs, which executes the
-  /// words `agent` and the folder. Throws IoError.
+  /// Makes `folder`, the absolute path of log_dir/slurm, with the script of the jobs, which
+  /// executes the words `agent` and the folder. Throws IoError.
   SlurmTools(std::filesystem::path folder, const SlurmOptions& options,
              const std::vector<std::string>& agent);
 
   /// Submits an array of so many agents and returns its tasks, "12_0". Throws StateError with what
   /// sbatch says when it refuses.
   std::vector<std::string> submit(int64_t count);
-  /// Tasks that have begun at some time, of this coordinator and earlier ones.
+  /// Returns all tasks that have ever begun, of this coordinator and earlier ones.
   [[nodiscard]] std::vector<std::string> begun() const;
 
   using Tasks = std::map<std::string, std::string>;  ///< squeue's states by task
@@ -41,7 +41,7 @@ class SlurmTools {
   [[nodiscard]] Tasks wait_for_answer();
 
   void cancel(const std::vector<std::string>& tasks);
-  /// The last lines that a task printed.
+  /// Returns the last lines that a task printed.
   [[nodiscard]] std::string log_of(const std::string& task) const;
 
  private:

@@ -24,7 +24,8 @@ struct Unfinished;
 ///
 /// States: *ready*, *running* (inside fit, validate or get_preds), *destroyed*. fit, purge, load
 /// and destroy from inside a callback, and any call but destroy() on a destroyed Learner, throw
-/// StateError. Having no data or no optimizer is not a state: a call that needs one says so.
+/// StateError. Having no data or no optimizer is not a state: a call that needs one throws
+/// StateError without it.
 ///
 /// A batch that does not fit into memory is worked on in parts, see LearnerOptions::micro_batch.
 ///
@@ -52,7 +53,7 @@ class Learner final : public Accountable, private LearnerView {
   /// NaN or infinite (LearnerOptions::stop_on_nan); ComputeError for what LibTorch refuses in
   /// model, loss or optimizer; and whatever data, callbacks and code of yours throw.
   FitResult fit(int64_t epochs, FitOptions options = {});
-  /// fit() with fastai's one-cycle schedule of learning rate and momentum.
+  /// Calls fit() with fastai's one-cycle schedule of learning rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});
   /// Continues a fit that an interrupt or an exception ended, or one inside which the loaded
   /// checkpoint was saved. The result equals that of the undisturbed fit, bit for bit on the CPU.
@@ -66,34 +67,35 @@ class Learner final : public Accountable, private LearnerView {
   /// Freezes all layer groups but the last: freeze_to(-1). Throws StateError for a model with a
   /// single group.
   FreezeReport freeze(const FreezeOptions& options = {});
-  /// Layer groups from `first` on are trainable, those before are frozen; a negative number counts
-  /// from the end. Gradients of frozen parameters become undefined; optimizer state is kept, by
-  /// name, for parameters that stay trainable and freed for the others. Throws ConfigError for a
+  /// Makes the layer groups from `first` on trainable and freezes those before; a negative number
+  /// counts from the end. Gradients of frozen parameters become undefined; optimizer state is kept,
+  /// by name, for parameters that stay trainable and freed for the others. Throws ConfigError for a
   /// group that does not exist.
   FreezeReport freeze_to(int64_t first, const FreezeOptions& options = {});
   FreezeReport unfreeze();  ///< all layer groups are trainable: freeze_to(0)
 
   // ---- evaluate
 
-  /// Loss and metrics over a split, each sample counted once. Changes neither mode, random
-  /// generators, gradients nor optimizer. `first_micro_batch`: see PredictOptions. Throws
-  /// StateError without that split; ConfigError for a micro-batch that is larger than a batch.
+  /// Returns the loss and metrics over a split, each sample counted once. Changes neither mode,
+  /// random generators, gradients nor optimizer. `first_micro_batch`: see PredictOptions. Throws
+  /// StateError if the split is missing; ConfigError for a micro-batch that is larger than a batch.
   Evaluation validate(Split split = Split::valid, int64_t first_micro_batch = 0);
-  /// Outputs for a split in the order of its samples, collected on the host batch by batch. Without
-  /// side effects, as validate().
+  /// Returns the outputs for a split in the order of its samples, collected on the host batch by
+  /// batch. Without side effects, as validate().
   Predictions get_preds(Split split = Split::valid, const PredictOptions& options = {});
-  /// Both in one pass over the split, with the same results. Throws as they do.
+  /// Computes the results of validate() and get_preds() in one pass over the split. Throws as they
+  /// do.
   [[nodiscard]] EvaluatedPredictions evaluate(Split split = Split::valid,
                                               const PredictOptions& options = {});
-  /// What fit() will need with these options, and whether it fits: traced on meta tensors, so
-  /// no data is trained on and nothing of the Learner changes. A model that is not from the
-  /// registry cannot be predicted, see MemoryPlan::method. Throws ConfigError for a device name or
-  /// batch that is not allowed, StateError without a training split or trainable parameter.
+  /// Predicts what memory fit() will need with these options, and whether it fits: traced on meta
+  /// tensors, so no data is trained on and nothing of the Learner changes. A model that is not from
+  /// the registry cannot be predicted, see MemoryPlan::method. Throws ConfigError for a device name
+  /// or batch that is not allowed, StateError without a training split or trainable parameter.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {});
-  /// A table of the modules within `width` columns: the shapes of their tensors and of what they
-  /// make of one sample, parameters, how many are trainable, bytes. With data it computes one
-  /// sample of the training split, on the meta device for a model from the registry, which takes
-  /// no memory; nothing of the Learner changes.
+  /// Returns a table of the modules within `width` columns: the shapes of their tensors and of what
+  /// they make of one sample, parameters, how many are trainable, bytes. With data it computes one
+  /// sample of the training split, on the meta device for a model from the registry, which takes no
+  /// memory; nothing of the Learner changes.
   [[nodiscard]] std::string summary(size_t width = kAnyWidth) const;
 
   // ---- save
@@ -122,8 +124,8 @@ class Learner final : public Accountable, private LearnerView {
   /// and, unless `clear_opt` is false, the optimizer's state, in reverse order of creation. Weights
   /// stay and training can continue. Uses no disk. Waits for the device.
   PurgeReport purge(const PurgeOptions& options = {});
-  /// purge(true) and purge(false) set `clear_opt`. A template, so that purge({...}) takes options
-  /// and purge(0) does not compile.
+  /// Purges with PurgeOptions::clear_opt set to true or false. A template, so that purge({...})
+  /// takes options and purge(0) does not compile.
   template <std::same_as<bool> B>
   PurgeReport purge(B clear_opt) {
     return purge(PurgeOptions{.clear_opt = clear_opt});
@@ -135,14 +137,14 @@ class Learner final : public Accountable, private LearnerView {
   // ---- parts
 
   [[nodiscard]] Model& model() override;  ///< the model under training
-  /// Made at first use. `optimizer().clear()` frees only its state.
+  /// Returns the optimizer, which is made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
-  /// One of LearnerOptions::optimizers. Throws ConfigError for a name that none has.
+  /// Returns one of LearnerOptions::optimizers by its name. Throws ConfigError for an unknown name.
   [[nodiscard]] Optimizer& optimizer(const std::string& name);
-  /// Where the model computes.
+  /// Returns the device on which the model computes.
   [[nodiscard]] c10::Device device() const override;
   [[nodiscard]] const std::filesystem::path& folder() const override;
-  /// The splits as they were given, also null ones.
+  /// Returns the splits as they were given, also null ones.
   [[nodiscard]] const Splits& data() const;
   /// Changes what `setup` names for the calls that follow: data (larger images, the next fold),
   /// batch, and what saves memory. With other data or another batch, a fit that was interrupted can
@@ -153,14 +155,14 @@ class Learner final : public Accountable, private LearnerView {
   void set_up(FitSetup setup);
   /// Replaces data and batch, as set_up().
   void set_data(Splits data, int64_t batch);
-  /// The rows of all epochs trained so far, over all fits.
+  /// Returns the rows of all epochs of all fits.
   [[nodiscard]] const std::vector<EpochRow>& history() const;
   /// Whether destroy() has been called, or export_to() with ExportOptions::destroy.
   [[nodiscard]] bool destroyed() const;
 
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "learner"; }  ///< "learner"
-  /// The storages that the Learner owns now, by category and name.
+  /// Returns the storages that the Learner owns now, by category and name.
   [[nodiscard]] Ledger ledger() const override;
   PurgeReport purge_account(const PurgeOptions& options) override { return purge(options); }
 
@@ -176,7 +178,7 @@ class Learner final : public Accountable, private LearnerView {
   void apply(FitSetup setup, const char* call);
   [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed
   [[nodiscard]] LearnerState& idle(const char* call) const;  // throws StateError also while running
-  /// Where the search for micro-batches starts; 0: at the whole batch.
+  /// The sizes at which the search for micro-batches starts; 0: at the whole batch.
   struct FirstMicroBatches {
     int64_t train = 0, valid = 0;
   };

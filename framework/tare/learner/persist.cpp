@@ -26,7 +26,7 @@ std::filesystem::path place_of(const std::string& name, const std::filesystem::p
   return folder / io::checked_name(name, "checkpoint");
 }
 
-// A function cannot be written into a bundle: what needs one says so.
+// A function cannot be written into a bundle: calls that need it report that it is missing.
 at::Tensor unknown_loss(const at::Tensor&, const at::Tensor&) {
   throw StateError("learner.loss", "without a loss",
                    "the bundle was trained with a function: give it as LearnerLoadOptions::loss");

@@ -32,13 +32,14 @@ inline constexpr size_t kCategories = 9;                 ///< how many categorie
 /// Bytes per category; a value.
 struct CategoryBytes {
   std::array<int64_t, kCategories> bytes{};  ///< by the category's number
-  /// Bytes of a category, to be changed.
+  /// Returns the bytes of a category, which may be changed.
   int64_t& operator[](Category c) { return bytes[static_cast<size_t>(c)]; }
-  /// Bytes of a category.
+  /// Returns the bytes of a category.
   int64_t operator[](Category c) const { return bytes[static_cast<size_t>(c)]; }
-  /// Sum over all categories but `mapped`.
+  /// Returns the sum over all categories but `mapped`.
   [[nodiscard]] int64_t total() const;
-  /// "gradients 44.7 MiB, optimizer 89.4 MiB", empty categories left out; "nothing" when all are 0.
+  /// Returns "gradients 44.7 MiB, optimizer 89.4 MiB", without empty categories; "nothing" when all
+  /// are 0.
   [[nodiscard]] std::string str() const;
 };
 
@@ -47,8 +48,8 @@ struct LedgerEntry {
   Category category = Category::other;  ///< what the storage is for
   std::string name{};                   ///< e.g. "layer1.0.conv1.weight"
   c10::Device device = c10::kCPU;       ///< where the storage is
-  /// Start of the storage, by which live blocks are matched; on the meta device, where storages
-  /// have none, what the allocator gave as its context.
+  /// Start of the storage, by which live blocks are matched; on the meta device, whose storages
+  /// have no address, the context that the allocator gave.
   const void* data = nullptr;
   int64_t bytes = 0;  ///< of the whole storage, even if the tensor is a view of part of it
 };
@@ -56,17 +57,18 @@ struct LedgerEntry {
 /// The storages that an object owns, each listed once, under the first tensor added on it.
 class Ledger {
  public:
-  /// Undefined tensors and empty storages are ignored.
+  /// Adds a tensor's storage. Undefined tensors and empty storages are ignored.
   void add(Category category, const std::string& name, const at::Tensor& tensor);
   /// Adds the entries of another ledger; a storage that is listed already is ignored.
   void add(const Ledger& other);
-  /// In the order in which they were added.
+  /// Returns the entries in the order in which they were added.
   [[nodiscard]] const std::vector<LedgerEntry>& entries() const& { return entries_; }
-  /// Those of a ledger that ends with the expression, for a loop over learner.ledger().entries().
+  /// Returns the entries of a ledger that is destroyed at the end of the expression, for a loop
+  /// over learner.ledger().entries().
   [[nodiscard]] std::vector<LedgerEntry> entries() && { return std::move(entries_); }
   /// Whether a storage that starts at `data` is listed.
   [[nodiscard]] bool contains(const void* data) const { return storages_.contains(data); }
-  /// Bytes of the storages on one device, by category.
+  /// Returns the bytes of the storages on one device, by category.
   [[nodiscard]] CategoryBytes bytes(c10::Device device) const;
   [[nodiscard]] CategoryBytes bytes() const;  ///< over all devices
 
@@ -84,7 +86,8 @@ concept Accounting = requires(const T& object, Ledger& all) {
 /// What a purge frees, and whether it defragments the device.
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
-  /// Copy what stays to the host and back, to defragment the device; unset: only above a threshold.
+  /// Whether to copy what stays to the host and back, to defragment the device; unset: only above a
+  /// threshold.
   std::optional<bool> compact{};
 };
 
@@ -100,8 +103,8 @@ struct PurgeReport {
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;                         ///< the device was defragmented
   [[nodiscard]] int64_t total() const { return freed.total(); }  ///< total of `freed`
-  /// "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB"; after a destroy that left some
-  /// tensors alive also "; still held: 2 KiB allocated in phase forward".
+  /// Returns "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB"; after a destroy that
+  /// left some tensors alive also "; still held: 2 KiB allocated in phase forward".
   [[nodiscard]] std::string str() const;
 };
 
@@ -114,11 +117,12 @@ class Accountable {
   Accountable(const Accountable&) = delete;
   Accountable& operator=(const Accountable&) = delete;
 
-  /// Unique in the process, so that a later object at the same address can be distinguished.
+  /// Returns a number that is unique in the process, so that a later object at the same address can
+  /// be distinguished.
   [[nodiscard]] uint64_t account_id() const { return id_; }
-  /// What reports call the object: "learner", "predictor".
+  /// Returns the object's name in reports: "learner", "predictor".
   [[nodiscard]] virtual std::string account_name() const = 0;
-  /// The storages that the object owns now, by category and name.
+  /// Returns the storages that the object owns now, by category and name.
   [[nodiscard]] virtual Ledger ledger() const = 0;
   /// Frees everything but parameters and buffers, and with `clear_opt` false the optimizer's state,
   /// in place.

@@ -12,8 +12,8 @@
 
 namespace tare::memory {
 
-/// The backend of a device; kCPU is the host, a CUDA device without index is the first. Throws
-/// DeviceError if there is no such device or its backend is not loaded (see runtime/init.h).
+/// Returns the backend of a device; kCPU is the host, a CUDA device without index is the first.
+/// Throws DeviceError if there is no such device or its backend is not loaded (see runtime/init.h).
 [[nodiscard]] DeviceBackend& backend(c10::Device device);
 /// Returns every device that has a backend: the host first, then CUDA devices by index.
 [[nodiscard]] std::vector<c10::Device> devices();
@@ -33,11 +33,12 @@ class PeakScope {
   PeakScope(const PeakScope&) = delete;
   PeakScope& operator=(const PeakScope&) = delete;
 
-  /// Highest allocated bytes of the device so far in this scope; includes what was alive before.
+  /// Returns the highest allocated bytes of the device in this scope, which include what was alive
+  /// before.
   [[nodiscard]] int64_t peak_bytes() const;
   /// Returns the peak less what was allocated when the scope opened; never negative.
   [[nodiscard]] int64_t peak_above_start_bytes() const;
-  /// Allocated bytes when the scope opened.
+  /// Returns the allocated bytes when the scope opened.
   [[nodiscard]] int64_t start_bytes() const { return record_.start_bytes; }
 
  private:

@@ -14,8 +14,8 @@ namespace tare::memory {
 /// Categories by LiveBlock::sequence.
 using BlockCategories = std::unordered_map<uint64_t, Category>;
 
-/// The live blocks of a device that are in a ledger. To be taken while the log runs: what is freed
-/// is in no ledger.
+/// Returns the live blocks of a device that are in a ledger. To be taken while the log runs: what
+/// is freed is in no ledger.
 [[nodiscard]] BlockCategories categories_now(c10::Device device, const Ledger& ledger);
 
 /// Fills `history.categories`. A block in `known` has the category it has there. The others go by
@@ -25,7 +25,7 @@ using BlockCategories = std::unordered_map<uint64_t, Category>;
 /// none. So a temporary that is freed after its forward counts as an activation.
 void assign_categories(EventHistory& history, const BlockCategories& known);
 
-/// "activations"; "unknown" for a block without a category.
+/// Returns "activations"; "unknown" for a block without a category.
 [[nodiscard]] const char* category_name(const EventHistory& history, uint64_t block);
 
 }  // namespace tare::memory

@@ -26,17 +26,18 @@ class CallSites {
   static std::atomic<int> open_scopes;
 };
 
-/// The number of the calling thread's stack, in scope or not. For capture_stack().
+/// Returns the number of the calling thread's stack, in scope or not. For capture_stack().
 [[nodiscard]] uint32_t gather_stack() noexcept;
 
-/// The number of the calling thread's stack; the same stack has the same number until the process
-/// ends. 0 outside CallSites, and for a new stack when 65,536 are known (about 20 MiB) or memory is
-/// out. Allocates no tensor, prints nothing. Thread-safe.
+/// Returns the number of the calling thread's stack; the same stack has the same number until the
+/// process ends. 0 outside CallSites, and for a new stack when 65,536 are known (about 20 MiB) or
+/// memory is out. Allocates no tensor, prints nothing. Thread-safe.
 [[nodiscard]] inline uint32_t capture_stack() noexcept {
   return CallSites::in_scope() ? gather_stack() : 0;
 }
 
-/// The return addresses of a stack, innermost first; empty for 0 and unknown numbers. Thread-safe.
+/// Returns the return addresses of a stack, innermost first; empty for 0 and unknown numbers.
+/// Thread-safe.
 [[nodiscard]] std::vector<void*> addresses_of(uint32_t stack);
 
 }  // namespace tare::memory

@@ -8,11 +8,11 @@
 
 namespace tare::memory {
 
-/// A file of /proc or /sys as text; unset if it cannot be read.
+/// Returns a file of /proc or /sys as text; unset if it cannot be read.
 [[nodiscard]] std::optional<std::string> read_system_file(const std::filesystem::path& path);
 
-/// The smallest CPU quota of this process's group and its parents, in processors; unset: no quota.
-/// `root` replaces / for tests.
+/// Returns the smallest CPU quota of this process's group and its parents, in processors; unset: no
+/// quota. `root` replaces / for tests.
 [[nodiscard]] std::optional<double> cgroup_processors(const std::filesystem::path& root);
 
 /// A control group's limit of memory and what of it is used.

@@ -1,4 +1,4 @@
-// The one place that knows how each library says that memory is out.
+// The one place that knows how each library reports that memory is out.
 #include <array>
 #include <new>
 #include <string_view>

@@ -25,24 +25,25 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
-  /// The device whose memory this counts.
+  /// Returns the device whose memory the backend counts.
   [[nodiscard]] virtual c10::Device device() const = 0;
-  /// Name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
+  /// Returns the name of the hardware: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// What the device is and can do.
+  /// Returns what the device is and can do.
   [[nodiscard]] virtual DeviceTraits traits() const = 0;
-  /// The state of the device's default random generator; unset: the device has none beside the
-  /// host's.
+  /// Returns the state of the device's default random generator; unset: the device has none beside
+  /// the host's.
   [[nodiscard]] virtual std::optional<GeneratorState> generator_state() const = 0;
   /// Restores what generator_state() returned.
   virtual void set_generator_state(const GeneratorState& state) = 0;
-  /// The figures of this moment, consistent with each other.
+  /// Returns the figures of this moment, consistent with each other.
   [[nodiscard]] virtual Usage usage() const = 0;
-  /// Usage::retries alone, which costs less.
+  /// Returns Usage::retries alone, which costs less.
   [[nodiscard]] virtual int64_t retries() const { return usage().retries; }
-  /// Memory of the whole machine or card at this moment.
+  /// Returns the memory of the whole machine or card at this moment.
   [[nodiscard]] virtual MemoryInfo memory_info() const = 0;
-  /// Share of recent time in which the device was busy, 0 to 1; unset if it cannot be read.
+  /// Returns the share of recent time in which the device was busy, 0 to 1; unset if it cannot be
+  /// read.
   [[nodiscard]] virtual std::optional<double> utilisation() const = 0;
 
   /// Limits the tensor bytes of this process: an allocation above it throws OutOfMemory (CUDA:
@@ -50,7 +51,7 @@ class DeviceBackend {
   /// limits *reserved* bytes; the context is not counted. Unset: no limit. Throws ConfigError for a
   /// negative budget.
   virtual void set_budget(std::optional<int64_t> bytes) = 0;
-  /// The budget that was set last; unset: no limit.
+  /// Returns the budget that was set last; unset: no limit.
   [[nodiscard]] virtual std::optional<int64_t> budget() const = 0;
 
   /// Creates the device's context and loads its libraries, so that a baseline taken afterwards
@@ -60,17 +61,17 @@ class DeviceBackend {
   /// workspace caches on CUDA, where it waits for the device. Live tensors are not touched.
   virtual Reclaimed reclaim() = 0;
 
-  /// The number of the newest block so far: live_blocks(sequence()) lists what is allocated from
-  /// now on.
+  /// Returns the number of the newest block so far: live_blocks(sequence()) lists what is allocated
+  /// from now on.
   [[nodiscard]] virtual uint64_t sequence() const = 0;
-  /// Live blocks with a number above `born_after`, oldest first.
+  /// Returns the live blocks with a number above `born_after`, oldest first.
   [[nodiscard]] virtual std::vector<LiveBlock> live_blocks(uint64_t born_after = 0) const = 0;
 
   /// Adds the device's allocations and frees to the ring from now on, until it is closed.
   virtual void open_ring(EventRing& ring) = 0;
   /// Ends what open_ring() began.
   virtual void close_ring(EventRing& ring) = 0;
-  /// The ring's events and the live blocks after them, taken at the same moment.
+  /// Returns the ring's events and the live blocks after them, taken at the same moment.
   [[nodiscard]] virtual EventHistory history(const EventRing& ring) const = 0;
 
   /// Starts and ends a measurement; `record` must outlive it. PeakScope calls these.
@@ -79,9 +80,9 @@ class DeviceBackend {
   virtual void close_peak(PeakRecord& record) = 0;
   virtual void refresh_peaks() const = 0;  ///< brings every open record up to date
 
-  /// Nanoseconds that the records of this interface add to an allocation and its free on this
-  /// machine now, on top of the allocator's own work: measured in a few milliseconds, on blocks of
-  /// its own, which count in no figure.
+  /// Measures the nanoseconds that the records of this interface add to an allocation and its free
+  /// on this machine now, on top of the allocator's own work. Takes a few milliseconds, with blocks
+  /// that count in no figure.
   [[nodiscard]] virtual double record_cost_ns() const = 0;
 };
 

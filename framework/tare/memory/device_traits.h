@@ -9,8 +9,8 @@ namespace tare::memory {
 
 /// How the memory of a fit is planned for a device (plan/target.h).
 struct PlannerTarget {
-  /// Tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else each takes
-  /// exactly its bytes.
+  /// Whether tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else
+  /// each tensor takes exactly its bytes.
   bool caches = false;
   int64_t workspace_bytes = 0;    ///< that libraries take from the allocator at the first product
   bool computes_bfloat16 = true;  ///< by instructions of its own

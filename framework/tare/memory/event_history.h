@@ -44,12 +44,12 @@ struct EventHistory {
   std::unordered_map<uint64_t, Category> categories{};
 };
 
-/// Live bytes before the first event of the history; never negative.
+/// Returns the live bytes before the first event of the history; never negative.
 [[nodiscard]] int64_t bytes_at_start(const EventHistory& history);
 
-/// Blocks alive after the first `events` events, oldest first: 0 for the start, events.size() for
-/// the end. A block that is no longer alive at the end has no data pointer. Throws ConfigError if
-/// there are fewer events.
+/// Returns the blocks alive after the first `events` events, oldest first: 0 for the start,
+/// events.size() for the end. A block that is no longer alive at the end has no data pointer.
+/// Throws ConfigError if there are fewer events.
 [[nodiscard]] std::vector<LiveBlock> alive_after(const EventHistory& history, size_t events);
 
 /// The moment with the most live bytes; the first of equal ones.
@@ -58,7 +58,7 @@ struct PeakMoment {
   int64_t bytes = 0;    ///< live at that moment
   int64_t time_ns = 0;  ///< of the event, since the log was opened
 };
-/// The moment of a history's peak.
+/// Returns the moment of a history's peak.
 [[nodiscard]] PeakMoment peak_of(const EventHistory& history);
 
 }  // namespace tare::memory

@@ -32,8 +32,8 @@ class EventLog {
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  /// The events so far. Other threads cannot allocate while they are copied: some milliseconds for
-  /// 40 MiB.
+  /// Returns the events so far. Other threads cannot allocate while they are copied: some
+  /// milliseconds for 40 MiB.
   [[nodiscard]] EventHistory history() const;
 
  private:
@@ -41,8 +41,8 @@ class EventLog {
   EventRing ring_;
 };
 
-/// Nanoseconds that recording one event takes on this machine now: the time stamp and the write,
-/// measured on events of its own in about a millisecond.
+/// Measures the nanoseconds that recording one event, its time stamp and its write, takes on this
+/// machine now. Takes about a millisecond.
 [[nodiscard]] double event_cost_ns();
 
 }  // namespace tare::memory

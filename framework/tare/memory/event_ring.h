@@ -10,7 +10,7 @@
 
 namespace tare::memory {
 
-/// Nanoseconds of a clock that never goes back; only differences have a meaning.
+/// Returns the nanoseconds of a clock that never goes back; only differences have a meaning.
 [[nodiscard]] inline int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -77,7 +77,7 @@ class OpenRings {
     if (*link) *link = ring.next_;
   }
 
-  /// `phase` is the one in force.
+  /// Records an event of a block; `phase` is the phase in force.
   void note(EventKind kind, const LiveBlock& block, uint32_t phase) {
     const int64_t now = now_ns();
     for (auto* ring = first_; ring; ring = ring->next_)

@@ -32,13 +32,13 @@ struct HostCounters {
 /// Allocations share one lock. Zero bytes allocate nothing.
 namespace host_allocator {
 
-/// The counters of this moment.
+/// Returns the counters of this moment.
 [[nodiscard]] HostCounters counters();
 
 /// Limits live bytes: an allocation that would exceed it throws OutOfMemory and changes nothing.
 /// May be below what is live now. Unset: no limit.
 void set_budget(std::optional<int64_t> bytes);
-/// The budget that was set last; unset: no limit.
+/// Returns the budget that was set last; unset: no limit.
 [[nodiscard]] std::optional<int64_t> budget();
 
 /// Called on the thread whose allocation is refused, before OutOfMemory is thrown and without a
@@ -47,20 +47,21 @@ using RefusalHook = std::string (*)(int64_t asked_bytes);
 /// Makes every refusal from now on call the hook; null: none. For the units that report refusals.
 void set_refusal_hook(RefusalHook hook);
 
-/// The k-th allocation from now on (1 is the next) throws OutOfMemory, once; 0 disarms. For tests.
+/// Makes the k-th allocation from now on (1 is the next) throw OutOfMemory, once; 0 disarms. For
+/// tests.
 void fail_at(uint64_t k);
-/// While true, every allocation throws OutOfMemory. For tests.
+/// Sets whether every allocation throws OutOfMemory. For tests.
 void fail_all(bool on);
 
-/// Live blocks with a number above `born_after`, oldest first. Holds the lock meanwhile, for a time
-/// proportional to their number.
+/// Returns the live blocks with a number above `born_after`, oldest first. Holds the lock
+/// meanwhile, for a time proportional to their number.
 [[nodiscard]] std::vector<LiveBlock> live_blocks(uint64_t born_after = 0);
 
 /// Records events for an EventLog; see DeviceBackend.
 void open_ring(EventRing& ring);
 /// Ends what open_ring() began.
 void close_ring(EventRing& ring);
-/// The ring's events and the live blocks after them, taken at the same moment.
+/// Returns the ring's events and the live blocks after them, taken at the same moment.
 [[nodiscard]] EventHistory history(const EventRing& ring);
 
 /// Starts a measurement of the peak; `record` must outlive it.
@@ -69,8 +70,8 @@ void open_peak(PeakRecord& record);
 void close_peak(PeakRecord& record);
 void refresh_peaks();  ///< brings every open record up to date
 
-/// Nanoseconds that an allocation of 256 bytes and its free take above malloc and free alone, both
-/// measured now, each on blocks of its own. At least 0.
+/// Measures the nanoseconds that an allocation of 256 bytes and its free take above malloc and free
+/// alone. At least 0.
 [[nodiscard]] double record_cost_ns();
 
 /// Makes this LibTorch's CPU allocator; any program that links init() does so before main. Returns

@@ -7,7 +7,7 @@
 
 namespace tare::memory {
 
-/// The backend of the host, on the host allocator; the caller owns it.
+/// Returns the backend of the host, on the host allocator; the caller owns it.
 [[nodiscard]] std::unique_ptr<DeviceBackend> make_host_backend();
 
 }  // namespace tare::memory

@@ -10,9 +10,9 @@ namespace tare::memory {
 /// without instructions is converted to float32 element by element, which costs more than it saves.
 [[nodiscard]] bool processor_computes(c10::ScalarType type);
 
-/// How many times as long as in float32 a product of two matrices of 256 x 256 takes in `type` on
-/// this processor: the fastest of three each, measured once per process in some milliseconds. It
-/// keeps no tensor memory; a library may take some meanwhile. Thread-safe.
+/// Returns how many times longer a product of two matrices of 256 x 256 takes in `type` than in
+/// float32 on this processor. Compares the fastest of three each, once per process, in some
+/// milliseconds. It keeps no tensor memory; a library may take some meanwhile. Thread-safe.
 [[nodiscard]] double product_time_ratio(c10::ScalarType type);
 
 }  // namespace tare::memory

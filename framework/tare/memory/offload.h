@@ -35,15 +35,15 @@ namespace tare::memory {
 /// (Rhu et al. 2016, "vDNN", with PyTorch's save_on_cpu hooks.)
 class Offload {
  public:
-  /// `kept`: weights and buffers, which stay for the next step. Throws what
-  /// SavedTensors::install() throws.
+  /// Moves what is saved, except `kept`: weights and buffers, which stay for the next step. Throws
+  /// what SavedTensors::install() throws.
   Offload(c10::Device device, const std::vector<at::Tensor>& kept);
   /// Ends the scope. Without finish() what was saved stays on the device, with a copy on the host.
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
-  /// The forward is done: what it saved leaves the device. What is saved in the rest of the scope
+  /// Ends the forward: what it saved leaves the device; what is saved in the rest of the scope
   /// stays. To be called once.
   void finish();
 

@@ -16,18 +16,18 @@ namespace tare {
 /// LibTorch's c10::OutOfMemoryError catch it too. what() is one line, without a stack trace.
 class OutOfMemory : public c10::OutOfMemoryError {
  public:
-  /// `budget_bytes` unset: there was no budget. `advice` ends the message; empty: "use a smaller
-  /// batch".
+  /// Makes the error of a refused request; `budget_bytes` unset: there was no budget. `advice` ends
+  /// the message; empty: "use a smaller batch".
   OutOfMemory(c10::Device device, int64_t asked_bytes, int64_t allocated_bytes,
               std::optional<int64_t> budget_bytes = {}, std::string advice = {});
-  /// The device on which the request was refused.
+  /// Returns the device on which the request was refused.
   [[nodiscard]] c10::Device device() const { return device_; }
   [[nodiscard]] int64_t asked_bytes() const { return asked_bytes_; }  ///< of the refused request
-  /// Allocated on the device when the request was refused.
+  /// Returns the bytes allocated on the device when the request was refused.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_bytes_; }
-  /// Unset: no budget was set.
+  /// Returns the budget; unset: no budget was set.
   [[nodiscard]] std::optional<int64_t> budget_bytes() const { return budget_bytes_; }
-  /// What to do, as the message ends; may be empty.
+  /// Returns what to do, as the message ends; may be empty.
   [[nodiscard]] const std::string& advice() const { return advice_; }
 
  private:
@@ -48,7 +48,8 @@ struct OutOfMemoryInfo {
   std::optional<c10::Device> device{};                 ///< unset: the error does not say
   std::optional<int64_t> asked_bytes{};                ///< unset: the error does not say
   std::string message{};                               ///< one printable line
-  /// False for cuDNN's NOT_SUPPORTED: it was out-of-memory only if a smaller size works.
+  /// Whether it surely is out-of-memory; false for cuDNN's NOT_SUPPORTED, which was out-of-memory
+  /// only if a smaller size works.
   bool certain = true;
 };
 

@@ -31,17 +31,17 @@ struct OutOfMemoryReport {
   /// activations, batch and workspace, and what was asked, are taken to grow with the batch.
   std::optional<int64_t> fitting_batch{};
 
-  /// "batch 12 instead of 32 would have fitted up to here, by a linear estimate"; empty without
-  /// `fitting_batch`.
+  /// Returns "batch 12 instead of 32 would have fitted up to here, by a linear estimate"; empty
+  /// without `fitting_batch`.
   [[nodiscard]] std::string advice() const;
-  /// Several lines with the five largest holders, ending with a newline.
+  /// Returns several lines with the five largest holders, ending with a newline.
   [[nodiscard]] std::string str() const;
 };
 
-/// While one is in scope, every refused allocation of any device and thread is reported: it reads
-/// the ledgers of the living, at a cost of about a snapshot. Outside, a refusal pays one branch.
-/// Watches nest; open them on the thread that drives the training. The Learner opens one for fit,
-/// validate and get_preds.
+/// While one is in scope, every refused allocation of any device and thread is reported: the report
+/// reads the ledgers of all living objects, at a cost of about a snapshot. Outside, a refusal pays
+/// one branch. Watches nest; open them on the thread that drives the training. The Learner opens
+/// one for fit, validate and get_preds.
 class OutOfMemoryWatch {
  public:
   /// Begins to watch; see Workload for what the report says of it.
@@ -56,9 +56,9 @@ class OutOfMemoryWatch {
   OutOfMemoryWatch* outer_;
 };
 
-/// The newest report since the outermost watch was opened, which may have ended; nullptr: there was
-/// no refusal. An allocation refused while an exception is being handled does not replace the
-/// report of the one before. Thread-safe.
+/// Returns the newest report since the outermost watch was opened, also if the watch has ended;
+/// nullptr: there was no refusal. An allocation refused while an exception is being handled does
+/// not replace the report of the one before. Thread-safe.
 [[nodiscard]] std::shared_ptr<const OutOfMemoryReport> last_out_of_memory();
 
 /// Called by allocators when they refuse, before they throw and without a lock held. Returns the

@@ -23,11 +23,12 @@ enum class PhaseKind : uint32_t {
 };
 inline constexpr uint32_t kPhaseKinds = 10;  ///< how many kinds there are
 
-/// The id of a phase of your own; the same name gives the same id. Thread-safe.
+/// Returns the id of a phase of your own; the same name gives the same id. Thread-safe.
 [[nodiscard]] uint32_t phase_id(std::string_view name);
-/// The name of an id: "forward", or a name given to phase_id(); "none" for 0 and unknown ids.
+/// Returns the name of an id: "forward", or a name given to phase_id(); "none" for 0 and unknown
+/// ids.
 [[nodiscard]] std::string phase_name(uint32_t id);
-/// The phase in force on this thread.
+/// Returns the phase in force on this thread.
 [[nodiscard]] uint32_t current_phase() noexcept;
 
 /// Sets the phase until the end of the scope; phases nest. Process-wide, because backward runs on
@@ -72,7 +73,8 @@ class Step {
   Step& operator=(const Step&) = delete;
 };
 
-/// The number of the newest step, from 1; 0 before the first. It starts again after 2^32 steps.
+/// Returns the number of the newest step, from 1; 0 before the first. It starts again after 2^32
+/// steps.
 [[nodiscard]] uint32_t current_step() noexcept;
 /// Whether that step is still under way.
 [[nodiscard]] bool step_under_way() noexcept;

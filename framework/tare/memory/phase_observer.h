@@ -7,9 +7,9 @@ namespace tare::memory {
 
 /// Functions that every Phase and ThreadPhase calls on its own thread, and that must be quick.
 struct PhaseObserver {
-  /// A phase begins; `phase` is its id.
+  /// Called when a phase begins; `phase` is its id.
   void (*begin)(uint32_t phase) noexcept = nullptr;
-  /// The phase ends that began last on the thread.
+  /// Called when the phase ends that began last on the thread.
   void (*end)() noexcept = nullptr;
 };
 

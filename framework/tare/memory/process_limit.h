@@ -25,7 +25,7 @@ struct ProcessLimitOptions {
 /// where the system refuses to limit the address space.
 void set_process_memory_limit(std::optional<int64_t> bytes,
                               const ProcessLimitOptions& options = {});
-/// The limit that was set last; unset: none.
+/// Returns the limit that was set last; unset: none.
 [[nodiscard]] std::optional<int64_t> process_memory_limit();
 
 }  // namespace tare::memory

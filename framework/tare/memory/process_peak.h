@@ -19,9 +19,9 @@ class ProcessPeakScope {
   ProcessPeakScope(const ProcessPeakScope&) = delete;
   ProcessPeakScope& operator=(const ProcessPeakScope&) = delete;
 
-  /// The resident set when the scope opened.
+  /// Returns the resident set when the scope opened.
   [[nodiscard]] int64_t start_bytes() const { return record_.start_bytes; }
-  /// How far it has risen above that so far; never negative.
+  /// Returns how far the resident set has risen above start_bytes(); never negative.
   [[nodiscard]] int64_t peak_above_start_bytes() const;
 
  private:

@@ -12,15 +12,15 @@ inline constinit std::atomic<bool> is_set{false};  ///< whether a limit is set; 
 /// Whether a limit is set. Thread-safe.
 [[nodiscard]] inline bool in_force() noexcept { return is_set.load(std::memory_order_relaxed); }
 
-/// `live_bytes`: of tensors that are alive now.
+/// Sets the limit; `live_bytes` are those of tensors that are alive now.
 void set(int64_t bytes, int64_t live_bytes);
 void clear();  ///< removes the limit
-/// The limit that was set last.
+/// Returns the limit that was set last.
 [[nodiscard]] int64_t bytes();
 
 /// Whether a block of so many bytes may be allocated with `live_bytes` of tensors alive.
 [[nodiscard]] bool admits(int64_t bytes, int64_t live_bytes);
-/// What the message of a refusal ends with.
+/// Returns the end of a refusal's message: what to do.
 [[nodiscard]] std::string advice();
 
 }  // namespace tare::memory::resident_limit

@@ -51,7 +51,8 @@ class HookMaker {
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 
  protected:
-  /// Hooks of the scope around, for what this one leaves alone; KeptTensor without one.
+  /// Returns the hooks of the enclosing scope, for tensors that this scope leaves alone; KeptTensor
+  /// if there is no enclosing scope.
   [[nodiscard]] std::unique_ptr<torch::autograd::SavedVariableHooks> make_outer() const;
 
  private:

@@ -23,7 +23,7 @@ struct Holder {
   int64_t bytes = 0;                   ///< of all storages or blocks of the line
   int64_t count = 0;                   ///< storages or blocks of the line
 
-  /// "24.0 MiB in 12 blocks: activations, born in phase forward at /home/me/train.cpp:41".
+  /// Returns "24.0 MiB in 12 blocks: activations, born in phase forward at /home/me/train.cpp:41".
   [[nodiscard]] std::string str() const;
 };
 
@@ -36,9 +36,9 @@ struct Snapshot {
   int64_t unexplained_bytes = 0;   ///< in no ledger, and not of the work under way
   std::vector<Holder> holders{};   ///< largest first; their bytes sum to `allocated_bytes`
 
-  /// "parameters 3.1 MiB, activations 24.0 MiB, unexplained 0 B".
+  /// Returns "parameters 3.1 MiB, activations 24.0 MiB, unexplained 0 B".
   [[nodiscard]] std::string summary() const;
-  /// The summary and the `top` largest holders, a line each, ending with a newline.
+  /// Returns the summary and the `top` largest holders, a line each, ending with a newline.
   [[nodiscard]] std::string str(size_t top = 10) const;
 };
 

@@ -8,12 +8,12 @@
 
 namespace tare::memory {
 
-/// A line per event: time_s, event (start, allocation, free), bytes, allocated_bytes (after the
-/// event), block, phase (in force), allocated_in, category. The first line, "start", has the bytes
-/// before the first event.
+/// Writes a line per event: time_s, event (start, allocation, free), bytes, allocated_bytes (after
+/// the event), block, phase (in force), allocated_in, category. The first line, "start", has the
+/// bytes before the first event.
 void write_timeline_csv(const EventHistory& history, const std::filesystem::path& path);
 
-/// What torch.cuda.memory._dump_snapshot writes, for pytorch.org/memory_viz and
+/// Writes what torch.cuda.memory._dump_snapshot writes, for pytorch.org/memory_viz and
 /// torch.cuda._memory_viz: a pickle of plain lists and dictionaries. The device is number 0.
 /// Addresses are made up (first fit), because an event has none; all blocks lie in one segment.
 /// Frames are those of call stacks, read as in frames_of().
@@ -26,8 +26,8 @@ inline constexpr size_t kTraceMoments = 20'000;
 /// Writes them to `path`, atomically. Throws IoError.
 void write_chrome_trace(const EventHistory& history, const std::filesystem::path& path);
 
-/// The blocks alive at the peak as collapsed stacks, "category;phase;main;f;g BYTES", for flame
-/// graph programs such as speedscope.app and flamegraph.pl.
+/// Writes the blocks alive at the peak as collapsed stacks, "category;phase;main;f;g BYTES", for
+/// flame graph programs such as speedscope.app and flamegraph.pl.
 void write_peak_stacks(const EventHistory& history, const std::filesystem::path& path);
 
 }  // namespace tare::memory

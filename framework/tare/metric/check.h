@@ -7,7 +7,7 @@
 
 namespace tare {
 
-/// "int64 [32, 10]".
+/// Returns "int64 [32, 10]".
 [[nodiscard]] std::string describe(const at::Tensor& tensor);
 
 /// Checks that both have a batch dimension of the same size and are on one device. Throws

@@ -369,7 +369,7 @@ std::optional<LabelRange> label_range(const ResolvedLoss& loss, const at::Tensor
     low = std::min(low, label[i]);
     high = std::max(high, label[i]);
   }
-  if (all > 0 && low >= 0 && loss.class_weights.empty())  // none is left out
+  if (all > 0 && low >= 0 && loss.class_weights.empty())  // none is ignored
     return LabelRange{low, high, static_cast<double>(all)};
   low = std::numeric_limits<int64_t>::max();
   high = std::numeric_limits<int64_t>::min();

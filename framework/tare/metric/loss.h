@@ -43,31 +43,32 @@ using CountFunction = std::function<double(const at::Tensor& target)>;
 /// several batches are weighted by it: `.loss = {function, [](auto& target) { ... }}`.
 struct Loss : std::variant<std::string, LossFunction> {
   using std::variant<std::string, LossFunction>::variant;
-  /// A loss by name with its options, as a recipe has it.
+  /// Makes a loss by name with its options, as a recipe has it.
   Loss(config::Choice named)
       : std::variant<std::string, LossFunction>(std::move(named.name)),
         options(std::move(named.options)) {}
-  /// A loss by name with the options of that loss.
+  /// Makes a loss by name with the options of that loss.
   template <config::Options O>
   Loss(std::string name, const O& of_name)
       : std::variant<std::string, LossFunction>(std::move(name)),
         options(config::to_node(of_name)) {}
-  /// A function of outputs and target, and the activation that turns outputs into predictions.
+  /// Makes a loss of a function of outputs and target, and of the activation that turns outputs
+  /// into predictions.
   Loss(LossFunction function, std::string of_outputs)
       : std::variant<std::string, LossFunction>(std::move(function)),
         activation(std::move(of_outputs)) {}
-  /// A function of outputs and target, and what its mean is over.
+  /// Makes a loss of a function of outputs and target, and of what its mean is over.
   Loss(LossFunction function, CountFunction counts)
       : std::variant<std::string, LossFunction>(std::move(function)), counted(std::move(counts)) {}
-  /// A loss of the whole batch, for masks, weights of samples, and several outputs or targets. A
-  /// function whose mean is not over the samples comes with what it counts.
+  /// Makes a loss of the whole batch, for masks, weights of samples, and several outputs or
+  /// targets. If the function's mean is not over the samples, `counts` returns what it is over.
   [[nodiscard]] static Loss of_batch(BatchLossFunction function, BatchCountFunction counts = {}) {
     Loss loss{LossFunction()};
     loss.batch_function = std::move(function);
     loss.batch_counted = std::move(counts);
     return loss;
   }
-  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  /// Makes a loss of a function object that lists its tensors by `void account(Ledger&) const`.
   template <class F>
   requires Accounting<F>
   explicit Loss(const std::shared_ptr<F>& function)
@@ -77,7 +78,7 @@ struct Loss : std::variant<std::string, LossFunction> {
             })),
         account([function](Ledger& all) { function->account(all); }) {}
 
-  config::Node options = config::Node::map();  ///< of a name; one that is left out has its default
+  config::Node options = config::Node::map();  ///< of a named loss; a missing one has its default
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
   std::string activation = {};            ///< of a function; empty: none
@@ -90,7 +91,7 @@ struct Loss : std::variant<std::string, LossFunction> {
 /// loss has the name is checked where it is resolved. Throws ConfigError for an unknown option,
 /// with the nearest one, and for a value that is not allowed.
 void from_node(const config::Node& node, Loss& value);
-/// The name alone where all options have their defaults; null for a function.
+/// Returns the name alone where all options have their defaults; null for a function.
 [[nodiscard]] config::Node to_node(const Loss& value);
 
 /// Options of the loss `cross_entropy`.
@@ -128,19 +129,19 @@ namespace losses {
 ///                                        [](const auto& o) { return Loss(focal(o), "softmax"); });
 using Registry = config::Registry<Loss()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
-/// The loss as bundles store it: its name where all options have their defaults, else its name with
-/// the options that have other values, `{cross_entropy: {label_smoothing: 0.1}}`; empty for a
-/// function.
+/// Returns the loss as bundles store it: its name where all options have their defaults, else its
+/// name with the options that have other values, `{cross_entropy: {label_smoothing: 0.1}}`; empty
+/// for a function.
 [[nodiscard]] std::string text_of(const Loss& loss);
-/// The loss of such a text. Throws ConfigError for a text that cannot be read.
+/// Returns the loss of such a text. Throws ConfigError for a text that cannot be read.
 [[nodiscard]] Loss from_text(const std::string& text);
-/// The numbers of a tensor [classes] of any dtype and device, for
+/// Returns the numbers of a tensor [classes] of any dtype and device, for
 /// CrossEntropyOptions::class_weights. Waits for the device. Throws ShapeError for another shape.
 [[nodiscard]] std::vector<double> class_weights(const at::Tensor& weights);
-/// Class weights with which every class counts as much as any other in the mean over these labels
-/// (int64, any shape and device, those of -100 are ignored): labels / (classes x labels of the
-/// class), and 0 for a class without a label. Waits for the device. Throws ShapeError for another
-/// dtype; ConfigError for a label outside [0, classes), and where no label counts.
+/// Returns class weights with which every class counts as much as any other in the mean over these
+/// labels (int64, any shape and device, those of -100 are ignored): labels / (classes x labels of
+/// the class), and 0 for a class without a label. Waits for the device. Throws ShapeError for
+/// another dtype; ConfigError for a label outside [0, classes), and where no label counts.
 [[nodiscard]] std::vector<double> balanced(const at::Tensor& labels, int64_t classes);
 }  // namespace losses
 
@@ -167,9 +168,9 @@ struct ResolvedLoss {
   std::string name{};   ///< "custom" for a function without a name
   bool custom = false;  ///< a function: nothing is known of what it takes
   LossFunction mean{};  ///< -> scalar
-  /// -> scalar: the sum, for a loss that leaves labels out; empty for the others.
+  /// -> scalar: the sum, for a loss that ignores labels; empty for other losses.
   LossFunction sum{};
-  /// -> [batch]: the mean over each sample's elements, or over its labels that are not left out (0
+  /// -> [batch]: the mean over each sample's elements, or over its labels that are not ignored (0
   /// for a sample without any), each times its class weight; empty for a function.
   LossFunction per_sample{};
   /// Identity for a function that names none.
@@ -186,7 +187,7 @@ struct ResolvedLoss {
 /// function.
 [[nodiscard]] ResolvedLoss resolve(const Loss& loss);
 
-/// Names of losses::registry(), sorted.
+/// Returns the names in losses::registry(), sorted.
 [[nodiscard]] std::vector<std::string> loss_names();
 
 /// Checks a batch for mistakes that a loss reports unclearly or not at all: different batch sizes,
@@ -196,10 +197,10 @@ struct ResolvedLoss {
 /// dtype, ConfigError for labels and class weights, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
-/// What `mean` is over: the labels without those of -100 that cross_entropy and nll leave out, or
-/// the sum of the class weights of these labels; the elements of the target; or the samples of
-/// kl_div and of a function that does not say. A mean over several batches is weighted by it. Waits
-/// for the device for labels there. Unset: there is no target.
+/// Returns what `mean` is over: the labels without those of -100 that cross_entropy and nll leave
+/// out, or the sum of the class weights of these labels; the elements of the target; or the samples
+/// of kl_div and of a function without a count of its own. A mean over several batches is weighted
+/// by it. Waits for the device for labels there. Unset: there is no target.
 [[nodiscard]] std::optional<double> counted(const ResolvedLoss& loss, const at::Tensor& target);
 
 /// The class labels of a target: the lowest, the highest, and what a mean over them is over.

@@ -34,15 +34,17 @@ using MetricFunction =
 /// of the mse over everything, not a mean of roots.
 struct Metric : std::variant<std::string, MetricFunction> {
   using std::variant<std::string, MetricFunction>::variant;
-  /// A function whose mean is over the samples, and the name that rows and reports give it.
+  /// Makes a metric of a function whose mean is over the samples, and of the name that rows and
+  /// reports give it.
   Metric(std::string name, MetricFunction function)
       : std::variant<std::string, MetricFunction>(std::move(function)), label(std::move(name)) {}
-  /// A function whose mean is over what `counts` returns, and the name of the metric.
+  /// Makes a metric of a function whose mean is over what `counts` returns, and of the name of the
+  /// metric.
   Metric(std::string name, MetricFunction function, CountFunction counts)
       : Metric(std::move(name), std::move(function)) {
     counted = std::move(counts);
   }
-  /// A function object that lists its tensors by `void account(Ledger&) const`.
+  /// Makes a metric of a function object that lists its tensors by `void account(Ledger&) const`.
   template <class F>
   requires Accounting<F> Metric(std::string name, const std::shared_ptr<F>& function)
       : std::variant<std::string, MetricFunction>(
@@ -60,7 +62,7 @@ struct Metric : std::variant<std::string, MetricFunction> {
 
 /// Reads a name; whether a metric has the name is checked where it is made.
 void from_node(const config::Node& node, Metric& value);
-/// The name; null for a function.
+/// Returns the name; null for a function.
 [[nodiscard]] config::Node to_node(const Metric& value);
 
 namespace metrics {
@@ -79,7 +81,7 @@ class MetricState {
   /// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.
   explicit MetricState(const Metric& metric);
 
-  /// What rows and reports call the metric.
+  /// Returns the metric's name in rows and reports.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Appends to its name, such as the name of the target that it is over.
   void add_to_name(const std::string& text) { name_ += text; }
@@ -91,20 +93,20 @@ class MetricState {
   /// Adds what another state of the same metric has seen, which must not be updated any more: its
   /// sums may be shared. Allocates nothing.
   void merge(const MetricState& other);
-  /// The value over everything since reset(); NaN where nothing was counted and for meta tensors.
-  /// Waits for the device.
+  /// Returns the value over all batches since reset(); NaN where nothing was counted and for meta
+  /// tensors. Waits for the device.
   [[nodiscard]] double value() const;
-  /// What the mean is over: samples, elements or labels, or the sum of their weights. Waits for the
-  /// device.
+  /// Returns what the mean is over: samples, elements or labels, or the sum of their weights. Waits
+  /// for the device.
   [[nodiscard]] double count() const;
-  /// Scalars on the device of the outputs, for ledgers; undefined before the first update, and
-  /// `counted` where the shapes say how many there are.
+  /// Returns scalars on the device of the outputs, for ledgers; undefined before the first update,
+  /// and `counted` where the shapes determine their number.
   [[nodiscard]] const at::Tensor& sum() const { return sums_.sum; }
-  /// What `sum` is over; see sum().
+  /// Returns what `sum` is over; see sum().
   [[nodiscard]] const at::Tensor& counted() const { return sums_.counted; }
 
  private:
-  // The number is `count` or, for labels of which some may be left out, in `counted`.
+  // The number is `count` or, for labels of which some may be ignored, in `counted`.
   struct Sums {
     at::Tensor sum{}, counted{};
     double count = 0;
@@ -120,7 +122,7 @@ class MetricState {
   Sums sums_;
 };
 
-/// Names of metrics::registry(), sorted.
+/// Returns the names in metrics::registry(), sorted.
 [[nodiscard]] std::vector<std::string> metric_names();
 
 }  // namespace tare

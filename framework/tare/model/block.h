@@ -17,15 +17,16 @@ namespace tare {
 
 class HeldWeights;
 
-/// What a block does with what its backward needs of its forward; LibTorch keeps it.
+/// What a block does with the activations that its backward needs; without either option, LibTorch
+/// keeps them.
 struct Activations {
   bool recompute = false;  ///< only the inputs are kept, and the backward does the forward again
   bool offload = false;    ///< what is kept waits in the host's memory, see memory/offload.h
   bool operator==(const Activations&) const = default;
 };
 
-/// Told when a block of the thread's forwards begins and ends, while it is in scope; the innermost
-/// observer is told. Blocks inside blocks are not told of.
+/// An observer that is notified, while it is in scope, when a block of the thread's forwards begins
+/// and ends. Only the innermost observer is notified, and only of outermost blocks.
 class BlockObserver {
  public:
   BlockObserver();
@@ -33,16 +34,17 @@ class BlockObserver {
   BlockObserver(const BlockObserver&) = delete;
   BlockObserver& operator=(const BlockObserver&) = delete;
 
-  /// The forward of `block` begins, on the calling thread.
+  /// Called when the forward of `block` begins, on the calling thread.
   virtual void enter(const torch::nn::Module& block) = 0;
-  /// The forward of `block` ends with `output`.
+  /// Called when the forward of `block` ends with `output`.
   virtual void leave(const torch::nn::Module& block, const at::Tensor& output) = 0;
 
  private:
   BlockObserver* outer_;
 };
 
-/// What a block is told to do, and how it is watched. A module that derives from it too,
+/// Base that lets a module recompute or offload its activations, and be observed. A module that
+/// also derives from it,
 ///
 ///     struct LayerImpl : torch::nn::Module, tare::Block {
 ///       torch::Tensor forward(const torch::Tensor& x) {
@@ -51,26 +53,27 @@ class BlockObserver {
 ///     };
 ///
 /// can be named in LearnerOptions::recompute and ::offload. Blocks may lie inside blocks; then the
-/// outer one's word counts. Not thread-safe, as modules are not.
+/// settings of the outermost block apply. Not thread-safe, as modules are not.
 class Block {
  public:
   virtual ~Block() = default;
-  /// What happens to the block's activations between forward and backward.
+  /// Returns what happens to the block's activations between forward and backward.
   [[nodiscard]] Activations activations() const { return activations_; }
   /// Applies from the next forward on.
   void set_activations(Activations activations) { activations_ = activations; }
-  /// Weights that are dequantised while the body runs (held_weights.h); null: none.
+  /// Returns the weights that are dequantised while the body runs (held_weights.h); null: none.
   [[nodiscard]] const std::shared_ptr<HeldWeights>& held() const { return held_; }
   /// Sets them; null: none.
   void set_held(std::shared_ptr<HeldWeights> weights) { held_ = std::move(weights); }
 
  protected:
   Block() = default;
-  /// A copy has weights of its own, which nobody holds.
+  /// Copies the settings; a copy has weights of its own, which nobody holds.
   Block(const Block& other) : activations_(other.activations_) {}
   Block& operator=(const Block&) = delete;
 
-  /// body(inputs...), a tensor, where `module` is this block, in a torch::nn::ModuleHolder.
+  /// Returns the tensor body(inputs...), where `module` is this block, in a
+  /// torch::nn::ModuleHolder.
   ///
   /// With Activations::recompute, if a gradient is wanted, the body runs without a graph; the
   /// backward runs it again with the generators, the module's buffers and autocast as they were,

@@ -17,7 +17,7 @@ void explain_devices(const std::string& where, const Model& model, const Batch& 
                      const c10::Error& error);
 
 /// Throws DeviceError if an output is on the meta device and the first input is not: LibTorch
-/// computes nothing, and says nothing, where one operand is there.
+/// computes nothing, and reports nothing, where one operand is there.
 void check_output_devices(const std::string& where, const Model& model, const Batch& batch,
                           const Outputs& outputs);
 

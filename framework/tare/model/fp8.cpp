@@ -130,7 +130,7 @@ const std::array<float, 256>& table() {
   return values;
 }
 
-/// Both on the host, and strided alike.
+/// Both tensors are on the host, with equal strides.
 void scale_rows(const at::Tensor& target, const Fp8Weight& weight) {
   const auto* values = weight.values.const_data_ptr<Float8_e4m3fn>();
   const auto* scale = weight.scale.const_data_ptr<float>();
@@ -141,7 +141,7 @@ void scale_rows(const at::Tensor& target, const Fp8Weight& weight) {
   });
 }
 
-bool alike(const at::Tensor& target, const at::Tensor& values) {
+bool same_layout(const at::Tensor& target, const at::Tensor& values) {
   return target.is_cpu() && values.is_cpu() && target.strides() == values.strides() &&
          by_row(values) &&
          (target.scalar_type() == c10::kFloat || has_16_bits(target.scalar_type()));
@@ -216,7 +216,7 @@ at::Tensor dequantise(const Fp8Weight& weight, c10::ScalarType type) {
 }
 
 void dequantise_into(const at::Tensor& target, const Fp8Weight& weight) {
-  if (alike(target, weight.values)) return scale_rows(target, weight);
+  if (same_layout(target, weight.values)) return scale_rows(target, weight);
   const c10::AutoGradMode no_grad(false);
   target.copy_(dequantise(weight, c10::kFloat));
 }

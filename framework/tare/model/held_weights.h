@@ -34,14 +34,14 @@ class HeldWeights {
   void hold(const std::string& name, const at::Tensor& parameter);
   /// Adds a parameter that has E4M3 data already.
   void add(HeldWeight weight) { weights_.push_back(std::move(weight)); }
-  /// Dequantises those that `chosen` says, and holds them no more.
+  /// Dequantises the weights for which `chosen` returns true, and removes them.
   void release(const std::function<bool(const HeldWeight&)>& chosen);
-  /// In the order in which they were held.
+  /// Returns the held weights in the order in which they were added.
   [[nodiscard]] const std::vector<HeldWeight>& all() const { return weights_; }
   [[nodiscard]] bool open() const { return open_; }  ///< whether an OpenWeights of them is in scope
   /// Moves the scales; Model::to() moves the parameters.
   void move_scales(c10::Device device);
-  /// Values and scales as `category`; what is dequantised now as workspace.
+  /// Adds values and scales as `category`, and what is dequantised now as workspace.
   void account(Ledger& ledger, Category category) const;
 
  private:

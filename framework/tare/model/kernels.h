@@ -40,7 +40,7 @@ void visit_fields(auto& visit, KernelOptions& o) {
 /// see Model::to_channels_last().
 class KernelScope {
  public:
-  /// Sets what `options` say.
+  /// Applies `options`.
   explicit KernelScope(const KernelOptions& options);
   ~KernelScope();
   KernelScope(const KernelScope&) = delete;

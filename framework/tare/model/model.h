@@ -95,7 +95,7 @@ Outputs call_from(H& holder, const Batch& batch, std::vector<size_t> allowed) {
   }
 }
 
-/// The numbers of inputs that a forward of tensors takes; empty for another forward.
+/// Returns the numbers of inputs that a forward of tensors takes; empty for another forward.
 template <class H>
 std::vector<size_t> input_counts() {
   std::vector<size_t> counts;
@@ -154,60 +154,61 @@ class Model {
   /// mode and autograd mode. Throws ShapeError for a batch with another number of inputs than the
   /// module's forward takes, and what the module throws.
   [[nodiscard]] Outputs forward(const Batch& batch) const;
-  /// The short form for one input and its first output.
+  /// Returns the first output for one input.
   [[nodiscard]] at::Tensor forward(const at::Tensor& input) const {
     return forward(Batch(input)).front();
   }
   /// Whether forward() can be called.
   [[nodiscard]] bool has_forward() const { return static_cast<bool>(forward_); }
   /// Whether the type of the module's forward takes so many inputs; true where the forward is one
-  /// of a whole Batch or a function, whose type does not say.
+  /// of a whole Batch or a function, whose type does not show it.
   [[nodiscard]] bool takes(size_t inputs) const;
 
-  /// All parameters, frozen ones included, in order of registration; they share the module's
-  /// storages. Tied parameters are listed once.
+  /// Returns all parameters, including frozen ones, in order of registration; they share the
+  /// module's storages. Tied parameters are listed once.
   [[nodiscard]] const std::vector<Parameter>& parameters() const;
-  /// In order of registration, as parameters().
+  /// Returns the buffers in order of registration, as parameters() does.
   [[nodiscard]] const std::vector<NamedTensor>& buffers() const;
-  /// Parameters, then buffers, each as it is: what a checkpoint or bundle stores, but for the
-  /// scales of held weights (stored.h).
+  /// Returns the parameters, then the buffers, each as it is: what a checkpoint or bundle stores,
+  /// but for the scales of held weights (stored.h).
   [[nodiscard]] std::vector<NamedTensor> state() const;
-  /// The layer groups, from the input side on.
+  /// Returns the layer groups, from the input side on.
   [[nodiscard]] const std::vector<LayerGroup>& layer_groups() const { return groups_; }
-  /// Name and options, if it was made by the registry.
+  /// Returns the model's name and options, if the registry has made it.
   [[nodiscard]] const std::optional<ModelSpec>& spec() const { return spec_; }
   void set_spec(ModelSpec spec) { spec_ = std::move(spec); }  ///< sets what spec() returns
 
-  /// Names of the submodules that are blocks (block.h), in order of registration; of blocks inside
-  /// blocks only the outer.
+  /// Returns the names of the submodules that are blocks (block.h), in order of registration; of
+  /// blocks inside blocks only the outer.
   [[nodiscard]] std::vector<std::string> blocks() const;
   /// Throws ConfigError for a name that is no submodule.
   [[nodiscard]] torch::nn::Module& submodule(const std::string& name) const;
   /// Throws ConfigError for a name of `modules` without a block, which set_recompute() and
   /// set_offload() refuse; `option` is the setting in the message.
   void check_blocks(const std::vector<std::string>& modules, const std::string& option) const;
-  /// The blocks that `modules` name, or that are below a module they name, recompute; the others do
-  /// not. {"all"}: every block. Throws ConfigError for a name without a block.
+  /// Makes the blocks recompute that `modules` name, or that are below a named module, and no
+  /// others. {"all"}: every block. Throws ConfigError for a name without a block.
   void set_recompute(const std::vector<std::string>& modules);
   /// Chooses the blocks that offload. A model on the CPU then copies within the host, which saves
   /// nothing.
   void set_offload(const std::vector<std::string>& modules);
 
-  /// On: the parameters of blocks that need no gradient and fit (fits_fp8()) are held as E4M3 and
-  /// dequantised while their block computes; all others, and with `on` false all, have their values
-  /// again, the rounded ones. A parameter that a module outside the block has too stays as it is.
-  /// Throws ConfigError for a model without blocks and as quantise(); those held before stay held.
+  /// Holds the parameters of blocks that need no gradient and fit (fits_fp8()) as E4M3, to be
+  /// dequantised while their block computes. All other parameters, and all if `on` is false, get
+  /// their values back, rounded as they are. A parameter that a module outside the block has too
+  /// stays as it is. Throws ConfigError for a model without blocks and as quantise(); those held
+  /// before stay held.
   void hold_frozen(bool on);
-  /// For parameters that were given E4M3 data: their scales by name. Those of blocks are
-  /// dequantised as above, to float32. Returns the others, for an OpenWeights around each forward;
-  /// null without any.
+  /// Takes the scales, by name, of parameters that were given E4M3 data. Parameters of blocks are
+  /// dequantised as in hold_frozen(), to float32. Returns the others, for an OpenWeights around
+  /// each forward; null without any.
   std::shared_ptr<HeldWeights> hold_stored(const std::map<std::string, at::Tensor>& scales);
-  /// The sets of weights that are held in eight bits.
+  /// Returns the sets of weights that are held in eight bits.
   [[nodiscard]] const std::vector<std::shared_ptr<HeldWeights>>& held() const { return held_; }
   /// Lists parameters with their scales, and buffers.
   void account(Ledger& ledger, Category parameters, Category buffers) const;
 
-  /// Training mode, or evaluation mode, for all submodules.
+  /// Sets training mode, or evaluation mode, for all submodules.
   void train(bool on);
   /// Whether the module is in training mode.
   [[nodiscard]] bool is_training() const;
@@ -220,13 +221,13 @@ class Model {
   /// Moves parameters and buffers in place, so that handles from parameters() move too; gradients
   /// become undefined.
   void to(c10::Device device);
-  /// The device of the first parameter or buffer; the CPU without any.
+  /// Returns the device of the first parameter or buffer; the CPU without any.
   [[nodiscard]] c10::Device device() const;
 
-  /// The module itself, shared; null: the Model is empty.
+  /// Returns the module itself, shared; null: the Model is empty.
   [[nodiscard]] const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
   [[nodiscard]] bool empty() const { return module_ == nullptr; }  ///< whether it has no module
-  /// The module as its own type, for a Task: `model.as<MyNetImpl>().encode(x)`. Throws
+  /// Returns the module as its own type, for a Task: `model.as<MyNetImpl>().encode(x)`. Throws
   /// std::bad_cast if it is another.
   template <class Impl>
   [[nodiscard]] Impl& as() const {

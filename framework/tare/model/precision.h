@@ -18,16 +18,16 @@ enum class Precision {
   bf16_true,  ///< weights, gradients and optimizer state bfloat16 but for batch norms
 };
 
-/// fp32 | bf16 | fp16 | bf16-true, in the order of Precision.
+/// Returns fp32 | bf16 | fp16 | bf16-true, in the order of Precision.
 [[nodiscard]] std::vector<std::string> precision_names();
 /// Throws ConfigError, naming `where`, for another name.
 [[nodiscard]] Precision parse_precision(const std::string& name, const std::string& where);
 
-/// The type that matrix products are computed in.
+/// Returns the type that matrix products are computed in.
 [[nodiscard]] c10::ScalarType product_type(Precision precision);
 
-/// One line for a precision that this processor has no instructions for (memory/native_types.h),
-/// with the factor that it was measured to cost; empty where it has them.
+/// Returns one line for a precision that this processor has no instructions for
+/// (memory/native_types.h), with the factor that it was measured to cost; empty where it has them.
 [[nodiscard]] std::string slow_precision(Precision precision);
 /// Logs that line as a warning, once per process and precision. Does nothing for another device
 /// than the host.
@@ -44,9 +44,9 @@ struct AutocastState {
   [[nodiscard]] static AutocastState of(c10::DeviceType device);  ///< this thread's
 };
 
-/// What computing in that precision on a device sets; unset: nothing. Without the cache: a forward
-/// seldom uses a weight twice, a cast one is freed as soon as nobody needs it, and the order of
-/// allocations does not depend on addresses, so that a plan can probe it.
+/// Returns what computing in that precision on a device sets; unset: nothing. Without the cache: a
+/// forward seldom uses a weight twice, a cast one is freed as soon as nobody needs it, and the
+/// order of allocations does not depend on addresses, so that a plan can probe it.
 [[nodiscard]] std::optional<AutocastState> autocast_for(Precision precision,
                                                         c10::DeviceType device);
 
@@ -55,7 +55,7 @@ struct AutocastState {
 /// runs in the type of its forward. LibTorch has the functions, not the guard.
 class AutocastScope {
  public:
-  /// Unset: does nothing.
+  /// Sets autocast; unset: does nothing.
   explicit AutocastScope(const std::optional<AutocastState>& state);
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;

@@ -30,7 +30,7 @@ struct ModelOptions {
   int64_t layers = 0;  ///< blocks, one after the other (gpt); 0: the family's
   int64_t heads = 0;   ///< attention heads of a block, a divisor of width (gpt); 0: the family's
   std::vector<int64_t> hidden{};  ///< sizes of the hidden layers (mlp); empty: the family's
-  double dropout = 0;             ///< probability in [0, 1), before the head or as the family says
+  double dropout = 0;  ///< probability in [0, 1), before the head, or where the family documents it
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -87,10 +87,11 @@ void reset_head(Model& model);
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] Family family(const std::string& name);
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
-/// What lists say of each family, with the options that it takes; sorted by name.
+/// Returns the description of each family for lists, with the options that it takes; sorted by
+/// name.
 [[nodiscard]] std::vector<config::EntryInfo> infos();
 
-/// The families of models/, defined there. Internal: the registry calls it once.
+/// Returns the families of models/, defined there. Internal: the registry calls it once.
 [[nodiscard]] std::vector<Family> built_in_families();
 
 }  // namespace models

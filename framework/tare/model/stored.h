@@ -11,19 +11,19 @@
 
 namespace tare {
 
-/// Scales of the held weights, then Model::state(), without a copy. What a checkpoint stores: it
-/// holds exactly what the model computes with.
+/// Returns the scales of the held weights, then Model::state(), without a copy. A checkpoint stores
+/// these tensors: exactly those with which the model computes.
 [[nodiscard]] std::vector<NamedTensor> stored_state(const Model& model);
-/// Model::state() with held weights dequantised to their own type.
+/// Returns Model::state() with held weights dequantised to their own type.
 [[nodiscard]] std::vector<NamedTensor> computed_state(const Model& model);
 
-/// Storages that weights can be exported in: as_is | fp32 | fp8.
+/// Returns the storages in which weights can be exported: as_is | fp32 | fp8.
 [[nodiscard]] std::vector<std::string> weight_storages();
 /// Throws ConfigError, naming `where`, for another name.
 void check_weight_storage(const std::string& weights, const std::string& where);
-/// The model's tensors for a bundle. as_is: computed_state(); fp32: 16-bit types as float32 too;
-/// fp8: parameters that fit (fits_fp8()) as E4M3 with their scales, held ones as they are, and the
-/// rest in float32. Throws ConfigError as quantise().
+/// Returns the model's tensors for a bundle. as_is: computed_state(); fp32: 16-bit types as float32
+/// too; fp8: parameters that fit (fits_fp8()) as E4M3 with their scales, held ones as they are, and
+/// the rest in float32. Throws ConfigError as quantise().
 [[nodiscard]] std::vector<NamedTensor> state_for(const Model& model, const std::string& weights);
 /// Converts the tensors of a file likewise; as_is leaves them as they are.
 /// `parameters`: names of those that are no buffers. Throws FormatError as scales_in().
@@ -32,18 +32,19 @@ void check_weight_storage(const std::string& weights, const std::string& where);
                                                   const std::string& weights,
                                                   std::string_view operation,
                                                   const std::filesystem::path& path);
-/// The names of the model's parameters, without buffers, in the model's order.
+/// Returns the names of the model's parameters, without buffers, in the model's order.
 [[nodiscard]] std::vector<std::string> parameter_names(const Model& model);
 
-/// checkpoint::compare() of the model with the tensors of a file, either of which may have E4M3.
-/// Throws FormatError as scales_in().
+/// Returns checkpoint::compare() of the model with the tensors of a file, either of which may have
+/// E4M3. Throws FormatError as scales_in().
 [[nodiscard]] checkpoint::Match compare_stored(const Model& model,
                                                const std::vector<NamedTensor>& stored,
                                                std::string_view operation,
                                                const std::filesystem::path& path);
-/// checkpoint::copy_into() the model. Held weights stay held: what comes as E4M3 is taken as it is,
-/// other values are rounded. Throws FormatError also for a value that cannot be held; then nothing
-/// has changed. Into weights on the host nothing is allocated but for values to be rounded.
+/// Copies the tensors of a file into the model, as checkpoint::copy_into() does. Held weights stay
+/// held: what comes as E4M3 is taken as it is, other values are rounded. Throws FormatError also
+/// for a value that cannot be held; then nothing has changed. Into weights on the host nothing is
+/// allocated but for values to be rounded.
 checkpoint::CopyReport load_stored(Model& model, const std::vector<NamedTensor>& stored,
                                    bool strict, std::string_view operation,
                                    const std::filesystem::path& path);

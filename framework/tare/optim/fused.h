@@ -93,7 +93,7 @@ class FusedOptimizer : public Optimizer {
   [[nodiscard]] std::vector<const NamedTensor*> entries_of(const Parameter& parameter,
                                                            const StateIndex& index) const;
 
-  /// The names of what the state of a parameter consists of, in the order of Slot::all().
+  /// Returns the names of what the state of a parameter consists of, in the order of Slot::all().
   [[nodiscard]] std::vector<std::string> names() const;
 
   FusedState kept_;

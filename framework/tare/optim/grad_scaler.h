@@ -10,12 +10,12 @@ namespace tare {
 
 /// Dynamic loss scaling (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2): the
 /// loss is multiplied by scale(), so that small gradients stay above float16's smallest number;
-/// unscale() divides the gradients again. A step whose gradients are not finite is left out and
+/// unscale() divides the gradients again. A step whose gradients are not finite is skipped and
 /// halves the scale; 2000 steps in a row without one double it. Start and factors are those of
 /// PyTorch's GradScaler. A value.
 class GradScaler {
  public:
-  /// What the loss is multiplied by, > 0.
+  /// Returns the factor of the loss, > 0.
   [[nodiscard]] double scale() const { return scale_; }
   /// Divides the gradients of all groups by scale(), in place. Returns whether all are finite, for
   /// which it waits for the device. Without effect on meta tensors. Throws OutOfMemory.
@@ -25,7 +25,7 @@ class GradScaler {
   /// smallest normal number: then it is the training that gives no finite gradients, not the scale.
   void update(bool finite);
 
-  /// What a checkpoint stores: the scale, and the finite steps since it changed.
+  /// Returns the finite steps since the scale changed, which a checkpoint stores with the scale.
   [[nodiscard]] int64_t finite_steps() const { return finite_steps_; }
   /// Restores what scale() and finite_steps() returned.
   void restore(double scale, int64_t finite_steps);

@@ -41,17 +41,17 @@ struct StateChange {
 /// Updates parameters by their gradients. Shares the parameters' storages. Not thread-safe.
 class Optimizer {
  public:
-  /// `groups` share the parameters' storages.
+  /// Takes the groups, which share the parameters' storages.
   explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// "sgd", "adam", "adamw", "torch.rmsprop" ...
+  /// Returns "sgd", "adam", "adamw", "torch.rmsprop" ...
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// Rates may be changed between two steps, parameters may not.
+  /// Returns the groups, whose rates may be changed between two steps, parameters may not.
   [[nodiscard]] std::vector<ParameterGroup>& groups() { return groups_; }
-  /// The groups, as groups().
+  /// Returns the groups, as groups().
   [[nodiscard]] const std::vector<ParameterGroup>& groups() const { return groups_; }
 
   /// Takes one step over all groups. Parameters whose gradient is undefined are skipped: no update,
@@ -73,7 +73,7 @@ class Optimizer {
   virtual void prepare() = 0;
   /// Frees the state; the next prepare() or step() starts from zeros.
   virtual void clear() = 0;
-  /// The state's tensors, shared, named "<buffer>/<parameter>": "exp_avg/fc.weight",
+  /// Returns the state's tensors, shared, named "<buffer>/<parameter>": "exp_avg/fc.weight",
   /// "step/fc.weight". Empty before prepare() or the first step().
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
   /// Copies a state, by parameter name; the groups' hyperparameters stay. Everything is checked
@@ -83,7 +83,7 @@ class Optimizer {
   /// for another shape or dtype; float32, bfloat16 and float16 convert.
   virtual std::vector<std::string> load_state(const std::vector<NamedTensor>& state) = 0;
   /// Throws what load_state() throws for this state, and changes no state. An optimizer of your own
-  /// that leaves it out is not checked before other optimizers of a set are loaded.
+  /// that omits it is not checked before other optimizers of a set are loaded.
   virtual void check_state(const std::vector<NamedTensor>& state);
   /// Replaces the groups, for freezing and unfreezing. Parameters that stay, by name, keep their
   /// state; the state of others is freed.
@@ -105,7 +105,8 @@ struct OptimizerOptions;
 struct OptimizerKind {
   /// What the options are where they are unset; no value: the kind does not take the option.
   std::optional<double> momentum{}, beta2{}, eps{};  ///< unset: no such option
-  /// `with_tensors`: see make_optimizer(); a kind that computes alike everywhere ignores it.
+  /// `with_tensors`: see make_optimizer(); a kind that computes in the same way everywhere ignores
+  /// it.
   std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,
                                            bool with_tensors)>
       make{};
@@ -118,7 +119,7 @@ using Registry = config::Registry<OptimizerKind()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace optimizers
 
-/// The names of the optimizers, in alphabetical order.
+/// Returns the names of the optimizers, in alphabetical order.
 [[nodiscard]] std::vector<std::string> optimizer_kinds();
 
 /// Which optimizer a Learner makes, and with what.
@@ -156,29 +157,29 @@ void visit_fields(auto& visit, OptimizerOptions& o) {
 /// Throws ConfigError for an option that the kind does not have.
 void check_optimizer(const OptimizerOptions& options);
 
-/// The value of an option, or what it is for this kind where it is unset; 0 for a kind that has no
-/// such thing.
+/// Returns the value of the option or, if it is unset, its default for this kind of optimizer; 0
+/// for a kind without it.
 [[nodiscard]] double momentum_of(const OptimizerOptions& options);
-/// See momentum_of().
+/// Returns beta2 likewise, see momentum_of().
 [[nodiscard]] double beta2_of(const OptimizerOptions& options);
-/// See momentum_of().
+/// Returns eps likewise, see momentum_of().
 [[nodiscard]] double eps_of(const OptimizerOptions& options);
 
-/// The trainable parameters (requires_grad) of a model as parameter groups: for each layer group,
-/// from input to output, one with weight decay and one without (norms and biases); a single one if
-/// both would be alike. Empty groups are left out. Hyperparameters come from the options.
+/// Returns the trainable parameters (requires_grad) of a model as parameter groups: for each layer
+/// group, from input to output, one with weight decay and one without (norms and biases); a single
+/// one if both would be equal. Empty groups are skipped. Hyperparameters come from the options.
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const Model& model,
                                                       const OptimizerOptions& options);
 
-/// SGD (momentum, Nesterov), Adam and AdamW on ATen's fused kernels; NAdam (Dozat 2016), RMSprop
-/// (Hinton 2012), Adadelta (Zeiler 2012) and Adagrad (Duchi et al. 2011) as PyTorch computes them.
-/// After prepare() a step on the host allocates no tensor, so it cannot run out of memory half-way;
-/// a step that must allocate (state not prepared, a gradient with other strides than its parameter)
-/// does so before the first write. On a GPU the last four take up to three tensors of the size of
-/// one parameter meanwhile. Equal to torch::optim within 1e-6 over 50 steps. State moves to its
-/// parameter's device at the next step. Throws ConfigError for options out of range, and for one
-/// that the kind does not have. `with_tensors`: it computes as on a GPU wherever the parameters
-/// are, so that the plan of a GPU, on meta tensors, meets what a step takes there.
+/// Makes SGD (momentum, Nesterov), Adam and AdamW on ATen's fused kernels; NAdam (Dozat 2016),
+/// RMSprop (Hinton 2012), Adadelta (Zeiler 2012) and Adagrad (Duchi et al. 2011) as PyTorch
+/// computes them. After prepare() a step on the host allocates no tensor, so it cannot run out of
+/// memory half-way; a step that must allocate (state not prepared, a gradient with other strides
+/// than its parameter) does so before the first write. On a GPU the last four take up to three
+/// tensors of the size of one parameter meanwhile. Equal to torch::optim within 1e-6 over 50 steps.
+/// State moves to its parameter's device at the next step. Throws ConfigError for options out of
+/// range, and for one that the kind does not have. `with_tensors`: it computes as on a GPU wherever
+/// the parameters are, so that the plan of a GPU, on meta tensors, meets what a step takes there.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                                         std::vector<ParameterGroup> groups,
                                                         bool with_tensors = false);

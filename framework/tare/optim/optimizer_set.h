@@ -31,8 +31,8 @@ void check_optimizers(const std::vector<NamedOptimizer>& all, const Model& model
 void check_owners(const std::vector<NamedOptimizer>& all, const std::vector<Parameter>& trained,
                   const std::string& where);
 
-/// The parameter groups of make_groups() of each optimizer, one optimizer after the other, with
-/// ParameterGroup::optimizer set. Optimizers without a trainable parameter have none.
+/// Returns the parameter groups of make_groups() of each optimizer, one optimizer after the other,
+/// with ParameterGroup::optimizer set. Optimizers without a trainable parameter have none.
 [[nodiscard]] std::vector<ParameterGroup> make_groups_by_optimizer(
     const Model& model, const std::vector<NamedOptimizer>& all);
 
@@ -42,14 +42,14 @@ void check_owners(const std::vector<NamedOptimizer>& all, const std::vector<Para
 /// of the next step. A state is named "<optimizer>/<buffer>/<parameter>". Not thread-safe.
 class OptimizerSet final : public Optimizer {
  public:
-  /// `groups`: those of make_groups_by_optimizer() for `all`, which is not empty. `with_tensors`:
-  /// see make_optimizer().
+  /// Makes the optimizers in `all`, which is not empty, with the groups of
+  /// make_groups_by_optimizer(). For `with_tensors` see make_optimizer().
   OptimizerSet(const std::vector<NamedOptimizer>& all, std::vector<ParameterGroup> groups,
                bool with_tensors = false);
 
-  /// The optimizer of that name. Throws ConfigError for a name that none has.
+  /// Returns the optimizer with that name. Throws ConfigError for a name that none has.
   [[nodiscard]] Optimizer& part(const std::string& name);
-  /// The learning rate that the first optimizer was made with.
+  /// Returns the learning rate with which the first optimizer was made.
   [[nodiscard]] double rate() const { return parts_.front().rate; }
   /// Sets rates and momenta of step `step` of `steps`. `rates`: of the layer groups, for the first
   /// optimizer; another optimizer has rates in the ratio that the two were made with. `schedule`:
@@ -85,7 +85,7 @@ class OptimizerSet final : public Optimizer {
 /// memory nor the time for them is taken.
 class TrainOnly {
  public:
-  /// `optimizer`: the name of the one; empty: all train.
+  /// Trains only the parameters of the named optimizer; empty: all train.
   TrainOnly(const OptimizerSet& set, const std::string& optimizer);
   ~TrainOnly();
   TrainOnly(const TrainOnly&) = delete;

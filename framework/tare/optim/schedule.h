@@ -31,8 +31,8 @@ void visit_fields(auto& visit, LrRange& r) {
 struct LearningRate : std::variant<double, LrRange> {
   using std::variant<double, LrRange>::variant;
 
-  /// The rate of each of `groups` >= 1 layer groups; with one group a range gives `to`. Throws
-  /// ConfigError unless every rate is finite and > 0.
+  /// Returns the rate of each of `groups` >= 1 layer groups; with one group a range gives `to`.
+  /// Throws ConfigError unless every rate is finite and > 0.
   [[nodiscard]] std::vector<double> per_group(int64_t groups) const;
 };
 void from_node(const config::Node& node, LearningRate& value);
@@ -57,13 +57,13 @@ void visit_fields(auto& visit, OneCycle& o) {
   visit("momentum_lowest", o.momentum_lowest, config::between(0, 0.9999999));
 }
 
-/// Factor on the peak rate at `step` of `total` >= 1, 0 <= step <= total. It is exactly 1 at step
-/// max(1, int(total * pct_start)).
+/// Returns the factor on the peak rate at `step` of `total` >= 1, 0 <= step <= total. It is exactly
+/// 1 at step max(1, int(total * pct_start)).
 [[nodiscard]] double one_cycle_factor(int64_t step, int64_t total, const OneCycle& shape = {});
-/// one_cycle_factor times `max_lr`.
+/// Returns one_cycle_factor times `max_lr`.
 [[nodiscard]] double one_cycle_lr(int64_t step, int64_t total, double max_lr,
                                   const OneCycle& shape = {});
-/// Momentum (beta1 of Adam): momentum_start -> momentum_lowest -> momentum_start.
+/// Returns the momentum (beta1 of Adam): momentum_start -> momentum_lowest -> momentum_start.
 [[nodiscard]] double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape = {});
 
 /// The factor on the peak rate at a progress in [0, 1] after the warm-up; `final_factor` is the
@@ -95,9 +95,9 @@ struct Schedule {
 
   bool operator==(const Schedule&) const = default;
 
-  /// Factor on each group's rate, for 0 <= step < total.
+  /// Returns the factor on each group's rate, for 0 <= step < total.
   [[nodiscard]] double factor(int64_t step, int64_t total) const;
-  /// Momentum for this step; unset: the schedule leaves it as it is.
+  /// Returns the momentum for this step; unset: the schedule leaves it as it is.
   [[nodiscard]] std::optional<double> momentum(int64_t step, int64_t total) const;
   /// Throws ConfigError for values out of range or that contradict each other.
   void check() const;

@@ -18,7 +18,7 @@ class StateIndex {
   StateIndex(const std::vector<NamedTensor>& state, const std::string& kind,
              const std::function<bool(const std::string& buffer)>& known);
 
-  /// nullptr if there is no such entry.
+  /// Returns the entry, or nullptr if there is none.
   [[nodiscard]] const NamedTensor* find(const std::string& buffer,
                                         const std::string& parameter) const;
 

@@ -29,8 +29,8 @@ class StepInBackward {
   StepInBackward(const StepInBackward&) = delete;
   StepInBackward& operator=(const StepInBackward&) = delete;
 
-  /// The backward of a scalar loss and the optimizer's step; gradients are undefined after it. In
-  /// other backwards the hooks do nothing.
+  /// Runs the backward of a scalar loss and the optimizer's step; gradients are undefined after it.
+  /// In other backwards the hooks do nothing.
   void backward(const at::Tensor& loss);
 
  private:

@@ -55,7 +55,7 @@ class TorchOptimizer final : public Optimizer {
   /// Lists the state without the step counters, which torch does not keep in tensors.
   void account(Ledger& ledger) const override;
 
-  /// The torch optimizer itself, made if necessary.
+  /// Returns the torch optimizer itself, made if necessary.
   [[nodiscard]] torch::optim::Optimizer& torch();
 
  private:
@@ -78,7 +78,8 @@ class TorchOptimizer final : public Optimizer {
   std::unique_ptr<torch::optim::Optimizer> torch_;
 };
 
-/// `.optimizer_factory = torch_optimizer<torch::optim::RMSprop>()`, or with options:
+/// Makes a factory for LearnerOptions: `.optimizer_factory =
+/// torch_optimizer<torch::optim::RMSprop>()`, or with options:
 /// `torch_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9))`. Include the
 /// optimizer's own header, such as torch/optim/rmsprop.h.
 template <class Concrete, class... Defaults>

@@ -1,4 +1,4 @@
-// Probes: fits of few samples, done for real, and what they say of more.
+// Probes: real fits of few samples, and their extrapolation to more samples.
 #include "tare/plan/fit_probe.h"
 
 #include <algorithm>

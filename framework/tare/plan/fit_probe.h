@@ -17,14 +17,15 @@ void require_room(const PlanRequest& request);
 /// state of LibTorch's generator of the host is put back.
 class FitProbe {
  public:
-  /// `request` must outlive it. Throws NotPlannable if the model may be too large for this host.
+  /// Prepares the probe of a fit; `request` must outlive it. Throws NotPlannable if the model may
+  /// be too large for this host.
   explicit FitProbe(const PlanRequest& request);
 
-  /// The trace of a fit with that batch in parts of these sizes. Where no batch before had an epoch
-  /// of batches cut alike, it does four to eleven fits of few samples. If their allocations are not
-  /// affine in the numbers of samples, it does one fit with the numbers of samples asked for.
-  /// Meanwhile the host has no budget, which is one for the fit and not for its plan. Throws
-  /// NotPlannable if that fit may be too large for this host.
+  /// Returns the trace of a fit with batches of `batch` samples in parts of these sizes. Where no
+  /// earlier batch had an epoch of equally cut batches, it does four to eleven fits of few samples.
+  /// If their allocations are not affine in the numbers of samples, it does one fit with the
+  /// numbers of samples asked for. Meanwhile the host has no budget, which is one for the fit and
+  /// not for its plan. Throws NotPlannable if that fit may be too large for this host.
   [[nodiscard]] FitTrace of(int64_t batch, const PartSizes& parts);
 
  private:

@@ -190,9 +190,9 @@ BatchAllocations::BatchAllocations(DatasetPtr data, bool training)
   two_ = record(2);
   three_ = record(3);
   if (largest_.size() > 2) return;  // two samples do not have the sizes of a batch
-  if (!plan::alike(two_, three_)) return;
+  if (!plan::same_steps(two_, three_)) return;
   const AllocationTrace five = record(5), guess = plan::extrapolate(two_, 2, three_, 3, 5);
-  affine_ = plan::alike(five, guess) &&
+  affine_ = plan::same_steps(five, guess) &&
             std::ranges::equal(five.steps, guess.steps, {}, &plan::HostStep::bytes,
                                &plan::HostStep::bytes);
 }
@@ -238,14 +238,14 @@ class PlannedView final : public LearnerView {
   LearnerState& state_;
 };
 
-/// The state of a Learner with synthetic data, whose values say nothing: none of the checks that
+/// The state of a Learner with synthetic data, whose values mean nothing: none of the checks that
 /// look at values is made.
 std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const FitShape& shape,
                                             const Splits& data, const LearnerOptions& options,
                                             c10::Device device) {
   auto state = std::make_unique<LearnerState>(request.model(), data, options);
   state->set_up(device);
-  // A scale that no step is left out for. With the share of no part it makes a factor of 1, which
+  // A scale for which no step is skipped. With the share of no part it makes a factor of 1, which
   // would take no product.
   if (state->scaler) state->scaler->restore(std::numbers::sqrt2, 0);
   state->checked_batch = true;

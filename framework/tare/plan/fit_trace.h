@@ -19,16 +19,16 @@ class BatchAllocations {
  public:
   /// Reads some samples. Throws what the data set throws.
   BatchAllocations(DatasetPtr data, bool training);
-  /// The inputs, then the targets. Reads that many samples where few do not show it.
+  /// Returns the inputs, then the targets. Reads that many samples where few do not show it.
   [[nodiscard]] plan::AllocationTrace of(int64_t samples) const;
-  /// The tensors that a trace of of() gives, under their names.
+  /// Returns the tensors that a trace of of() gives, under their names.
   [[nodiscard]] Batch named(std::span<const at::Tensor> tensors) const {
     return sample_.with(tensors);
   }
-  /// One sample on the meta device, [1, ...].
+  /// Returns one sample on the meta device, [1, ...].
   [[nodiscard]] const Batch& sample() const { return sample_; }
-  /// A batch of the largest samples and others, over again where there are fewer: no batch of the
-  /// data takes more memory.
+  /// Returns a batch of the largest samples and others, over again where there are fewer: no batch
+  /// of the data takes more memory.
   [[nodiscard]] Batch read(int64_t samples) const;
   [[nodiscard]] const DatasetPtr& data() const { return data_; }
 
@@ -74,8 +74,8 @@ struct FitTrace {
   plan::Section counted{};
 };
 
-/// Some steps, the last of them as short as the epoch's last, and a validation, in parts of these
-/// sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
+/// Traces some steps, the last of them as short as the epoch's last, and a validation, in parts of
+/// these sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
 /// A batch of a trace, and its parts that the trace goes through: at most the first two and the
@@ -88,7 +88,7 @@ struct BatchShape {
   friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 
-/// The shape of a batch of so many samples in parts of at most `size`; see slices_of().
+/// Returns the shape of a batch of so many samples in parts of at most `size`; see slices_of().
 [[nodiscard]] BatchShape batch_shape(int64_t samples, int64_t size);
 
 /// The batches of a split in a trace.
@@ -106,10 +106,11 @@ struct FitShape {
   std::optional<SplitShape> valid{};
 };
 
-/// The shape of the trace of a fit with that batch, in parts of these sizes.
+/// Returns the shape of the trace of a fit with batches of that size, in parts of these sizes.
 [[nodiscard]] FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
-/// The trace of a fit with batches of that shape, for real on the host with samples of the data.
+/// Returns the trace of a fit with batches of that shape, for real on the host with samples of the
+/// data.
 [[nodiscard]] FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape);
 
 }  // namespace tare

@@ -21,7 +21,7 @@ struct Baseline {
   bool with_state = false;  // the optimizer had its state
 };
 
-/// Brings another Learner of the same model to where this one is: frozen layers, optimizer state.
+/// Brings a second Learner of the model to the state of the first: frozen layers, optimizer state.
 std::function<void(LearnerState&)> like(const Model& model, bool fp8, bool with_state) {
   std::unordered_set<std::string> frozen;
   for (const auto& parameter : model.parameters())

@@ -10,8 +10,8 @@
 
 namespace tare {
 
-/// The next fit, on the device of the state; without `model` for one that is not from the registry.
-/// `with_state`: the optimizer has its state before the fit. Reads some samples.
+/// Returns the next fit, on the device of the state; without `model` for one that is not from the
+/// registry. `with_state`: the optimizer has its state before the fit. Reads some samples.
 [[nodiscard]] PlanRequest request_of(const LearnerState& state, bool with_state);
 
 /// For the search of a fit that starts now: the largest micro-batch with which the fit fits by a
@@ -20,8 +20,8 @@ namespace tare {
 [[nodiscard]] std::function<std::optional<int64_t>(int64_t failed)> suggestion_by_plan(
     const LearnerState& state);
 
-/// For LearnerOptions::recompute {"auto"}: chooses the blocks of a fit that starts now. Without
-/// effect on generators.
+/// Chooses the blocks that a fit recomputes which starts now with LearnerOptions::recompute
+/// {"auto"}. Leaves generators as they are.
 void choose_recompute(LearnerState& state);
 
 }  // namespace tare

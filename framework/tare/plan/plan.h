@@ -1,4 +1,4 @@
-// MemoryPlan: what a fit will need, said before it is run.
+// MemoryPlan: the memory that a fit will need, predicted before it runs.
 #pragma once
 
 #include <cstdint>
@@ -50,16 +50,17 @@ struct MemoryPlan {
   int64_t largest_micro_batch = 0;       ///< of this batch, accumulated; 0: none
   std::vector<std::string> recompute{};  ///< the blocks chosen for LearnerOptions::recompute auto
   std::vector<PlanSaving> savings{};     ///< other ways to need less
-  /// "meta": traced on meta tensors. "probe": fits of few samples done for real on this host, told
-  /// on to the batch; the largest micro-batch is then one that surely fits, and there are no
-  /// savings. "none": it cannot be predicted, and the figures of the fit are 0.
+  /// "meta": traced on meta tensors. "probe": real fits of few samples on this host, extrapolated
+  /// to the batch; the largest micro-batch is then one that surely fits, and there are no savings.
+  /// "none": the fit cannot be predicted, and its figures are 0.
   std::string method = "meta";
   std::string reason{};  ///< why not "meta"; empty for it
 
   [[nodiscard]] bool known() const { return method != "none"; }  ///< whether there are figures
   /// Whether the fit would run, if need be with batches in parts.
   [[nodiscard]] bool runs() const { return fits || in_micro_batches; }
-  /// "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits ...".
+  /// Returns "peak 134.1 MiB (activations 100.0 MiB, ...) in backward, convolution_backward; fits
+  /// ...".
   [[nodiscard]] std::string str() const;
 };
 

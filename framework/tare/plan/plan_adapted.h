@@ -6,8 +6,8 @@
 
 namespace tare {
 
-/// The plan of a fit with its own batch: blocks chosen, figures, advice if wanted, micro-batches if
-/// the batch does not fit. A fit that cannot be predicted has method "none".
+/// Returns the plan of a fit with its own batch: blocks chosen, figures, advice if wanted,
+/// micro-batches if the batch does not fit. A fit that cannot be predicted has method "none".
 [[nodiscard]] MemoryPlan plan_adapted(PlanRequest request, const plan::Target& target, bool advice);
 
 }  // namespace tare

@@ -45,7 +45,7 @@ class Search {
     try {
       const Estimate found = at_(size);
       (found.fits ? good_ : bad_) = size;
-      // A refused CUDA trace ends at the refusal: its bytes say nothing.
+      // A refused CUDA trace ends at the refusal: its bytes mean nothing.
       if (found.fits || !target_.caches) points_.push_back({size, found.reserved_bytes});
     } catch (const plan::NotPlannable&) {
       bad_ = size;
@@ -73,8 +73,8 @@ class Search {
   int64_t good_ = 0, bad_ = 0, guesses_ = 0;
 };
 
-/// Convolutions are tried on two images. One that is refused memory even so tells that the fit,
-/// with at least as many, does not fit either.
+/// Convolutions are tried on two images. If memory for one of them is refused even so, the fit,
+/// with at least as many images, does not fit either.
 MemoryPlan after_refusal(const OutOfMemory& error, const Target& target, int64_t batch) {
   if (target.caches || error.asked_bytes() <= target.capacity_bytes)
     return unknown_plan(target, batch, printable(error.what_without_backtrace()));
@@ -129,19 +129,19 @@ class Planner {
  public:
   /// Allocated before the fit.
   [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
-    return estimate(request_, request_.options.batch, alike(micro_batch)).start_bytes;
+    return estimate(request_, request_.options.batch, equal_parts(micro_batch)).start_bytes;
   }
 
   /// The largest below `failed` that fits; 0: none. As large as the parts of a batch then are.
   [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
     const int64_t batch = request_.options.batch;
-    Search parts(target_, [&](int64_t n) { return estimate(request_, batch, alike(n)); });
+    Search parts(target_, [&](int64_t n) { return estimate(request_, batch, equal_parts(n)); });
     const int64_t found = parts.largest(failed / 2, failed - 1);
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
   /// Whether the fit fits.
   [[nodiscard]] bool fits(int64_t micro_batch) {
-    return estimate(request_, request_.options.batch, alike(micro_batch)).fits;
+    return estimate(request_, request_.options.batch, equal_parts(micro_batch)).fits;
   }
 
  private:
@@ -175,7 +175,7 @@ class Planner {
 
   void advise(MemoryPlan& plan) {
     const int64_t batch = plan.batch;
-    Search batches(target_, [&](int64_t n) { return estimate(request_, n, alike(n)); });
+    Search batches(target_, [&](int64_t n) { return estimate(request_, n, equal_parts(n)); });
     plan.largest_batch = batches.largest(batch, request_.train->data()->size());
     const int64_t micro_batch = own_micro_batch();
     const bool in_parts = !request_.options.step_in_backward;
@@ -209,7 +209,9 @@ class Planner {
     std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);
   }
 
-  [[nodiscard]] static PartSizes alike(int64_t micro_batch) { return {micro_batch, micro_batch}; }
+  [[nodiscard]] static PartSizes equal_parts(int64_t micro_batch) {
+    return {micro_batch, micro_batch};
+  }
 
   /// The micro-batch of the options; the whole batch if the run finds the size.
   [[nodiscard]] int64_t own_micro_batch() const {
@@ -220,7 +222,7 @@ class Planner {
   /// The estimate is made by meta tensors, and where these do not suffice by a probe of the host.
   [[nodiscard]] Estimate first_estimate(int64_t batch) {
     try {
-      return estimate(request_, batch, alike(own_micro_batch()));
+      return estimate(request_, batch, equal_parts(own_micro_batch()));
     } catch (const OutOfMemory&) {
       throw;
     } catch (const plan::NotPlannable& error) {
@@ -231,7 +233,7 @@ class Planner {
       why_probe_ = printable(error.what_without_backtrace());
     }
     probe_.emplace(request_);
-    return estimate(request_, batch, alike(own_micro_batch()));
+    return estimate(request_, batch, equal_parts(own_micro_batch()));
   }
 
   [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
@@ -241,18 +243,19 @@ class Planner {
     return plan::estimate(fit.trace, fit.counted, target_);
   }
 
-  /// The plan never guesses: what nobody has compared with the host is not told from meta tensors.
+  /// Refuses operators whose memory nobody has compared with the host's: a plan never guesses.
   static void require_verified(const plan::Trace& trace) {
     const auto names = plan::unverified(trace);
     if (!names.empty())
-      throw plan::NotPlannable(names.front(), "takes memory of the host that shapes may not tell",
+      throw plan::NotPlannable(names.front(),
+                               "takes memory of the host that shapes may not predict",
                                "plan a part without it");
   }
 
   void save_by(std::string change, const PlanRequest& request, int64_t micro_batch,
                MemoryPlan& plan) {
     try {
-      const auto found = estimate(request, plan.batch, alike(micro_batch));
+      const auto found = estimate(request, plan.batch, equal_parts(micro_batch));
       plan.savings.push_back({std::move(change), found.peak_bytes, !found.fits && target_.caches});
     } catch (const plan::NotPlannable&) {  // then there is no advice of this kind
     } catch (const c10::Error&) {

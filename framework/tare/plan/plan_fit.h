@@ -6,10 +6,10 @@
 
 namespace tare {
 
-/// The plan of a fit for which there are no figures yet.
+/// Returns the plan of a fit for which there are no figures yet.
 [[nodiscard]] MemoryPlan plan_for(const plan::Target& target, int64_t batch);
 
-/// The plan of a fit that cannot be predicted.
+/// Returns the plan of a fit that cannot be predicted.
 [[nodiscard]] MemoryPlan unknown_plan(const plan::Target& target, int64_t batch,
                                       std::string reason);
 
@@ -20,13 +20,14 @@ namespace tare {
 [[nodiscard]] int64_t start_bytes(const PlanRequest& request, const plan::Target& target,
                                   int64_t micro_batch);
 
-/// The plan of a fit with its own batch, whose blocks to recompute are chosen; see plan_adapted().
+/// Returns the plan of a fit with its own batch, whose blocks to recompute are chosen; see
+/// plan_adapted().
 [[nodiscard]] MemoryPlan plan_fit(const PlanRequest& request, const plan::Target& target,
                                   bool advice);
 
-/// The largest micro-batch with which the fit takes at most `room_bytes` above what is there at its
-/// beginning; unset: meta tensors do not predict it, or not why one of `failed` samples did not
-/// fit.
+/// Returns the largest micro-batch with which the fit takes at most `room_bytes` above what is
+/// there at its beginning; unset: meta tensors do not predict it, or not why one of `failed`
+/// samples did not fit.
 [[nodiscard]] std::optional<int64_t> planned_micro_batch(const PlanRequest& request,
                                                          plan::Target target, int64_t room_bytes,
                                                          int64_t failed);

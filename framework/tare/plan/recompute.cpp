@@ -70,10 +70,10 @@ constexpr FitShape kTwoSteps{
     .train = {.whole = {.samples = 4, .smallest = 4}, .last = {}, .count = 2},
     .valid = {}};
 
-/// The blocks of the request's model that save memory, those first whose forward takes the least
-/// time for a byte saved (the greedy policy of PyTorch's SACEstimator). Measured in two steps of
-/// four samples of the request's fit, with a model of its own. Throws what that throws, and
-/// plan::NotPlannable if it may be too large for this host.
+/// Returns the blocks of the request's model that save memory; first come the blocks whose forward
+/// takes the least time for a byte saved (the greedy policy of PyTorch's SACEstimator). Measured in
+/// two steps of four samples of the request's fit, with a model of its own. Throws what that
+/// throws, and plan::NotPlannable if it may be too large for this host.
 std::vector<std::string> blocks_by_cost(const PlanRequest& request) {
   require_room(request);
   const GeneratorScope keep(c10::kCPU);
@@ -98,7 +98,8 @@ std::vector<std::string> blocks_by_cost(const PlanRequest& request) {
   return names;
 }
 
-/// In the order of their cost; in that of the model if it cannot be measured.
+/// Returns the blocks in the order of their cost; in the model's order if the cost cannot be
+/// measured.
 std::vector<std::string> candidates(const PlanRequest& request) {
   std::string reason;
   try {
@@ -158,7 +159,8 @@ void choose_recompute(PlanRequest& request, plan::Target target,
     bound.options.recompute = first(n);
     try {
       return fit();
-    } catch (const c10::Error&) {  // out of memory, or what was told before without a block
+    } catch (
+        const c10::Error&) {  // out of memory, or an error that was reported before without a block
       return false;
     } catch (const plan::NotPlannable&) {
       return false;

@@ -14,9 +14,9 @@ struct Predictions;
 inline constexpr size_t kMostClasses = 100;  ///< of a Classification
 inline constexpr size_t kWorstSamples = 12;
 
-/// Unset where it is no classification into `labels`: outputs other than [samples, labels], targets
-/// other than one class a sample, fewer than two labels or more than kMostClasses. A target outside
-/// of the labels, such as -100, is not counted.
+/// Returns the classification; unset where the outputs are none into `labels`: outputs other than
+/// [samples, labels], targets other than one class a sample, fewer than two labels or more than
+/// kMostClasses. A target outside of the labels, such as -100, is not counted.
 [[nodiscard]] std::optional<Classification> classification_of(
     const Predictions& predictions, const std::vector<std::string>& labels);
 

@@ -42,9 +42,9 @@ std::vector<std::string> saved_names(const RecipeOptions& recipe, const fs::path
   return names;
 }
 
-// The phase whose weights a checkpoint holds. Checkpoints of earlier versions do not say it: there
-// a phase saves under its name before it counts as done, and automatic checkpoints between two
-// phases are written after it.
+// The phase whose weights a checkpoint holds. Checkpoints of earlier versions do not store it:
+// there a phase saves under its name before it counts as done, and automatic checkpoints between
+// two phases are written after it.
 size_t phase_of(const RecipeOptions& recipe, const std::string& name, const TrainState& state) {
   const auto position = std::make_shared<Position>();
   restore(state.callbacks, {position});
@@ -77,7 +77,7 @@ BundleExport write(const fs::path& from, const fs::path& to, const BundleManifes
           .phase = std::move(phase)};
 }
 
-// Names say nothing of what is a buffer, the model does.
+// Names do not show which tensors are buffers; the model does.
 std::vector<std::string> parameters_of(const Bundle& bundle) {
   if (bundle.manifest().model.name.empty())
     refuse(bundle.file().path(),
@@ -160,7 +160,7 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to,
     return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to, weights);
   }
   if (!to.empty()) return from_bundle(path, to, weights.value_or("as_is"));
-  (void)open_bundle(path);  // what is no bundle says so first
+  (void)open_bundle(path);  // a file that is no bundle is reported first
   refuse(path, "is a bundle: say with --out where the new one goes");
 }
 

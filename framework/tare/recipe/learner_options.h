@@ -9,12 +9,12 @@
 
 namespace tare {
 
-/// The options of a Learner that trains phase number `phase`, whose data has these facts: those of
-/// the recipe with the phase's own values in their place. Callbacks are not among them.
+/// Returns the options of a Learner for phase number `phase`, whose data has these facts: the
+/// recipe's options, replaced by the phase's own where it has any. Callbacks are not among them.
 [[nodiscard]] LearnerOptions learner_options(const RecipeOptions& recipe, size_t phase,
                                              const DataFacts& facts);
 
-/// What a phase with these options changes in the Learner that has trained the phase before.
+/// Returns what a phase with these options changes in the Learner of the phase before.
 [[nodiscard]] FitSetup fit_setup(const LearnerOptions& options, Splits data);
 
 }  // namespace tare

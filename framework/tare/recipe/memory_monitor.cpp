@@ -128,7 +128,8 @@ std::string host_line() {
 
 }  // namespace
 
-/// Once the thread is on, whoever prints holds the mutex, which guards all that is not constant.
+/// Prints from a thread. Once the thread is running, whoever prints holds the mutex, which guards
+/// all that is not constant.
 class MemoryMonitor::Tracer {
  public:
   Tracer(const report::MemoryMonitorOptions& options, std::ostream& out)
@@ -159,8 +160,8 @@ class MemoryMonitor::Tracer {
  private:
   void follow() {
     std::unique_lock lock(mutex_);
-    while (
-        !wake_.wait_for(lock, std::chrono::seconds(options_.delay), [this] { return stopping_; }))
+    while (!wake_.wait_for(lock, std::chrono::seconds(options_.interval_s),
+                           [this] { return stopping_; }))
       print("Snapshot");
   }
 

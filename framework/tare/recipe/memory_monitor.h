@@ -9,14 +9,13 @@
 
 namespace tare {
 
-/// Prints what holds memory when it is made ("Start"), every MemoryMonitorOptions::delay seconds
-/// from a thread of its own ("Snapshot"), and when it is destroyed ("End"). Where the options are
-/// not enabled it does nothing: no thread, no line, no call stack. Else a memory::CallSites is in
-/// scope.
+/// Prints what holds memory when it is made ("Start"), every MemoryMonitorOptions::interval_s
+/// seconds from a thread of its own ("Snapshot"), and when it is destroyed ("End"). If the options
+/// are not enabled, it does nothing: no thread, no line, no call stack. Else a memory::CallSites is
+/// in scope.
 ///
 ///   2026-11-22 09:30:00.000123: mem_trace] ------ Snapshot ------
-///   ... GPU Stats               each card as NVIDIA's library tells it, the host, tensors by
-///   device
+///   ... GPU Stats               each card as NVIDIA's library reports it; the host; tensors
 ///   ... Top Diffs since Start   by the phase that allocated the blocks, against "Start"
 ///   ... Top Incremental         by phase and call site, against the lines before
 ///   ... Top Current             by phase and call site
@@ -27,14 +26,14 @@ namespace tare {
 /// thread, so blocks have no category here.
 class MemoryMonitor {
  public:
-  /// `out` must outlive it and may be written meanwhile by other threads, as std::cout may; a
-  /// moment's lines are written to it at once.
+  /// Writes to `out`, which must outlive the monitor and may be written by other threads meanwhile,
+  /// as std::cout may; the lines of one moment are written at once.
   MemoryMonitor(const report::MemoryMonitorOptions& options, std::ostream& out);
   ~MemoryMonitor();
   MemoryMonitor(const MemoryMonitor&) = delete;
   MemoryMonitor& operator=(const MemoryMonitor&) = delete;
 
-  /// Prints the same now. Thread-safe.
+  /// Prints what holds memory at this moment, under `title`. Thread-safe.
   void snapshot(const std::string& title);
 
  private:

@@ -101,7 +101,7 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
             [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
 }
 
-/// The last phase's data are those that a bundle describes.
+/// Refuses `export` if a bundle cannot describe the data of the last phase.
 void check_export(const RecipeOptions& recipe, const DataFacts& data) {
   if (export_name(recipe).empty() || !data.bundle) return;
   try {
@@ -179,7 +179,8 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
 
 std::string phase_number(size_t phase) { return "phase " + std::to_string(phase + 1); }
 
-// What the fit would say at its first batch, and classes that no label of a batch has shown yet.
+// Reports the errors that the fit would find at its first batch, and classes that no label of a
+// batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
   const PhaseOptions& options = recipe.phases[phase];
   const DataFacts& facts = data.facts;

@@ -9,37 +9,38 @@
 namespace tare {
 
 [[nodiscard]] DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase);
-/// What the phase or the recipe says; unset: the data decides.
+/// Returns the batch that the phase or the recipe gives; unset: the data decides.
 [[nodiscard]] std::optional<int64_t> given_batch(const RecipeOptions& recipe,
                                                  const PhaseOptions& phase);
-/// The batch of the phase, or default_batch() of the training split.
+/// Returns the batch of the phase, or default_batch() of the training split.
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
                                const DataFacts& data);
-/// The phase's rate, or else that of the recipe's optimizer.
+/// Returns the phase's learning rate, or else that of the recipe's optimizer.
 [[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
-/// The file name of the bundle; empty: none.
+/// Returns the file name of the bundle; empty: none.
 [[nodiscard]] std::string export_name(const RecipeOptions& recipe);
-/// Samples per forward; unset: found by what memory allows.
+/// Returns the samples per forward; unset: found by what memory allows.
 [[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);
-/// See LearnerOptions::recompute.
+/// Returns the phase's LearnerOptions::recompute.
 [[nodiscard]] std::vector<std::string> recompute_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);
-/// See LearnerOptions::offload.
+/// Returns the phase's LearnerOptions::offload.
 [[nodiscard]] std::vector<std::string> offload_of(const RecipeOptions& recipe,
                                                   const PhaseOptions& phase);
-/// Where the recipe says it: "batch" or "phases.N.batch".
+/// Returns the path of the batch in the recipe: "batch" or "phases.N.batch".
 [[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
-/// Where the recipe says how many samples a forward has: that of micro_batch, if it is a number.
+/// Returns the path of the number of samples per forward in the recipe: that of micro_batch, if it
+/// is a number.
 [[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
 [[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
-/// "phase N", counted from 1 as people do; keys of a recipe count from 0.
+/// Returns "phase N", counted from 1 as people do; keys of a recipe count from 0.
 [[nodiscard]] std::string phase_number(size_t phase);
 
-/// The recipe's data set. Throws what RecipeData::open() throws, a ConfigError with the place of
-/// the value.
+/// Returns the recipe's data set. Throws what RecipeData::open() throws, a ConfigError with the
+/// place of the value.
 [[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, RecipeData& data);
-/// The data set of phase number `phase`, in the size that the phase shows. Throws likewise.
+/// Returns the data set of phase number `phase`, in the size that the phase shows. Throws likewise.
 [[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, size_t phase, RecipeData& data);
 
 /// Throws ConfigError for data that phase number `phase` cannot be trained on: without a training
@@ -76,12 +77,12 @@ void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& d
 /// Whether a batch norm of the model, on any device, refuses to train on one sample of the data.
 [[nodiscard]] bool refuses_one_of(const DataFacts& data, Model& model);
 
-/// The model's options, with the classes and the sample shape of the recipe's data where it gives
-/// none. Throws ConfigError if the data has no class labels to count.
+/// Returns the model's options, with the classes and the sample shape of the recipe's data where it
+/// gives none. Throws ConfigError if the data has no class labels to count.
 [[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data);
 
-/// The number of classes that the recipe gives or, where it gives none, that the labels of the data
-/// have. Throws ConfigError if the data has no class labels.
+/// Returns the number of classes that the recipe gives or, where it gives none, that the labels of
+/// the data have. Throws ConfigError if the data has no class labels.
 [[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data);
 
 }  // namespace tare

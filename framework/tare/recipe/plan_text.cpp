@@ -105,7 +105,7 @@ ordered_json to_json(const MemoryPlan& phase) {
   return value;
 }
 
-const char* verdict(const RecipePlan& plan) {
+const char* outcome(const RecipePlan& plan) {
   if (!plan.runs()) return "does not fit";
   if (!plan.known()) return "unknown: a phase cannot be predicted";
   return plan.fits() ? "fits" : "fits in micro-batches";
@@ -120,7 +120,7 @@ void print(std::ostream& out, const RecipePlan& plan) {
       << "\n\n"
       << phase_table(plan, width_for(out)) << '\n';
   for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);
-  out << '\n' << verdict(plan) << '\n';
+  out << '\n' << outcome(plan) << '\n';
 }
 
 std::string to_json(const RecipePlan& plan) {

@@ -33,7 +33,7 @@ struct State {
   std::vector<PhaseReport> phases{};
   OriginOfState of{};
   int64_t resumes = 0;
-  int64_t phase = -1;  // an earlier version does not say
+  int64_t phase = -1;  // a checkpoint of an earlier version does not store it
 };
 template <class Visit>
 void visit_fields(Visit& visit, State& state) {

@@ -30,12 +30,12 @@ class Position final : public Callback {
  public:
   explicit Position(Origin origin = {}) : origin_(std::move(origin)) {}
   [[nodiscard]] const std::vector<PhaseReport>& done() const { return done_; }
-  /// How often the run was resumed.
+  /// Returns how often the run was resumed.
   [[nodiscard]] int64_t resumes() const { return resumes_; }
   void add(PhaseReport phase) { done_.push_back(std::move(phase)); }
   /// Notes the phase that changes the weights from now on.
   void begin(size_t phase) { phase_ = static_cast<int64_t>(phase); }
-  /// The index of the phase that has changed the weights last; unset: not known.
+  /// Returns the index of the phase that has changed the weights last; unset: not known.
   [[nodiscard]] std::optional<size_t> phase() const {
     return phase_ < 0 ? std::nullopt : std::optional(static_cast<size_t>(phase_));
   }
@@ -45,7 +45,7 @@ class Position final : public Callback {
   /// Takes the finished phases, and counts one resume more than the state has; the origin stays.
   /// Throws FormatError for what is no state().
   void load_state(const std::string& json) override;
-  /// The origin in a state(); an empty one in that of an earlier version. Throws as above.
+  /// Returns the origin in a state(); an empty one in that of an earlier version. Throws as above.
   [[nodiscard]] static Origin origin_in(const std::string& json);
 
  private:

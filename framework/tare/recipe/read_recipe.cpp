@@ -63,7 +63,7 @@ class Checker {
     return options;
   }
 
-  // The recipe.yaml of a run would lack what a file cannot say.
+  // The recipe.yaml of a run would lack what a file cannot contain.
   void check_learner() const {
     struct Option {
       const char* name = "";

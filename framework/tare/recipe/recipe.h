@@ -41,7 +41,7 @@ void from_node(const config::Node& node, CallbackChoice& value);
 struct PhaseOptions {
   std::string name{};                       ///< empty: "phase N", counted from 1
   std::optional<DataOptions> data{};        ///< unset: the recipe's
-  int64_t size = 0;                         ///< height and width of the images; 0: as `data` says
+  int64_t size = 0;                         ///< height and width of the images; 0: as in `data`
   int64_t batch = 0;                        ///< samples per step; 0: the recipe's, see there
   std::optional<MicroBatch> micro_batch{};  ///< unset: the recipe's
   std::optional<BlockNames> recompute{};    ///< unset: the recipe's
@@ -87,14 +87,15 @@ class RecipeFile {
   RecipeFile() = default;
   /// Takes the root of the parsed file, with its sources.
   explicit RecipeFile(config::Node root);
-  /// The place of the value at a dotted path ("phases.0.batch"), or of what it would stand in;
-  /// empty for a recipe made in code.
+  /// Returns the place in the file of the value at a dotted path ("phases.0.batch") or, if there is
+  /// none, of what would contain it; empty for a recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
-  /// Whether the recipe says a value at this path.
+  /// Whether the recipe gives a value at this path.
   [[nodiscard]] bool has(const std::string& path) const;
 
  private:
-  /// The value, or the last of the mappings and lists that lead to it, and whether it is the value.
+  /// Returns the value, or the last of the mappings and lists that lead to it, and whether it is
+  /// the value.
   [[nodiscard]] std::pair<const config::Node*, bool> find(const std::string& path) const;
 
   std::shared_ptr<const config::Node> root_;
@@ -106,7 +107,7 @@ struct RecipeOptions {
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name
   std::optional<int64_t> batch{};         ///< samples per step, >= 1; unset: see default_batch()
   /// The options of every phase's Learner. Its keys stand beside the others in a file. `batch` and
-  /// `folder` stand here instead, and what a file cannot say, such as a function, is refused.
+  /// `folder` stand here instead, and what a file cannot contain, such as a function, is refused.
   LearnerOptions learner{.metrics = {"accuracy"}};
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};        ///< of all phases, where a phase has none of its own
@@ -138,13 +139,13 @@ void visit_fields(auto& visit, RecipeOptions& o) {
 /// Whether both have equal dumps; where they were read from does not count.
 [[nodiscard]] bool operator==(const RecipeOptions& one, const RecipeOptions& other);
 
-/// The name of the recipe's loss; empty for a function, which is refused with the recipe.
+/// Returns the name of the recipe's loss; empty for a function, which is refused with the recipe.
 [[nodiscard]] std::string loss_name(const RecipeOptions& recipe);
-/// The names of the recipe's metrics, in the order of the columns; empty for functions.
+/// Returns the names of the recipe's metrics, in the order of the columns; empty for functions.
 [[nodiscard]] std::vector<std::string> chosen_metrics(const RecipeOptions& recipe);
 
-/// The samples of a step where a recipe names no batch: the highest power of two, from 8 to 128,
-/// that gives at least 12 steps an epoch, and never more than there are samples.
+/// Returns the samples of a step where a recipe names no batch: the highest power of two, from 8 to
+/// 128, that gives at least 12 steps an epoch, and never more than there are samples.
 [[nodiscard]] int64_t default_batch(int64_t training_samples);
 
 }  // namespace tare

@@ -13,7 +13,8 @@
 namespace tare {
 namespace {
 
-// Names that are the classes' numbers, as a reader makes them up, say nothing of what there is.
+// Names that are the classes' numbers, as a reader makes them up, do not show which classes there
+// are.
 bool has_names(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i)
     if (labels[i] != std::to_string(i)) return true;

@@ -25,7 +25,7 @@ struct DataFacts {
   std::vector<int64_t> sample_shape{};  ///< of the training split; empty: there is none
   Batch sample{};  ///< one of the training split, on the meta device; empty: there is none
   LabelCount labels{};
-  std::optional<BundleData> bundle{};  ///< what a bundle says of the data; unset: there are none
+  std::optional<BundleData> bundle{};  ///< the data's description for a bundle; unset: none
 };
 /// Reads all targets and one sample.
 [[nodiscard]] DataFacts facts_of(const Splits& data);
@@ -49,8 +49,8 @@ class RecipeData {
   RecipeData(const RecipeData&) = delete;
   RecipeData& operator=(const RecipeData&) = delete;
 
-  /// The data set of these options, valid until the next call of open() or close(). Throws what
-  /// datasets::make() throws.
+  /// Returns the data set of these options, valid until the next call of open() or close(). Throws
+  /// what datasets::make() throws.
   [[nodiscard]] OpenData& open(const DataOptions& options);
   /// Whether open() would read nothing.
   [[nodiscard]] bool is_open(const DataOptions& options) const;

@@ -42,7 +42,7 @@ Node tree(const std::vector<std::string>& keys, size_t at, Node leaf) {
   return node;
 }
 
-/// What the options say of a value that they refuse; unset: they take it.
+/// Returns the error of the options for a value that they refuse; unset: they accept it.
 std::optional<ConfigError> refusal(const std::string& path, Node leaf) {
   try {
     (void)config::read<RecipeOptions>(tree(split(path, '.'), 0, std::move(leaf)));
@@ -134,7 +134,7 @@ std::string default_of(const Node& defaults, const std::string& path) {
   return items.empty() ? "" : '[' + items + ']';
 }
 
-/// Better than the default, where that says little or there is none.
+/// Texts that are clearer than the default, where the default means little or there is none.
 const std::map<std::string, std::string>& examples() {
   static const std::map<std::string, std::string> table{
       {"name", "again"},
@@ -199,8 +199,7 @@ std::string example_of(const RecipeKey& key) {
   return quoted_for_a_shell(path + '=' + value);
 }
 
-/// The text of a key that stands in a phase and in the recipe is that of the phase, if there is
-/// one.
+/// If a key stands in a phase and in the recipe, its text is that of the phase, if there is one.
 const KeyText* text_of(const std::vector<KeyText>& texts, const std::string& path) {
   const auto of = [&](const std::string& wanted) {
     const auto found = std::ranges::find(texts, wanted, &KeyText::path);

@@ -20,14 +20,16 @@ struct RecipeKey {
   std::string example{};             ///< a setting as `tare run` takes it: "batch=128"
 };
 
-/// Every key, mappings before what is in them, in the order of the options. Made at the first call.
+/// Returns every key, mappings before what is in them, in the order of the options. Made at the
+/// first call.
 [[nodiscard]] const std::vector<RecipeKey>& recipe_keys();
 
-/// The key at a path; the number of a phase may stand for N, or nothing at all: "phases.0.lr",
-/// "phases.lr". Throws ConfigError for an unknown one, naming the nearest.
+/// Returns the key at a path; the number of a phase may stand for N, or nothing at all:
+/// "phases.0.lr", "phases.lr". Throws ConfigError for an unknown one, naming the nearest.
 [[nodiscard]] const RecipeKey& recipe_key(const std::string& path);
 
-/// What `tare explain` prints of a key: lines of at most `width` columns, each with a newline.
+/// Returns what `tare explain` prints of a key: lines of at most `width` columns, each with a
+/// newline.
 [[nodiscard]] std::string explanation(const RecipeKey& key, size_t width = 80);
 
 /// docs/recipes.md, as it was when the program was built.

@@ -1,4 +1,4 @@
-// What a plan says of a whole recipe, and which recipes have equal plans.
+// The plan of a whole recipe, and which recipes have equal plans.
 #include "tare/recipe/recipe_plan.h"
 
 #include <algorithm>

@@ -24,12 +24,12 @@ struct RecipePlan {
   std::vector<MemoryPlan> phases{};  ///< in order
 
   [[nodiscard]] bool known() const;  ///< every phase could be predicted
-  [[nodiscard]] bool fits() const;   ///< every phase that could be predicted, with whole batches
-  [[nodiscard]] bool runs() const;   ///< the same, if need be with batches in parts
-  /// The least of the phases' largest batches and micro-batches.
+  [[nodiscard]] bool fits() const;  ///< every phase that could be predicted fits with whole batches
+  [[nodiscard]] bool runs() const;  ///< as fits(), if need be with batches in parts
+  /// Returns the least of the phases' largest batches and micro-batches.
   [[nodiscard]] int64_t largest_batch() const;
   [[nodiscard]] int64_t largest_micro_batch() const;  ///< where batches are in parts
-  /// "meta", or what the phase that is told worst has.
+  /// Returns "meta", or the method of the phase whose prediction is least certain.
   [[nodiscard]] std::string method() const;
 };
 
@@ -40,16 +40,16 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 /// Prints a table, with the advice under it; within the terminal's width if `out` is std::cout on
 /// one.
 void print(std::ostream& out, const RecipePlan& plan);
-/// {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
+/// Returns {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
 /// largest_batch, largest_micro_batch, method, phases[] {name, batch, start_bytes, peak_bytes,
 /// reserved_bytes, categories {}, at, fits, in_micro_batches, micro_batch_peak_bytes and
 /// largest_validation_micro_batch (if in_micro_batches), largest_batch, largest_micro_batch,
 /// savings[] {change, peak_bytes, at_least}, method, reason}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
-/// The recipe with all that changes no plan at its default: names, seed, rates and how much the
-/// optimizer does, though not whether it does it at all. Two recipes that are then equal have equal
-/// plans.
+/// Returns the recipe with everything that changes no plan at its default: names, seed, learning
+/// rates, and by how much the optimizer applies an option, but not whether it applies the option at
+/// all. Two recipes that are then equal have equal plans.
 [[nodiscard]] RecipeOptions without_what_no_plan_needs(RecipeOptions recipe);
 
 }  // namespace tare

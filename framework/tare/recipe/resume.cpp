@@ -45,7 +45,8 @@ std::string difference(const config::Node& there, const config::Node& here,
   return path + " is " + text(there) + " there, " + text(here) + " here";
 }
 
-/// Where the data stand is left out: they may have moved, and what they hold is compared itself.
+/// The place of the data is not compared: the data may have moved, and their content is compared
+/// itself.
 void drop_paths(config::Node* data) {
   static const std::vector<std::string> paths{"images", "labels",      "folder",
                                               "files",  "valid_files", "test_files"};

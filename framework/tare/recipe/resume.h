@@ -11,8 +11,8 @@
 
 namespace tare {
 
-/// What a resumed run must have in common with the one that it continues: all of the recipe but
-/// device, workers, save_every, folder and the paths of the data, whose identity is compared by
+/// Returns what a resumed run must have in common with the one that it continues: all of the recipe
+/// but device, workers, save_every, folder and the paths of the data, whose identity is compared by
 /// itself. `recipe` is resolved, see phase_data.h.
 [[nodiscard]] std::string essence_of(const RecipeOptions& recipe);
 
@@ -24,7 +24,7 @@ namespace tare {
 /// Whether `folder` holds automatic checkpoints.
 [[nodiscard]] bool has_autosaves(const std::filesystem::path& folder);
 
-/// The newest automatic checkpoint in `folder` that verifies; unset: there is none. Removes
+/// Returns the newest automatic checkpoint in `folder` that verifies; unset: there is none. Removes
 /// leftovers of killed saves. Throws ConfigError if the checkpoint belongs to another recipe or
 /// other data than `origin`; FormatError if no checkpoint verifies.
 [[nodiscard]] std::optional<CheckpointInfo> find_resumable(const std::filesystem::path& folder,
@@ -37,7 +37,7 @@ void remove_leftovers(const std::filesystem::path& folder);
 /// of that name.
 void set_autosaves_aside(const std::filesystem::path& folder);
 
-/// Throws the ConfigError that says that there is nothing in `folder` to continue.
+/// Throws the ConfigError for a `folder` in which there is nothing to continue.
 [[noreturn]] void refuse_resume(const std::filesystem::path& folder);
 
 /// Removes the automatic checkpoints of a run that has ended.

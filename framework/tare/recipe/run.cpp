@@ -201,7 +201,7 @@ class Runner {
       if (!phase.save.empty()) learner.save(phase.save);
     }
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
-    weigh(stage, data, result);
+    measure_phase(stage, data, result);
     if (!needed_after(index)) data_.close();
     // A resumed phase has epochs that a process before has trained.
     double of_epochs = 0;
@@ -309,9 +309,9 @@ class Runner {
     return all;
   }
 
-  void weigh(Experiment& stage, const OpenData& data, PhaseReport& result) const {
-    const ExperimentReport weighed = stage.finish();
-    const DeviceReport on_device = weighed.on(device_);
+  void measure_phase(Experiment& stage, const OpenData& data, PhaseReport& result) const {
+    const ExperimentReport measured = stage.finish();
+    const DeviceReport on_device = measured.on(device_);
     result.consumed_bytes = on_device.consumed.allocated_bytes;
     result.data_bytes = data_bytes();
     result.peak_bytes = result.data_bytes + on_device.peak_bytes;
@@ -320,7 +320,7 @@ class Runner {
     result.residual_bytes = on_device.residual_bytes();
     result.fragmented_bytes = on_device.fragmented_bytes;
     result.allocator_retries = on_device.retries;
-    for (const auto& leak : weighed.leaks) {
+    for (const auto& leak : measured.leaks) {
       result.leaks.push_back({.phase = leak.phase,
                               .site = leak.site == memory::CallSite{} ? "" : leak.site.str(),
                               .blocks = leak.count,
@@ -328,7 +328,7 @@ class Runner {
                               .youngest_steps = leak.youngest_steps,
                               .oldest_steps = leak.oldest_steps});
     }
-    print_.memory(weighed, *peak_, result.data_bytes);
+    print_.memory(measured, *peak_, result.data_bytes);
   }
 
   [[nodiscard]] bool evaluates_or_exports() const {

@@ -116,7 +116,7 @@ class Names {
     }
   }
 
-  /// A file that the run writes whatever the recipe says.
+  /// Returns a file that the run writes for every recipe.
   void own(const std::string& name) { claim(name, "", "a file of the run itself"); }
 
   /// `key`: where the recipe gives the name; empty: nowhere.

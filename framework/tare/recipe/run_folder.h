@@ -32,7 +32,7 @@ struct RunFolder {
 [[nodiscard]] RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
                                         const Origin& origin);
 
-/// The name of the checkpoint of PhaseOptions::best.
+/// Returns the name of the checkpoint of PhaseOptions::best.
 [[nodiscard]] std::string best_checkpoint(size_t phase);
 
 /// Throws ConfigError for two files of the run's folder that would have one name.

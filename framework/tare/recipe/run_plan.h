@@ -19,11 +19,11 @@ class RunPlan {
 
   /// Warns if there should be a plan and is none.
   void warn() const;
-  /// The plan of a phase; nullptr: it has none, or its plan says nothing.
+  /// Returns the plan of a phase; nullptr: the phase has none, or its plan is unknown.
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;
-  /// What PhaseReport::peak_bytes will be; unset: not known.
+  /// Predicts PhaseReport::peak_bytes; unset: unknown.
   [[nodiscard]] std::optional<int64_t> peak_bytes(size_t phase) const;
-  /// The blocks to recompute where the recipe says `given`.
+  /// Returns the blocks to recompute where the recipe has `given`.
   [[nodiscard]] std::vector<std::string> recompute(size_t phase,
                                                    std::vector<std::string> given) const;
 

@@ -23,20 +23,24 @@ class RunPrinter {
         call_sites_(options.call_sites) {}
 
   void folder(const std::filesystem::path& folder) const;
-  /// `sample`: one of the data, on the meta device.
+  /// Prints the head of the run; `sample` is one sample of the data, on the meta device.
   void start(Learner& learner, const std::string& data, const Batch& sample);
-  /// Says that an unfinished run beside this one could be continued; an empty path: there is none.
+  /// Prints that an unfinished run beside this one could be continued; an empty path: there is
+  /// none.
   void unfinished(const std::filesystem::path& folder) const;
-  /// `inside`: the checkpoint is of the inside of the next phase.
+  /// Prints that the run continues; `inside` is whether the checkpoint was saved inside the next
+  /// phase.
   void continued(const std::filesystem::path& folder, const std::string& checkpoint,
                  size_t phases_done, bool inside) const;
   void phase_begin(size_t index) const;
   void frozen(const FreezeReport& report) const;
   void data(const std::string& description);  ///< unless it was the last one printed
   void micro_batches(const MemoryPlan& plan) const;
-  /// `restored_epoch`: see FitResult; 0: no epoch could be saved as the best.
+  /// Prints which weights the phase ends with. `restored_epoch`: see FitResult; 0: no epoch could
+  /// be saved as the best.
   void best(const std::string& figure, int64_t restored_epoch) const;
-  /// All figures of a phase's memory, where they are wanted. `data_bytes`: see PhaseReport.
+  /// Prints all figures of a phase's memory, where they are wanted. For `data_bytes` see
+  /// PhaseReport.
   void memory(const ExperimentReport& report, const MemoryPeak& peak, int64_t data_bytes) const;
   void phase(const PhaseReport& phase) const;
   void evaluation(const SplitFigures& evaluation, bool of_test, bool generated) const;

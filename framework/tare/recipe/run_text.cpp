@@ -21,10 +21,10 @@ std::string in_micro_batches(const PhaseReport& phase) {
   return phase.micro_batch == 0 ? "" : ", in micro-batches of " + format_count(phase.micro_batch);
 }
 
-std::string left_out(const PhaseReport& phase) {
+std::string skipped(const PhaseReport& phase) {
   return phase.overflows == 0
              ? ""
-             : ", " + format_count(phase.overflows) + " steps left out for an overflow";
+             : ", " + format_count(phase.overflows) + " steps skipped for an overflow";
 }
 
 std::string rate_text(double per_s) {
@@ -70,7 +70,7 @@ std::string leaks_line(const PhaseReport& phase) {
 
 std::string phase_line(const PhaseReport& phase, const std::vector<std::string>& metrics) {
   return phase.name + ": " + format_seconds(phase.seconds) + ", " + rate_text(phase.samples_per_s) +
-         " samples/s" + in_micro_batches(phase) + left_out(phase) + best_of(phase, metrics) +
+         " samples/s" + in_micro_batches(phase) + skipped(phase) + best_of(phase, metrics) +
          ", consumed " + format_bytes(phase.consumed_bytes) + ", peak " +
          format_bytes(phase.peak_bytes) + planned(phase) + ", reclaimed " +
          format_bytes(phase.reclaimed_bytes) + ", residual " + format_bytes(phase.residual_bytes);

@@ -23,13 +23,13 @@ struct Axis {
   [[nodiscard]] double place(double value) const;
 };
 
-/// An axis from `low` to `high`, which must be finite, with about `count` ticks at round values:
-/// 1, 2 and 5 times powers of ten, powers of two for bytes, whole numbers for counts, and seconds,
-/// minutes or hours, whichever fits. Equal ends are moved apart.
+/// Makes an axis from `low` to `high`, which must be finite, with about `count` ticks at round
+/// values: 1, 2 and 5 times powers of ten, powers of two for bytes, whole numbers for counts, and
+/// seconds, minutes or hours, whichever fits. Equal ends are moved apart.
 [[nodiscard]] Axis exact_axis(double low, double high, Unit unit, int count = 5);
 /// Makes an axis with the ends moved outwards to ticks.
 [[nodiscard]] Axis round_axis(double low, double high, Unit unit, int count = 4);
-/// A logarithmic axis for numbers with `low` > 0, its ends at ticks.
+/// Makes a logarithmic axis for numbers with `low` > 0, its ends at ticks.
 [[nodiscard]] Axis log_axis(double low, double high);
 
 }  // namespace tare::report

@@ -29,7 +29,7 @@ size_t span_rows(const std::vector<Span>& spans, const Axis& axis) {
   return std::ranges::all_of(spans, fits) ? 1 : 2;
 }
 
-/// Draws the names; each is clipped where the next one of its row begins, and left out where too
+/// Draws the names; each is clipped where the next one of its row begins, and skipped where too
 /// little of it would be left.
 std::string span_names(const std::vector<Span>& spans, const Axis& axis, const Frame& frame,
                        double top) {

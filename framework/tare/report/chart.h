@@ -51,8 +51,8 @@ struct LineChart {
   std::vector<Span> spans{};                         ///< in ascending order
 };
 
-/// "" without a finite point. The y axis is logarithmic where all values are above zero and the
-/// highest is more than 50 times the lowest.
+/// Draws a chart of lines; returns "" without a finite point. The y axis is logarithmic where all
+/// values are above zero and the highest is more than 50 times the lowest.
 [[nodiscard]] std::string line_chart(const LineChart& chart);
 
 /// A layer of an AreaChart.
@@ -64,8 +64,8 @@ struct Layer {
 
 /// A chart of layers that lie one above the other. A value.
 struct AreaChart {
-  std::string title{}, description{};                 ///< above the chart; the text alternative
-  std::string x_title{}, y_title{};                   ///< of the axes; empty: none
+  std::string title{}, description{};  ///< the title above the chart, and the text alternative
+  std::string x_title{}, y_title{};    ///< of the axes; empty: none
   Unit x_unit = Unit::seconds, y_unit = Unit::bytes;  ///< how the numbers of the axes are written
   std::vector<double> x{};                            ///< ascending
   std::vector<Layer> layers{};                        ///< the first one at the bottom
@@ -74,12 +74,12 @@ struct AreaChart {
   bool y_axis = true;  ///< false: no ticks, and the highest sum fills the plot
 };
 
-/// "" with fewer than two x values.
+/// Draws a chart of stacked areas; returns "" with fewer than two x values.
 [[nodiscard]] std::string area_chart(const AreaChart& chart);
 
 /// A bar of a BarChart.
 struct Bar {
-  std::string label{}, text{};  ///< before and behind the bar
+  std::string label{}, text{};  ///< the texts before and behind the bar
   double value = 0;             ///< >= 0
   size_t colour = 0;            ///< by number, < kColours
 };
@@ -90,21 +90,21 @@ struct BarChart {
   std::vector<Bar> bars{};             ///< from top to bottom
 };
 
-/// "" without bars.
+/// Draws a chart of bars; returns "" without bars.
 [[nodiscard]] std::string bar_chart(const BarChart& chart);
 
-/// What a legend says of a colour.
+/// A legend's entry for a colour.
 struct LegendItem {
-  std::string name{};   ///< of the series or layer
+  std::string name{};   ///< the name of the series or layer
   size_t colour = 0;    ///< by number, < kColours
-  bool line = false;    ///< else an area
+  bool line = false;    ///< drawn as a line, else as an area
   bool dashed = false;  ///< with a dashed line
 };
 
-/// An HTML list of names and their colours.
+/// Returns an HTML list of names and their colours.
 [[nodiscard]] std::string legend(const std::vector<LegendItem>& items);
 
-/// The style sheet of charts and legends, light and dark.
+/// Returns the style sheet of charts and legends, light and dark.
 [[nodiscard]] std::string chart_style();
 
 }  // namespace tare::report

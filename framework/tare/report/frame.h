@@ -21,27 +21,29 @@ struct Frame {
   [[nodiscard]] double bottom() const { return top + height; }
 };
 
-/// The start of a chart, up to its text alternative; "</svg>" ends it. `gutter`: with room at the
-/// left for the labels of the y axis.
+/// Returns the start of a chart, up to its text alternative; "</svg>" ends it. `gutter`: with room
+/// at the left for the labels of the y axis.
 [[nodiscard]] std::string head(const std::string& title, const std::string& description,
                                double height, bool gutter);
-/// The plot: a view box of kUnits by `units`, stretched, so that curves are as wide as the page.
+/// Returns the plot: a view box of kUnits by `units`, stretched, so that curves are as wide as the
+/// page.
 [[nodiscard]] std::string plot(const Frame& frame, const std::string& content,
                                double units = kUnits);
-/// Lines across the plot, and their labels in the gutter.
+/// Returns lines across the plot, and their labels in the gutter.
 [[nodiscard]] std::string y_ticks(const Axis& axis, const Frame& frame);
-/// Labels of the x axis in the middle below their ticks, but within the plot where they are wide;
-/// `inside`: all of them within it, also where it has no gutter.
+/// Returns labels of the x axis in the middle below their ticks, but within the plot where they are
+/// wide; `inside`: all of them within it, also where it has no gutter.
 [[nodiscard]] std::string x_labels(const Axis& axis, const Frame& frame, bool inside = false);
 
 inline constexpr size_t kAxisNameBytes = 20;  ///< that fit above an axis in a narrow window
 
-/// The titles of the axes: that of y at the top left, over its labels, that of x below its ticks.
+/// Returns the titles of the axes: the title of y at the top left, over its labels, the title of x
+/// below its ticks.
 [[nodiscard]] std::string axis_titles(const std::string& x, const std::string& y,
                                       const Frame& frame);
 
-/// The axis of a range, which must not be empty: logarithmic for numbers above zero of which the
-/// highest is more than 50 times the lowest, else with about `count` ticks.
+/// Returns the axis of a range, which must not be empty: logarithmic for numbers above zero of
+/// which the highest is more than 50 times the lowest, else with about `count` ticks.
 [[nodiscard]] Axis value_axis(const Range& range, Unit unit, int count = 4);
 
 }  // namespace tare::report

@@ -8,8 +8,8 @@
 
 namespace tare::report {
 
-/// Best runs below which the shares say little: Optuna advises five, and from a single one a
-/// density cannot be estimated.
+/// The number of best runs below which the shares mean little: Optuna advises five, and from a
+/// single one a density cannot be estimated.
 inline constexpr size_t kFewBest = 5, kTooFewBest = 2;
 
 /// A value.
@@ -20,12 +20,13 @@ struct Importance {
   bool differs = false;          ///< false: all are equal: no parameter matters
 };
 
-/// PED-ANOVA over the complete runs with a drawable value: the Pearson divergence of a parameter's
-/// density among the best tenth from that among all, each estimated on a grid of at most 50 values
-/// with Gaussian kernels and Scott's bandwidth. From Watanabe, Bansal and Hutter, "PED-ANOVA:
-/// Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces", IJCAI 2023, algorithm
-/// 1; for parameters that some runs have not, its conditional form (arXiv 2601.20800, theorem 4.2).
-/// The numbers are those of PedAnovaImportanceEvaluator in Optuna 5.0.0 with its defaults.
+/// Computes PED-ANOVA over the complete runs with a drawable value: the Pearson divergence of a
+/// parameter's density among the best tenth from that among all, each estimated on a grid of at
+/// most 50 values with Gaussian kernels and Scott's bandwidth. From Watanabe, Bansal and Hutter,
+/// "PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces", IJCAI
+/// 2023, algorithm 1; for parameters that some runs have not, its conditional form (arXiv
+/// 2601.20800, theorem 4.2). The numbers are those of PedAnovaImportanceEvaluator in Optuna 5.0.0
+/// with its defaults.
 [[nodiscard]] Importance importance_of(const SweepSummary& sweep);
 
 }  // namespace tare::report

@@ -56,8 +56,8 @@ class JsonValue {
 
 /// Throws FormatError for what is not JSON.
 [[nodiscard]] nlohmann::ordered_json parse_json(const std::string& text, const JsonSource& source);
-/// The text on one line, or indented where `indent` is not negative; bytes that are not UTF-8
-/// become U+FFFD.
+/// Returns the text on one line, or indented where `indent` is not negative; bytes that are not
+/// UTF-8 become U+FFFD.
 [[nodiscard]] std::string dump_json(const nlohmann::ordered_json& json, int indent);
 
 void read_json(const JsonValue& from, bool& to);
@@ -207,7 +207,7 @@ nlohmann::ordered_json json_of(const T& value) {
   return visit.take();
 }
 
-/// The struct as JSON; `indent` as for dump_json().
+/// Returns the struct as JSON; `indent` as for dump_json().
 template <HasFields T>
 [[nodiscard]] std::string json_text(const T& value, int indent = -1) {
   return dump_json(json_of(value), indent);

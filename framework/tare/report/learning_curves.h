@@ -10,9 +10,9 @@
 
 namespace tare::report {
 
-/// A line for each of `runs` with a finite value; grey where the run has none at its end. Points
-/// that lie within half a pixel of a line are left out, and where the chart would be larger than
-/// `limit` bytes, those within one, two, four ... pixels. "" without a line.
+/// Draws a line for each of `runs` with a finite value; grey where the run has none at its end.
+/// Points that lie within half a pixel of a line are skipped, and where the chart would be larger
+/// than `limit` bytes, points within one, two, four ... pixels. Returns "" without a line.
 [[nodiscard]] std::string learning_curves(const SweepSummary& sweep,
                                           const std::vector<const SweepRun*>& runs,
                                           const Shading& shading, size_t limit);

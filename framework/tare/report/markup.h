@@ -7,16 +7,17 @@
 
 namespace tare::report {
 
-/// `text` as content or quoted attribute: markup characters escaped, and printable(text, limit).
+/// Returns `text` as content or quoted attribute: markup characters escaped, and printable(text,
+/// limit).
 [[nodiscard]] std::string escaped(std::string_view text, size_t limit = 200);
 /// Escapes text of several lines, of which the first `limit` bytes are kept.
 [[nodiscard]] std::string escaped_lines(std::string_view text, size_t limit);
 
 /// Formats a coordinate with at most one decimal: "12.5", "-3".
 [[nodiscard]] std::string coordinate(double value);
-/// `share` of 1 as "12.5%".
+/// Returns `share` of 1 as "12.5%".
 [[nodiscard]] std::string percent(double share);
-/// Four significant digits; "-" for NaN, which the files hold where there is no value.
+/// Returns four significant digits; "-" for NaN, which the files hold where there is no value.
 [[nodiscard]] std::string figure(double value);
 
 /// Returns at most `limit` bytes from the end, where dotted names differ most: "...weight_decay". A
@@ -29,9 +30,9 @@ namespace tare::report {
 /// Rows of a table as a rule; names are cut at kNameBytes.
 inline constexpr size_t kTableRows = 200, kNameBytes = 80;
 
-/// An HTML table in a frame that scrolls sideways where it is too narrow. The first column is text,
-/// the others are figures. Cells are escaped here. `name` is for screen readers. Rows beyond
-/// `limit` are counted.
+/// Returns an HTML table in a frame that scrolls sideways where it is too narrow. The first column
+/// is text, the others are figures. Cells are escaped here. `name` is for screen readers. Rows
+/// beyond `limit` are counted.
 [[nodiscard]] std::string table(std::string_view name, const std::vector<std::string>& head,
                                 const std::vector<std::vector<std::string>>& rows,
                                 size_t limit = kTableRows);

@@ -7,18 +7,22 @@
 
 namespace tare::report {
 
-/// `mem_trace` of a run: it prints what holds its memory (see recipe/memory_monitor.h).
+/// How a run prints what holds its memory, see recipe/memory_monitor.h.
 struct MemoryMonitorOptions {
-  bool enabled = false;  ///< false: prints nothing
-  int64_t delay = 300;   ///< seconds between two looks, 1 to 31,536,000
-  int64_t top = 10;      ///< lines of each section at most
-  int64_t trace = 1;     ///< call stacks that are printed: those that hold the most
+  bool enabled = false;      ///< false: prints nothing
+  int64_t interval_s = 300;  ///< seconds between two snapshots, 1 to 31,536,000
+  int64_t top = 10;          ///< lines of each section at most
+  int64_t trace = 1;         ///< call stacks that are printed: those that hold the most
 };
-void visit_fields(auto& visit, MemoryMonitorOptions& o) {
+/// Visits the fields, with a name of its own for the interval: Furcate calls it "delay".
+void visit_memory_monitor(auto& visit, MemoryMonitorOptions& o, const char* interval_name) {
   visit("enabled", o.enabled);
-  visit("delay", o.delay, config::between(1, 31'536'000));  // a year
+  visit(interval_name, o.interval_s, config::between(1, 31'536'000));  // a year
   visit("top", o.top, config::at_least(0));
   visit("trace", o.trace, config::at_least(0));
+}
+void visit_fields(auto& visit, MemoryMonitorOptions& o) {
+  visit_memory_monitor(visit, o, "interval_s");
 }
 
 }  // namespace tare::report

@@ -7,9 +7,10 @@
 
 namespace tare::report {
 
-/// Bytes by category over time, by phase, and at the peak; a note without a record of the run.
+/// Returns charts of the bytes by category over time, by phase and at the peak; a note, if the run
+/// has no record.
 [[nodiscard]] std::string memory_of(const RunFiles& run);
-/// What was alive when the record ended, by category and phase of birth.
+/// Returns a table of what was alive when the record ended, by category and phase of birth.
 [[nodiscard]] std::string left_table(const Timeline& t);
 
 }  // namespace tare::report

@@ -12,18 +12,19 @@ struct Tile {
   std::string name{}, value{};
 };
 
-/// The texts are escaped here, except `content`, which is HTML.
+/// Returns tiles of figures. All functions here escape their texts, except `content`, which is
+/// HTML.
 [[nodiscard]] std::string tiles(const std::vector<Tile>& all);
-/// "" if `content` is empty.
+/// Returns a section with a heading; "" if `content` is empty.
 [[nodiscard]] std::string section(std::string_view heading, std::string_view content);
-/// A chart with a caption and a legend; "" if `chart` is empty.
+/// Returns a chart with a caption and a legend; "" if `chart` is empty.
 [[nodiscard]] std::string chart_with(std::string_view caption, const std::string& chart,
                                      const std::string& legend = {});
 [[nodiscard]] std::string note(std::string_view text);
-/// Text of several lines that opens on a click.
+/// Returns text of several lines that opens on a click.
 [[nodiscard]] std::string folded(std::string_view heading, std::string_view text);
-/// The whole document. Its policy forbids scripts and every request; pictures stand in the page.
-/// `style`: rules beside those of every page.
+/// Returns the whole document. Its policy forbids scripts and every request; pictures stand in the
+/// page. `style`: rules beside those of every page.
 [[nodiscard]] std::string page(std::string_view title, std::string_view subtitle,
                                std::string_view content, std::string_view style = {});
 

@@ -10,10 +10,10 @@
 
 namespace tare::report {
 
-/// Axes lie one below the other, the metric's last, so that any number of them with names of any
-/// length fits a narrow window. Numbers lie between the parameter's ends, which move for values
+/// Draws the axes one below the other, the metric's last, so that any number of them with names of
+/// any length fits a narrow window. Numbers lie between the parameter's ends, which move for values
 /// outside; choices lie at equal distances; a run without the parameter passes at the far left.
-/// `runs`: with drawable values; those that are pruned are dashed. "" without one.
+/// `runs` have drawable values; pruned runs are dashed. Returns "" without runs.
 [[nodiscard]] std::string parallel_chart(const SweepSummary& sweep,
                                          const std::vector<const SweepRun*>& runs,
                                          const Shading& shading);

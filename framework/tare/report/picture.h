@@ -37,21 +37,22 @@ struct Picture {
   std::vector<Label> labels{};
 };
 
-/// A stand-alone SVG file of the picture's size, readable as the source of an <img>.
+/// Returns a stand-alone SVG file of the picture's size, readable as the source of an <img>.
 [[nodiscard]] std::string svg_file(const Picture& picture);
 
-/// A PNG file with kPngScale pixels for each pixel of the picture. The title is in no PNG. Throws
-/// StateError where Cairo cannot draw, std::bad_alloc without memory.
+/// Returns a PNG file with kPngScale pixels for each pixel of the picture. The title is in no PNG.
+/// Throws StateError where Cairo cannot draw, std::bad_alloc without memory.
 [[nodiscard]] std::string png_file(const Picture& picture);
 inline constexpr double kPngScale = 1;
 
-/// printable(), with U+FFFD for the code points that neither XML nor Cairo takes for characters.
+/// Returns printable() of the text, with U+FFFD for the code points that neither XML nor Cairo
+/// takes for characters.
 [[nodiscard]] std::string drawable_text(std::string_view text, size_t limit = 200);
 
-/// About the width of a text in pixels, rather too much: the font is the viewer's.
+/// Estimates the width of a text in pixels, rather too wide: the viewer chooses the font.
 [[nodiscard]] double width_of(std::string_view text, double size);
 
-/// `text`, or as much of its start as is not wider than `width`, and "...".
+/// Returns `text`, or as much of its start as is not wider than `width`, and "...".
 [[nodiscard]] std::string fitting(const std::string& text, double size, double width);
 
 }  // namespace tare::report

@@ -16,20 +16,21 @@ struct MetricPlot {
   std::vector<double> train{}, valid{};  ///< of the two splits
 };
 
-/// The title "Training and Validation Loss". A name that has no capital gets one.
+/// Returns the title "Training and Validation Loss". A name that has no capital gets one.
 [[nodiscard]] std::string plot_title(std::string_view metric);
 
-/// An SVG file of 720 by 432 pixels on white, with the title and the last values as its text
-/// alternative. Without a value it says so. The y axis is logarithmic as that of line_chart().
+/// Returns an SVG file of 720 by 432 pixels on white, with the title and the last values as its
+/// text alternative. Without a value the picture has a note. The y axis is logarithmic in the cases
+/// of line_chart().
 [[nodiscard]] std::string plot_svg(const MetricPlot& plot);
 
 /// Returns the image as a PNG file of 720 by 432 pixels. Throws StateError where
 /// Cairo cannot draw.
 [[nodiscard]] std::string plot_png(const MetricPlot& plot);
 
-/// The name of the metric's files without extension, as io::checked_name() wants it: the metric
-/// itself where that is safe, else with '_' for what is not and a hash, so that other metrics have
-/// other names.
+/// Returns the name of the metric's files without extension, as io::checked_name() wants it: the
+/// metric itself where that is safe, else with '_' for what is not and a hash, so that other
+/// metrics have other names.
 [[nodiscard]] std::string plot_file_name(std::string_view metric);
 
 }  // namespace tare::report

@@ -3,7 +3,7 @@
 
 namespace tare {
 
-/// What a list of fields says about one of them. Names and order of the keys never change; a field
+/// When a file has a field of a list. Names and order of the keys never change; a field
 /// that is new has `since_later`.
 enum class Presence {
   always,       ///< every version writes it; a file without it is damaged

@@ -1,4 +1,4 @@
-// RunFiles: what a run's folder says, as values. Internal.
+// RunFiles: the content of a run's folder, as values. Internal.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ struct PhaseFiles {
   std::optional<PhaseReport> figures{};  ///< unset until the phase has ended
 };
 
-/// A value. What a file does not have is left out and named in `missing`.
+/// A value. What a file does not have is skipped and named in `missing`.
 struct RunFiles {
   std::string name{};
   std::string recipe{};  ///< recipe.yaml as text

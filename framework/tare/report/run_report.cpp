@@ -88,7 +88,7 @@ std::string epoch_losses(const RunFiles& run) {
 
 /// Whether a column is a figure of the validation, and not one that a callback added.
 bool is_metric(const RunFiles& run, const std::string& column) {
-  if (!run.figures) return true;  // a run that has not ended does not say
+  if (!run.figures) return true;  // a run that has not ended has no figures
   const auto values = figures_of(run.figures->test ? run.figures->test : run.figures->valid);
   return values.empty() || std::ranges::find(values, column, &MetricValue::name) != values.end();
 }
@@ -159,7 +159,7 @@ std::string remarks(const RunFiles& run) {
       all += note("Phase " + phase.name + " ended with the weights of epoch " +
                   format_count(epoch) + ".");
     if (const int64_t steps = phase.figures->overflows; steps > 0)
-      all += note("Phase " + phase.name + " left out " + format_count(steps) +
+      all += note("Phase " + phase.name + " skipped " + format_count(steps) +
                   " steps whose gradients overflowed.");
   }
   return all;

@@ -10,10 +10,11 @@
 
 namespace tare::report {
 
-/// The columns of the epochs: epoch, train_loss, valid_loss, the metrics of `row`, seconds. A line
-/// with its newline, as all of these functions return it.
+/// Returns the columns of the epochs: epoch, train_loss, valid_loss, the metrics of `row`, seconds.
+/// The line ends with a newline, as do those of all functions here.
 [[nodiscard]] std::string csv_header(const EpochRow& row);
-/// Numbers are written so that reading them gives the same bits; `samples` is not in the table.
+/// Returns the line of an epoch. Numbers are written so that reading them gives the same bits;
+/// `samples` is not in the table.
 [[nodiscard]] std::string csv_line(const EpochRow& row);
 
 /// The line above the steps.

@@ -1,4 +1,5 @@
-// Strands: lines of many runs in one plot, each in a shade that says how good the run is. Internal.
+// Strands: lines of many runs in one plot, each in a shade that shows how good the run is.
+// Internal.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +19,12 @@ inline constexpr size_t kShades = 9;
 /// Which shade a run has: by its rank, so that a few runs that went astray do not take the scale.
 class Shading {
  public:
-  /// `runs`: with finite values; must outlive it.
+  /// Ranks `runs`, which have finite values and must outlive the shading.
   Shading(const std::vector<const SweepRun*>& runs, bool maximize);
-  /// The share of the runs that are worse: 0 for the worst, 1 for the best; NaN for a value that is
-  /// not finite.
+  /// Returns the share of the runs that are worse: 0 for the worst, 1 for the best; NaN for a value
+  /// that is not finite.
   [[nodiscard]] double shade(double value) const;
-  /// Values; NaN without runs.
+  /// Returns the value of the worst run; NaN without runs.
   [[nodiscard]] double worst() const { return sign_ * costs_.back(); }
   [[nodiscard]] double best() const { return sign_ * costs_.front(); }
   /// Whether this is the first complete one of the runs.
@@ -45,14 +46,14 @@ struct Strand {
   bool best = false;  ///< in front of all, wider, in a colour that is not of the scale
 };
 
-/// The content of a plot: the better ones in front.
+/// Returns the content of a plot: the better ones in front.
 [[nodiscard]] std::string drawn(std::vector<Strand> strands);
 
-/// An HTML list: the scale with its ends, the best run, and what dashed and grey mean, where `all`
-/// has such. Each shade has about as many runs.
+/// Returns an HTML list: the scale with its ends, the best run, and what dashed and grey mean,
+/// where `all` has such. Each shade has about as many runs.
 [[nodiscard]] std::string strand_legend(const std::vector<Strand>& all, const Shading& shading);
 
-/// The style sheet of strands, light and dark.
+/// Returns the style sheet of strands, light and dark.
 [[nodiscard]] std::string strand_style();
 
 }  // namespace tare::report

@@ -92,7 +92,8 @@ double x_of(const SweepRun& run) {
   return std::clamp(static_cast<double>(run.number), -kMostCounted, kMostCounted);
 }
 
-/// Level between the runs that improved it; from the last of these to the last run.
+/// The line of the best value, which is level between runs that improved it and continues to the
+/// last run.
 Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
   Series line{.name = "best so far", .points = {}, .colour = 0, .mark = Mark::line};
   double best = NAN;

@@ -10,10 +10,10 @@ namespace tare::report {
 
 /// Runs that have a line in a chart; of more, the best, the worst, and as many evenly by rank.
 inline constexpr size_t kSweepLines = 1000;
-/// Parameters beyond this number are left out.
+/// Parameters beyond this number are not shown.
 inline constexpr size_t kSweepParameters = 64;
 
-/// The page: what became of the runs, the best value so far by run, parallel coordinates of
+/// Returns the page: what became of the runs, the best value so far by run, parallel coordinates of
 /// parameters and metric, the parameters' importance, learning curves, and a table of all runs. It
 /// is at most kMaxPageBytes large: 1,000 runs of 100 epochs and 8 parameters fit whole; for more,
 /// curves are thinned out, fewer runs have a line and the table is cut, each with a note at its

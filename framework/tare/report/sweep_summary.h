@@ -31,7 +31,7 @@ struct SweepRun {
   std::string state = "WAITING";
   std::string reason{};          ///< of a failure
   std::vector<double> values{};  ///< by parameter: the number, or the index of a choice; NaN or
-                                 ///< none where the parameter was left out
+                                 ///< none where the parameter was not set
   std::vector<double> metric{};  ///< by epoch
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric at the end
   int64_t peak_bytes = 0;                                   ///< 0: not known
@@ -52,24 +52,27 @@ struct SweepSummary {
 /// Whether a pruner ended the run early.
 [[nodiscard]] bool is_pruned(const SweepRun& run);
 
-/// Zero, or of a size from 1e-100 to 1e100, so that no axis overflows. Others are listed, not drawn
-/// or compared.
+/// Whether a value is zero or of a size from 1e-100 to 1e100, so that no axis overflows. Other
+/// values are listed, but neither drawn nor compared.
 [[nodiscard]] bool is_drawable(double value);
-/// Whole numbers beyond this size, either way, are drawn there: above it doubles skip some.
+/// Whole numbers beyond this limit, positive or negative, are drawn at the limit, because larger
+/// doubles skip integers.
 inline constexpr double kMostCounted = 9e15;
 
-/// The value of a parameter, NaN where the run has none that can be drawn.
+/// Returns the value of a parameter, NaN where the run has none that can be drawn.
 [[nodiscard]] double value_of(const SweepSummary& sweep, const SweepRun& run, size_t parameter);
 
-/// Complete runs with a finite value, then pruned ones with a finite value, then complete and
-/// pruned ones without, those that run or wait, and all others. Within each the best first, equal
-/// ones by number. Pointers into `sweep`.
+/// Returns the complete runs with a finite value, then pruned ones with a finite value, then
+/// complete and pruned runs without one, runs that are running or waiting, and all others. Within
+/// each group the best come first, equal ones by number. The pointers point into `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> best_first(const SweepSummary& sweep);
 
-/// The complete runs with a drawable value, the best first. Pointers into `sweep`.
+/// Returns the complete runs with a drawable value, the best first. The pointers point into
+/// `sweep`.
 [[nodiscard]] std::vector<const SweepRun*> ranked(const SweepSummary& sweep);
 
-/// Returns at most `limit` of the `ranked` runs, evenly, with the best and the worst; `limit` >= 2.
+/// Returns at most `limit` >= 2 of the `ranked` runs, at even distances, with the best and the
+/// worst.
 [[nodiscard]] std::vector<const SweepRun*> spread(const std::vector<const SweepRun*>& ranked,
                                                   size_t limit);
 

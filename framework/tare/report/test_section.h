@@ -7,8 +7,9 @@
 
 namespace tare::report {
 
-/// HTML: the counts by label and prediction as a table whose cells are shaded, where there are at
-/// most 30 labels, else the pairs that are confused most; then the samples of the highest loss.
+/// Returns as HTML the counts by label and prediction as a table whose cells are shaded, where
+/// there are at most 30 labels, else the pairs that are confused most; then the samples of the
+/// highest loss.
 [[nodiscard]] std::string test_section(const Classification& confusion);
 
 }  // namespace tare::report

@@ -28,7 +28,8 @@ std::optional<Name> parts_of(const std::string& name) {
   return Name{name.substr(0, colon), index};
 }
 
-/// Types of accelerators: the one whose plug-in may still be loaded, and those that have backends.
+/// Returns the types of accelerators that have backends, and the type whose plug-in may still be
+/// loaded.
 std::vector<std::string> accelerators() {
   std::vector<std::string> types{"cuda"};
   for (const c10::Device device : memory::devices()) {

@@ -10,9 +10,9 @@ namespace tare::runtime {
 /// Throws ConfigError for a text that parse_device() does not know, whatever devices there are.
 void check_device_name(const std::string& name);
 
-/// "auto" (the first accelerator that has a backend, else the host), "cpu", "cuda" (the first) or
-/// "cuda:N"; of another backend its type (memory::DeviceTraits) takes the place of "cuda". Throws
-/// ConfigError for any other text, DeviceError for a device that does not exist.
+/// Parses "auto" (the first accelerator that has a backend, else the host), "cpu", "cuda" (the
+/// first) or "cuda:N"; for another backend its type (memory::DeviceTraits) takes the place of
+/// "cuda". Throws ConfigError for any other text, DeviceError for a device that does not exist.
 [[nodiscard]] c10::Device parse_device(const std::string& name);
 
 }  // namespace tare::runtime

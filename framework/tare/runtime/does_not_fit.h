@@ -1,4 +1,4 @@
-// DoesNotFit: a plan says that work needs more memory than there is.
+// DoesNotFit: the error for a plan that needs more memory than there is.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tare {
 /// was refused.
 class DoesNotFit : public Error {
  public:
-  /// `text` is the whole message, with what to do at its end.
+  /// Takes the whole message, with what to do at its end.
   explicit DoesNotFit(const std::string& text) : Error(text) {}
 };
 

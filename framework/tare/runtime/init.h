@@ -24,8 +24,8 @@ struct InitOptions {
 /// main: LibTorch decides once whether there is CUDA, at the first seed, backward, convolution or
 /// query, and without the backend loaded stays on the CPU for the life of the process. Throws
 /// StateError if a tensor was created or LibTorch was asked for CUDA before; ConfigError for
-/// negative threads; DeviceError as CudaMode::on says. A second call does nothing, whatever its
-/// options. Not thread-safe.
+/// negative threads; DeviceError as described at CudaMode::on. A second call does nothing, whatever
+/// its options. Not thread-safe.
 void init(const InitOptions& options = {});
 
 /// Whether init() has returned.

@@ -19,18 +19,18 @@ class HostServices {
   virtual ~HostServices() = default;
   /// Takes over a device's backend, which lives until the process ends.
   virtual void add_backend(std::unique_ptr<memory::DeviceBackend> backend) = 0;
-  /// The phase in force on the calling thread. May be called under an allocator's lock.
+  /// Returns the phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
-  /// Call phase_name() and observe_phases() of the program.
+  /// Calls phase_name() of the program.
   [[nodiscard]] virtual std::string phase_name(uint32_t id) const = 0;
-  /// Does what observe_phases() of the program does; `observer` must outlive the process's phases.
+  /// Calls observe_phases() of the program; `observer` must outlive the process's phases.
   virtual void observe_phases(const memory::PhaseObserver* observer) noexcept = 0;
-  /// The number of the newest step. May be called like current_phase().
+  /// Returns the number of the newest step. May be called like current_phase().
   [[nodiscard]] virtual uint32_t current_step() const noexcept = 0;
-  /// The number of the calling thread's stack, see call_stack.h. May be called like
+  /// Returns the number of the calling thread's stack, see call_stack.h. May be called like
   /// current_phase().
   [[nodiscard]] virtual uint32_t capture_stack() const noexcept = 0;
-  /// An allocation is about to be refused; makes the report of oom_report.h. No lock may be held.
+  /// Makes the report of oom_report.h, just before an allocation is refused. No lock may be held.
   virtual void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept = 0;
   virtual void warn(std::string_view text) = 0;  ///< logs a warning, see tare::log
   /// Throws ConfigError("[where] problem").

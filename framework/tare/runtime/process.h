@@ -14,8 +14,8 @@ struct ProcessMemory {
   int64_t resident_bytes = 0;  ///< pages of it that are in memory
 };
 
-/// The processes with the largest resident sets, largest first, at most `count`; of those that
-/// /proc shows. `root` replaces / for tests.
+/// Returns the processes with the largest resident sets, largest first, at most `count`; of those
+/// that /proc shows. `root` replaces / for tests.
 [[nodiscard]] std::vector<ProcessMemory> largest_processes(size_t count,
                                                            const std::filesystem::path& root = "/");
 
@@ -25,7 +25,7 @@ struct ProcessOwner {
   std::string command{};  ///< its arguments with spaces between; a kernel thread's name in brackets
 };
 
-/// `root` replaces / for tests.
+/// Returns the owner of a process; `root` replaces / for tests.
 [[nodiscard]] ProcessOwner owner_of(int64_t process, const std::filesystem::path& root = "/");
 
 }  // namespace tare::runtime

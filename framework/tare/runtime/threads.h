@@ -12,17 +12,17 @@ namespace tare {
 /// nothing to do or the program cannot be executed again.
 void bound_spinning(char** argv);
 inline constexpr const char* kSpinCount = "1000";  ///< what it sets
-/// Bounds spinning in the programs that this one will start: sets GOMP_SPINCOUNT in its
+/// Returns bounds spinning in the programs that this one will start: sets GOMP_SPINCOUNT in its
 /// environment. False where the user has set either.
 bool bound_spinning_of_children();
 
 namespace runtime {
 
-/// Processors that this process may use: the smaller of its affinity and its cgroup's quota
-/// (rounded up, version 1 and 2), at least 1.
+/// Returns how many processors this process may use: the smaller of its affinity and its cgroup's
+/// quota (rounded up, version 1 and 2), at least 1.
 [[nodiscard]] int usable_processors(const std::filesystem::path& root = "/");
 
-/// Sets the threads of one operator on the host. 0: leaves what OMP_NUM_THREADS says, else
+/// Sets the threads of one operator on the host. 0: keeps the number in OMP_NUM_THREADS, else
 /// usable_processors().
 void set_operator_threads(int threads);
 

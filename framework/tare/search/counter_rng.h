@@ -14,14 +14,14 @@ namespace tare::search {
 /// One stream of numbers. A value; not thread-safe.
 class CounterRng {
  public:
-  /// Other counters give an unrelated stream: (trial, try).
+  /// Starts a stream, which is unrelated to that of other counters: (trial, try).
   constexpr CounterRng(uint64_t seed, std::initializer_list<uint64_t> counters)
       : state_(mix_bits(seed)) {
     for (const uint64_t counter : counters) state_ = mix_bits(state_ ^ mix_bits(counter + kGolden));
   }
-  /// 64 uniform bits.
+  /// Returns 64 uniform bits.
   constexpr uint64_t next() { return mix_bits(state_ += kGolden); }
-  /// Uniform in [0, 1), a multiple of 2^-53.
+  /// Returns a number uniform in [0, 1), a multiple of 2^-53.
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:

@@ -49,7 +49,7 @@ std::vector<Node> values_of(const Parameter& parameter) {
 }  // namespace
 
 Cell reduced(Cell cell, const SearchOptions& options) {
-  // A parameter may depend on one that is left out itself.
+  // A parameter may depend on one that is itself skipped.
   for (bool again = true; std::exchange(again, false);) {
     for (const When& when : options.when) {
       const auto found = std::ranges::find_if(

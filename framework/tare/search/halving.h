@@ -27,7 +27,7 @@ struct Halving {
   bool pauses = false;    ///< a trial waits at a rung in place of ending there
 };
 
-/// The last step of the longest complete trial; -1 without.
+/// Returns the last step of the longest complete trial; -1 without.
 [[nodiscard]] int64_t longest(const std::vector<SeenTrial>& history);
 
 /// Climbs as many rungs as the last report allows. At a rung a trial continues if its value is

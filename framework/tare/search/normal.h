@@ -4,14 +4,14 @@
 
 namespace tare::search {
 
-/// log of the probability below x.
+/// Returns the log of the probability below x.
 [[nodiscard]] double log_normal_cdf(double x);
 
-/// log of the probability of [a, b], a <= b; -inf where they are equal.
+/// Returns the log of the probability of [a, b], a <= b; -inf where they are equal.
 [[nodiscard]] double log_normal_mass(double a, double b);
 
-/// The x in [a, b] with the share q, in [0, 1], of the interval's probability below it: the inverse
-/// of the truncated distribution's function. For a < b.
+/// Returns the x in [a, b] with the share q, in [0, 1], of the interval's probability below it: the
+/// inverse of the truncated distribution's function. For a < b.
 [[nodiscard]] double truncated_normal_quantile(double q, double a, double b);
 
 }  // namespace tare::search

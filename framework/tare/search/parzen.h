@@ -18,13 +18,13 @@ struct Domain {
   bool operator==(const Domain&) const = default;
 
   [[nodiscard]] bool fixed() const;  ///< has one value only
-  /// Choices, or numbers with steps.
+  /// Whether the domain is one of choices, or of numbers with steps.
   [[nodiscard]] bool discrete() const { return choices > 0 || step > 0; }
   [[nodiscard]] bool contains(double value) const;  ///< whether it is a value of the parameter
-  /// The value of the grid next to it, within [low, high]; itself without steps.
+  /// Returns the grid's value next to `value`, within [low, high]; without steps, `value` itself.
   [[nodiscard]] double nearest(double value) const;
 };
-/// The values of a parameter of a space.
+/// Returns the values of a parameter of a space.
 [[nodiscard]] Domain domain_of(const Parameter& parameter);
 
 /// Coordinates in the order of the domains.
@@ -38,10 +38,10 @@ using Coordinates = std::vector<double>;
 /// value; drawing changes nothing.
 class Parzen {
  public:
-  /// No domain is fixed; `observations` are inside of them, the oldest first, and none leaves the
-  /// prior.
+  /// Fits the densities to `observations`, which lie inside the domains, the oldest first; without
+  /// any, the prior remains. No domain is fixed.
   Parzen(std::vector<Domain> domains, const std::vector<Coordinates>& observations);
-  /// log of the density, or of the mass where all domains are discrete.
+  /// Returns the log of the density, or of the mass where all domains are discrete.
   [[nodiscard]] double log_density(const Coordinates& point) const;
   /// Draws a point; its only randomness is `rng`.
   [[nodiscard]] Coordinates draw(CounterRng& rng) const;

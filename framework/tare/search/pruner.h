@@ -10,8 +10,8 @@
 
 namespace tare::search {
 
-/// What `auto` came to when it was first known. Kept with the study, for a resumed sweep to decide
-/// alike.
+/// The steps that `auto` stood for when they were first known. They are kept with the study, so
+/// that a resumed sweep decides as before.
 struct ResolvedSteps {
   /// Steps, by their option; unset: not known yet.
   std::optional<int64_t> min_resource{}, max_resource{};
@@ -60,17 +60,18 @@ class Pruner {
   /// Whether decide() pauses trials. A trial that waits (TrialState::waiting) and has a value of
   /// its rung is paused.
   [[nodiscard]] virtual bool pauses() const { return false; }
-  /// The paused trial that continues next; nothing: a new trial starts.
+  /// Returns the paused trial that continues next; nothing: a new trial starts.
   [[nodiscard]] virtual std::optional<Promotion> next_promotion(
       bool maximize, const std::vector<SeenTrial>& history) const;
-  /// The trials that are compared with trial `number`, which a sampler then learns from, as in
-  /// Optuna: all, unless the pruner divides them.
+  /// Returns the trials that are compared with trial `number`, which a sampler then learns from, as
+  /// in Optuna: all, unless the pruner divides them.
   [[nodiscard]] virtual std::vector<SeenTrial> competitors(const Study& study,
                                                            const std::vector<SeenTrial>& history,
                                                            int64_t number) const;
 };
 
-/// Pruner::decide() for the trial of this number. Throws StateError for a trial without a report.
+/// Calls Pruner::decide() for the trial with this number. Throws StateError for a trial without a
+/// report.
 [[nodiscard]] PruneResult decide(const Pruner& pruner, const Study& study,
                                  const std::vector<SeenTrial>& history, int64_t number);
 

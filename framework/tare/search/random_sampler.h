@@ -5,10 +5,10 @@
 
 namespace tare::search {
 
-/// A value for each parameter, drawn evenly and on its own.
+/// Draws a value for each parameter, evenly and independently.
 [[nodiscard]] Point draw_at_random(const Space& space, CounterRng& rng);
 
-/// The sampler `random`.
+/// Returns the sampler `random`.
 [[nodiscard]] Sampler random_sampler();
 
 }  // namespace tare::search

@@ -29,7 +29,7 @@ struct SearchOptions {
   SamplerChoice method{{.name = "grid"}};  ///< of samplers::registry()
   MetricGoal metric{};                     ///< what the study compares
   Space parameters{};                      ///< what varies
-  std::vector<Settings> exclude{};  ///< combinations that match all pairs of one are left out
+  std::vector<Settings> exclude{};  ///< combinations that match all pairs of an entry are skipped
   std::vector<When> when{};         ///< parameters that vary only under a condition
 };
 void visit_fields(config::Visitor& visit, SearchOptions& o);

@@ -33,7 +33,7 @@ struct Parameter {
 /// The parameters in the order of the file.
 struct Space {
   std::vector<Parameter> parameters{};  ///< in the order of the file
-  /// The parameter of that name, or nullptr; valid until the list changes.
+  /// Returns the parameter of that name, or nullptr; valid until the list changes.
   [[nodiscard]] const Parameter* find(std::string_view name) const;
 };
 void from_node(const config::Node& node, Space& value);
@@ -42,7 +42,7 @@ void from_node(const config::Node& node, Space& value);
 /// Keys of the recipe and their values, in order.
 struct Settings {
   std::vector<std::pair<std::string, config::Node>> values{};  ///< keys and values, in order
-  /// The value of that key, or nullptr; valid until the list changes.
+  /// Returns the value of that key, or nullptr; valid until the list changes.
   [[nodiscard]] const config::Node* find(std::string_view name) const;
 };
 void from_node(const config::Node& node, Settings& value);
@@ -52,10 +52,10 @@ void from_node(const config::Node& node, Settings& value);
 /// and lists and mappings by what they hold. A quoted number is a text.
 [[nodiscard]] bool equal(const config::Node& a, const config::Node& b);
 
-/// The number of values of the parameter; infinity for a range without steps.
+/// Returns how many values the parameter has; infinity for a range without steps.
 [[nodiscard]] double count_of(const Parameter& parameter);
 
-/// A number of the range as its text: without a point where it is whole.
+/// Returns a number of the range as its text: without a point where it is whole.
 [[nodiscard]] config::Node number_node(const Range& range, double value);
 
 }  // namespace tare::search

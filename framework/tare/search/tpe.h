@@ -23,17 +23,17 @@ void visit_fields(config::Visitor& visit, TpeOptions& o);
 struct TpePart {
   std::vector<const Parameter*> parameters{};  ///< drawn together; of the space
   Parzen good, rest;  ///< densities of the better trials, and of the others
-  /// log good - log rest: the larger, the better.
+  /// Returns log good - log rest: the larger, the better.
   [[nodiscard]] double acquisition(const Coordinates& point) const;
-  /// The best of so many points of `good`, at least one.
+  /// Draws so many points, at least one, from `good` and returns the best of them.
   [[nodiscard]] Coordinates draw(CounterRng& rng, int64_t candidates) const;
 };
 
-/// Complete and pruned trials.
+/// Returns the number of complete and pruned trials.
 [[nodiscard]] size_t finished(const std::vector<SeenTrial>& history);
 
-/// The parameters of `space` in parts: first together those that all finished trials have, then
-/// each other one alone; those with a single value are in none. Good are the best tenth of the
+/// Returns the parameters of `space` in parts: first together those that all finished trials have,
+/// then each other one alone; those with a single value are in none. Good are the best tenth of the
 /// finished trials, rounded up and at most 25: complete ones by value, then pruned ones by how far
 /// they came; the rest has the running ones as well, so that they are not drawn again ("constant
 /// liar"). A complete trial without a value is the worst. A value that its parameter no longer
@@ -41,7 +41,7 @@ struct TpePart {
 [[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,
                                              const std::vector<SeenTrial>& history, bool maximize);
 
-/// The sampler `tpe`.
+/// Returns the sampler `tpe`.
 [[nodiscard]] Sampler tpe_sampler(const TpeOptions& options);
 
 }  // namespace tare::search

@@ -18,7 +18,7 @@ using Cell = Settings;
 /// Optuna's states.
 enum class TrialState { waiting, running, complete, pruned, failed };
 [[nodiscard]] const char* to_string(TrialState state);  ///< "WAITING", ..., "FAIL"
-/// The state of that name; unset for another text.
+/// Returns the state with that name; unset for another text.
 [[nodiscard]] std::optional<TrialState> trial_state(const std::string& name);
 
 /// Values of parameters by name, in Optuna's internal representation: the index of a choice, or the
@@ -34,11 +34,11 @@ struct SeenTrial {
   std::vector<double> rungs{};          ///< `completed_rung_0`, 1, ...: the metric at each
   Point params{};                       ///< only of the parameters that it has
 
-  /// The highest step with a report; -1 without.
+  /// Returns the highest step with a report; -1 without.
   [[nodiscard]] int64_t last_step() const { return reports.empty() ? -1 : reports.rbegin()->first; }
 };
 
-/// The parameters that `cell` sets; others are left out.
+/// Returns the parameters that `cell` sets; others are skipped.
 [[nodiscard]] Point point_of(const Space& space, const Cell& cell);
 
 }  // namespace tare::search

@@ -48,7 +48,7 @@ class Coordinator {
         slots_(host_.slots, sweep_.resources),
         estimator_(sweep_, slots_, host_.predict, host_.signature) {}
 
-  /// Throws an error that says so where the folder or the store is gone.
+  /// Throws an error that names the folder or the store if one of them is gone.
   SweepReport run() {
     try {
       return run_all();

@@ -28,16 +28,17 @@ struct SweepHost {
   /// Returns a text that is equal for runs that need the same memory, asked where `predict` gives
   /// nothing; empty: all do.
   std::function<std::string(const std::vector<std::string>& settings)> signature{};
-  /// Returns how a run went whose process has ended so; empty: its report.json and tables show it.
-  /// With one, nothing of a run is known before its end, and the run writes all of its files
-  /// itself.
+  /// Returns the outcome of a run from the end of its process; empty: its report.json and tables
+  /// show it. With one, nothing of a run is known before its end, and the run writes all of its
+  /// files itself.
   std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>
       outcome{};
   RunRecorder* recorder = nullptr;       ///< beside the store; null: none
   launch::Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.
   std::function<std::optional<SweepOptions>()> edited{};
-  /// True: nothing else starts, and the runs are asked to save and end.
+  /// Whether the sweep is interrupted: then no other run starts, and the runs are asked to save and
+  /// end.
   std::function<bool()> interrupted{};
   /// Called a few times a second while runs are running.
   std::function<void(const SweepProgress&)> progress{};

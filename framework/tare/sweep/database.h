@@ -23,7 +23,7 @@ class Statement {
   Statement& bind(int place, double value);
   Statement& bind(int place, std::string_view value);
   Statement& bind_null(int place);
-  /// True while there is a row.
+  /// Moves to the next row; returns whether there is one.
   bool step();
   /// Executes a statement without rows; ready to be bound again.
   void run();

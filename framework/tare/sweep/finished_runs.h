@@ -14,16 +14,16 @@
 
 namespace tare::sweep {
 
-/// run_data.csv of trials that have ended, as CSV: trial, name, state, every setting, the metric,
-/// peak and seconds; a header and one row per finished run, settings that a run does not have
-/// empty.
+/// Returns run_data.csv of the finished trials, as CSV: trial, name, state, every setting, the
+/// metric, peak and seconds; a header and one row per finished run, settings that a run does not
+/// have empty.
 [[nodiscard]] std::string run_data_text(const std::string& metric,
                                         const std::vector<Trial>& trials);
 
 class FinishedRuns {
  public:
-  /// `out` and `recorder` as SweepHost has them; all must outlive it. Without `write_files` the
-  /// runs have written their files themselves.
+  /// Takes `out` and `recorder` as SweepHost has them; all must outlive this object. Without
+  /// `write_files` the runs have written their files themselves.
   FinishedRuns(const SweepOptions& sweep, std::ostream* out, RunRecorder* recorder,
                bool write_files)
       : sweep_(sweep),
@@ -42,7 +42,8 @@ class FinishedRuns {
   /// Writes, when there is time, the files of one run that has ended, or run_data.csv if it is
   /// behind. Returns whether there was anything.
   bool write_more();
-  /// Counts of what has ended, and the best; without runs of an earlier version of the recipe.
+  /// Returns the counts of finished runs, and the best run; without runs of an earlier version of
+  /// the recipe.
   [[nodiscard]] SweepProgress progress() const;
 
  private:

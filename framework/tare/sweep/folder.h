@@ -12,8 +12,8 @@ namespace tare::sweep {
 /// process sweeps in it; IoError, also if it is not writable.
 [[nodiscard]] std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep);
 
-/// The file of the sweep's store. Throws ConfigError if it is not there, although runs of the sweep
-/// are: without it they would all run again.
+/// Returns the file of the sweep's store. Throws ConfigError if it is not there, although runs of
+/// the sweep are: without it they would all run again.
 [[nodiscard]] std::filesystem::path checked_store_file(const SweepOptions& sweep);
 
 /// Throws IoError if a folder's disk is full, so that whatever has just failed may have failed of

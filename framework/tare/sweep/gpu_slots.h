@@ -8,10 +8,10 @@
 
 namespace tare::sweep {
 
-/// The cards that `visible` names, in its order, which is that of CUDA's indices; each with the
-/// memory that is free on it now, from NVIDIA's management library: this process gets no context
-/// on any. `visible` is CUDA_VISIBLE_DEVICES, null or empty: every card; numbers count by PCI bus,
-/// as init() has CUDA count.
+/// Returns the cards that `visible` names, in its order, which is that of CUDA's indices; each with
+/// the memory that is free on it now, from NVIDIA's management library: this process gets no
+/// context on any. `visible` is CUDA_VISIBLE_DEVICES, null or empty: every card; numbers count by
+/// PCI bus, as init() has CUDA count.
 [[nodiscard]] std::vector<launch::DeviceSlot> visible_gpus(const char* visible);
 
 /// Whether runs can be placed there: the card has a name, and more is free than a context takes.

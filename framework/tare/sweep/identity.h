@@ -15,7 +15,8 @@ namespace tare::sweep {
 /// without nulls and, unless they vary, the keys of SweepOrigin::without.
 class Identity {
  public:
-  /// `sweep` must outlive it. Throws IoError and ConfigError for the recipe's file.
+  /// Reads the files of `sweep`, which must outlive the identity. Throws IoError and ConfigError
+  /// for the recipe's file.
   explicit Identity(const SweepOptions& sweep);
   /// Throws ConfigError for a setting that the recipe has no place for.
   [[nodiscard]] std::string of(const search::Cell& cell) const;
@@ -27,7 +28,7 @@ class Identity {
   config::Node recipe_;  // with SweepOptions::set; null: there is none
 };
 
-/// "optimizer.weight_decay=0.1", as `tare run` takes it.
+/// Returns "optimizer.weight_decay=0.1", as `tare run` takes it.
 [[nodiscard]] std::string override_text(const std::string& key, const config::Node& value);
 
 /// Returns the overrides of all settings, in order, under the recipe's names

@@ -11,10 +11,10 @@
 
 namespace tare::sweep {
 
-/// "signal 9", "out of memory", "exit 2"; "" for exit code 0.
+/// Returns "signal 9", "out of memory", "exit 2"; "" for exit code 0.
 [[nodiscard]] std::string how_it_ended(const launch::ChildEnd& end);
 
-/// What a run's folder says after its process has ended so.
+/// Reads the outcome of a run from its folder, after its process has ended in this way.
 [[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const launch::ChildEnd& end,
                                  const std::string& metric);
 
@@ -25,8 +25,8 @@ namespace tare::sweep {
 /// The metric of a run that is running, by epoch.
 class Reports {
  public:
-  /// What the run's tables say by now; reads them only if they have grown. Nothing where they
-  /// cannot be read yet.
+  /// Returns what the run's tables hold by now, which are read only if they have grown; nothing
+  /// where they cannot be read yet.
   const std::vector<double>& read(const std::filesystem::path& folder, const std::string& metric);
 
   [[nodiscard]] const std::vector<double>& values() const { return values_; }  ///< as last read

@@ -30,10 +30,10 @@ struct Choice {
 /// A run that has been passed over so often is next, whatever else would fit.
 inline constexpr int64_t kPatience = 16;
 
-/// The next run to start, if any can: the first in the queue that fits somewhere, on the device
-/// where it leaves the fewest bytes; nothing else once one of the queue has run out of patience. A
-/// run that asks for more than any device has takes the largest one alone. Never above a device's
-/// total.
+/// Returns the next run to start, if any can: the first in the queue that fits somewhere, on the
+/// device where it leaves the fewest bytes; nothing else once one of the queue has run out of
+/// patience. A run that asks for more than any device has takes the largest one alone. Never above
+/// a device's total.
 [[nodiscard]] std::optional<Choice> next_start(const std::vector<launch::DeviceSlot>& devices,
                                                const std::vector<Placed>& running,
                                                const std::vector<Waiting>& queue);

@@ -24,12 +24,12 @@ struct RunNow {
   double seconds = 0;                                       ///< since it started
 };
 
-/// How many runs there are of each state.
+/// The number of runs in each state.
 struct RunCounts {
   int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< runs that have ended so, or wait
 };
 
-/// How a sweep stands.
+/// The progress of a sweep.
 struct SweepProgress : RunCounts {
   std::vector<RunNow> running{};  ///< oldest first
   std::string best{};             ///< name of the best complete run; empty: none
@@ -42,13 +42,13 @@ struct ActiveRun {
   std::unique_ptr<launch::Process> process{};  ///< that computes it
   size_t device = 0;                           ///< its slot
   int64_t bytes = 0;                           ///< reserved
-  /// On this process's clock.
+  /// The start of the run on this process's clock.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   Reports reports{};  ///< what the run has reported so far
-  /// Another decision: the run has been asked to save and end.
+  /// The pruner's decision; unless it is to continue, the run has been asked to save and end.
   search::PruneDecision decision = search::PruneDecision::proceed;
 
-  /// How it stands at this moment.
+  /// Returns the run's progress at this moment.
   [[nodiscard]] RunNow now() const;
   /// Whether the process ended because of that decision.
   [[nodiscard]] bool ended_because_of(search::PruneDecision asked,

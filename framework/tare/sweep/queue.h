@@ -28,12 +28,13 @@ class Queue {
   void add_first(Trial trial) { waiting_.insert(waiting_.begin(), {std::move(trial)}); }
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   [[nodiscard]] size_t size() const { return waiting_.size(); }
-  /// Holds exactly these runs, in their order; what was asked of those it had stays.
+  /// Makes the queue hold exactly these runs, in their order; runs that it already had keep what
+  /// they asked for.
   void replace(std::vector<Trial> waiting);
 
-  /// Takes out the next run that can start, by next_start(). `unknown` says what is reserved for a
-  /// run of which nothing is known, each time anew. Asks for no more runs than it takes, each once;
-  /// those that cannot be asked are taken out and given to `refuse`.
+  /// Takes out the next run that can start, by next_start(). `unknown` returns the bytes to reserve
+  /// for a run whose memory is unknown, and is called anew each time. Asks for no more runs than it
+  /// takes, each once; runs for which it cannot be determined are removed and passed to `refuse`.
   [[nodiscard]] std::optional<Start> next(const std::vector<launch::DeviceSlot>& devices,
                                           const std::vector<Placed>& running, const Ask& unknown,
                                           const Ask& ask, const Refuse& refuse);

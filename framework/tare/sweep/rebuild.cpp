@@ -85,7 +85,7 @@ search::Cell cell_of(const SweepOptions& sweep, const Row& row) {
   return cell;
 }
 
-/// Reads when a run began and ended, as its run_data.json says.
+/// Reads from run_data.json when a run began and ended.
 void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
   const auto data = read_run_data(folder);
   const auto read = [&data](const char* name, system_clock::time_point& value) {
@@ -98,7 +98,7 @@ void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
   read("end_time", outcome.ended);
 }
 
-/// What a row with the last values of a run says, where the run has left no report.
+/// Returns the outcome in a row with the last values of a run, where the run has left no report.
 std::optional<Outcome> outcome_of_row(const SweepOptions& sweep, const Row& row) {
   const std::string& metric = sweep.metric.name;
   const std::string loss = metric == "valid_loss" ? "val_loss" : metric;
@@ -230,8 +230,8 @@ RebuildReport rebuild_store(const SweepOptions& sweep, const OutcomeOf& outcome)
   const auto lock = lock_folder(sweep);
   const fs::path file = sweep.log_dir / (sweep.name + ".sqlite");
   if (fs::exists(file))
-    throw StateError("sweep.rebuild '" + printable(file.string()) + "'",
-                     "with a store that is there", "delete it first if it is damaged");
+    throw StateError("sweep.rebuild '" + printable(file.string()) + "'", "the store already exists",
+                     "delete it first if it is damaged");
   const Rebuild runs(sweep, outcome);
   if (runs.found().empty())
     throw ConfigError("sweep.rebuild", "there are no runs of '" + printable(sweep.name) + "' in " +

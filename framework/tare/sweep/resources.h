@@ -15,12 +15,12 @@
 
 namespace tare::sweep {
 
-/// The settings of one cell for `tare run`: SweepOptions::set, the cell, folder and name.
+/// Returns the settings of one cell for `tare run`: SweepOptions::set, the cell, folder and name.
 [[nodiscard]] std::vector<std::string> settings_of(const SweepOptions& sweep,
                                                    const search::Cell& cell,
                                                    const std::string& run_name);
 
-/// What the runs of a sweep share: cores and memory of this machine.
+/// Returns the slot that the runs of a sweep share: cores and memory of this machine.
 [[nodiscard]] launch::DeviceSlot host_slot(const Resources& resources);
 
 /// Runs at a time: `jobs` at most, 0: as many as the slots take.
@@ -32,18 +32,18 @@ class Slots {
   /// Looks for the devices that the options allow.
   using Find = std::function<std::vector<launch::DeviceSlot>(const Resources&)>;
 
-  /// `find` as SweepHost::slots.
+  /// Finds the slots with `find`, see SweepHost::slots.
   Slots(Find find, const Resources& resources);
-  /// The options have been edited. What is free now lacks what the runs hold, which is counted
-  /// already: the slots stay as large as they were, unless the options say how large.
+  /// Applies edited options. What is free now lacks what the runs hold, which is counted already:
+  /// the slots stay as large as they were, unless the options give a size.
   void update(const Resources& resources);
 
-  /// The slots, as placements number them.
+  /// Returns the slots, as placements number them.
   [[nodiscard]] const std::vector<launch::DeviceSlot>& all() const { return all_; }
   [[nodiscard]] int64_t jobs() const { return jobs_; }  ///< runs at a time
-  /// Bytes of the largest slot.
+  /// Returns the bytes of the largest slot.
   [[nodiscard]] int64_t largest_bytes() const;
-  /// What a run takes with its process's context; 0 stays unknown.
+  /// Adds the memory of a process's context to `bytes`; 0 (unknown) stays 0.
   [[nodiscard]] int64_t with_context(int64_t bytes) const;
 
  private:
@@ -54,33 +54,33 @@ class Slots {
   int64_t jobs_;
 };
 
-/// Threads that each of so many runs gets of this machine's cores, at least 1.
+/// Returns how many threads, at least 1, each of so many runs gets on this machine's cores.
 [[nodiscard]] int64_t threads_of_run(int64_t jobs);
 
-/// Bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0 without
-/// either.
+/// Returns the bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0
+/// without either.
 [[nodiscard]] int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted);
 
-/// Says what waiting runs will take, from plans and from what other runs have taken.
+/// Predicts the memory of waiting runs, from plans and from what other runs have taken.
 class MemoryEstimator {
  public:
   /// Settings of a run as `key=value`.
   using Settings = std::vector<std::string>;
-  /// Predicts the peak of a run in bytes; unset: it cannot be known.
+  /// Predicts the peak of a run in bytes; unset: unknown.
   using Predict = std::function<std::optional<int64_t>(const Settings&)>;
-  /// Settings that change what a run takes, as one text.
+  /// Returns the settings that change how much memory a run takes, as one text.
   using Signature = std::function<std::string(const Settings&)>;
 
-  /// `predict` and `signature` as SweepHost says. All must outlive the estimator.
+  /// Takes `predict` and `signature` as described at SweepHost. All must outlive the estimator.
   MemoryEstimator(const SweepOptions& sweep, const Slots& slots, const Predict& predict,
                   const Signature& signature)
       : sweep_(sweep), slots_(slots), predict_(predict), signature_(signature) {}
 
-  /// Bytes to reserve; 0: no plan knows them. Throws Error for settings that the recipe does not
-  /// take.
+  /// Returns the bytes to reserve; 0: no plan knows them. Throws Error for settings that the recipe
+  /// does not take.
   [[nodiscard]] int64_t planned(const Trial& trial) const;
-  /// Bytes to reserve where no plan knows them: by the highest peak of runs with the same
-  /// signature, else of any run; all of the largest slot if none has ended.
+  /// Returns the bytes to reserve where no plan knows them: by the highest peak of runs with the
+  /// same signature, else of any run; all of the largest slot if none has ended.
   [[nodiscard]] int64_t measured(const Trial& trial);
   /// Adds a trial that has ended.
   void add(const Trial& trial);
@@ -99,9 +99,9 @@ class MemoryEstimator {
   int64_t highest_ = 0;
 };
 
-/// What a run that has failed asks for when it is tried again: one that was out of memory half as
-/// much more, at last all of the slot; one that was killed the same. Unset: it would fail again, or
-/// has been tried often enough.
+/// Returns the bytes that a failed run asks for when it is tried again: one that was out of memory
+/// half as much more, at last all of the slot; one that was killed the same. Unset: it would fail
+/// again, or has been tried often enough.
 [[nodiscard]] std::optional<int64_t> asked_again(const OnFailure& limits, const Trial& trial,
                                                  int64_t reserved_bytes, int64_t slot_bytes,
                                                  const Outcome& outcome);

@@ -11,7 +11,7 @@ namespace tare::sweep {
 
 class RunFileQueue {
  public:
-  /// `recorder` as SweepHost::recorder. Both must outlive it.
+  /// Takes `recorder` as SweepHost::recorder. Both must outlive the queue.
   RunFileQueue(const SweepOptions& sweep, const RunRecorder* recorder)
       : sweep_(sweep), recorder_(recorder) {}
 

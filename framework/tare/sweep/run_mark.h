@@ -10,7 +10,7 @@
 
 namespace tare::sweep {
 
-/// What the folder says of its run. A value.
+/// The mark in a run's folder that describes the run. A value.
 struct RunMark {
   std::string study{};     ///< the sweep's name
   std::string identity{};  ///< see Identity
@@ -22,7 +22,7 @@ struct RunMark {
   [[nodiscard]] search::Cell cell() const;
 };
 
-/// Unset where there is no such file, or one that no sweep has written.
+/// Reads a run's mark; unset where there is no such file, or one that no sweep has written.
 [[nodiscard]] std::optional<RunMark> read_mark(const std::filesystem::path& folder);
 
 /// Makes the folder of a trial, before its process starts, and writes the mark. What is in the

@@ -26,26 +26,26 @@ struct RunRecord {
   std::chrono::system_clock::time_point start{}, end{};  ///< on this machine's clock
   std::vector<MetricHistory> history{};                  ///< in the order of the file
   std::vector<MetricValue> results{};                    ///< of a test split; empty without
-  int64_t peak_bytes = 0;  ///< of meta.data; 0: not known, and left out
-  /// More entries of meta.data, or in the place of what has the same name.
+  int64_t peak_bytes = 0;  ///< of meta.data; 0: unknown, and not written
+  /// Further entries of meta.data; they replace entries with equal names.
   std::vector<MetricValue> more{};
 };
 
-/// The record of a run of `tare run`: the losses and, of the validation, the metrics, over all
-/// phases in order, NaN for epochs of a phase without that metric. A loss or metric that has no
+/// Returns the record of a run of `tare run`: the losses and, of the validation, the metrics, over
+/// all phases in order, NaN for epochs of a phase without that metric. A loss or metric that has no
 /// value in any epoch of the validation was not measured there.
 [[nodiscard]] RunRecord record_of(const report::RunFiles& run, config::Node config,
                                   std::chrono::system_clock::time_point start,
                                   std::chrono::system_clock::time_point end);
 
-/// {"loss": [...], "val_loss": [...], ...} on one line: lists that are not empty, numbers that are
-/// not finite as null. Text that is not UTF-8 becomes U+FFFD, here and in run_data_json().
+/// Returns {"loss": [...], "val_loss": [...], ...} on one line: lists that are not empty, numbers
+/// that are not finite as null. Text that is not UTF-8 becomes U+FFFD, here and in run_data_json().
 [[nodiscard]] std::string history_json(const RunRecord& record);
 
-/// The configuration as JSON on one line, with `meta.data` in the place of what is there: start and
-/// end in seconds since 1970, with microseconds, and as local time; total_time in seconds, 0 for a
-/// clock that was set back; the results; train_<m> and val_<m> of the last epoch, and the epochs.
-/// A `meta` that is no map gives way to one. Throws ConfigError if the configuration is no map.
+/// Returns the configuration as JSON on one line, with `meta.data` replaced by: start and end in
+/// seconds since 1970, with microseconds, and as local time; total_time in seconds, 0 for a clock
+/// that was set back; the results; train_<m> and val_<m> of the last epoch, and the epochs. A
+/// `meta` that is no map is replaced by one. Throws ConfigError if the configuration is no map.
 [[nodiscard]] std::string run_data_json(const RunRecord& record);
 
 /// What other parts of a sweep read of a run's run_data.json: the values of its `meta.data` by
@@ -66,10 +66,10 @@ struct RunData {
 [[nodiscard]] std::vector<double> read_history(const std::filesystem::path& folder,
                                                const std::string& name);
 
-/// The configuration as JSON on one line; text as in history_json().
+/// Returns the configuration as JSON on one line; text as in history_json().
 [[nodiscard]] std::string config_json(const config::Node& config);
 
-/// The duration in whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
+/// Returns the duration in whole seconds: "59s", "1h 0m 0s", "2d 0h 0m 5s".
 [[nodiscard]] std::string duration_text(std::chrono::microseconds duration);
 
 /// Writes plot_file_name(metric).svg and .png, each atomically; nothing for less than two epochs.

@@ -27,10 +27,10 @@ class RunRecorder {
   /// runs at a time.
   virtual void ended(const std::string& name, const std::filesystem::path& printed,
                      std::string_view how, int64_t remaining, int64_t jobs) = 0;
-  /// The configuration that run_data.json of a run holds. `gpu_id` as Trial::gpu_id.
+  /// Returns the configuration that a run's run_data.json holds. `gpu_id` as Trial::gpu_id.
   [[nodiscard]] virtual config::Node configuration(const SweepOptions& sweep, const Trial& trial,
                                                    std::optional<int64_t> gpu_id) const = 0;
-  /// run_data.csv of the runs that have ended.
+  /// Returns run_data.csv of the finished runs.
   [[nodiscard]] virtual std::string table(const std::vector<Trial>& ended) = 0;
 };
 

@@ -16,9 +16,10 @@
 
 namespace tare::sweep {
 
-/// Written by one process at a time, the coordinator, which holds the folder's lock; read by any.
-/// Every change is a transaction. Throws IoError, also for a file of another kind; FormatError for
-/// a store of another schema version; ConfigError for a study with another metric goal.
+/// The database of a sweep. One process at a time writes it, the coordinator, which holds the
+/// folder's lock; any process may read it. Every change is a transaction. Throws IoError, also for
+/// a file of another kind; FormatError for a store of another schema version; ConfigError for a
+/// study with another metric goal.
 class Store {
  public:
   /// Creates the file and the study if they are not there. `sweep` must outlive it.
@@ -34,7 +35,7 @@ class Store {
                 bool failed_too = false);
   /// Adds a waiting trial.
   Trial add(const search::Cell& cell, const std::string& identity);
-  /// The number that the next trial will have.
+  /// Returns the number that the next trial will have.
   [[nodiscard]] int64_t next_number() const;
   /// Returns the trials in order of number.
   [[nodiscard]] std::vector<Trial> trials() const;
@@ -49,7 +50,7 @@ class Store {
   void set_rungs(const Trial& trial, const std::vector<double>& values);
   /// Keeps what `auto` has come to, for a resumed sweep.
   void keep(const search::ResolvedSteps& steps);
-  /// What keep() was given last; unset fields without one.
+  /// Returns what keep() was given last; unset fields without one.
   [[nodiscard]] search::ResolvedSteps resolved_steps() const;
   /// Records how a running trial ended.
   void finish(const Trial& trial, const Outcome& outcome);

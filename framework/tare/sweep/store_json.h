@@ -10,11 +10,12 @@
 
 namespace tare::sweep {
 
-/// A value in choices and attributes: null, a bool, a number or text; lists and mappings as text.
+/// Returns a value in choices and attributes: null, a bool, a number or text; lists and mappings as
+/// text.
 [[nodiscard]] nlohmann::ordered_json scalar_json(const config::Node& node);
-/// {"name": "FloatDistribution", "attributes": {...}}, or Int.
+/// Returns {"name": "FloatDistribution", "attributes": {...}}, or Int.
 [[nodiscard]] nlohmann::ordered_json range_json(const search::Range& range);
-/// The system attribute of a trial that waits: {key: value}.
+/// Returns the system attribute of a trial that waits: {key: value}.
 [[nodiscard]] nlohmann::ordered_json fixed_params(const search::Settings& cell);
 /// Returns one line of UTF-8; other bytes become U+FFFD.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
@@ -29,7 +30,7 @@ class CategoricalChoices {
   void merge(const Database& database, int64_t study, const search::Space& space);
   /// Returns a parameter as the column distribution_json.
   [[nodiscard]] nlohmann::ordered_json distribution(const search::Parameter& parameter) const;
-  /// The index of a choice, or the number itself.
+  /// Returns the index of a choice, or the number itself.
   [[nodiscard]] double value(const search::Parameter& parameter, const config::Node& value) const;
 
  private:

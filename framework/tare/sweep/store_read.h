@@ -42,7 +42,7 @@ void check_schema(const Database& database);
 
 /// The study's attribute that Store::keep() writes.
 inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
-/// What the attribute holds; unset fields without one.
+/// Returns what the attribute holds; unset fields without one.
 [[nodiscard]] search::ResolvedSteps resolved_steps_of(const Database& database, int64_t study);
 
 }  // namespace tare::sweep

@@ -19,11 +19,11 @@ class SweepFile {
   /// Reads the file by `read`, and throws as that does.
   SweepFile(std::filesystem::path path, std::vector<std::string> overrides, Read read = read_sweep);
 
-  /// The options as they were read last.
+  /// Returns the options as they were read last.
   [[nodiscard]] const SweepOptions& options() const { return options_; }
-  /// The new options, if the text has changed since the last call. One that cannot be read is shown
-  /// once as a warning, and nothing has changed. Costs one stat; editors that write the file in
-  /// place, and those that replace it, are both noticed.
+  /// Returns the new options, if the text has changed since the last call. One that cannot be read
+  /// is shown once as a warning, and nothing has changed. Costs one stat; editors that write the
+  /// file in place, and those that replace it, are both noticed.
   [[nodiscard]] std::optional<SweepOptions> changed();
 
  private:

@@ -50,17 +50,19 @@ struct Alias {
 /// form. A value.
 struct SweepOrigin {
   config::Node configuration{};  ///< the whole of it; null: the sweep has a file of its own
-  /// Runs are of a program that reads the configuration with their values, not of a recipe.
+  /// Whether the runs execute a program that reads the configuration with their values, not a
+  /// recipe.
   bool is_program = false;
-  /// Keys of a program's configuration that change how a run is done, not what comes out, unless
-  /// they vary.
+  /// Keys of a program's configuration that change how a run works but not its results, unless they
+  /// vary.
   std::vector<std::string> without{};
   std::vector<Alias> aliases{};  ///< names for keys of the recipe
   std::string run_word{};        ///< after the number in the name of each run
   std::string word_parameter{};  ///< the parameter whose value's last part is the word in its place
   bool numbered_logs = false;    ///< what a run prints is in NAME0.log, without its settings
   bool needs_gpu = false;        ///< runs may not be on the CPU
-  /// The key that the configuration has for a field of SweepOptions; null: the field itself.
+  /// Returns the key that the configuration has for a field of SweepOptions; null: the field
+  /// itself.
   std::string (*key_of)(const std::string& field) = nullptr;
 };
 
@@ -82,12 +84,12 @@ struct SweepOptions : search::SearchOptions {
 };
 void visit_fields(config::Visitor& visit, SweepOptions& o);
 
-/// A key that must be the same while a sweep runs, and is not; nullptr: there is none.
+/// Returns a key that must not change while a sweep runs but has changed; nullptr: there is none.
 [[nodiscard]] const char* fixed_key(const SweepOptions& before, const SweepOptions& after);
 
-/// `error` about the options of a sweep, or about a value that its recipe refuses, with the key
-/// that the sweep's own file has for its field (see SweepOrigin::key_of), and where it is in the
-/// file, if the error does not say that itself.
+/// Returns `error`, which concerns the options of a sweep or a value that its recipe refuses, with
+/// the key of the field in the sweep's own file (see SweepOrigin::key_of), and with its place in
+/// the file, if the error has none.
 [[nodiscard]] ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error);
 
 /// Throws ConfigError, with its place in the file, for options that contradict each other.

@@ -8,9 +8,9 @@
 
 namespace tare::sweep {
 
-/// What report::sweep_page() draws: the runs that have not been dropped; those of an earlier
-/// version of the recipe (mark_earlier()) are listed alone. A value that is no longer among a
-/// parameter's choices counts as left out.
+/// Returns what report::sweep_page() draws: the runs that have not been dropped; those of an
+/// earlier version of the recipe (mark_earlier()) are listed alone. A value that is no longer among
+/// a parameter's choices counts as not set.
 [[nodiscard]] report::SweepSummary summary_of(const SweepOptions& sweep,
                                               const StoreContents& contents);
 

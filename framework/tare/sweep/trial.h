@@ -47,11 +47,11 @@ struct Outcome {
   int64_t peak_bytes = 0;  ///< highest tracked bytes; 0: not known
   int64_t exit_code = 0;   ///< of the process; 0 also where a signal ended it
   double seconds = 0;      ///< wall time of the run
-  /// When it was seen to have ended.
+  /// The time at which the end was noticed.
   std::chrono::system_clock::time_point ended = std::chrono::system_clock::now();
 
-  /// The trial's value, if it is complete or pruned: that of the weights which the run ended with.
-  /// NaN without an epoch.
+  /// Returns the trial's value, if it is complete or pruned: that of the weights which the run
+  /// ended with. NaN without an epoch.
   [[nodiscard]] double value() const {
     if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
     const bool earlier = restored_epoch > 0 && restored_epoch <= std::ssize(values);

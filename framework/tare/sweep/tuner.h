@@ -12,7 +12,7 @@ namespace tare::sweep {
 
 class Tuner {
  public:
-  /// Knows what the store knows. Both must outlive it.
+  /// Starts with the trials in the store. `sweep` and `store` must outlive the tuner.
   Tuner(const SweepOptions& sweep, Store& store);
 
   /// Whether cells are drawn one by one, and not counted.
@@ -24,12 +24,13 @@ class Tuner {
   /// Removes a trial whose recipe has changed.
   void remove(int64_t number);
 
-  /// The cell of trial `number`; nullopt: there is none left. Throws ConfigError as sample() does.
+  /// Returns the cell of trial `number`; nullopt: no cell is left. Throws ConfigError as sample()
+  /// does.
   [[nodiscard]] std::optional<search::Cell> draw(int64_t number) const;
 
   /// Takes the metric of a run, by epoch, so far: keeps what is new, and decides.
   search::PruneDecision report(const Trial& trial, const std::vector<double>& values);
-  /// The paused trial that continues next, if one may.
+  /// Returns the paused trial that continues next, if one may.
   [[nodiscard]] std::optional<int64_t> promotion() const;
   /// Whether a waiting trial has been paused, and waits for its promotion.
   [[nodiscard]] bool is_paused(const Trial& trial) const;

@@ -83,7 +83,7 @@ AllocationTrace record(const std::function<std::vector<Tensor>()>& work, size_t 
   return read(history, memory::current_phase(), results);
 }
 
-bool alike(const AllocationTrace& a, const AllocationTrace& b) {
+bool same_steps(const AllocationTrace& a, const AllocationTrace& b) {
   return std::ranges::equal(a.steps, b.steps, [](const HostStep& x, const HostStep& y) {
     return x.block == y.block && x.result == y.result && (x.bytes > 0) == (y.bytes > 0);
   });

@@ -22,7 +22,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-/// Append numbers for keys and files: a list behind its length; sizes, strides and dtype.
+/// Appends numbers for keys and files: a list behind its length, or sizes, strides and dtype.
 void append(std::vector<int64_t>& numbers, const std::vector<int64_t>& list);
 void append(std::vector<int64_t>& numbers, const Layout& layout);
 
@@ -38,31 +38,31 @@ struct AllocationTrace {
   std::vector<Layout> results{};
 };
 
-/// While one is alive, operators on this thread work for real, also inside a MetaScope, and record
-/// no graph.
+/// A scope in which operators of this thread compute real values, also inside a MetaScope, and
+/// record no graph.
 class OnTheHost {
   c10::impl::ExcludeDispatchKeyGuard real_{c10::DispatchKey::Fake};
   at::AutoDispatchBelowADInplaceOrView no_graph_;
 };
 
-/// Does the work OnTheHost and records what this thread and those that work for it allocate. What
-/// other threads allocate meanwhile is taken for the work's, unless they are in a phase of their
-/// own (memory::ThreadPhase). `result`s are the tensors that the work returns. Throws what the work
+/// Does the work OnTheHost and records what this thread and its worker threads allocate. What other
+/// threads allocate meanwhile is taken for the work's, unless they are in a phase of their own
+/// (memory::ThreadPhase). `result`s are the tensors that the work returns. Throws what the work
 /// throws; StateError unless Tare's host allocator is in force or if there are more than `capacity`
 /// events.
 [[nodiscard]] AllocationTrace record(const std::function<std::vector<at::Tensor>()>& work,
                                      size_t capacity = size_t{1} << 16);
 
-/// Whether two recordings have the same steps but for the sizes.
-[[nodiscard]] bool alike(const AllocationTrace& a, const AllocationTrace& b);
+/// Whether two recordings differ at most in the sizes of their steps.
+[[nodiscard]] bool same_steps(const AllocationTrace& a, const AllocationTrace& b);
 
-/// The work at size `n`, where it is affine in the size: from two recordings that are alike, at the
-/// sizes `a` and `b`.
+/// Extrapolates the work to size `n`, where it is affine in the size: from two recordings with the
+/// same steps, at the sizes `a` and `b`.
 [[nodiscard]] AllocationTrace extrapolate(const AllocationTrace& at_a, int64_t a,
                                           const AllocationTrace& at_b, int64_t b, int64_t n);
 
-/// Allocates and frees the same on a device. Returns the results; blocks that are alive after the
-/// work and hold no result are appended to `held`.
+/// Allocates and frees on a device what the recording did. Returns the results; blocks that are
+/// alive after the work and hold no result are appended to `held`.
 [[nodiscard]] std::vector<at::Tensor> play(const AllocationTrace& work,
                                            std::vector<c10::DataPtr>& held,
                                            c10::DeviceType device = c10::kMeta);

@@ -11,12 +11,12 @@
 
 namespace tare::plan {
 
-/// A block of that many bytes, for as long as the pointer lives; null for 0 bytes.
+/// Holds a block of that many bytes for as long as the pointer lives; null for 0 bytes.
 [[nodiscard]] inline c10::DataPtr hold(int64_t bytes, c10::DeviceType device = c10::kMeta) {
   return c10::GetAllocator(device)->allocate(static_cast<size_t>(bytes));
 }
 
-/// The bytes of `count` elements.
+/// Returns the bytes of `count` elements.
 [[nodiscard]] inline int64_t bytes_of(int64_t count, c10::ScalarType type) {
   return count * static_cast<int64_t>(c10::elementSize(type));
 }
@@ -39,7 +39,7 @@ inline void require_float(const char* op, const at::Tensor& tensor) {
     throw NotPlannable(op, "is known for float32 and float64 only", "plan in float32");
 }
 
-/// A tensor of its own, contiguous, with the dtype of `like`.
+/// Returns a new contiguous tensor with the dtype of `like`.
 [[nodiscard]] inline at::Tensor fresh(at::IntArrayRef sizes, const at::Tensor& like) {
   return at::empty(sizes, like.options().device(c10::kMeta));
 }

@@ -18,10 +18,10 @@ inline constexpr int64_t kLstm = 2;
 /// Makes them take the path of the host in a MetaScope, or throw NotPlannable there where that is
 /// not known by shapes. Outside of one they are LibTorch's own. Once, for the life of the process.
 void register_composites();
-/// LSTM, GRU and RNN, in recurrent.cpp.
+/// Adds LSTM, GRU and RNN; defined in recurrent.cpp.
 void add_recurrent_composites(torch::Library& library);
 
-/// scaled_dot_product_attention as the host does it.
+/// Computes scaled_dot_product_attention as the host does.
 at::Tensor host_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const std::optional<at::Tensor>& mask, double dropout, bool causal,
                           std::optional<double> scale, bool grouped);

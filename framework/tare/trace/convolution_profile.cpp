@@ -117,8 +117,8 @@ AllocationTrace measure(const Convolution& call) {
                      "plan with a batch that can be run on the host");
 }
 
-/// The smaller of two successive batches that take the same kernel as the call's; 0: run the call
-/// as it is.
+/// Returns the smaller of two successive batches for which LibTorch takes the kernel of the call;
+/// 0: run the call as it is.
 int64_t probing_batch(const Convolution& call) {
   if (!batch_is_outermost(call.input) || (call.backward() && !batch_is_outermost(call.grad_output)))
     return 0;
@@ -142,7 +142,7 @@ AllocationTrace profile(const Convolution& call) {
   const int64_t batch = probing_batch(call);
   if (batch == 0) return at(call.batch());
   const AllocationTrace first = at(batch), second = at(batch + 1);
-  if (!alike(first, second))
+  if (!same_steps(first, second))
     refuse(call, "allocates differently for batches of " + std::to_string(batch) + " and " +
                      std::to_string(batch + 1));
   return extrapolate(first, batch, second, batch + 1, call.batch());

@@ -31,8 +31,8 @@ struct Convolution {
 /// extrapolated from two of that size (17 where LibTorch takes another kernel below 16); others are
 /// run as they are. Thread-safe, but what other threads allocate meanwhile on the host is taken for
 /// the convolution's unless they are in a phase of their own (memory::ThreadPhase). Throws
-/// NotPlannable if the host does not allocate alike for both, OutOfMemory. One result forward;
-/// gradients of input, weight and bias backward.
+/// NotPlannable if the host's allocations for the two differ in more than their sizes, OutOfMemory.
+/// One result forward; gradients of input, weight and bias backward.
 [[nodiscard]] AllocationTrace profile(const Convolution& call);
 
 }  // namespace tare::plan

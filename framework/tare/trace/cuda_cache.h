@@ -34,23 +34,23 @@ class CudaCache {
   /// The capacity of a card that never refuses.
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-  /// `capacity_bytes`: what the allocator can reserve in all.
+  /// Makes an empty cache that can reserve `capacity_bytes` in all.
   explicit CudaCache(int64_t capacity_bytes = kUnlimited);
   ~CudaCache();
   CudaCache(const CudaCache&) = delete;
   CudaCache& operator=(const CudaCache&) = delete;
 
-  /// `block`: a number of the caller's that is not alive; bytes > 0. False, and nothing is
-  /// allocated, if it does not fit even after cached segments were returned.
+  /// Allocates `bytes` > 0 as `block`, a number chosen by the caller that is not alive. Returns
+  /// false and allocates nothing if they do not fit even after cached segments were returned.
   [[nodiscard]] bool allocate(int64_t block, int64_t bytes, int stream = 0);
-  /// A number that is not alive is ignored.
+  /// Frees a block; a number that is not alive is ignored.
   void release(int64_t block);
 
-  /// Bytes of live blocks, as rounded up by the allocator.
+  /// Returns the bytes of live blocks, as rounded up by the allocator.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_; }
-  /// Bytes of all segments, live or cached.
+  /// Returns the bytes of all segments, live or cached.
   [[nodiscard]] int64_t reserved_bytes() const { return reserved_; }
-  /// How often segments had to be returned to make room.
+  /// Returns how often segments had to be returned to make room.
   [[nodiscard]] int64_t retries() const { return retries_; }
 
  private:

@@ -11,12 +11,12 @@
 
 namespace tare::plan {
 
-/// Kernels that replace LibTorch's on the meta device: for operators that have none there, and for
-/// those whose host kernel takes memory beyond its results.
+/// Kernels that replace LibTorch's on the meta device: for operators without a kernel there, and
+/// for operators whose host kernel takes memory beyond its results.
 class Kernels {
  public:
-  /// `name`: "aten::relu", with an overload "aten::add.Tensor". The function has the operator's
-  /// signature, with int64_t for SymInt.
+  /// Adds a kernel for the operator `name`: "aten::relu", or with an overload "aten::add.Tensor".
+  /// The function has the operator's signature, with int64_t for SymInt.
   template <class Function>
   void add(const char* name, Function* function) {
     insert(name, c10::KernelFunction::makeFromUnboxedRuntimeFunction(function));
@@ -27,13 +27,13 @@ class Kernels {
   void add_boxed(const char* name) {
     insert(name, c10::KernelFunction::makeFromBoxedFunction<Function>());
   }
-  /// Adds a function with something to remember: `functor` is a c10::OperatorKernel.
+  /// Adds a function object with state of its own: `functor` is a c10::OperatorKernel.
   template <class Functor>
   void add_functor(const char* name, Functor functor) {
     insert(name, c10::KernelFunction::makeFromBoxedFunctor(
                      std::make_unique<Functor>(std::move(functor))));
   }
-  /// Null if there is none.
+  /// Returns the kernel of an operator; null if there is none.
   [[nodiscard]] const c10::KernelFunction* find(const c10::OperatorName& name) const {
     const auto at = map_.find(name);
     return at == map_.end() ? nullptr : &at->second;
@@ -49,7 +49,7 @@ class Kernels {
   std::unordered_map<c10::OperatorName, c10::KernelFunction> map_;
 };
 
-/// Add the kernels of a family, each in a file of its own.
+/// Adds the kernels of a family; each family has a file of its own.
 void add_activation_kernels(Kernels& kernels);
 void add_attention_kernels(Kernels& kernels);
 void add_contiguous_kernels(Kernels& kernels);

@@ -70,7 +70,7 @@ Category category_of(const Trace& trace, const Event& birth, bool outlives_forwa
   return Category::workspace;
 }
 
-/// Blocks born in a forward that are not freed within the same.
+/// Returns the blocks that are allocated in a forward and not freed in the same forward.
 std::unordered_map<int64_t, bool> outliving_forward(const Trace& trace) {
   std::unordered_map<int64_t, bool> outlive;
   std::unordered_map<int64_t, int64_t> born_in;  // by block: number of its forward
@@ -144,7 +144,7 @@ struct Moment {
   size_t events = 0;  // how many had happened
 };
 
-/// The categories alive after so many events.
+/// Returns the live bytes by category after so many events.
 CategoryBytes categories_after(const Trace& trace, const Target& target, size_t events,
                                const std::unordered_map<int64_t, bool>& outlive) {
   Target unlimited = target;

@@ -21,8 +21,8 @@ struct Section {
 struct Estimate {
   int64_t start_bytes = 0;  ///< allocated when the section begins
   int64_t peak_bytes = 0;   ///< highest allocated bytes in it, above its start; >= 0
-  /// Highest bytes that the allocator holds in it, what was there before included; on the host
-  /// start_bytes + peak_bytes.
+  /// The highest bytes that the allocator holds during the section, including what was there
+  /// before; on the host start_bytes + peak_bytes.
   int64_t reserved_bytes = 0;
   /// What is alive at the peak less what was alive at the start; sums to peak_bytes.
   CategoryBytes categories{};
@@ -30,8 +30,9 @@ struct Estimate {
   bool fits = true;  ///< all of the trace up to the end of the section
 };
 
-/// A block is in the category that note() gave it, else in one by its birth: `data` batch;
-/// `forward` and alive after it, activations; others workspace.
+/// Estimates the peaks of a trace. A block is in the category that note() gave it, else in a
+/// category by its birth: `data` batch; `forward` and alive after it, activations; others
+/// workspace.
 ///
 /// Host: bytes as requested. CUDA: the trace is played back through CudaCache, with
 /// Target::workspace_bytes taken at the first matrix product; if it does not fit, the peaks are

@@ -33,11 +33,11 @@ struct HostPeak {
   /// begin.
   std::vector<Peak> phases{};
 
-  /// Null if the phase is left out.
+  /// Returns the peak of a phase; null if the phase does not occur.
   [[nodiscard]] const Peak* phase(uint32_t id) const;
 };
 
-/// A pure function of the trace; empty traces have a peak of 0.
+/// Computes the peak of a trace, and nothing else counts; an empty trace has a peak of 0.
 [[nodiscard]] HostPeak host_peak(const Trace& trace);
 
 }  // namespace tare::plan

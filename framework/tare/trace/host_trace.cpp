@@ -65,7 +65,7 @@ class HostRecording {
   memory::BlockCategories categories_;
 };
 
-bool alike(const Trace& a, const Trace& b) {
+bool same_events(const Trace& a, const Trace& b) {
   return std::ranges::equal(a.events, b.events,
                             [](const Event& x, const Event& y) {
                               return x.block == y.block && (x.bytes > 0) == (y.bytes > 0) &&
@@ -114,12 +114,14 @@ AffineTrace::AffineTrace(const At& trace_at, Point base, const Point& other, con
     Point moved = base_;
     moved[number] = other[number];
     const Trace there = trace_at(moved);
-    if (!alike(trace_, there)) refuse("allocates in another order for another number of samples");
+    if (!same_events(trace_, there))
+      refuse("allocates in another order for another number of samples");
     for (size_t i = 0; i < trace_.events.size(); ++i)
       rises_[number].push_back(there.events[i].bytes - trace_.events[i].bytes);
   }
   const Trace real = trace_at(third);
-  if (!alike(real, trace_)) refuse("allocates in another order for another number of samples");
+  if (!same_events(real, trace_))
+    refuse("allocates in another order for another number of samples");
   const auto expected = at(third);
   if (!expected ||
       !std::ranges::equal(real.events, expected->events, {}, &Event::bytes, &Event::bytes))

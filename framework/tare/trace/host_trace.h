@@ -1,4 +1,4 @@
-// Traces of work that is done for real, on few samples, and what they say of more. Internal.
+// Traces of real work on few samples, and their extrapolation to more samples. Internal.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,12 @@ class AffineTrace {
   using At = std::function<Trace(const Point&)>;
 
   /// Takes a trace at `base` and, for every number that differs there from `other`, one with that
-  /// number of `other`; then compares what they say of `third` with a trace there. Throws
-  /// NotPlannable where the traces are not alike but for the sizes, or the sizes not affine.
+  /// number of `other`; then compares the extrapolation to `third` with a trace there. Throws
+  /// NotPlannable where the traces differ in more than their sizes, or the sizes are not affine.
   AffineTrace(const At& trace_at, Point base, const Point& other, const Point& third);
 
-  /// Unset: a size there is no whole number of bytes, so that the sizes are not affine.
+  /// Returns the trace at a point; unset if a size there is not a whole number of bytes, which
+  /// shows that the sizes are not affine.
   [[nodiscard]] std::optional<Trace> at(const Point& point) const;
 
  private:

@@ -36,7 +36,7 @@ Tensor by_time(const Tensor& like, int64_t batch, int64_t heads, int64_t time, i
   return fresh({batch, time, heads, features}, like).transpose(1, 2);
 }
 
-/// A tensor without gaps whose dimensions lie in memory in the order of those of `like`.
+/// Makes a tensor without gaps whose dimensions have the memory order of `like`.
 Tensor in_order_of(const Tensor& like, const std::vector<int64_t>& sizes) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});

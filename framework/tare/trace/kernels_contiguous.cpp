@@ -20,7 +20,7 @@ using torch::jit::Stack;
 /// Redispatches; then copies the given operands, in that order.
 class Contiguous : public c10::OperatorKernel {
  public:
-  /// `format_of`: the operand that says whether channels come last; without one they do not.
+  /// `format_of`: the operand that decides whether channels come last; without it they do not.
   explicit Contiguous(std::vector<size_t> operands, std::optional<size_t> format_of = {},
                       bool result = false)
       : operands_(std::move(operands)), format_of_(format_of), result_(result) {}

@@ -85,7 +85,7 @@ void require_no_weights(const char* op, const std::optional<Tensor>& weight) {
     throw NotPlannable(op, "is not known with weights", "plan without");
 }
 
-/// The host keeps the memory of all losses for the one result.
+/// On the host the result, a single number, keeps the memory of the losses of all elements.
 Tensor binary_cross_entropy(const Tensor& self, const Tensor&, const std::optional<Tensor>& weight,
                             int64_t reduction) {
   require_no_weights("aten::binary_cross_entropy", weight);
@@ -95,7 +95,7 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor&, const std::option
   return each.resize_({});
 }
 
-/// A mean is the sum's gradient divided in place.
+/// For a mean, the gradient of the sum is divided in place, so that no more memory is allocated.
 Tensor binary_cross_entropy_backward(const Tensor&, const Tensor& self, const Tensor&,
                                      const std::optional<Tensor>& weight, int64_t reduction) {
   require_no_weights("aten::binary_cross_entropy_backward", weight);

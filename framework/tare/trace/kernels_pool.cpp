@@ -16,7 +16,7 @@ using at::IntArrayRef;
 using at::MemoryFormat;
 using at::Tensor;
 
-/// The sizes of `self` with those of its last dimensions replaced.
+/// Returns the sizes of `self` with its last dimensions replaced.
 std::vector<int64_t> with_last(const Tensor& self, IntArrayRef last) {
   auto sizes = self.sizes().vec();
   std::copy(last.begin(), last.end(), sizes.end() - static_cast<int64_t>(last.size()));

@@ -117,7 +117,7 @@ AllocationTrace evenly(int64_t n, int64_t period, int64_t least, const Of& of) {
   const int64_t low = (n - least) % period + least, high = low + period;
   if (n <= high) return of(n);
   const AllocationTrace first = of(low), second = of(high);
-  if (!alike(first, second))
+  if (!same_steps(first, second))
     throw NotPlannable("aten::lstm",
                        "allocates differently for " + std::to_string(low) + " and " +
                            std::to_string(high) + " samples or steps",

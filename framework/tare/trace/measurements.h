@@ -13,33 +13,34 @@
 
 namespace tare::plan {
 
-/// Thread-safe.
+/// Recordings of operators that were measured on this host, by key. Thread-safe.
 class Measurements {
  public:
-  /// Everything that a measurement depends on but for the processor and the libraries.
+  /// Everything on which a measurement depends, except the processor and the libraries.
   using Key = std::vector<int64_t>;
 
-  /// Looks up, from now on, what is not known in `folder`/measurements.txt, where other processes
-  /// left theirs, and save() adds to it. The file is of one processor, LibTorch and oneDNN: that of
-  /// another, or a damaged one, is passed over and replaced. Nothing is read or written before it
-  /// is needed. An empty path: no file any more; what is known stays known.
+  /// Uses the file `folder`/measurements.txt from now on: of() looks there for keys that this
+  /// process has not measured, and save() adds new measurements. Other processes may use the file
+  /// too. The file holds for one processor, LibTorch and oneDNN; a file of others, or a damaged
+  /// one, is ignored and replaced. Nothing is read or written before it is needed. With an empty
+  /// path no file is used any more; known measurements stay.
   void keep_in(const std::filesystem::path& folder);
 
-  /// What `measure` returns, done once for a key. A lock is held while it measures. Throws what it
-  /// throws.
+  /// Returns what `measure` returns, which is called once for a key, with a lock held. Throws what
+  /// `measure` throws.
   [[nodiscard]] AllocationTrace of(const Key& key, const std::function<AllocationTrace()>& measure);
 
-  /// Writes what is new, with what is in the file by now; does nothing without a folder or news. A
-  /// folder that cannot be written, or is just being written by another process, is a message at
-  /// debug level: the next process measures again.
+  /// Writes new measurements together with those that are in the file by now; does nothing without
+  /// a folder or new ones. If the folder cannot be written, or another process is just writing it,
+  /// a message at debug level follows, and the next process measures again.
   void save();
 
  private:
   std::mutex mutex_;
   std::map<Key, AllocationTrace> works_;
   std::filesystem::path folder_;
-  bool has_read_ = true;   // the folder's file, or there is no folder
-  bool has_news_ = false;  // that are not in the file
+  bool has_read_ = true;   // the folder's file has been read, or there is no folder
+  bool has_news_ = false;  // measurements that are not in the file
   bool warm_ = false;      // something has been measured here
 };
 

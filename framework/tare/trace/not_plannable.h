@@ -12,9 +12,10 @@ namespace tare::plan {
 /// values of a tensor (`item()`, a condition on data). The plan never guesses instead.
 class NotPlannable : public Error {
  public:
-  /// `reason`: why shapes are not enough; `advice`: what to do, which ends the message.
+  /// Takes as `reason` why shapes are not enough, and as `advice` what to do, which ends the
+  /// message.
   NotPlannable(std::string op, std::string_view reason, std::string_view advice);
-  /// The operator, e.g. "aten::foo".
+  /// Returns the operator, e.g. "aten::foo".
   [[nodiscard]] const std::string& op() const { return op_; }
 
  private:

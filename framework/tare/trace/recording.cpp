@@ -28,7 +28,7 @@ struct Block {
 };
 
 /// The recording in progress.
-struct Book {
+struct RecordingState {
   std::mutex mutex;
   uint64_t recording = 0;  // its number
   bool open = false;
@@ -51,17 +51,17 @@ struct Book {
   }
 };
 
-Book& book() {
-  static Immortal<Book> instance;  // static tensors may outlive it
+RecordingState& state() {
+  static Immortal<RecordingState> instance;  // static tensors may outlive it
   return *instance;
 }
 
 void release(void* context) {
   const std::unique_ptr<const Block> block(static_cast<const Block*>(context));
   if (!block) return;
-  Book& b = book();
-  const std::lock_guard lock(b.mutex);
-  if (b.open && b.recording == block->recording) b.add(block->number, 0);
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.open && s.recording == block->recording) s.add(block->number, 0);
 }
 
 // The data pointer stays null, as LibTorch's own meta allocator leaves it.
@@ -69,10 +69,10 @@ class MetaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kMeta};
-    Book& b = book();
-    const std::lock_guard lock(b.mutex);
-    auto block = std::make_unique<Block>(Block{b.recording, b.births++});
-    if (b.open) b.add(block->number, static_cast<int64_t>(bytes));
+    RecordingState& s = state();
+    const std::lock_guard lock(s.mutex);
+    auto block = std::make_unique<Block>(Block{s.recording, s.births++});
+    if (s.open) s.add(block->number, static_cast<int64_t>(bytes));
     return {nullptr, block.release(), &release, c10::kMeta};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -83,75 +83,75 @@ constexpr uint8_t kPriority = 1;  // above LibTorch's own, which has 0
 
 void install() {
   static Immortal<MetaAllocator> instance;  // LibTorch may keep a pointer to it
-  book().replaced = c10::GetAllocator(c10::kMeta);
+  state().replaced = c10::GetAllocator(c10::kMeta);
   c10::SetAllocator(c10::kMeta, &*instance, kPriority);
 }
 
-void close(Book& b) {
-  b.open = false;
-  b.for_card = false;
-  c10::SetAllocator(c10::kMeta, b.replaced, kPriority);
+void close(RecordingState& s) {
+  s.open = false;
+  s.for_card = false;
+  c10::SetAllocator(c10::kMeta, s.replaced, kPriority);
 }
 
 }  // namespace
 
 Recording::Recording(Machine machine) {
-  Book& b = book();
-  const std::lock_guard lock(b.mutex);
-  if (b.open)
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.open)
     throw StateError("plan.trace", "while another trace is being recorded",
                      "record one after the other");
-  b.trace = {};
-  b.trace.ops = {""};
-  b.op_index.clear();
-  b.called.clear();
-  b.births = 0;
-  ++b.recording;
-  b.open = true;
-  b.for_card = machine == Machine::card;
+  s.trace = {};
+  s.trace.ops = {""};
+  s.op_index.clear();
+  s.called.clear();
+  s.births = 0;
+  ++s.recording;
+  s.open = true;
+  s.for_card = machine == Machine::card;
   install();
 }
 
 Recording::~Recording() {
-  Book& b = book();
-  const std::lock_guard lock(b.mutex);
-  if (b.open) close(b);
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.open) close(s);
 }
 
 Trace Recording::finish() {
-  Book& b = book();
-  const std::lock_guard lock(b.mutex);
-  close(b);
-  for (const auto* name : b.called) b.trace.called.push_back(c10::toString(*name));
-  std::ranges::sort(b.trace.called);
-  return std::exchange(b.trace, {});
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  close(s);
+  for (const auto* name : s.called) s.trace.called.push_back(c10::toString(*name));
+  std::ranges::sort(s.trace.called);
+  return std::exchange(s.trace, {});
 }
 
 void meta_mark(std::string name) {
-  Book& b = book();
-  const std::lock_guard lock(b.mutex);
-  if (b.open) b.trace.marks.push_back({std::move(name), b.trace.events.size()});
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.open) s.trace.marks.push_back({std::move(name), s.trace.events.size()});
 }
 
 void meta_note(const Ledger& ledger) {
-  Book& b = book();
-  const std::lock_guard lock(b.mutex);
-  if (!b.open) return;
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.open) return;
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!entry.device.is_meta()) continue;
     const auto* block = static_cast<const Block*>(entry.data);
-    if (block->recording == b.recording) b.trace.categories.emplace(block->number, entry.category);
+    if (block->recording == s.recording) s.trace.categories.emplace(block->number, entry.category);
   }
 }
 
-bool for_card() { return book().for_card.load(std::memory_order_relaxed); }
+bool for_card() { return state().for_card.load(std::memory_order_relaxed); }
 
 WorkingOp::WorkingOp(const c10::OperatorName& name) : outermost_(working_op == nullptr) {
   if (!outermost_) return;
-  Book& b = book();
+  RecordingState& s = state();
   {
-    const std::lock_guard lock(b.mutex);
-    if (b.open) b.called.insert(&name);
+    const std::lock_guard lock(s.mutex);
+    if (s.open) s.called.insert(&name);
   }
   working_op = &name;
 }

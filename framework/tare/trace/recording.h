@@ -11,7 +11,7 @@
 namespace tare::plan {
 
 /// Records every block of the meta device from construction to finish() or destruction. Throws
-/// StateError if there is one already.
+/// StateError if another recording is in progress.
 class Recording {
  public:
   explicit Recording(Machine machine);

@@ -167,7 +167,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& sequence, TensorList state
   return {batch_first ? input.transpose(0, 1) : input, final_hidden, final_cell};
 }
 
-/// A packed sequence says how long it is by values.
+/// The lengths of a packed sequence are values, which meta tensors do not have.
 template <auto kNative>
 struct Packed;
 template <class Result, class... Arguments, Result (*kNative)(Arguments...)>

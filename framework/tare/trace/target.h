@@ -7,7 +7,7 @@
 
 namespace tare::plan {
 
-/// Where a plan is for: a device, its capacity and what it computes with. A value.
+/// The target of a plan: a device, its capacity and the types that it computes with. A value.
 struct Target {
   std::string name = "host";  ///< as it was given
   bool caches = false;  ///< tensors come from LibTorch's caching allocator, as on a card; else the
@@ -21,6 +21,8 @@ struct Target {
   bool computes_bfloat16 = true;
 };
 
+/// Returns the target that a text names:
+///
 /// | text                | capacity                                                              |
 /// |---------------------|-----------------------------------------------------------------------|
 /// | host, cpu, auto     | what the machine, or its control group or budget, has available now   |
@@ -33,7 +35,7 @@ struct Target {
 /// the nearest card, and for a size of 0.
 [[nodiscard]] Target parse_target(const std::string& text);
 
-/// The cards known by name, sorted.
+/// Returns the cards known by name, sorted.
 [[nodiscard]] std::vector<std::string> card_names();
 
 }  // namespace tare::plan

@@ -27,20 +27,20 @@ namespace tare::plan {
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.
 void mark(std::string name);
-/// Records in the trace what the storages of a ledger are used for; the first
-/// word on a block counts. Storages that are not of the trace are left out.
+/// Records in the trace what the storages of a ledger are used for; the first word on a block
+/// counts. Storages outside the trace are skipped.
 void note(const Ledger& ledger);
 
-/// While one is alive on a thread, that thread's factory calls make meta tensors whatever device
-/// they name, so that `models::make(...)` gives a model without memory, and operators on meta
-/// tensors allocate what they would on the host. Backward passes started on the thread inherit it.
-/// Other threads are not affected. Reading a value of a meta tensor throws NotPlannable, and so
-/// does an operator without a shape-only kernel.
+/// A scope in which the factory calls of its thread make meta tensors, whatever device they name,
+/// so that `models::make(...)` gives a model without memory, and operators on meta tensors allocate
+/// what they would on the host. Backward passes started on the thread inherit it. Other threads are
+/// not affected. Reading a value of a meta tensor throws NotPlannable, and so does an operator
+/// without a shape-only kernel.
 class MetaScope {
  public:
-  /// The first of the process registers a fallback for LibTorch's dispatch key "Fake", which
-  /// nothing else includes; dispatch outside of a MetaScope stays as it is. Throws c10::Error if
-  /// another library (torchdistx) has registered one.
+  /// Begins the scope. The first scope of the process registers a fallback for LibTorch's dispatch
+  /// key "Fake", which nothing else includes; dispatch outside of a MetaScope stays as it is.
+  /// Throws c10::Error if another library (torchdistx) has registered one.
   MetaScope();
   ~MetaScope();
   MetaScope(const MetaScope&) = delete;

@@ -1,4 +1,4 @@
-// What a bundle says of the data that its model was trained on. Internal.
+// The description, in a bundle, of the data on which its model was trained. Internal.
 #pragma once
 
 #include <optional>
@@ -15,20 +15,20 @@ namespace tare {
 /// The data of a fit, as a bundle describes them; a value, so that the data may be freed.
 struct BundleData {
   std::vector<int64_t> sample_shape{};
-  Transforms transforms{};                 ///< deterministic: what validation saw
-  std::vector<std::string> labels{};       ///< empty: unknown
-  int64_t text_length = 0;                 ///< see Dataset::text_length()
-  bool described = true;                   ///< false: no split says everything done to its inputs
+  Transforms transforms{};            ///< deterministic: what validation saw
+  std::vector<std::string> labels{};  ///< empty: unknown
+  int64_t text_length = 0;            ///< see Dataset::text_length()
+  bool described = true;              ///< false: no split describes everything done to its inputs
   std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
   std::vector<BundleInput> more_inputs{};  ///< those after the first, where a batch was seen
 };
 
-/// Describes the first split of valid, train and test that says everything done to its inputs; the
-/// labels are those of the first split that has some. Reads no sample. Unset: there is no data.
+/// Describes the first split of valid, train and test that describes everything done to its inputs;
+/// the labels are those of the first split that has some. Reads no sample. Unset: there is no data.
 [[nodiscard]] std::optional<BundleData> bundle_data(const Splits& data);
 
-/// The inputs of a batch after the first, as a bundle describes them; a dtype that no bundle can
-/// name has the name that LibTorch gives it.
+/// Returns the inputs of a batch after the first, as a bundle describes them; a dtype that no
+/// bundle can name has the name that LibTorch gives it.
 [[nodiscard]] std::vector<BundleInput> more_inputs(const Batch& batch);
 
 /// Adds dtype and further inputs of a sample, by reading one.
@@ -41,8 +41,8 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
 /// Whether a column of the epochs table is one of the metrics: callbacks add columns of others.
 [[nodiscard]] bool is_metric(const std::string& column, const std::vector<Metric>& metrics);
 
-/// The figures of a bundle, of the epoch whose weights it has: the loss of the validation and the
-/// metrics, without values that are not numbers. nullptr: none.
+/// Returns the figures of a bundle, of the epoch whose weights it has: the loss of the validation
+/// and the metrics, without values that are not numbers. nullptr: none.
 [[nodiscard]] std::vector<BundleMetric> bundle_metrics(const EpochRow* row,
                                                        const std::vector<Metric>& metrics);
 
@@ -50,8 +50,9 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
 /// description: as describe(), and ConfigError as write_bundle().
 void check_describable(const BundleData& data, const char* call);
 
-/// `data` for a model from a bundle: with the bundle's transforms, or with those of them that the
-/// data set does not have yet. Throws ConfigError for a data set that has other ones, naming both.
+/// Returns `data` for a model from a bundle: with the bundle's transforms, or with those of them
+/// that the data set does not have yet. Throws ConfigError for a data set that has other ones,
+/// naming both.
 [[nodiscard]] DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest);
 
 }  // namespace tare

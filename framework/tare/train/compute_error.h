@@ -7,9 +7,9 @@
 
 namespace tare {
 
-/// LibTorch refused an operation, most often for the shapes or dtypes of its operands. The message
-/// names the stage, the module if it is known, the operands and what to change; LibTorch's own
-/// exception, with its stack, is nested (std::rethrow_if_nested).
+/// The error for an operation that LibTorch refused, most often for the shapes or dtypes of its
+/// operands. The message names the stage, the module if it is known, the operands and what to
+/// change; LibTorch's own exception, with its stack, is nested (std::rethrow_if_nested).
 class ComputeError : public Error {
  public:
   /// The part of a step that failed.
@@ -24,11 +24,11 @@ class ComputeError : public Error {
     std::string after{};        ///< the last module before it, where `module` is unknown
   };
 
-  /// `call`: the call of the Learner that was running. `problem`: LibTorch's words.
+  /// Takes the call of the Learner that was running as `call` and LibTorch's message as `problem`.
   ComputeError(std::string_view call, Stage stage, Operation operation, std::string problem);
 
   [[nodiscard]] Stage stage() const { return stage_; }  ///< the part of the step that failed
-  /// What was computed when it failed.
+  /// Returns what was computed when it failed.
   [[nodiscard]] const Operation& operation() const { return operation_; }
   [[nodiscard]] const std::string& problem() const { return problem_; }  ///< LibTorch's words
 

@@ -49,12 +49,14 @@ class FitLoop {
 
   /// Adds the position and the states of the callbacks.
   void add_to(TrainState& state) const;
-  /// What is left of the fit, including the epoch under way; unset: nothing.
+  /// Returns what remains of the fit, including the epoch under way; unset: nothing.
   [[nodiscard]] std::optional<Unfinished> unfinished() const;
   [[nodiscard]] bool is_finished() const { return plan_.finished(); }  ///< no epoch is left
-  /// Buffers and random generators from before the batch under way, while it does not count yet.
+  /// Returns the buffers and random generators from before the batch under way, while it does not
+  /// count yet.
   [[nodiscard]] const StepSnapshot& snapshot() const { return snapshot_; }
-  /// The gradient that batches before the one under way have left to add up; may be undefined.
+  /// Returns the gradient of earlier batches without a step, to which that of the batch under way
+  /// is added; may be undefined.
   [[nodiscard]] at::Tensor earlier_gradient(const at::Tensor& parameter) const;
   /// Lists the tensors of the step under way.
   void account(Ledger& ledger) const;
@@ -116,8 +118,8 @@ class FitLoop {
   StepSnapshot snapshot_;
   std::optional<MicroBatches> micro_batches_;
   GeneratorSnapshot before_update_;  // after before_batch, which is not called again
-  /// Gradients that a callback left to add up, by parameter, from the begin of an update until its
-  /// batch counts.
+  /// Gradients that a callback left to add up, by parameter, from the beginning of an update until
+  /// its batch is counted.
   LearnerState::Gradients earlier_gradients_;
   bool updating_ = false;                  // the parameters' gradients are those of this batch
   double counted_ = 0;                     // what the mean loss of this batch is over
@@ -130,7 +132,8 @@ class FitLoop {
   Action action_ = Action::proceed;        // the strongest answer since train_epoch() reset it
   bool interrupted_ = false;
   bool closing_ = false;  // in after_epoch: the epoch counts, its row may still change
-  /// When this process began to train in the epoch under way; unset while it does not.
+  /// The time at which this process began to train in the epoch under way; unset while it does not
+  /// train.
   std::optional<std::chrono::steady_clock::time_point> training_since_;
 };
 

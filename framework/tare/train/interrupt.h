@@ -14,7 +14,7 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
-  /// The signal received, or 0. A program should then exit with 128 + signal.
+  /// Returns the signal received, or 0. A program should then exit with 128 + signal.
   [[nodiscard]] int signal() const;
 };
 

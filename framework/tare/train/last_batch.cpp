@@ -96,7 +96,7 @@ bool refuses_single_sample(Model& model, const Batch& sample,
     refused = false;
   } catch (const c10::OutOfMemoryError&) {
     throw;
-  } catch (const c10::Error& error) {  // anything else says nothing, such as whole numbers wanted
+  } catch (const c10::Error& error) {  // other errors prove nothing, such as one about a dtype
     const std::string problem = error.what_without_backtrace();
     refused |= problem.find("more than 1 value per channel") != std::string::npos;
   }

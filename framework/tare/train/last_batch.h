@@ -21,7 +21,7 @@ struct BatchSizes {
   std::optional<bool> drop_last{};
 };
 
-/// Where a forward gets a single sample.
+/// In which batches, if any, a forward gets a single sample.
 enum class SinglePart {
   nowhere,
   every_batch,  ///< in each batch, by its size or that of its parts
@@ -29,7 +29,7 @@ enum class SinglePart {
 };
 /// Decides by the sizes alone: whether an epoch skips its last batch does not count here.
 [[nodiscard]] SinglePart single_part(const BatchSizes& sizes);
-/// "the last batch of an epoch has 1 sample (33 in batches of 16): batch norm ...; ".
+/// Returns "the last batch of an epoch has 1 sample (33 in batches of 16): batch norm ...; ".
 [[nodiscard]] std::string last_batch_text(const BatchSizes& sizes);
 
 /// Throws ConfigError, naming `call`, where a batch norm would have to train on a single sample and

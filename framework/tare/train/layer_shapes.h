@@ -10,10 +10,10 @@
 
 namespace tare {
 
-/// The sizes of the result of the last operator that used a parameter of each submodule, by the
-/// submodule's name ("" for the model itself), in a forward of `sample`, a batch on the model's
+/// Returns the sizes of the result of the last operator that used a parameter of each submodule, by
+/// the submodule's name ("" for the model itself), in a forward of `sample`, a batch on the model's
 /// device. The forward is in evaluation mode and without gradients; random generators stay as they
-/// are. A module whose parameters no operator takes is left out. Throws what the forward throws.
+/// are. A module whose parameters no operator takes is skipped. Throws what the forward throws.
 [[nodiscard]] std::map<std::string, std::vector<int64_t>> layer_shapes(Model& model,
                                                                        const Batch& sample);
 

@@ -26,7 +26,7 @@ class FitLoop;
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
 
-/// float16 and bfloat16 to float32; others as they are.
+/// Returns float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
 void to_full_precision(Outputs& outputs);
 
@@ -89,7 +89,8 @@ struct LearnerState {
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
-  /// Optimizers count their steps in tensors, as they do on a card. Of a plan for one.
+  /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
+  /// card.
   bool for_card = false;
   /// How batches are cut into parts: by a plan into those that it goes through.
   struct {
@@ -109,11 +110,11 @@ struct LearnerState {
   void set_offload(const std::vector<std::string>& modules);
   /// Brings what is held as E4M3 in line with what is frozen, see LearnerOptions::frozen_weights.
   void hold_frozen();
-  /// See Learner::freeze_to(); leaves an unfinished fit as it is.
+  /// Freezes as Learner::freeze_to() does, but leaves an unfinished fit as it is.
   FreezeReport freeze_to(int64_t first, const FreezeOptions& freezing);
-  /// See Learner::ledger().
+  /// Returns what Learner::ledger() returns.
   [[nodiscard]] Ledger ledger() const;
-  /// What frozen parameters take, where that is an option.
+  /// Counts what frozen parameters take, where holding them is an option.
   void count_frozen(FreezeReport& report) const;
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
@@ -122,39 +123,41 @@ struct LearnerState {
   /// for check_output(). Throws DeviceError for a batch of another device.
   void to_device(Batch& batch);
   Optimizer& ensure_optimizer();
-  /// The parameter groups of the optimizer or, one after the other, of the optimizers.
+  /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
   /// Throws StateError, naming `call`, for a turn whose optimizer has no trainable parameter, and
   /// ConfigError for a position that lies behind the turns of the task.
   void check_turns(const FitPlan& plan, const char* call);
-  /// The learning rate that the optimizer was made with.
+  /// Returns the learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
-  /// The parts of a batch for forward and backward.
+  /// Returns the parts of a batch for forward and backward.
   [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
                                                 const Slicer& slicer) const;
-  /// Moves the gradients that there are out of the parameters, and back by adding them; both
-  /// leave the tensors themselves as they are.
+  /// Existing gradients by parameter. The functions below move them out of the parameters, and add
+  /// them again; neither changes the tensors themselves.
   using Gradients = std::vector<std::pair<at::Tensor, at::Tensor>>;
   [[nodiscard]] Gradients take_gradients() const;
   static void add_gradients(const Gradients& gradients);
-  /// What all gradients together take.
+  /// Returns the bytes of all gradients together.
   [[nodiscard]] int64_t gradient_bytes() const;
-  /// What a phase begins with; see MicroBatches.
+  /// Returns the sizes with which a phase begins; see MicroBatches.
   [[nodiscard]] MicroBatches::Settings micro_batches(const char* phase) const;
-  /// The settings of a validation. `first`: see FitOptions::first_validation_micro_batch.
+  /// Returns the settings of a validation. For `first` see
+  /// FitOptions::first_validation_micro_batch.
   [[nodiscard]] MicroBatches::Settings validation_micro_batches(int64_t first) const;
-  /// Loss and metrics over a split. Calls `on_change` after a batch that was worked on in parts of
-  /// a new size. With `predictions` it also collects what get_preds() returns for `wanted`.
+  /// Returns the loss and metrics over a split. Calls `on_change` after a batch that was worked on
+  /// in parts of a new size. With `predictions` it also collects what get_preds() returns for
+  /// `wanted`.
   Evaluation evaluate(const DatasetPtr& set, const MicroBatches::Settings& settings,
                       const std::function<void(MicroBatchChange)>& on_change,
                       const PredictOptions& wanted = {}, Predictions* predictions = nullptr);
-  /// See Learner::get_preds(). Calls `on_change` as evaluate() does.
+  /// Returns what Learner::get_preds() returns. Calls `on_change` as evaluate() does.
   Predictions get_preds(const DatasetPtr& set, const PredictOptions& wanted,
                         const std::function<void(MicroBatchChange)>& on_change);
-  /// Outside a fit: tells the Learner's own callbacks.
+  /// Notifies the Learner's own callbacks of a change outside a fit.
   void tell(LearnerView& learner, MicroBatchChange change) const;
-  /// The micro-batches of a fit that starts now, before the optimizer's state is made. `first`:
-  /// where the fit starts, see FitOptions.
+  /// Returns the micro-batches of a fit that starts now, before the optimizer's state is made.
+  /// `first` is the size with which the fit starts, see FitOptions.
   [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;
   struct Seen {  // of a batch
     at::Tensor loss{};
@@ -162,12 +165,12 @@ struct LearnerState {
     std::vector<MetricState> metrics{};
     Collected predictions{};
   };
-  /// `wanted`: also collects predictions; nullptr: none.
+  /// Evaluates the model on a batch, and collects predictions in `wanted` unless it is nullptr.
   [[nodiscard]] Seen evaluate(const Batch& whole, int64_t size,
                               const std::vector<MetricState>& fresh, const PredictOptions* wanted);
   /// Throws StateError for losses that are asked for and not there.
   void check_predict(const PredictOptions& wanted, const char* call) const;
-  /// What get_preds() gives for the raw output of a part.
+  /// Collects what get_preds() returns for the raw output of a part.
   void collect(const Batch& part, const Outputs& outputs, const PredictOptions& wanted,
                Collected& into);
   [[nodiscard]] Outputs predict(const Batch& batch);
@@ -186,11 +189,11 @@ struct LearnerState {
                             const std::exception& error);
   /// Warns, once, of trainable tensors that the loss depends on and the optimizer does not have.
   void check_graph(const at::Tensor& loss, const Batch& batch);
-  /// The model's outputs, and a Task's step, computed in `precision`; the results are float32.
+  /// Computes the model's outputs, or a Task's step, in `precision`; the results are float32.
   [[nodiscard]] Outputs compute(const Batch& batch) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
-  /// The labels of a target, without waiting for the device; unset: unknown. Of a part on a device
-  /// the range is that of its batch, and `counted` is -1.
+  /// Returns the labels of a target, without waiting for the device; unset: unknown. Of a part on a
+  /// device the range is that of its batch, and `counted` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
   /// The labels of each target, as far as they are known.
   using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;
@@ -198,12 +201,13 @@ struct LearnerState {
   /// labels at each. Throws as check_batch(). Waits for the device at the first batch only. Returns
   /// the labels that it saw.
   Labels check_outputs(const Outputs& outputs, const Batch& batch);
-  /// What the mean loss of a batch is over; `labels`: those of the batch, where they are known.
+  /// Returns what the mean loss of a batch is over; `labels` are those of the batch, where they are
+  /// known.
   [[nodiscard]] double counted(const Batch& batch, const Labels& labels = {}) const;
-  /// What the mean loss over one target is over.
+  /// Returns what the mean loss over one target is over.
   [[nodiscard]] double counted(const at::Tensor& target,
                                const std::optional<LabelRange>& labels) const;
-  /// The mean loss; 0, with gradients of 0, for a batch of which no label counts.
+  /// Returns the mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
                                      double counted) const;
   /// Makes a state for each metric and each of so many targets, with names of their own.
@@ -211,21 +215,22 @@ struct LearnerState {
   /// Throws DeviceError for a batch that is not on the model's device.
   void check_devices(const Batch& batch) const;
   [[nodiscard]] TrainState train_state() const;
-  /// What decides the samples of the steps of a fit that starts now.
+  /// Returns what decides which samples the steps of a fit get that starts now.
   [[nodiscard]] SampleOrder sample_order();
   /// Throws ConfigError, naming `call`, where a batch norm of the model would get one sample in
   /// training, and no setting allows to skip it.
   void check_single_samples(const std::string& call);
-  /// LearnerOptions::drop_last, resolved.
+  /// Returns LearnerOptions::drop_last, resolved.
   [[nodiscard]] bool drops_last();
   /// Whether the model has a batch norm that refuses to train on one sample.
   [[nodiscard]] bool refuses_single_sample();
-  /// The rest of what a checkpoint holds, all at the position of train_state(): inside a batch that
-  /// has not been counted, buffers and random generators are those before it.
+  /// Returns the rest of what a checkpoint holds, all at the position of train_state(): inside a
+  /// batch that has not been counted, buffers and random generators are as they were before the
+  /// batch.
   [[nodiscard]] std::vector<NamedTensor> saved_model() const;
   [[nodiscard]] std::vector<NamedTensor> saved_rng() const;
-  /// Gradients of batches that a callback left without a step, which add to the next; with a
-  /// position only.
+  /// Returns the gradients of batches for which a callback skipped the step, which are added to the
+  /// next one; only with a position.
   [[nodiscard]] std::vector<NamedTensor> saved_gradients() const;
   /// Copies, on the model's device, of the gradients in a checkpoint. Throws FormatError for one
   /// that fits no parameter.

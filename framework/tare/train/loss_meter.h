@@ -15,14 +15,14 @@ class LossMeter {
   /// Makes room for the sum on a device, so that add() allocates nothing.
   void prepare(c10::Device device);
   void reset();
-  /// `counted`: what the loss is the mean over; 0: the batch has no loss.
+  /// Adds the loss of a batch, which is the mean over `counted`; 0: the batch has no loss.
   void add(const at::Tensor& loss, int64_t samples, double counted);
   [[nodiscard]] double mean() const;  ///< NaN where nothing was counted
   [[nodiscard]] int64_t samples() const { return samples_; }
   [[nodiscard]] double counted() const { return counted_; }
-  /// On the device, for a ledger; undefined where the losses are on the host.
+  /// Returns the sum on the device, for a ledger; undefined where the losses are on the host.
   [[nodiscard]] const at::Tensor& device_sum() const { return device_sum_; }
-  /// For a checkpoint saved inside an epoch.
+  /// Returns the sum for a checkpoint saved inside an epoch.
   [[nodiscard]] double sum() const;
   void restore(double sum, int64_t samples, double counted);
 

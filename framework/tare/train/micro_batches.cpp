@@ -90,7 +90,7 @@ void MicroBatches::note(const adapt::Change& change) {
                            format_count(change.from) + " -> " + format_count(change.to) +
                            " samples; ";
   if (change.reason.empty()) {
-    log::info(text + "there is room again");
+    log::info(text + "memory is free again");
   } else {
     log::warning(text + change.reason);
   }

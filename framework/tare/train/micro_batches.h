@@ -33,9 +33,9 @@ struct BatchPart {
 /// How a batch is cut into parts of at most `size` samples: slices_of(), or what a plan follows.
 using Slicer = std::function<std::vector<Batch>(const Batch& whole, int64_t size)>;
 
-/// The slices of a batch with their shares, by what the loss counts in a batch: a part without any
-/// label has share 0. If no slice has one, the shares are by the samples. A single slice is a whole
-/// batch.
+/// Returns the slices of a batch with their shares, by what the loss counts in a batch: a part
+/// without any label has share 0. If no slice has one, the shares are by the samples. A single
+/// slice is a whole batch.
 [[nodiscard]] std::vector<BatchPart> parts_of(const std::vector<Batch>& slices,
                                               const std::function<double(const Batch&)>& counted);
 
@@ -50,13 +50,13 @@ class MicroBatches {
     c10::Device device = c10::kCPU;
     adapt::Options search{};  ///< start, fixed_bytes and suggest; the rest is set here
   };
-  /// `sizes` must outlive this.
+  /// Starts with `settings`; `sizes` must outlive this object.
   MicroBatches(Settings settings, adapt::SizeCache& sizes);
   MicroBatches(const MicroBatches&) = delete;
   MicroBatches& operator=(const MicroBatches&) = delete;
 
-  /// work(size), again with a smaller size as long as memory is out; see adapt::Search::attempt.
-  /// With a fixed size just that.
+  /// Calls work(size), again with a smaller size as long as memory is out; see
+  /// adapt::Search::attempt. A fixed size is tried once.
   template <class Work, class Undo>
   auto attempt(const Batch& whole, Work&& work, Undo&& undo) {
     const int64_t samples = whole.size();

@@ -40,7 +40,7 @@ struct Turn {
 /// Replaces `loss(model(inputs), targets)` where training is more than a forward and a loss.
 struct Task {
   std::function<StepResult(Model&, const Batch&)> step{};  ///< training and validation
-  /// For get_preds; empty: the outputs of `step`.
+  /// The forward of get_preds(); empty: the outputs of `step`.
   std::function<Outputs(Model&, const Batch&)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
@@ -97,7 +97,7 @@ struct LearnerOptions {
   /// `recompute` too, the block's inputs wait there.
   std::vector<std::string> offload{};
   /// fp32 | bf16 | fp16 | bf16-true, see Precision. fp16: with a GradScaler, and a step whose
-  /// gradients overflow is left out. Loss, metrics and what callbacks see stay float32.
+  /// gradients overflow is skipped. Loss, metrics and what callbacks see stay float32.
   std::string precision = "fp32";
   KernelOptions kernels{};  ///< TF32, cuDNN, channels_last, deterministic; while the Learner works
   /// The optimizer steps each parameter inside the backward, as soon as its gradient is complete,
@@ -112,7 +112,7 @@ struct LearnerOptions {
   std::string frozen_weights = "as_is";
   OptimizerOptions optimizer{};  ///< one of optimizer_kinds(), with its options
   /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
-  /// unscaled. Not with step_in_backward, which never has all gradients.
+  /// unscaled. Not allowed with step_in_backward, which never has all gradients.
   ClipOptions clip{};
   /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
   OptimizerFactory optimizer_factory{};
@@ -186,7 +186,7 @@ struct FitResult {
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last epoch.
   int64_t restored_epoch = 0;
-  /// Steps left out for gradients that are not finite (fp16); after resume() also those before it.
+  /// Steps skipped for gradients that are not finite (fp16); after resume() also those before it.
   int64_t overflows = 0;
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
@@ -194,7 +194,7 @@ struct FitResult {
 
 /// Figures over a whole split.
 struct Evaluation {
-  /// The mean over all samples, or over all labels that are not left out; NaN without any.
+  /// The mean over all samples, or over all labels that are not ignored; NaN without any.
   double loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;                 ///< of the split
@@ -250,8 +250,8 @@ struct FreezeReport {
 
 /// What load() takes of a checkpoint.
 struct LoadOptions {
-  /// Also load optimizer state, progress and random generators; false: weights only, and the
-  /// present optimizer state is freed.
+  /// Whether to load optimizer state, progress and random generators too; false: weights only, and
+  /// the present optimizer state is freed.
   bool with_opt = true;
   bool purge = true;   ///< purge first, so that old state and new weights never coexist
   bool strict = true;  ///< every tensor must fit; false: what fits is loaded, the rest reported
@@ -282,8 +282,8 @@ struct LearnerLoadOptions {
   /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
   /// to them; a data set that has them is taken as it is, one that has other ones is refused.
   DatasetPtr test{};
-  /// Unset: the bundle's, which names none if it was a function. A function that names no
-  /// activation has the bundle's.
+  /// The loss; unset: the bundle's, which names none if it was a function. A function without an
+  /// activation gets the bundle's.
   std::optional<Loss> loss{};
   std::string device = "auto";  ///< as in LearnerOptions
   int64_t batch = 64;           ///< samples per forward, >= 1

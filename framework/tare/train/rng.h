@@ -11,8 +11,8 @@
 
 namespace tare {
 
-/// States of LibTorch's default generators of the host and, if it is another, of `device`, as uint8
-/// tensors named "rng/cpu" and "rng/<device>". Waits for the device.
+/// Returns the states of LibTorch's default generators of the host and, if it is another, of
+/// `device`, as uint8 tensors named "rng/cpu" and "rng/<device>". Waits for the device.
 [[nodiscard]] std::vector<NamedTensor> rng_state(c10::Device device);
 /// Throws FormatError(operation, path) for a state that a generator refuses; changes nothing.
 void check_rng_state(c10::Device device, const std::vector<NamedTensor>& state,

@@ -11,7 +11,8 @@
 
 namespace tare {
 
-/// Epoch rows without their names. A value of a metric that is NaN or infinite stays as it is.
+/// Epoch rows as tensors, without the names of the metrics. A value of a metric that is NaN or
+/// infinite stays as it is.
 struct RowTable {
   /// The metrics' names of the rows, each combination once.
   std::vector<std::vector<std::string>> columns{};
@@ -21,16 +22,16 @@ struct RowTable {
   at::Tensor values{};
 };
 
-/// The tensors made here are of memory that is not counted, so that a save takes no more of a
-/// budget than its plan says.
+/// Returns the rows as tensors whose memory is not counted, so that a save takes no more of a
+/// budget than its plan predicts.
 [[nodiscard]] RowTable table_of(const std::vector<EpochRow>& rows);
-/// The inverse of table_of(). Throws ConfigError for a table that it did not make.
+/// Returns the inverse of table_of(). Throws ConfigError for a table that it did not make.
 [[nodiscard]] std::vector<EpochRow> rows_of(const RowTable& table);
 
-/// The bytes of a text as uint8 [bytes] on the host, and back. text_of() throws ConfigError for any
-/// other tensor.
+/// Returns the bytes of a text as uint8 [bytes] on the host; text_of() is the inverse. text_of()
+/// throws ConfigError for any other tensor.
 [[nodiscard]] at::Tensor tensor_of(const std::string& text);
-/// The text of such a tensor; see tensor_of().
+/// Returns the text of a tensor of tensor_of(); see tensor_of().
 [[nodiscard]] std::string text_of(const at::Tensor& bytes);
 
 }  // namespace tare

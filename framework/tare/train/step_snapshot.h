@@ -23,10 +23,10 @@ class StepSnapshot {
   void restore();
   /// Restores the generators alone, for a checkpoint of the position before the step.
   void restore_generators() const { generators_.restore(); }
-  /// The step succeeded: what it changed stays.
+  /// Drops the snapshot after a step that succeeded: what it changed stays.
   void drop() { taken_ = false; }
   [[nodiscard]] bool taken() const { return taken_; }
-  /// The copies, for a ledger.
+  /// Returns the copies, for a ledger.
   [[nodiscard]] const std::vector<at::Tensor>& copies() const { return copies_; }
 
  private:

@@ -39,9 +39,9 @@ struct FitPlan {
   double loss_sum = 0;                 ///< over what was counted in the epoch under way
   double loss_counted = 0;             ///< labels, elements or samples, or the sum of their weights
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
-  int64_t overflows = 0;               ///< steps left out so far, see FitResult
+  int64_t overflows = 0;               ///< steps skipped so far, see FitResult
   double seconds = 0;                  ///< spent on the epoch under way
-  std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not say
+  std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not store it
   std::vector<EpochRow> rows{};        ///< whole epochs of this fit
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
@@ -55,7 +55,7 @@ struct CallbackState {
   std::string name{};   ///< Callback::name()
   std::string state{};  ///< what Callback::state() returned
 };
-/// The states of the callbacks that have one.
+/// Returns the states of the callbacks that have one.
 [[nodiscard]] std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks);
 /// Restores the state of each of `callbacks` that has one under its name. Throws what they throw.
 void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks);
@@ -80,7 +80,7 @@ struct TrainState {
   std::vector<CallbackState> callbacks{};         ///< of that fit; without one, the Learner's
 };
 
-/// The row of `history` that belongs to the weights; nullptr: there is no whole epoch yet.
+/// Returns the row of `history` that belongs to the weights; nullptr: there is no whole epoch yet.
 /// `restored_epoch`: see TrainState.
 [[nodiscard]] const EpochRow* row_of_weights(const std::vector<EpochRow>& history,
                                              int64_t restored_epoch);
@@ -92,9 +92,9 @@ struct CheckpointInfo {
   bool unfinished = false;                 ///< saved inside a fit, which resume() continues
   std::vector<CallbackState> callbacks{};  ///< of the callbacks that have one
 };
-/// The newest of the checkpoints `names` in `folder`, after verifying every byte of it; unset:
-/// there are none. A damaged one is skipped with a warning. Throws FormatError if all are damaged,
-/// IoError.
+/// Returns the newest of the checkpoints `names` in `folder`, after verifying every byte of it;
+/// unset: there are none. A damaged one is skipped with a warning. Throws FormatError if all are
+/// damaged, IoError.
 [[nodiscard]] std::optional<CheckpointInfo> newest_checkpoint(
     const std::filesystem::path& folder, const std::vector<std::string>& names);
 
@@ -105,11 +105,11 @@ struct StoredState {
   std::vector<NamedTensor> tensors{};  ///< on the host, "state/..."
 };
 
-/// The state as a checkpoint holds it.
+/// Returns the state as a checkpoint holds it.
 [[nodiscard]] StoredState stored(const TrainState& state);
-/// The inverse of stored(); `tensors` may hold others. Also reads states of older versions, whose
-/// JSON holds the rows. Throws FormatError(operation, path) naming the field that is missing, of
-/// another type or out of range.
+/// Returns the inverse of stored(); `tensors` may hold others. Also reads states of older versions,
+/// whose JSON holds the rows. Throws FormatError(operation, path) naming the field that is missing,
+/// of another type or out of range.
 [[nodiscard]] TrainState train_state_from(const std::string& json,
                                           const std::vector<NamedTensor>& tensors,
                                           const std::filesystem::path& path);

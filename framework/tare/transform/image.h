@@ -28,7 +28,7 @@ inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;  ///< 256 MiB
 [[nodiscard]] at::Tensor read_png(const std::filesystem::path& path, int64_t channels = 0,
                                   int64_t* stored_channels = nullptr);
 
-/// uint8 [1 or 3, height, width] as the bytes of an 8-bit PNG file. Throws ShapeError.
+/// Returns uint8 [1 or 3, height, width] as the bytes of an 8-bit PNG file. Throws ShapeError.
 [[nodiscard]] std::string encode_png(const at::Tensor& image);
 
 /// Writes the same as a file, atomically. Throws ShapeError, IoError.

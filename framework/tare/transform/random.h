@@ -25,20 +25,20 @@ class RandomBits {
  public:
   /// Starts the stream of a seed.
   explicit constexpr RandomBits(uint64_t seed) : state_(seed) {}
-  /// 64 uniform bits.
+  /// Returns 64 uniform bits.
   constexpr uint64_t next() { return mix_bits(state_ += 0x9e3779b97f4a7c15U); }
-  /// Uniform in [0, n), n in [1, 2^32]. The bias is below n / 2^32.
+  /// Returns a number uniform in [0, n), n in [1, 2^32]. The bias is below n / 2^32.
   constexpr uint64_t below(uint64_t n) { return ((next() >> 32) * n) >> 32; }
-  /// Uniform in [0, 1), a multiple of 2^-24: exact in float and double.
+  /// Returns a number uniform in [0, 1), a multiple of 2^-24: exact in float and double.
   constexpr float uniform() { return static_cast<float>(next() >> 40) * 0x1p-24F; }
-  /// Uniform in [low, high).
+  /// Returns a number uniform in [low, high).
   constexpr float uniform(float low, float high) { return low + (high - low) * uniform(); }
 
  private:
   uint64_t state_;
 };
 
-/// A permutation of [0, n), n in [0, 2^32], by Fisher and Yates's shuffle.
+/// Returns a permutation of [0, n), n in [0, 2^32], by Fisher and Yates's shuffle.
 [[nodiscard]] std::vector<int64_t> permutation(int64_t n, uint64_t seed);
 
 }  // namespace tare

@@ -46,14 +46,14 @@ struct Axis {
 /// Cuts a pipeline into stages. Random steps take part in training only.
 [[nodiscard]] std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training);
 
-/// What a stage's random steps do to the sample with this seed.
+/// Draws what a stage's random steps do to the sample with this seed.
 [[nodiscard]] Move draw_move(const Stage& stage, uint64_t sample_seed);
 [[nodiscard]] Turn draw_turn(const Stage& stage, uint64_t sample_seed);
-/// The seeds of a stage's added transform; none if it is not random.
+/// Returns the seeds of a stage's added transform; none if it is not random.
 [[nodiscard]] std::vector<uint64_t> seeds_of_added(const Stage& stage,
                                                    std::span<const uint64_t> sample_seeds);
 
-/// A value between pixels, bilinear; what lies outside the input counts as zero.
+/// Interpolates between pixels, bilinearly; what lies outside the input counts as zero.
 template <class T>
 float sample_between(const T* in, int64_t height, int64_t width, float y, float x) {
   const float top = std::floor(y), left = std::floor(x);

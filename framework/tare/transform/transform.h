@@ -84,17 +84,18 @@ class ImageTransform {
   virtual ~ImageTransform() = default;
   /// Whether it draws by the samples' seeds. Then it acts in training only, and no bundle has it.
   [[nodiscard]] virtual bool random() const { return false; }
-  /// Shape of a transformed sample; both are [channels, height, width].
+  /// Returns the shape of a transformed sample; both are [channels, height, width].
   [[nodiscard]] virtual std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const {
     return shape;
   }
-  /// `images`: contiguous float32 [batch, channels, height, width] on the host, which the function
-  /// may change. `seeds`: one for each image if it is random, else empty. Returns contiguous
-  /// float32 images of output_shape().
+  /// Transforms `images`, contiguous float32 [batch, channels, height, width] on the host, which
+  /// the function may change. `seeds` has one for each image if it is random, else empty. Returns
+  /// contiguous float32 images of output_shape().
   [[nodiscard]] virtual at::Tensor apply(at::Tensor images,
                                          std::span<const uint64_t> seeds) const = 0;
   /// Applies the transform to targets that are images, see Transforms::apply_to_targets(). By
-  /// default they stay: a transform that moves pixels must move the targets' alike.
+  /// default they stay as they are; a transform that moves pixels must move those of the targets in
+  /// the same way.
   [[nodiscard]] virtual at::Tensor apply_to_targets(at::Tensor targets,
                                                     std::span<const uint64_t> seeds) const {
     static_cast<void>(seeds);
@@ -112,7 +113,7 @@ struct Added {
 
 /// One transform, by its type.
 using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
-/// "resize", "normalise", "flip", "shift", "affine" or the name of one that was added.
+/// Returns "resize", "normalise", "flip", "shift", "affine" or the name of an added transform.
 [[nodiscard]] std::string name_of(const Transform& transform);
 /// Returns a transform's name with all its options.
 [[nodiscard]] config::Choice choice_of(const Transform& transform);
@@ -139,14 +140,14 @@ class Transforms {
   /// Throws ConfigError for a field out of its range.
   explicit Transforms(std::vector<Transform> steps);
 
-  /// In the order in which they are applied.
+  /// Returns the transforms in the order in which they are applied.
   [[nodiscard]] const std::vector<Transform>& steps() const { return steps_; }
-  /// True when a step is random.
+  /// Whether a step is random.
   [[nodiscard]] bool random() const;
   /// Returns the transforms without the random steps: what a bundle stores.
   [[nodiscard]] Transforms deterministic() const;
-  /// Shape of a transformed sample. `shape`: [channels, height, width]; throws ShapeError for
-  /// another rank, ConfigError for a Normalise that does not fit the channels.
+  /// Returns the shape of a transformed sample. `shape`: [channels, height, width]; throws
+  /// ShapeError for another rank, ConfigError for a Normalise that does not fit the channels.
   [[nodiscard]] std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const;
 
   /// Transforms a batch. `images`: [batch, channels, height, width], uint8 or float32, contiguous,
@@ -182,8 +183,8 @@ class Transforms {
   std::vector<Transform> steps_;
 };
 
-/// The YAML form, as above. from_node throws ConfigError for an unknown transform, naming the
-/// nearest.
+/// Reads the YAML form, as described above. from_node throws ConfigError for an unknown transform,
+/// naming the nearest.
 void from_node(const config::Node& node, Transforms& transforms);
 [[nodiscard]] config::Node to_node(const Transforms& transforms);
 
