@@ -293,6 +293,18 @@ TEST(Layering, NamesFileLineAndInclude) {
                           "the library metric"));
 }
 
+TEST(Layering, KnowsOfFurcateInItsOwnLibraryAndAboveItAlone) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_folder())) {
+    const std::string path = fs::relative(entry.path(), source_folder()).generic_string();
+    if (!entry.is_regular_file() || path == "tare.h" || library_of(path) == "furcate" ||
+        library_of(path) == "cli")
+      continue;
+    std::string text = io::read_text(entry.path());
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    EXPECT_EQ(text.find("furcate"), std::string::npos) << path;
+  }
+}
+
 TEST(Layering, NamesNoLibraryThatIsNotThere) {
   for (const auto& [library, below] : libraries())
     EXPECT_TRUE(fs::is_directory(source_folder() / library)) << library;

@@ -38,7 +38,7 @@ Lines lines(const std::ostringstream& out, const std::string& title, const std::
   Lines some;
   bool here = false;
   for (std::string line; std::getline(all, line);) {
-    const std::string module = ": mem_trace] ";
+    const std::string module = ": memory] ";
     const size_t at = line.find(module);
     if (at == std::string::npos) continue;
     const std::string text = line.substr(at + module.size());

@@ -16,7 +16,9 @@ namespace tare::furcate {
 using report::MemoryMonitorOptions;
 
 /// `meta.mem_trace`, for each run: MemoryMonitorOptions with Furcate's own name for the interval.
-struct MemTrace : MemoryMonitorOptions {};
+struct MemTrace : MemoryMonitorOptions {
+  MemTrace() { tag = "mem_trace"; }
+};
 void visit_fields(auto& visit, MemTrace& o) { visit_memory_monitor(visit, o, "delay"); }
 
 /// `meta`: how the runs are done.

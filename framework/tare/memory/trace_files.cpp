@@ -171,9 +171,10 @@ void write_timeline_csv(const EventHistory& history, const std::filesystem::path
   io::write_atomically(path, [&](io::File& file) {
     PhaseNames names;
     int64_t allocated = bytes_at_start(history);
-    std::string text =
-        "time_s,event,bytes,allocated_bytes,block,phase,allocated_in,category\n0,start,0," +
-        std::to_string(allocated) + ",0,none,none,unknown\n";
+    std::string text;
+    for (const char* column : kTimelineColumns)
+      text += (text.empty() ? "" : ",") + std::string(column);
+    text += "\n0,start,0," + std::to_string(allocated) + ",0,none,none,unknown\n";
     char line[128];
     for (const auto& event : history.events) {
       allocated += change_of(event);

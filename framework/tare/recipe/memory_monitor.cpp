@@ -225,7 +225,8 @@ class MemoryMonitor::Tracer {
   }
 
   void line(const std::string& text) {
-    text_ += exact_time_text(std::chrono::system_clock::now()) + ": mem_trace] " + text + '\n';
+    text_ += exact_time_text(std::chrono::system_clock::now()) + ": " + options_.tag + "] " + text +
+             '\n';
   }
 
   /// The allocator copies its list of blocks under the lock that every allocation takes, so the

@@ -1,4 +1,4 @@
-// MemoryMonitor: what holds the memory of a run, in lines of mem_trace.
+// MemoryMonitor: what holds the memory of a run, in lines with the time.
 #pragma once
 
 #include <iosfwd>
@@ -14,7 +14,7 @@ namespace tare {
 /// are not enabled, it does nothing: no thread, no line, no call stack. Else a memory::CallSites is
 /// in scope.
 ///
-///   2026-11-22 09:30:00.000123: mem_trace] ------ Snapshot ------
+///   2026-11-22 09:30:00.000123: memory] ------ Snapshot ------
 ///   ... GPU Stats               each card as NVIDIA's library reports it; the host; tensors
 ///   ... Top Diffs since Start   by the phase that allocated the blocks, against "Start"
 ///   ... Top Incremental         by phase and call site, against the lines before

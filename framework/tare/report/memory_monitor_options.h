@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tare/config/field.h"
 
@@ -13,8 +14,9 @@ struct MemoryMonitorOptions {
   int64_t interval_s = 300;  ///< seconds between two snapshots, 1 to 31,536,000
   int64_t top = 10;          ///< lines of each section at most
   int64_t trace = 1;         ///< call stacks that are printed: those that hold the most
+  std::string tag = "memory";  ///< the word in front of each line
 };
-/// Visits the fields, with a name of its own for the interval: Furcate calls it "delay".
+/// Visits the fields but the tag, with the name that a configuration has for the interval.
 void visit_memory_monitor(auto& visit, MemoryMonitorOptions& o, const char* interval_name) {
   visit("enabled", o.enabled);
   visit(interval_name, o.interval_s, config::between(1, 31'536'000));  // a year
@@ -23,6 +25,7 @@ void visit_memory_monitor(auto& visit, MemoryMonitorOptions& o, const char* inte
 }
 void visit_fields(auto& visit, MemoryMonitorOptions& o) {
   visit_memory_monitor(visit, o, "interval_s");
+  visit("tag", o.tag);
 }
 
 }  // namespace tare::report

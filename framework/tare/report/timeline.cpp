@@ -10,6 +10,7 @@
 
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
+#include "tare/memory/trace_files.h"
 
 namespace tare::report {
 namespace {
@@ -149,11 +150,13 @@ class Reader {
 
   void take_header(const Fields& fields) {
     for (size_t i = 0; i < fields.size(); ++i) columns_[fields[i]] = i;
-    for (const char* name :
-         {"time_s", "event", "bytes", "allocated_bytes", "block", "phase", "allocated_in"})
-      if (!columns_.contains(name)) refuse("is not the header of a memory timeline");
+    const auto& all = memory::kTimelineColumns;
+    const char* const last = all.back();
+    for (const char* name : all)
+      if (name != last && !columns_.contains(name))
+        refuse("is not the header of a memory timeline");
     width_ = fields.size();
-    category_ = columns_.find("category");
+    category_ = columns_.find(last);
   }
 
   void take(const Fields& fields) {
