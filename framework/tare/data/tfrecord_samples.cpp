@@ -135,7 +135,7 @@ std::string kind_of(const Batch& part) {
          (part.target().is_floating_point() ? "a float" : "a class") + " as label";
 }
 
-/// Checks that the `parts` (files, valid_files and test_files) have equal layouts and classes.
+/// Checks that the samples of all `parts` (files, valid_files and test_files) are of one kind.
 void check_alike(const std::vector<Batch>& parts) {
   const std::string wanted = kind_of(parts.front());
   for (size_t i = 1; i < parts.size(); ++i)

@@ -56,7 +56,7 @@ std::vector<fs::path> files_with(const std::vector<fs::path>& files, const std::
   return some;
 }
 
-/// Returns the measured values, empty if no epoch has one.
+/// Returns the values by epoch, or none if no epoch has one.
 std::vector<double> measured(std::vector<double> values) {
   const bool none = std::ranges::all_of(values, [](double value) { return std::isnan(value); });
   return none ? std::vector<double>() : values;

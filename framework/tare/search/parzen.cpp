@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kEqualWeights = 25;  // the newest observations, which all weigh 1
 
-/// Returns weights that rise evenly from 1/n to 1 over the observations older than the newest ones,
-/// then the prior's; their sum is 1.
+/// Returns weights that rise evenly from 1/n to 1 over the older observations and are 1 for the
+/// newest ones and the prior, all divided by their sum.
 std::vector<double> weights_of(size_t observations) {
   std::vector<double> weights(observations + 1, 1.0);
   const size_t ramp = observations > kEqualWeights ? observations - kEqualWeights : 0;
