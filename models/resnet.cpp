@@ -10,7 +10,7 @@ using torch::nn::Sequential;
 
 namespace {
 
-/// Empty where input and output have the same shape.
+/// Makes the shortcut, which is empty if input and output have equal shapes.
 Sequential shortcut(int64_t in, int64_t out, int64_t stride) {
   if (stride == 1 && in == out) return nullptr;
   return Sequential(conv(in, out, 1, stride), BatchNorm2d(out));

@@ -30,7 +30,7 @@ constexpr size_t kMaxPath = 4096;
 
 std::atomic<Cache> process_default{Cache::stack};
 
-/// What tensors can still take on a device.
+/// Returns what tensors can still take on a device.
 int64_t free_bytes(c10::Device device) {
   const auto& backend = memory::backend(device);
   const int64_t available = backend.memory_info().available_bytes;
@@ -59,13 +59,13 @@ int64_t recent_free_bytes(c10::Device device) {
   return reading.bytes;
 }
 
-/// Four buckets for each doubling.
+/// Returns the bucket of a size: four for each doubling.
 int bucket(int64_t bytes) {
   return static_cast<int>(4 * std::log2(static_cast<double>(std::max<int64_t>(bytes, 1))));
 }
 
-/// The places of a stack's return addresses in the files they were loaded from, which another
-/// process of this program has too.
+/// Returns the places of a stack's return addresses in the files they were loaded from, which
+/// another process of this program has too.
 uint64_t fingerprint_of(uint32_t stack) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, over numbers
   for (void* address : memory::addresses_of(stack)) {
@@ -77,7 +77,8 @@ uint64_t fingerprint_of(uint32_t stack) {
   return hash;
 }
 
-/// Empty where stacks cannot be gathered: then the line of code answers alone.
+/// Returns a word for the stack, empty if stacks cannot be gathered: then the line of code answers
+/// alone.
 std::string stack_word() {
   const uint32_t number = memory::gather_stack();
   if (number == 0) return {};

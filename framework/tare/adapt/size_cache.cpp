@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kOperation = "adapt.sizes";
 constexpr std::string_view kTitle = "tare step sizes 1";
 
-/// "16 train.cpp:12:3 ...": unset unless it is that.
+/// Parses "16 train.cpp:12:3 ..."; unset for any other text.
 std::optional<FoundSize> parse(std::string_view text) {
   FoundSize line;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line.size);

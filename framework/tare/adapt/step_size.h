@@ -44,7 +44,7 @@ class StepSize {
   /// with `next` if that is smaller and not below the floor, else by the policy. Returns false if
   /// the size cannot be smaller.
   [[nodiscard]] bool shrink(int64_t tried, int64_t next);
-  /// Shrinks with `tried` also as the limit of the next size.
+  /// Shrinks after a failure with `tried` samples; the policy decides the next size.
   [[nodiscard]] bool shrink(int64_t tried) { return shrink(tried, tried); }
   /// Notes that an interval of `done` samples succeeded, with a peak of `peak_bytes` above its
   /// start (0: unknown).

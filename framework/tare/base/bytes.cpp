@@ -25,7 +25,7 @@ std::string one_digit(double value) {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// Factor of a unit such as "GiB", "gb", "m", ""; 0 for no unit.
+/// Returns the factor of a unit such as "GiB", "gb", "m", ""; 0 for no unit.
 double unit_factor(std::string_view unit) {
   if (unit.empty() || (unit.size() == 1 && lower(unit[0]) == 'b')) return 1;
   const size_t power = std::string_view("kmgt").find(lower(unit[0]));

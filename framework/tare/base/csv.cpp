@@ -35,7 +35,7 @@ bool split(std::string_view line, std::vector<std::string>& fields) {
   return !quoted;
 }
 
-/// Quoted if it has one of `special`.
+/// Returns the text, quoted if it has one of `special`.
 std::string guarded(std::string text, const char* special) {
   if (!text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos)
     text.insert(0, "'");

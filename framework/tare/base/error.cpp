@@ -134,7 +134,7 @@ void append_escaped(std::string& out, unsigned char c) {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-/// The length of the UTF-8 character at `i`, or 0 where there is none that may be shown: C1
+/// Returns the length of the UTF-8 character at `i`, or 0 where there is none that may be shown: C1
 /// controls, which terminals obey, the line separators and bidirectional controls, which reorder
 /// what is read, and malformed bytes.
 size_t shown_length(std::string_view text, size_t i) {

@@ -27,7 +27,7 @@ auto retried(Call call) {
   return result;
 }
 
-/// The result of the call; throws for any error but EINTR.
+/// Returns the result of the call; throws for any error but EINTR.
 template <class Call>
 auto checked(const char* operation, const fs::path& path, Call call) {
   const auto result = retried(call);
@@ -196,7 +196,7 @@ bool is_stream(const fs::path& path) {
   return fs::exists(status) && fs::is_other(status);
 }
 
-/// The file that a link leads to, or the path itself.
+/// Returns the file that a link leads to, or the path itself.
 fs::path behind_links(const fs::path& path) {
   std::error_code error;
   if (!fs::is_symlink(path, error)) return path;

@@ -40,7 +40,8 @@ spdlog::level::level_enum native(Level level) {
   return spdlog::level::off;
 }
 
-/// The prefix of a line. Standard error may be redirected at any time, so each line looks.
+/// Returns the prefix of a line. Standard error may be redirected at any time, so every call checks
+/// it.
 std::string prefix_of(Level level) {
   const bool colour = on_terminal(STDERR_FILENO) && colour_allowed();
   switch (level) {

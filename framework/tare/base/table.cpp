@@ -12,12 +12,12 @@ constexpr size_t kLeast = 8;
 
 bool begins_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }
 
-/// Columns on a terminal: letters of UTF-8, each taken as one.
+/// Returns the columns on a terminal: letters of UTF-8, each taken as one.
 size_t columns_of(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, begins_letter));
 }
 
-/// The bytes of the first `columns` letters.
+/// Returns the bytes of the first `columns` letters.
 size_t bytes_of(std::string_view text, size_t columns) {
   size_t end = 0;
   while (end < text.size() && (columns > 0 || !begins_letter(text[end]))) {

@@ -62,7 +62,7 @@ void check(const NamedTensor& item, std::unordered_set<std::string>& names) {
 // Finds tensors that are the same view of one storage; the first stays, the others become metadata.
 class TieFinder {
  public:
-  /// True when `item` is tied to an earlier tensor.
+  /// Whether `item` is tied to an earlier tensor.
   bool tied(const NamedTensor& item) {
     const at::Tensor& t = item.tensor;
     if (t.numel() == 0) return false;

@@ -84,7 +84,7 @@ void check_json(const Arguments& arguments) {
                     arguments.positional().front());
 }
 
-/// The folder of --record-memory, which is made at the end of the run.
+/// Checks the folder of --record-memory, which is made only at the end of the run.
 void check_recording_folder(const Arguments& arguments) {
   const std::filesystem::path folder = arguments.get("record-memory");
   if (!folder.empty() && std::filesystem::exists(folder) && !std::filesystem::is_directory(folder))
@@ -113,7 +113,7 @@ void advise_by_plan(const RecipeOptions& recipe) {
                 << format_count(phase.largest_batch) << " at most\n";
 }
 
-/// What held the memory, and which line of the recipe sets the batch.
+/// Prints what held the memory, and which line of the recipe sets the batch.
 void explain_out_of_memory(const RecipeOptions& recipe) {
   const auto report = memory::last_out_of_memory();
   if (!report) return;

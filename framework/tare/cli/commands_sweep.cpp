@@ -58,11 +58,11 @@ using sweep::SweepOptions;
 /// What runs will need, each plan made once.
 class Plans {
  public:
-  /// `download`: the runs follow, and would download their data anyway.
+  /// Plans runs; `download` is set if the runs follow, which would download their data anyway.
   Plans(std::filesystem::path recipe, bool download)
       : recipe_(std::move(recipe)), download_(download) {}
 
-  /// The highest bytes of tensors over the phases; unset if a phase cannot be predicted.
+  /// Returns the highest bytes of tensors over the phases; unset if a phase cannot be predicted.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
     const auto recipe = needed(settings);
     const std::string key = config::to_yaml(config::to_node(recipe));
@@ -110,7 +110,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
   return command;
 }
 
-/// Better before the first run than after the last.
+/// Reads a sweep and checks it now: an error is better before the first run than after the last.
 SweepOptions read_checked_sweep(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides) {
   SweepOptions sweep = furcate::read_sweep(file, overrides);
@@ -118,8 +118,8 @@ SweepOptions read_checked_sweep(const std::filesystem::path& file,
   return sweep;
 }
 
-/// The slots of the executor where it has slots of its own; else the GPUs, unless there is none or
-/// the recipe is for the CPU; else the host.
+/// Returns the slots of the executor where it has slots of its own; else the GPUs, unless there is
+/// none or the recipe is for the CPU; else the host.
 std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
                                          const launch::Executor& executor,
                                          const sweep::Resources& resources) {
@@ -143,7 +143,7 @@ void prepare(const SweepOptions& sweep, const std::vector<launch::DeviceSlot>& s
                       "runs use the CPU");
 }
 
-/// What a run does in a process that the fork server has made.
+/// Executes a run in a process that the fork server has made.
 int main_of_run(const std::vector<std::string>& command) {
   try {
     at::set_num_threads(std::stoi(std::getenv("OMP_NUM_THREADS")));
@@ -156,7 +156,8 @@ int main_of_run(const std::vector<std::string>& command) {
   }
 }
 
-/// The executor of a sweep. `start` makes processes of this machine; empty: they are executed.
+/// Returns the executor of a sweep. `start` makes processes of this machine; empty: they are
+/// executed.
 std::unique_ptr<launch::Executor> executor_of(const SweepOptions& sweep,
                                               launch::StartProcess start = {}) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
@@ -276,7 +277,7 @@ int write_page(const SweepOptions& sweep) {
   return kSuccess;
 }
 
-/// The last line that a failed run has written to its error file; empty: there is none.
+/// Returns the last line that a failed run has written to its error file; empty: there is none.
 std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
   constexpr size_t kRead = 4096, kShown = 300;
   const auto file =
@@ -290,7 +291,7 @@ std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
   return printable(text.substr(text.rfind('\n') + 1), kShown);
 }
 
-/// Why a run has failed, or is not compared with others.
+/// Returns why a run has failed, or is not compared with others.
 std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
   if (trial.is_earlier) return "of another recipe or other settings";
   std::string text = printable(trial.reason);
@@ -299,7 +300,7 @@ std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
   return error.empty() ? text : text + ": " + error;
 }
 
-/// A line for each run, for programs that read it.
+/// Prints a line for each run, for programs that read it.
 void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
   for (const auto& trial : trials) {
     std::cout << trial.run_name << "  " << to_string(trial.state);
@@ -333,7 +334,7 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
   std::cout << text_table(columns, rows, width);
 }
 
-/// The complete run with the best value, with what it was given; empty: none is complete.
+/// Returns the complete run with the best value, with its settings; empty: none is complete.
 std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
   const bool most = sweep.metric.goal == "maximize";
   const sweep::Trial* best = nullptr;

@@ -21,7 +21,7 @@ std::string join(const Names& words) {
   return text;
 }
 
-/// `text` with `before` in front of each of `characters`.
+/// Returns `text` with `before` in front of each of `characters`.
 std::string escaped(const std::string& text, const std::string& characters,
                     const std::string& before) {
   std::string result;
@@ -105,7 +105,7 @@ std::string keys_of(const std::vector<Setting>& settings) {
   return join(keys);
 }
 
-/// The keys with the number that stands in $1, and the values of the key $1.
+/// Returns the keys with the number that stands in $1, and the values of the key $1.
 std::string bash_settings(const std::vector<Setting>& settings) {
   std::string values;
   for (const auto& setting : settings)
@@ -154,7 +154,7 @@ std::string bash(const std::vector<Command>& commands, const std::vector<Setting
 
 std::string zsh_text(const std::string& text) { return escaped(text, "[]:\\", "\\"); }
 
-/// ":message:action" of _arguments.
+/// Returns ":message:action" for _arguments.
 std::string zsh_what(const Placeholder& place) {
   const std::string message = ":" + zsh_text(place.name) + ":";
   switch (place.completes) {

@@ -69,7 +69,8 @@ class Printer {
       add({.sample = place, .number = outputs.size() > 1 ? i + 1 : 0}, predictor, outputs[i]);
   }
 
-  /// Inside the handler of the failure; only JSON lists it, as messages are on standard error.
+  /// Adds a failure, called inside its handler; only JSON lists it, as messages are on standard
+  /// error.
   void add_failure(const SamplePlace& place) {
     if (!request_.json) return;
     nlohmann::json sample = begin({.sample = place});

@@ -58,7 +58,7 @@ std::vector<fs::path> files_of(const fs::path& folder, const Kind& kind) {
   return found;
 }
 
-/// The inputs of a file of tensors, in the order of the model's.
+/// Returns the inputs of a file of tensors, in the order of the model's.
 Batch tensors_in(const fs::path& path, const BundleManifest& manifest) {
   const auto file = checkpoint::SafeTensors::open(path);
   NamedTensors all, named;

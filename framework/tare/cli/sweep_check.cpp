@@ -23,7 +23,7 @@ using search::Cell;
 using search::Settings;
 using sweep::SweepOptions;
 
-/// The recipe's name of a setting.
+/// Returns the recipe's name of a setting.
 std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
   const auto alias = std::ranges::find(sweep.origin.aliases, key, &sweep::Alias::name);
   return alias == sweep.origin.aliases.end() ? key : alias->key;
@@ -49,7 +49,7 @@ void throw_if_about(const SweepOptions& sweep, const std::string& group, const S
   }
 }
 
-/// The sweep with each range as its two ends, whose values are few.
+/// Returns the sweep with each range reduced to its two ends.
 SweepOptions with_ends(SweepOptions sweep) {
   for (auto& parameter : sweep.parameters.parameters) {
     if (!parameter.range) continue;
@@ -111,7 +111,7 @@ void check_countable(const SweepOptions& sweep) {
                           "a list, a step, or whole numbers", "a range"});
 }
 
-/// The recipe with what is the same in all runs.
+/// Reads the recipe with the settings that all runs share.
 RecipeOptions read_with_set(const SweepOptions& sweep) {
   try {
     RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));

@@ -43,7 +43,7 @@ std::vector<std::string> names_of(std::span<const Field> fields) {
 
 namespace {
 
-/// What is wrong with a scalar under the rule; empty for nothing.
+/// Returns what is wrong with a scalar under the rule; empty for nothing.
 std::string number_problem(const Rule& rule, double value) {
   if (std::isinf(value)) return "must be finite";
   switch (rule.kind) {

@@ -235,7 +235,7 @@ void check_tabs(std::string_view text, const std::string& name) {
   }
 }
 
-/// Lines that end in "\r\n" as if they ended in "\n"; any other "\r" is left to be refused.
+/// Returns the text with "\r\n" replaced by "\n"; any other "\r" is left to be refused.
 std::string with_plain_newlines(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());

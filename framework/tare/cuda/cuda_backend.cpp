@@ -178,7 +178,7 @@ class CudaBackend final : public memory::DeviceBackend {
   double record_cost_ns() const override { return note_cost_ns(shared_.services); }
 
  private:
-  /// Unset: the driver does not answer.
+  /// Returns the properties of the card; unset: the driver does not answer.
   std::optional<cudaDeviceProp> properties() const {
     cudaDeviceProp known{};
     if (cudaGetDeviceProperties(&known, index_) != cudaSuccess) return std::nullopt;

@@ -22,7 +22,7 @@ constexpr double kIgnored = -100;  // the class index that losses leave out
 
 int64_t length_of(const at::Tensor& tensor) { return tensor.dim() == 0 ? 0 : tensor.size(0); }
 
-/// The tensors of one name, by sample.
+/// Returns the tensors of one name, by sample.
 std::vector<at::Tensor> column(const std::vector<Batch>& samples, NamedTensors Batch::*list,
                                size_t index) {
   std::vector<at::Tensor> tensors;
@@ -49,7 +49,7 @@ at::Tensor stacked(const std::string& name, const std::vector<at::Tensor>& tenso
   return at::stack(tensors);
 }
 
-/// [samples, longest, ...], filled with `value` behind each sample's end.
+/// Returns [samples, longest, ...], filled with `value` behind each sample's end.
 at::Tensor padded(const std::string& name, const std::vector<at::Tensor>& tensors, double value,
                   int64_t multiple) {
   int64_t longest = 0;

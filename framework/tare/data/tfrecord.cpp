@@ -39,7 +39,7 @@ constexpr std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-/// Little-endian, as the machines are that LibTorch is built for.
+/// Reads a little-endian number, as the machines store it for which LibTorch is built.
 template <class T>
 T number_of(std::string_view bytes) {
   static_assert(std::endian::native == std::endian::little);
@@ -71,7 +71,7 @@ TfFeature parse_feature(ProtobufReader message) {
   throw ConfigError("data.tfrecord", "feature '" + printable(name) + "'", problem, {}, {});
 }
 
-/// Without the operation in front.
+/// Returns the message of an error without the operation in front.
 std::string cause_of(const Error& error) {
   const std::string text = error.what();
   const size_t end = text.find("] ");
@@ -92,7 +92,7 @@ Batch read_sample(const std::string& record, const std::function<Batch(const TfE
   }
 }
 
-/// The samples of one file.
+/// Reads the samples of one file.
 Batch read_file(const fs::path& file, const std::function<Batch(const TfExample&)>& sample,
                 int64_t limit_bytes) {
   const c10::NoGradGuard no_grad;
@@ -152,7 +152,7 @@ struct TfRecordReader::Parts {
     source.refuse("record " + std::to_string(records), problem);
   }
 
-  /// Unset at the end of the file.
+  /// Reads the length of the next record; unset at the end of the file.
   std::optional<uint64_t> length() {
     std::array<char, 12> head{};
     const size_t size = source.take(reinterpret_cast<uint8_t*>(head.data()), head.size());

@@ -107,7 +107,7 @@ at::Tensor label_of(const TfExample& example, const std::string& name) {
   return at::scalar_tensor(label, at::kLong);
 }
 
-/// The numbers of the classes of all parts.
+/// Returns the numbers of the classes of all parts.
 std::vector<std::string> names_of(const std::vector<Batch>& parts) {
   int64_t highest = -1;
   for (const Batch& part : parts) {
@@ -121,7 +121,7 @@ std::vector<std::string> names_of(const std::vector<Batch>& parts) {
   return names;
 }
 
-/// What stands in the files.
+/// Reads the samples in the files.
 Batch read(const std::vector<fs::path>& files, const TfSampleOptions& options, Seen& seen) {
   const auto sample = [&](const TfExample& example) {
     at::Tensor input = input_of(example, options, seen);  // first: its mistakes are named first
@@ -135,7 +135,7 @@ std::string kind_of(const Batch& part) {
          (part.target().is_floating_point() ? "a float" : "a class") + " as label";
 }
 
-/// `parts`: of files, valid_files and test_files.
+/// Checks that the samples of all `parts` (files, valid_files and test_files) are of one kind.
 void check_alike(const std::vector<Batch>& parts) {
   const std::string wanted = kind_of(parts.front());
   for (size_t i = 1; i < parts.size(); ++i)

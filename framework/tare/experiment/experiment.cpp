@@ -42,8 +42,8 @@ bool lives(const Accountable* object, uint64_t id) {
   });
 }
 
-/// What holds memory although no object does: tasks of a backward that threw, half-precision copies
-/// of weights.
+/// Frees memory that no object holds: tasks of a backward that threw, half-precision copies of
+/// weights.
 void drop_library_leftovers() {
   at::autocast::clear_cache();
   memory::flush_ready_queue();

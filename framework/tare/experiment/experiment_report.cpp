@@ -44,7 +44,7 @@ std::string describe(const ReleasedObject& object) {
   return freed == "nothing" ? object.name : object.name + " (" + freed + ")";
 }
 
-/// Empty for the newest step.
+/// Returns the age of a block in steps; empty for the newest step.
 std::string age(const LeakReport& leak) {
   if (leak.oldest_steps == 0) return {};
   const bool range = leak.youngest_steps != leak.oldest_steps;

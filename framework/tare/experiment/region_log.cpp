@@ -21,7 +21,7 @@ std::string indent(int depth) { return std::string(2 * static_cast<size_t>(depth
 
 int64_t tracked_on_host() { return memory::host_allocator::counters().live_bytes; }
 
-/// What was needed above the start, less what the region kept of it.
+/// Returns what was needed above the start, less the part that the region kept.
 int64_t peaked(int64_t peak_above_start, int64_t consumed) {
   return std::max<int64_t>(0, peak_above_start - std::max<int64_t>(0, consumed));
 }

@@ -66,7 +66,7 @@ bool is_for_programs(const Node& root, const config::Entry& entry) {
   return true;
 }
 
-/// The loader threads that furcate's number of batches to prepare stands for.
+/// Returns the number of loader threads for furcate's number of batches to prepare.
 Node loader_threads(const Node& value) {
   const bool automatic = value.text == "auto" || value.text == "-1";
   if (!automatic) return value;
@@ -80,7 +80,7 @@ const char* varies_not(const Node& list, const char* otherwise) {
   return list.items.empty() ? "has no values" : otherwise;
 }
 
-/// The key that a configuration of Furcate has for a field of SweepOptions.
+/// Returns the key that a configuration of Furcate has for a field of SweepOptions.
 std::string key_of(const std::string& field) {
   if (field == "name") return "data_name";
   if (field == "resources.jobs") return "meta.max_threads";
@@ -114,7 +114,7 @@ Node parsed(const std::filesystem::path& file, const std::vector<std::string>& o
   return root;
 }
 
-/// What the sweep of a recipe and that of a program have in common.
+/// Returns what sweeps of recipes and of programs have in common.
 sweep::SweepOptions without_settings(const Node& all) {
   sweep::SweepOptions sweep;
   sweep.name = all.find("data_name")->text;

@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 using config::Node;
 using std::chrono::system_clock;
 
-/// The words that this process was started with.
+/// Returns the words with which this process was started.
 std::vector<std::string> command_line() {
   const std::string text = io::read_text("/proc/self/cmdline");
   std::vector<std::string> words;
@@ -56,7 +56,7 @@ std::vector<fs::path> files_with(const std::vector<fs::path>& files, const std::
   return some;
 }
 
-/// Empty where no epoch has one.
+/// Returns the values by epoch, or none if no epoch has one.
 std::vector<double> measured(std::vector<double> values) {
   const bool none = std::ranges::all_of(values, [](double value) { return std::isnan(value); });
   return none ? std::vector<double>() : values;

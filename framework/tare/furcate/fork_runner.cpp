@@ -80,7 +80,8 @@ std::map<int64_t, DeviceSlot> slots_of(const std::vector<int64_t>& indices) {
   return slots;
 }
 
-/// Wrong values are an error before the first run, at their place in the file.
+/// Reads a sweep and checks its values, so that a wrong one is an error before the first run, at
+/// its place in the file.
 sweep::SweepOptions read_checked(const fs::path& file, const std::vector<std::string>& overrides) {
   auto sweep = furcate::read_program_sweep(file, overrides);
   const auto check = [](const std::string& key, const Node& value) {

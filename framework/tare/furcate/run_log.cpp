@@ -20,8 +20,8 @@ constexpr size_t kLongest = 2000;  // bytes of a line
 constexpr std::string_view kFurcate = ": furcate] ", kMemTrace = ": mem_trace] ";
 constexpr std::string_view kRun = "mem_trace of ";  // before the name of the run
 
-/// What stands behind the time and the module in "2026-11-22 09:30:00.000123: mem_trace] ...";
-/// unset in a line of another module.
+/// Returns what stands behind the time and the module in "2026-11-22 09:30:00.000123: mem_trace]
+/// ..."; unset in a line of another module.
 std::optional<std::string_view> text_of(std::string_view line, std::string_view module) {
   constexpr size_t kTime = 26;
   if (line.size() <= kTime || !line.substr(kTime).starts_with(module)) return std::nullopt;

@@ -58,9 +58,9 @@ class RunLog {
   void starts(const std::string& name, const std::filesystem::path& printed);
   /// Takes what the runs that are running have printed of their memory.
   void poll();
-  /// Logs the end of a run; `printed` is the file of started(), also for a run that another process
-  /// started. `how` is "complete" or the reason of the failure, `remaining` the number of runs that
-  /// wait or are running, `jobs` the number of runs at a time.
+  /// Logs the end of a run; `printed` is the file given to starts(), also for a run that another
+  /// process started. `how` is "complete" or the reason of the failure, `remaining` the number of
+  /// runs that wait or are running, `jobs` the number of runs at a time.
   void ended(const std::string& name, const std::filesystem::path& printed, std::string_view how,
              int64_t remaining, int64_t jobs);
 

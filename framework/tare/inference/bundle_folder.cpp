@@ -20,7 +20,7 @@ bool is_run(const fs::path& folder) {
   return fs::is_regular_file(folder / kRecipe, ignored);
 }
 
-/// The entries of a folder that `keep` takes, by name.
+/// Returns the entries of a folder that `keep` takes, by name.
 template <class Keep>
 std::vector<fs::path> entries(const fs::path& folder, Keep keep) {
   std::vector<fs::path> found;
@@ -34,7 +34,7 @@ std::vector<fs::path> entries(const fs::path& folder, Keep keep) {
 
 std::string shown(const fs::path& path) { return printable(path.string(), 1000); }
 
-/// What a folder without a bundle is, and what makes a bundle of it.
+/// Describes a folder without a bundle, and how to make a bundle of it.
 std::string text_of(const fs::path& folder) {
   const std::string make = "`tare export " + shown(folder) + "` makes a bundle of it";
   if (checkpoint::exists(folder)) return "is a checkpoint and no bundle (a .tare file): " + make;

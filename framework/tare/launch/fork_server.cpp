@@ -31,7 +31,7 @@ int64_t threads() {
   return std::distance(begin(tasks), end(tasks));
 }
 
-/// A request: texts that each end with a zero byte.
+/// Returns a request: texts that each end with a zero byte.
 std::string message_of(const ChildStart& start) {
   std::vector<std::string> texts{start.out.string(), start.err.string(),
                                  std::to_string(start.environment.size())};
@@ -125,7 +125,7 @@ void refuse(int socket, int error) {
   if (size <= 0 || send(socket, &reply, sizeof reply, 0) < 0) _exit(0);
 }
 
-/// The server's whole life: there is always one process that waits, so that a start takes no fork.
+/// Runs the server until its end: one process always waits, so that a start takes no fork.
 [[noreturn]] void serve(const ForkMain& main, pid_t coordinator, int socket) {
   while (true) {
     char word = 0;

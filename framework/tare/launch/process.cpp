@@ -28,7 +28,8 @@ std::string boot_id() {
   return text.substr(0, text.find('\n'));
 }
 
-/// Field 22 of /proc/PID/stat; 0 without such a process, or if it has ended and nobody has waited.
+/// Returns field 22 of /proc/PID/stat; 0 without such a process, or if it has ended and nobody has
+/// waited.
 int64_t started_ticks(int64_t pid) {
   std::string text;
   try {

@@ -91,7 +91,7 @@ class SlurmExecutor::Cluster {
     heartbeat();
   }
 
-  /// What has not begun is cancelled, and the agents retire when nothing is running.
+  /// Cancels the jobs that have not begun; the agents retire when nothing is running.
   ~Cluster() {
     for (auto& [id, agent] : agents_)
       if (!agent.gone) let_go(id, agent);
@@ -142,7 +142,7 @@ class SlurmExecutor::Cluster {
     int64_t job = 0;
   };
 
-  /// The latest job for each run by its name, of an earlier coordinator.
+  /// Returns the latest job of an earlier coordinator for each run, by the run's name.
   [[nodiscard]] std::map<std::string, Assignment> jobs() {
     if (!agents_.empty()) ask_now();
     std::map<std::string, Assignment> all;
@@ -266,7 +266,7 @@ class SlurmExecutor::Cluster {
     }
   }
 
-  /// Twice, as one answer could have come between two states of a job.
+  /// Asks twice, as one answer could have come between two states of a job.
   void ask_now() {
     for (int i = 0; i < kUnseen; ++i) {
       take(tools_.wait_for_answer());

@@ -49,7 +49,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// The signal that comes before `other` is readable and the time is over; 0: none.
+  /// Waits for the signal that comes before `other` is readable and the time is over; 0: none.
   [[nodiscard]] int wait(int other) const {
     pollfd ends[]{{descriptor_, POLLIN, 0}, {other, POLLIN, 0}};
     if (poll(ends, 2, kLookMs) <= 0 || ends[0].revents == 0) return 0;

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr const char *kJob = "order.json", *kState = "state.json";
 
-/// Empty where it cannot be read now.
+/// Returns the text of a file; empty if it cannot be read now.
 std::string text_of(const fs::path& file) {
   try {
     return io::read_text(file);

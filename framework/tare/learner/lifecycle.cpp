@@ -45,8 +45,8 @@ bool is_training(uint32_t phase) {
       kKinds, [phase](PhaseKind kind) { return phase == static_cast<uint32_t>(kind); });
 }
 
-/// What a Learner's work has allocated and no living object lists: tensors that functions it was
-/// given keep, or somebody who got them from these.
+/// Returns the blocks that a Learner's work has allocated and that no living object lists: tensors
+/// kept by functions that it was given, or by somebody who got them from these.
 std::vector<memory::LiveBlock> unlisted(c10::Device device, uint64_t born_after) {
   const Ledger known = Accountable::living_ledger();
   auto blocks = memory::backend(device).live_blocks(born_after);
@@ -71,7 +71,7 @@ class Survivors {
     return held;
   }
 
-  /// One entry for each phase and call site.
+  /// Returns one entry for each phase and call site.
   [[nodiscard]] Entries of(const std::vector<memory::LiveBlock>& blocks) const {
     std::map<std::string, LedgerEntry> by_origin;
     for (const auto& block : blocks) {

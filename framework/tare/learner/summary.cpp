@@ -76,7 +76,7 @@ Shapes shapes_of_twin(const Model& model, const Batch& sample) {
   return layer_shapes(twin, sample);
 }
 
-/// What `shapes` returns, or nothing, with a warning, where the forward fails.
+/// Returns what `shapes` returns, or nothing, with a warning, where the forward fails.
 template <class F>
 Shapes known_shapes(F&& shapes) {
   try {
@@ -92,7 +92,8 @@ Shapes known_shapes(F&& shapes) {
   return {};
 }
 
-/// `setting`: a line below the name, or nothing. `outputs`: see layer_shapes(); empty: unknown.
+/// Returns the table. `setting` is a line below the name, or empty; for `outputs` see
+/// layer_shapes(), empty: unknown.
 std::string table(const Model& model, const std::string& setting, const Shapes& outputs,
                   size_t width) {
   std::vector<Row> rows;
@@ -118,8 +119,8 @@ std::string table(const Model& model, const std::string& setting, const Shapes& 
          (width == kAnyWidth ? groups : wrapped(groups, width, 0, 2)) + '\n';
 }
 
-/// The shapes of what the modules of a Learner make of the first sample, [1, ...]; empty where they
-/// are not known: what a Task gives its model is not.
+/// Returns the shapes of the outputs of a Learner's modules for the first sample, [1, ...]; empty
+/// if they are unknown, because the inputs that a Task gives its model are.
 Shapes output_shapes(LearnerState& state) {
   Model& model = state.model;
   if (state.options.task || !model.has_forward()) return {};

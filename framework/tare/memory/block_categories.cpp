@@ -9,7 +9,7 @@
 namespace tare::memory {
 namespace {
 
-/// `freed_in` is unset for a block that is still alive.
+/// Returns the category of a block; `freed_in` is unset for a block that is still alive.
 std::optional<Category> category_of(uint32_t allocated_in, std::optional<uint32_t> freed_in) {
   const bool passing = freed_in == allocated_in;
   switch (static_cast<PhaseKind>(allocated_in)) {

@@ -158,7 +158,7 @@ bool of_framework(const Frame& frame) {
   return has_any(frame.file, kFolders);
 }
 
-/// A function of a program without line tables that its user wrote, by its name.
+/// Whether the user of a program without line tables wrote the function, judged by its name.
 bool of_user(const KnownFrame& known) {
   constexpr std::array<std::string_view, 8> kOthers = {
       "tare::", "std::", "at::", "c10::", "torch::", "__gnu_", "testing::", "_"};
@@ -191,7 +191,7 @@ std::string CallSite::str() const {
 
 namespace {
 
-/// The frame of site_of(); the end where there is none.
+/// Returns the frame of site_of(); the end where there is none.
 KnownFrames::const_iterator site_in(const KnownFrames& frames) {
   const auto first = [&](auto suits) { return std::ranges::find_if(frames, suits); };
   auto found = first(

@@ -35,8 +35,8 @@ void add_with_parents(std::vector<Group>& groups, Version version, const fs::pat
   }
 }
 
-/// The groups that bound `controller` for this process, from its own up to the root. A container
-/// may show paths of the host that are not there: those folders are simply not found.
+/// Returns the groups that bound `controller` for this process, from its own up to the root. A
+/// container may show paths of the host that are not there: those folders are simply not found.
 std::vector<Group> groups_of(const fs::path& root, const std::string& controller) {
   std::vector<Group> groups;
   const fs::path mount = root / "sys/fs/cgroup";

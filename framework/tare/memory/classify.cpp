@@ -35,7 +35,7 @@ constexpr std::array kTexts = {
 
 constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
 
-/// "tried to allocate 400 bytes", "Tried to allocate 2.00 GiB."
+/// Parses "tried to allocate 400 bytes", "Tried to allocate 2.00 GiB."
 std::optional<int64_t> asked_bytes(std::string_view text) {
   constexpr std::string_view kBefore = "ried to allocate ";
   const auto at = text.find(kBefore);

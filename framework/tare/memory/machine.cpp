@@ -13,7 +13,7 @@ namespace tare::memory {
 namespace fs = std::filesystem;
 namespace {
 
-/// The value of "Key:   123 kB" in bytes, 0 when it is not there.
+/// Returns the value of "Key:   123 kB" in bytes, 0 when it is not there.
 int64_t meminfo_bytes(const std::string& text, const std::string& key) {
   const auto at = text.find(key + ":");
   int64_t kilobytes = 0;

@@ -35,7 +35,7 @@ c10::Device with_index(c10::Device device) {
                                                     : device;
 }
 
-/// The one for copies, of each device.
+/// Returns the stream for copies, one for each device.
 c10::Stream side_stream(c10::Device device) {
   static Immortal<std::mutex> mutex;
   static Immortal<std::unordered_map<c10::Device, c10::Stream>> streams;
@@ -71,7 +71,7 @@ class SideWork {
     }
     done_->record(side);
   }
-  /// The event after the last copies; null where there are no streams.
+  /// Returns the event after the last copies; null where there are no streams.
   [[nodiscard]] const std::shared_ptr<c10::Event>& done() const { return done_; }
 
  private:
@@ -121,7 +121,7 @@ class Slot {
            counted_by_._unsafe_get_target() == counter_of(tensor).unsafeGetTensorImpl() &&
            !counted_by_.expired() && version_ == counter_.current_version();
   }
-  /// `side` runs it. The meta device has no values to copy.
+  /// Copies a storage on the stream `side`. The meta device has no values to copy.
   void copy_to_host(const SideWork& side) {
     if (device_.is_meta()) return;
     copies_ = side.done();
@@ -138,8 +138,8 @@ class Slot {
     mark_.reset();
     source_.reset();
   }
-  /// Memory to come back to; undefined if it is on the device, be it because somebody else has
-  /// kept it there as it was.
+  /// Returns the memory to which a storage is copied back; undefined if the storage is on the
+  /// device, also because somebody else has kept it there.
   [[nodiscard]] c10::Storage destination() {
     if (source_.defined() || back_) return {};
     auto alive = storage_.lock();

@@ -16,7 +16,7 @@
 namespace tare::memory {
 namespace {
 
-/// 0 where it cannot be read.
+/// Returns the kernel's peak of the resident set; 0 if it cannot be read.
 int64_t kernel_peak() {
   const std::string text = read_system_file("/proc/self/status").value_or("");
   const auto at = text.find("VmHWM:");

@@ -32,7 +32,7 @@ MaybeCategory category_of_forward(const LiveBlock& block, const Moment& now) {
   return now.knows_saved ? Category::workspace : Category::activations;
 }
 
-/// What a block of no ledger is for.
+/// Returns the category of a block that is in no ledger.
 MaybeCategory category_of(const LiveBlock& block, const Moment& now) {
   if (block.step != now.step) return {};
   switch (static_cast<PhaseKind>(block.phase)) {

@@ -145,7 +145,7 @@ void put_phases(ChromeTrace& trace, const EventHistory& history) {
   data.end();
 }
 
-/// A frame of a collapsed stack: without what separates frames.
+/// Returns the name of a frame in a collapsed stack, without the characters that separate frames.
 std::string folded(const Frame& frame) {
   std::string text = frame.function.empty() ? "unknown" : frame.function;
   if (!frame.file.empty()) {

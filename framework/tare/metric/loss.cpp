@@ -88,8 +88,8 @@ Tensor bce_with_logits(const BceOptions& options, const Tensor& output, const Te
   return reduction == at::Reduction::Mean ? each.mean() : each.sum();
 }
 
-/// On the device and of the dtype of the output. Made anew for each use, so that a loss owns no
-/// tensor; the numbers are copied without waiting for the device.
+/// Makes the class weights on the device and with the dtype of the output, anew for each use, so
+/// that a loss owns no tensor; the numbers are copied without waiting for the device.
 Tensor weights_like(const std::vector<double>& numbers, const Tensor& output) {
   const auto classes = static_cast<int64_t>(numbers.size());
   const Tensor weights = at::empty({classes}, output.options());
@@ -209,7 +209,8 @@ bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
   return loss.sum && target.defined() && !target.is_meta() && target.scalar_type() == at::kLong;
 }
 
-/// What a label weighs in a mean; 0 for one without an output of the model, which is refused later.
+/// Returns the weight of a label in a mean; 0 for one without an output of the model, which is
+/// refused later.
 double weight_of(const ResolvedLoss& loss, int64_t label) {
   if (loss.class_weights.empty()) return 1;
   const auto at = static_cast<size_t>(label);

@@ -62,7 +62,7 @@ Tensors trainable(const Tensors& tensors) {
   return some;
 }
 
-/// The meta device has none.
+/// Returns the state of autocast; the meta device has none.
 std::optional<AutocastState> autocast_of(c10::Device device) {
   if (device.is_meta()) return std::nullopt;
   return AutocastState::of(device.type());
@@ -112,7 +112,7 @@ struct Repeat final : torch::CustomClassHolder {
 
 constexpr const char* kRepeat = "repeat";
 
-/// A tensor like the one saved, where a graph of its own begins.
+/// Makes a tensor like the saved one, at which a graph of its own begins.
 at::Tensor leaf(const at::Tensor& saved) {
   return saved.defined() ? saved.detach().set_requires_grad(saved.requires_grad()) : saved;
 }
@@ -159,7 +159,8 @@ struct Recompute : torch::autograd::Function<Recompute> {
   }
 
  private:
-  /// The gradients found, with none for the first argument and for inputs without.
+  /// Returns the gradients, with an undefined one for the first argument and for inputs without a
+  /// gradient.
   static Tensors in_place_of(const Tensors& inputs, Tensors found) {
     Tensors all(1);
     auto next = found.begin();

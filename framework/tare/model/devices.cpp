@@ -32,7 +32,7 @@ struct Mismatch {
   Placed first, second;
 };
 
-/// The first tensor that is not on the device of most, and one that is.
+/// Returns the first tensor that is not on the device of most tensors, and one that is.
 std::optional<Mismatch> mismatch(const Model& model, const Batch& batch) {
   std::vector<Placed> all;
   for (const auto& [name, tensor] : batch.inputs)

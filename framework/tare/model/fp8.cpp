@@ -41,9 +41,9 @@ at::Tensor rows_of(const at::Tensor& weight) {
   return by_row(weight) ? weight.detach() : weight.detach().contiguous();
 }
 
-/// The smallest power of two s with which `largest` is rounded to at most 448 * s. Up to 464 * s it
-/// is, since the next number would be 480. A bound of 448 * s would halve the scale of a row whose
-/// largest value was rounded down from above half of it, when it is rounded again.
+/// Returns the smallest power of two s with which `largest` is rounded to at most 448 * s. Up to
+/// 464 * s it is, since the next number would be 480. A bound of 448 * s would halve the scale of a
+/// row whose largest value was rounded down from above half of it, when it is rounded again.
 float scale_for(float largest) {
   if (largest == 0) return 1;
   int exponent = 0;
@@ -51,7 +51,7 @@ float scale_for(float largest) {
   return std::max(std::ldexp(1.0F, exponent - (mantissa <= 0.90625F ? 9 : 8)), kSmallestScale);
 }
 
-/// The largest magnitude; unset where a value is not finite or too large.
+/// Returns the largest magnitude; unset where a value is not finite or too large.
 template <class T>
 std::optional<float> largest_of(const T* row, int64_t n) {
   float largest = 0;
@@ -106,7 +106,7 @@ void round_rows(const at::Tensor& source, const T* data, const float* scale, Flo
   });
 }
 
-/// All on the host, the source by rows.
+/// Quantises rows; all tensors are on the host, and the source is contiguous by rows.
 Fp8Weight quantise_rows(const at::Tensor& source, const std::string& name) {
   Fp8Weight result{at::empty_strided(source.sizes(), source.strides(),
                                      source.options().dtype(c10::kFloat8_e4m3fn)),
@@ -130,7 +130,7 @@ const std::array<float, 256>& table() {
   return values;
 }
 
-/// Both tensors are on the host, with equal strides.
+/// Multiplies each row by its scale; both tensors are on the host, with equal strides.
 void scale_rows(const at::Tensor& target, const Fp8Weight& weight) {
   const auto* values = weight.values.const_data_ptr<Float8_e4m3fn>();
   const auto* scale = weight.scale.const_data_ptr<float>();
@@ -248,7 +248,7 @@ std::map<std::string, at::Tensor> scales_in(const std::vector<NamedTensor>& stor
 
 namespace {
 
-/// `stored` without scales; `make` gives what an E4M3 weight becomes.
+/// Returns `stored` without scales; `make` returns what an E4M3 weight becomes.
 template <class Make>
 std::vector<NamedTensor> without_scales(const std::vector<NamedTensor>& stored,
                                         const std::map<std::string, at::Tensor>& scales,

@@ -13,7 +13,7 @@ namespace {
 
 using Hooks = torch::autograd::SavedVariableHooks;
 
-/// What to dequantise to now, on this thread.
+/// Returns the dtype to which weights are dequantised now, on this thread.
 c10::ScalarType type_of(const HeldWeight& weight) {
   const c10::Device device = weight.parameter.device();
   if (device.is_meta()) return weight.type;  // which has no autocast

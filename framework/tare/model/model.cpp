@@ -64,7 +64,7 @@ struct NamedBlock {
   Block* block = nullptr;
 };
 
-/// Where blocks are inside blocks, lists only the outer.
+/// Lists the blocks of a module; of blocks inside blocks only the outermost.
 std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
   std::vector<NamedBlock> blocks;
   for (const auto& item : module.named_modules("", /*include_self=*/false)) {

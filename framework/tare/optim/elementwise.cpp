@@ -59,7 +59,7 @@ void walk(const One& one, const Update& update) {
                                   });
 }
 
-/// The gradient with the decay of the weight.
+/// Returns the gradient with the decay of the weight.
 Tensor decayed(const ParameterGroup& g, const One& one) {
   return g.weight_decay == 0 ? one.gradient : one.gradient.add(one.parameter, g.weight_decay);
 }

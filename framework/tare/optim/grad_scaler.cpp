@@ -17,7 +17,7 @@ constexpr double kGrowth = 2, kBackoff = 0.5;
 constexpr double kLeast = 1.0 / 16384;
 constexpr int64_t kGrowthInterval = 2000;
 
-/// The gradients, in lists of one type on one device, as the kernel takes them.
+/// Returns the gradients, in lists of one type on one device, as the kernel takes them.
 std::vector<std::vector<at::Tensor>> lists_of(const std::vector<ParameterGroup>& groups) {
   std::vector<std::vector<at::Tensor>> lists;
   for (const auto& group : groups) {

@@ -103,7 +103,7 @@ bool cut_alike(const FitShape& a, const FitShape& b) {
          std::ranges::equal(point_of(a), point_of(b), predicts);
 }
 
-/// The highest bytes alive at once in a trace.
+/// Returns the highest bytes alive at once in a trace.
 int64_t peak_of(const plan::Trace& trace) {
   std::unordered_map<int64_t, int64_t> alive;
   int64_t now = 0, peak = 0;

@@ -122,7 +122,7 @@ class SavedState final : public Callback {
   bool batches_, epochs_;
 };
 
-/// Whole batches that fill the loader twice, and the last batch of the epoch.
+/// Returns whole batches that fill the loader twice, and the last batch of the epoch.
 SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work, int64_t batch,
                        int64_t part, bool training) {
   const LearnerOptions& options = request.options;
@@ -140,7 +140,7 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
           .counted = request.on_host};
 }
 
-/// The parts of a batch that a trace goes through.
+/// Returns the parts of a batch that a trace goes through.
 Slicer slicer(const SplitShape& split) {
   return [split](const Batch& batch, int64_t) {
     const BatchShape& shape = batch.size() == split.whole.samples ? split.whole : split.last;
@@ -238,8 +238,8 @@ class PlannedView final : public LearnerView {
   LearnerState& state_;
 };
 
-/// The state of a Learner with synthetic data, whose values mean nothing: none of the checks that
-/// look at values is made.
+/// Returns the state of a Learner with synthetic data, whose values mean nothing: none of the
+/// checks that look at values is made.
 std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const FitShape& shape,
                                             const Splits& data, const LearnerOptions& options,
                                             c10::Device device) {
@@ -277,7 +277,7 @@ void fit_epoch(LearnerState& state) {
   }
 }
 
-/// From a new model to the end of an epoch, with the marks of what counts.
+/// Runs from a new model to the end of an epoch, and marks the part that counts.
 void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& data,
                const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
   const auto state = planned_state(request, shape, data, options, device);

@@ -15,8 +15,8 @@ namespace {
 
 using plan::Target;
 
-/// Bytes that the model has at least while it trains; 0 where they are not known before a trace,
-/// which then says why.
+/// Returns the bytes that the model has at least while it trains; 0 where they are not known before
+/// a trace, which then says why.
 int64_t bytes_of_weights(const PlanRequest& request) {
   try {
     const plan::MetaScope meta;
@@ -32,7 +32,8 @@ int64_t bytes_of_weights(const PlanRequest& request) {
   }
 }
 
-/// The plan of a fit whose weights alone do not fit, so that none of its operators is tried.
+/// Returns the plan of a fit whose weights alone do not fit, so that none of its operators is
+/// tried.
 std::optional<MemoryPlan> without_room_for_weights(const PlanRequest& request,
                                                    const Target& target) {
   const int64_t bytes = bytes_of_weights(request);

@@ -127,12 +127,13 @@ class Planner {
   }
 
  public:
-  /// Allocated before the fit.
+  /// Returns the bytes that are allocated before the fit.
   [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
     return estimate(request_, request_.options.batch, equal_parts(micro_batch)).start_bytes;
   }
 
-  /// The largest below `failed` that fits; 0: none. As large as the parts of a batch then are.
+  /// Returns the largest micro-batch below `failed` that fits, as the size that the parts of a
+  /// batch then have; 0: none.
   [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
     const int64_t batch = request_.options.batch;
     Search parts(target_, [&](int64_t n) { return estimate(request_, batch, equal_parts(n)); });
@@ -145,8 +146,8 @@ class Planner {
   }
 
  private:
-  /// The largest micro-batch of the validations that fits beside training steps in micro-batches
-  /// of `train` samples; `train` without validations.
+  /// Returns the largest micro-batch of the validations that fits beside training steps in
+  /// micro-batches of `train` samples; `train` without validations.
   [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
     const int64_t batch = request_.options.batch;
     if (!request_.valid) return train;
@@ -167,7 +168,7 @@ class Planner {
         estimate(request_, plan.batch, {train, plan.largest_validation_micro_batch}).peak_bytes;
   }
 
-  /// The names of the model's blocks.
+  /// Returns the names of the model's blocks.
   [[nodiscard]] std::vector<std::string> blocks() const {
     const plan::MetaScope meta;
     return request_.model().blocks();
@@ -213,7 +214,7 @@ class Planner {
     return {micro_batch, micro_batch};
   }
 
-  /// The micro-batch of the options; the whole batch if the run finds the size.
+  /// Returns the micro-batch of the options; the whole batch if the run finds the size.
   [[nodiscard]] int64_t own_micro_batch() const {
     const LearnerOptions& options = request_.options;
     return std::min(options.micro_batch.value_or(options.batch), options.batch);

@@ -45,7 +45,7 @@ class CostMeter final : public BlockObserver {
     const int64_t saved = tracked() - bytes_ - static_cast<int64_t>(output.nbytes());
     costs_[&block] = {saved, took.count()};
   }
-  /// In the last forward; zeros for a block that none has reached.
+  /// Returns the cost in the last forward; zeros for a block that no forward has reached.
   [[nodiscard]] Cost of(const torch::nn::Module* block) const {
     const auto found = costs_.find(block);
     return found == costs_.end() ? Cost{} : found->second;
@@ -116,7 +116,7 @@ std::vector<std::string> candidates(const PlanRequest& request) {
   return request.model().blocks();
 }
 
-/// How many blocks of `order`, from the first on, suffice to fit; all if even all do not.
+/// Returns how many blocks of `order`, from the first on, suffice to fit; all if even all do not.
 size_t enough_of(size_t all, const std::function<bool(size_t)>& fit) {
   if (!fit(all)) return all;
   size_t enough = all, few = 0;  // the first `few` do not fit

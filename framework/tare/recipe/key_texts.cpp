@@ -12,7 +12,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(from, text.find_last_not_of(' ') - from + 1);
 }
 
-/// Without backticks, and links without their targets.
+/// Returns the text without backticks, and links without their targets.
 std::string plain(const std::string& text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -55,7 +55,7 @@ struct Change {
   [[nodiscard]] int64_t blocks() const { return now.blocks - before.blocks; }
 };
 
-/// What has changed, most bytes first.
+/// Returns what has changed, most bytes first.
 std::vector<Change> changes(const Holders& now, const Holders& before) {
   std::map<std::string, Change> all;
   for (const auto& entry : now) all[entry.first].now = entry.second;
@@ -72,7 +72,7 @@ std::vector<Change> changes(const Holders& now, const Holders& before) {
   return list;
 }
 
-/// The holders of the most bytes first.
+/// Returns the holders, those of the most bytes first.
 template <class Key>
 std::vector<std::pair<Key, Held>> by_size(const std::map<Key, Held>& holders) {
   std::vector<std::pair<Key, Held>> list(holders.begin(), holders.end());
@@ -103,7 +103,7 @@ std::string mib(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 
-/// The line of a card, with "-" for what the driver does not report.
+/// Returns the line of a card, with "-" for what the driver does not report.
 std::string gpu_line(const cuda::NvmlDevice& card, size_t id) {
   const auto memory = card.memory();
   const auto load = card.utilisation();
@@ -165,7 +165,7 @@ class MemoryMonitor::Tracer {
       print("Snapshot");
   }
 
-  /// Without memory for the lines there are none.
+  /// Prints the lines, or nothing if there is no memory for them.
   void print(const std::string& title) noexcept {
     try {
       text_.clear();

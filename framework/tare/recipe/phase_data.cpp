@@ -18,7 +18,7 @@
 namespace tare {
 namespace {
 
-/// The path of a value that a phase may give itself, and else the recipe.
+/// Returns the path of a value that a phase may give itself, and else the recipe.
 std::string path_of(const std::string& value, bool own, size_t phase) {
   return own ? "phases." + std::to_string(phase) + '.' + value : value;
 }

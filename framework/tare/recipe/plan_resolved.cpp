@@ -20,7 +20,8 @@
 namespace tare {
 namespace {
 
-/// What reading the data allocates: what stays, and what was freed meanwhile.
+/// Returns the allocations of reading the data: blocks that stay, and blocks that were freed
+/// meanwhile.
 plan::AllocationTrace reading_of(const OpenData& data) {
   plan::AllocationTrace work;
   const int64_t freed = data.peak_bytes - data.bytes;
@@ -123,7 +124,7 @@ class RecipePlanner {
     return request;
   }
 
-  /// The callbacks of the phase that may save checkpoints.
+  /// Returns the callbacks of the phase that may save checkpoints.
   [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) const {
     std::vector<CallbackPtr> all;
     for (const auto& of : {std::optional<size_t>(), std::optional(index)})
@@ -145,7 +146,7 @@ class RecipePlanner {
     return false;
   }
 
-  /// The optimizer's states that the phases before have left.
+  /// Keeps the optimizer states that earlier phases have left.
   void keep_states(LearnerState& state, size_t index) const {
     size_t first = index;
     while (first > 0 && !recipe_.phases[first - 1].clear_opt) --first;

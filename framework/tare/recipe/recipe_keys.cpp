@@ -32,7 +32,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-/// A recipe with `leaf` at the path and nothing else.
+/// Returns a recipe with `leaf` at the path and nothing else.
 Node tree(const std::vector<std::string>& keys, size_t at, Node leaf) {
   if (at == keys.size()) return leaf;
   Node child = tree(keys, at + 1, std::move(leaf));
@@ -52,7 +52,8 @@ std::optional<ConfigError> refusal(const std::string& path, Node leaf) {
   }
 }
 
-/// The keys of a mapping; empty for any other value. An unknown key is refused with all known ones.
+/// Returns the keys of a mapping; empty for any other value. An unknown key is refused with all
+/// known ones.
 std::vector<std::string> keys_in(const std::string& path) {
   Node probe = Node::map();
   probe.set("?", Node());
@@ -119,7 +120,8 @@ const Node* value_at(const Node& root, const std::string& path) {
   return node;
 }
 
-/// On one line; empty for null, empty text, and what does not stand on one line.
+/// Returns the default on one line; empty for null, an empty text and a value that takes several
+/// lines.
 std::string default_of(const Node& defaults, const std::string& path) {
   if (path == "model.name" || path == "model.classes") return "";  // given, or found in the data
   const Node* node = value_at(defaults, path);
@@ -199,7 +201,8 @@ std::string example_of(const RecipeKey& key) {
   return quoted_for_a_shell(path + '=' + value);
 }
 
-/// If a key stands in a phase and in the recipe, its text is that of the phase, if there is one.
+/// Returns the text of a key. If the key stands in a phase and in the recipe, that is the text of
+/// the phase, if there is one.
 const KeyText* text_of(const std::vector<KeyText>& texts, const std::string& path) {
   const auto of = [&](const std::string& wanted) {
     const auto found = std::ranges::find(texts, wanted, &KeyText::path);
@@ -247,7 +250,7 @@ class Collector {
   std::vector<RecipeKey> keys_;
 };
 
-/// With N for the number of a phase, and where there is none.
+/// Returns the path with N for the number of a phase, also where the number is missing.
 std::string with_n(const std::string& path) {
   std::string result;
   bool after_phases = false;

@@ -15,8 +15,8 @@ namespace {
 
 Origin::Data origin_of(const datasets::Named& data) { return {data.description, data.identity}; }
 
-/// The facts for the phase, which shows the images of `data` in its own size. Throws ConfigError
-/// for a size of samples that are no images.
+/// Returns the facts for the phase, which shows the images of `data` in its own size. Throws
+/// ConfigError for a size of samples that are no images.
 DataFacts resized(const DataFacts& facts, const DataOptions& data, const RecipeOptions& recipe,
                   size_t index) {
   DataFacts result = facts;

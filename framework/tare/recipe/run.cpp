@@ -53,7 +53,7 @@ int64_t tracked(c10::Device device) { return memory::backend(device).usage().all
 
 class Runner {
  public:
-  /// `data` may be open, and is closed at the end.
+  /// Takes `data`, which may be open and is closed at the end.
   Runner(ResolvedRecipe resolved, RecipeData& data, const RunOptions& options)
       : recipe_(std::move(resolved.recipe)),
         origin_(std::move(resolved.origin)),

@@ -28,7 +28,8 @@ class SmallestMicroBatch final : public Callback {
     samples_ = context.data.size();
     return Action::proceed;
   }
-  /// Returns the largest micro-batch and forgets it; 0: every batch was whole.
+  /// Returns the samples per micro-batch of the batch with the most parts, and starts again; 0:
+  /// every batch was whole.
   [[nodiscard]] int64_t take() {
     most_ = 1;
     return std::exchange(samples_, 0);

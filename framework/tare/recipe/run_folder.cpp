@@ -119,7 +119,7 @@ class Names {
   /// Returns a file that the run writes for every recipe.
   void own(const std::string& name) { claim(name, "", "a file of the run itself"); }
 
-  /// `key`: where the recipe gives the name; empty: nowhere.
+  /// Claims the folder; `key` is the place of the name in the recipe, empty: it has none.
   void claim(const std::string& name, const std::string& key, const std::string& owner) {
     // A file or folder that is written under another name first must not have that of another.
     for (const char* suffix : {"", ".partial", ".old"}) {

@@ -23,7 +23,8 @@ class RunPrinter {
         call_sites_(options.call_sites) {}
 
   void folder(const std::filesystem::path& folder) const;
-  /// Prints the head of the run; `sample` is one sample of the data, on the meta device.
+  /// Prints the data and the model of the run; `sample` is one sample of the data, on the meta
+  /// device.
   void start(Learner& learner, const std::string& data, const Batch& sample);
   /// Prints that an unfinished run beside this one could be continued; an empty path: there is
   /// none.

@@ -29,7 +29,8 @@ void undo(const Normalise& step, std::span<float> values, int64_t channels) {
   }
 }
 
-/// From 0 to 1: as they are where they lie there, else from the lowest to the highest.
+/// Maps pixels to the range from 0 to 1: keeps them if they lie in it, else scales the lowest to 0
+/// and the highest to 1.
 void into_range(std::span<float> values) {
   constexpr float kRounding = 0.01F;
   for (float& value : values)
@@ -40,7 +41,7 @@ void into_range(std::span<float> values) {
   for (float& value : values) value = (value - lowest) / range;
 }
 
-/// uint8 [channels, height, width] of one input.
+/// Returns uint8 [channels, height, width] of one input.
 at::Tensor pixels_of(const at::Tensor& input, const Transforms* transforms) {
   if (input.scalar_type() == at::kByte) return input.contiguous();
   const at::Tensor copy = input.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous();

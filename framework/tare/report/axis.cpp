@@ -11,7 +11,7 @@
 namespace tare::report {
 namespace {
 
-/// The next of 1, 2 and 5 times a power of ten that is not below `least`.
+/// Returns the next of 1, 2 and 5 times a power of ten that is not below `least`.
 double decimal_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0})

@@ -59,7 +59,7 @@ std::string stroke(const Series& series) {
          (series.dashed ? " dash" : "") + '"';
 }
 
-/// A dot that stays round although the view box is stretched: a line of no length.
+/// Draws a dot that stays round although the view box is stretched: a line of no length.
 std::string dot(const Series& series, double x, double y) {
   return "<path class=\"dot s" + std::to_string(series.colour % kColours) + "\" d=\"M" +
          coordinate(x) + ' ' + coordinate(y) + "h0\"/>";
@@ -82,7 +82,7 @@ std::string dots(const Series& series, const Axis& x_axis, const Axis& y_axis) {
          relative_path(apart) + "\"/>";
 }
 
-/// `dots_too`: show the points too, if they are few.
+/// Draws a line; `dots_too` shows the points too, if they are few.
 std::string line(const Series& series, const Axis& x_axis, const Axis& y_axis, bool dots_too) {
   constexpr size_t kDots = 60;
   if (series.mark == Mark::dots) return dots(series, x_axis, y_axis);
@@ -102,7 +102,7 @@ std::string line(const Series& series, const Axis& x_axis, const Axis& y_axis, b
   return "<path" + stroke(series) + " d=\"" + path + "\"/>" + ends;
 }
 
-/// The area between the x axis and `tops`, shares of the plot's height.
+/// Draws the area between the x axis and `tops`, shares of the plot's height.
 std::string area(const Layer& layer, const std::vector<double>& x, const std::vector<double>& tops,
                  const Axis& x_axis) {
   std::string path = "M" + coordinate(kUnits * x_axis.place(x.front())) + " 1000";

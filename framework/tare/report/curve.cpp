@@ -41,7 +41,7 @@ void each_stretch(const std::vector<Point>& points, const Take& take) {
   }
 }
 
-/// `x` and `y`, with a blank only where two numbers would become one.
+/// Appends `x` and `y`, with a blank only where two numbers would become one.
 void append_pair(std::string& path, int64_t x, int64_t y) {
   const auto append = [&path](int64_t number) {
     if (number >= 0 && !path.empty() && path.back() >= '0' && path.back() <= '9') path += ' ';

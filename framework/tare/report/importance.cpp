@@ -17,7 +17,8 @@ constexpr double kFloor = 1e-12;  // added to densities; a sum below it is round
 /// How many runs have each value of the grid.
 using Counts = std::vector<int64_t>;
 
-/// The whole steps from low to high; a high end that no step meets is never taken.
+/// Returns the number of whole steps from low to high; a high end that no step meets is never
+/// drawn.
 double steps_of(const SweepParameter& p) { return std::floor((p.high - p.low) / p.step + 1e-9); }
 
 bool is_fixed(const SweepParameter& p) {
@@ -36,7 +37,7 @@ size_t grid_size(const SweepParameter& p) {
   return static_cast<size_t>(std::min<double>(size, kGrid));
 }
 
-/// The place of a value on the grid; midway between two it is the lower one.
+/// Returns the index of a value on the grid; midway between two it is the lower one.
 size_t grid_index(const SweepParameter& p, size_t size, double value) {
   if (!p.choices.empty()) return static_cast<size_t>(value);
   const auto scaled = [&p](double x) { return p.logarithmic ? std::log(x) : x; };
@@ -46,7 +47,7 @@ size_t grid_index(const SweepParameter& p, size_t size, double value) {
   return static_cast<size_t>(std::clamp(index, 0.0, static_cast<double>(size - 1)));
 }
 
-/// The probability that a standard normal number is between a and b; exact in both tails.
+/// Returns the probability that a standard normal number is between a and b; exact in both tails.
 double normal_mass(double a, double b) {
   if (a > 0) return normal_mass(-b, -a);
   const double root = std::sqrt(2.0);
@@ -54,7 +55,7 @@ double normal_mass(double a, double b) {
   return 0.5 * (std::erf(b / root) - std::erf(a / root));
 }
 
-/// The grid value below which `rank` runs lie; `after`: the first one beyond them.
+/// Returns the grid value below which `rank` runs lie; `after`: the first one beyond them.
 double quantile(const Counts& counts, int64_t rank, bool after) {
   int64_t sum = 0;
   size_t last = 0;
@@ -67,8 +68,8 @@ double quantile(const Counts& counts, int64_t rank, bool after) {
   return static_cast<double>(last);
 }
 
-/// Scott's rule with the smaller of deviation and interquartile range, but at least so wide that 90
-/// % of a kernel lies within half a step to either side.
+/// Computes the bandwidth by Scott's rule with the smaller of deviation and interquartile range,
+/// but at least so wide that 90 % of a kernel lies within half a step to either side.
 double bandwidth(const Counts& counts) {
   double mean = 0, variance = 0;
   int64_t runs = 0;

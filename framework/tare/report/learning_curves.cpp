@@ -67,7 +67,7 @@ std::vector<Strand> strands_of(const std::vector<Curve>& curves, const Shading& 
   return strands;
 }
 
-/// The strands with the smallest tolerance that makes them no larger than `limit`.
+/// Returns the strands with the smallest tolerance that makes them no larger than `limit`.
 std::vector<Strand> fitting_strands(const std::vector<Curve>& curves, const Shading& shading,
                                     size_t limit) {
   double tolerance = 0.5;

@@ -58,7 +58,7 @@ std::vector<size_t> in_order(const std::vector<std::string>& names) {
   return order;
 }
 
-/// A stacked chart of the lines that are not zero everywhere, and its legend.
+/// Returns a stacked chart of the lines that are not zero everywhere, and its legend.
 std::string stacked(const std::string& caption, AreaChart chart,
                     const std::vector<std::string>& names,
                     const std::vector<std::vector<double>>& lines) {

@@ -26,7 +26,7 @@ struct Rail {
   std::vector<double> places;
 };
 
-/// The labels that can stand beside each other in a narrow window; both ends go first.
+/// Returns the labels that can stand beside each other in a narrow window; both ends go first.
 std::vector<Tick> with_room(const std::vector<Tick>& ticks) {
   struct Taken {
     double from, to;
@@ -69,7 +69,8 @@ Axis number_axis(const Range& range, bool logarithmic, bool integer) {
   return axis;
 }
 
-/// An axis from 0 to 1 with the labels that have room. `gap`: of its start, for runs without value.
+/// Returns an axis from 0 to 1 with the labels that have room. `gap`: of its start, for runs
+/// without value.
 Axis placed(const Axis& axis, double gap) {
   std::vector<Tick> ticks;
   if (gap > 0) ticks.push_back({0, "not set"});

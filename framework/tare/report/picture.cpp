@@ -16,7 +16,7 @@ double letter_width(char c) {
   return kNarrow.find(c) != kNarrow.npos ? 0.5 : 0.74;
 }
 
-/// The length of the noncharacter (Unicode, section 23.7) at `i` of UTF-8, or 0.
+/// Returns the length of the noncharacter (Unicode, section 23.7) at `i` of UTF-8, or 0.
 size_t noncharacter(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) {
     return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0;

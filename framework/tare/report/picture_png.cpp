@@ -51,7 +51,7 @@ void draw(cairo_t* pen, const Stroke& stroke) {
   cairo_stroke(pen);
 }
 
-/// How far a text starts before its place.
+/// Returns how far before its place a text starts.
 double offset(cairo_t* pen, const Label& label) {
   if (label.anchor == Anchor::start) return 0;
   cairo_text_extents_t extents{};
@@ -116,8 +116,8 @@ std::string compressed(const std::string& text) {
   return result;
 }
 
-/// ISO/IEC 15948. Cairo's own writer tries all filters on every row, which takes three times as
-/// long and makes the file no smaller.
+/// Writes PNG (ISO/IEC 15948). Cairo's own writer tries all filters on every row, which takes three
+/// times as long and makes the file no smaller.
 std::string file_of(cairo_surface_t* surface) {
   cairo_surface_flush(surface);
   const int width = cairo_image_surface_get_width(surface);

@@ -42,7 +42,7 @@ std::vector<Point> points_of(const std::vector<double>& values) {
   return points;
 }
 
-/// What there is to draw, with colours and dashes as in the report of a run.
+/// Returns the curves to draw, with colours and dashes as in the report of a run.
 std::vector<Curve> curves_of(const MetricPlot& plot) {
   std::vector<Curve> curves{{"Training", "training", kOnWhite[0], false, points_of(plot.train)},
                             {"Validation", "validation", kOnWhite[2], true, points_of(plot.valid)}};
@@ -134,7 +134,7 @@ void add_legend(const Layout& layout, const std::vector<Curve>& curves, Picture&
   }
 }
 
-/// "4 epochs; last training value 0.25; last validation value 0.5."
+/// Returns "4 epochs; last training value 0.25; last validation value 0.5."
 std::string description_of(const MetricPlot& plot, const std::vector<Curve>& curves) {
   if (curves.empty()) return "No values.";
   const size_t epochs = std::max(plot.train.size(), plot.valid.size());
@@ -146,7 +146,7 @@ std::string description_of(const MetricPlot& plot, const std::vector<Curve>& cur
   return text + '.';
 }
 
-/// The title and the axes' names, cut where they have no room.
+/// Adds the title and the axes' names, cut where they do not fit.
 void add_names(const Layout& layout, const std::string& metric, Picture& picture) {
   const double across = (layout.left + kRight) / 2, height = kBottom - kTop;
   const std::string scale = layout.y.logarithmic ? " (log scale)" : "";
@@ -187,7 +187,7 @@ Picture picture_of(const MetricPlot& plot) {
   return picture;
 }
 
-/// FNV-1a, after Fowler, Noll and Vo, of 32 bits, in hexadecimal.
+/// Returns the 32-bit FNV-1a hash, after Fowler, Noll and Vo, in hexadecimal.
 std::string hash_text(std::string_view text) {
   uint32_t hash = 2166136261U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;

@@ -116,7 +116,7 @@ std::string metric_curves(const RunFiles& run) {
   return text;
 }
 
-/// `value` of each step; x counts the run's steps from 1.
+/// Draws `value` of each step; x counts the run's steps from 1.
 std::string step_curve(const RunFiles& run, const Titles& titles, size_t colour,
                        double StepRow::*value) {
   Curves curves{.series = {{.name = titles.caption, .points = {}, .colour = colour}}, .spans = {}};
@@ -146,7 +146,7 @@ std::string curves_of(const RunFiles& run) {
 
 // ---- phases
 
-/// What a phase did that its figures do not show.
+/// Describes what a phase did that its figures do not show.
 std::string remarks(const RunFiles& run) {
   std::string all;
   for (const auto& phase : run.phases) {

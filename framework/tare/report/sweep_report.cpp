@@ -92,8 +92,8 @@ double x_of(const SweepRun& run) {
   return std::clamp(static_cast<double>(run.number), -kMostCounted, kMostCounted);
 }
 
-/// The line of the best value, which is level between runs that improved it and continues to the
-/// last run.
+/// Returns the line of the best value, which is level between runs that improved it and continues
+/// to the last run.
 Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
   Series line{.name = "best so far", .points = {}, .colour = 0, .mark = Mark::line};
   double best = NAN;
@@ -109,7 +109,7 @@ Series best_so_far(const SweepSummary& sweep, const Runs& by_number) {
   return line;
 }
 
-/// The best run's dot last, so that it lies on top.
+/// Returns the series; the best run's dot comes last, so that it lies on top.
 std::vector<Series> history_series(const SweepSummary& sweep, const Runs& runs) {
   Series complete = dots("complete run", 1), pruned = dots("pruned run", 3),
          best = dots("best run", 2);
@@ -216,7 +216,8 @@ std::string cell_of(const SweepSummary& sweep, const SweepRun& run, size_t param
                    : figure(value);
 }
 
-/// A name that a narrow column can break after its dots and underscores, by blanks of no width.
+/// Returns a name with blanks of no width after its dots and underscores, where a narrow column can
+/// break it.
 std::string breakable(const std::string& name) {
   std::string text;
   for (const char c : name) {
@@ -235,7 +236,7 @@ std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run) 
   return row;
 }
 
-/// "Failed: 9 out of memory, 3 signal 9."
+/// Returns "Failed: 9 out of memory, 3 signal 9."
 std::string reasons(const SweepSummary& sweep) {
   constexpr size_t kReasons = 10;
   std::map<std::string, int64_t> counts;

@@ -16,7 +16,7 @@ constexpr size_t kMostLabels = 30;  // of a table of all pairs
 constexpr size_t kPairs = 20;
 constexpr size_t kLabelBytes = 24;
 
-/// A cell, shaded by the share of its row; what is wrong has another colour.
+/// Returns a cell, shaded by the share of its row; what is wrong has another colour.
 std::string cell(int64_t count, int64_t of, bool right) {
   if (count == 0) return "<td></td>";
   const double share = of > 0 ? static_cast<double>(count) / static_cast<double>(of) : 0;
@@ -70,7 +70,7 @@ std::string probability_of(const WorstSample& sample) {
   return std::isnan(sample.probability) ? "-" : percent(sample.probability);
 }
 
-/// The name of its file, or its index.
+/// Returns the name of the sample's file, or its index.
 std::string name_of(const WorstSample& sample) {
   return sample.name.empty() ? std::to_string(sample.index) : tail(sample.name, kNameBytes - 3);
 }

@@ -53,7 +53,7 @@ struct Bucket {
 /// Equal stretches of time from 0 on. When they are used up, each two become one.
 class Buckets {
  public:
-  /// `from` holds from its time until `until_s`, which never falls.
+  /// Makes `from` hold from its time until `until_s`, which never falls.
   void hold(const Moment& from, size_t phase, double until_s) {
     double time = from.time_s;
     enter(from);

@@ -25,7 +25,7 @@ std::optional<int64_t> process_number(const std::string& name) {
   return id;
 }
 
-/// The user that "Uid:" of /proc/PID/status names.
+/// Returns the user that "Uid:" of /proc/PID/status names.
 std::string user_of(const std::string& status) {
   const auto at = status.find("\nUid:");
   uid_t number = 0;

@@ -9,7 +9,7 @@
 namespace tare::search {
 namespace {
 
-/// step >= first * factor^exponent, which may be beyond 64 bits.
+/// Whether step >= first * factor^exponent, which may be beyond 64 bits.
 bool has_reached(int64_t step, int64_t first, int64_t factor, int64_t exponent) {
   int64_t needed = first;
   for (int64_t i = 0; i < exponent; ++i) {
@@ -35,7 +35,7 @@ bool is_among_the_best(double cost, std::vector<double> costs, int64_t factor) {
   return cost <= *last;
 }
 
-/// The best of the paused trials that are in the first share of the rung.
+/// Returns the best of the paused trials that are in the first share of the rung.
 std::optional<Promotion> promotable(size_t rung, const AshaOptions& options, bool maximize,
                                     const std::vector<SeenTrial>& history) {
   std::vector<const SeenTrial*> trials;

@@ -10,7 +10,7 @@
 namespace tare::search {
 namespace {
 
-/// CRC-32 of ISO 3309, as zlib's.
+/// Computes CRC-32 of ISO 3309, as zlib's.
 uint32_t crc32(const std::string& text) {
   uint32_t crc = ~uint32_t{0};
   for (const char c : text) {

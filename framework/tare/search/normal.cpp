@@ -10,13 +10,13 @@ namespace {
 
 double tail(double x) { return 0.5 * std::erfc(x / std::numbers::sqrt2); }  // above x
 
-/// log(exp(a) + exp(b)).
+/// Returns log(exp(a) + exp(b)).
 double log_sum(double a, double b) {
   const double most = std::max(a, b);
   return std::isinf(most) ? most : most + std::log1p(std::exp(std::min(a, b) - most));
 }
 
-/// log(exp(a) - exp(b)), a >= b.
+/// Returns log(exp(a) - exp(b)), a >= b.
 double log_difference(double a, double b) { return a + std::log(-std::expm1(b - a)); }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kEqualWeights = 25;  // the newest observations, which all weigh 1
 
-/// Rising evenly from 1/n to 1 over what is older than the newest ones; then the prior's; sum 1.
+/// Returns weights that rise evenly from 1/n to 1 over the older observations and are 1 for the
+/// newest ones and the prior, all divided by their sum.
 std::vector<double> weights_of(size_t observations) {
   std::vector<double> weights(observations + 1, 1.0);
   const size_t ramp = observations > kEqualWeights ? observations - kEqualWeights : 0;
@@ -49,7 +50,7 @@ std::vector<double> widths_of(const std::vector<double>& means, double low, doub
   return widths;
 }
 
-/// The index where a running sum passes `share`.
+/// Returns the index where a running sum passes `share`.
 size_t pick(const std::vector<double>& shares, double share) {
   size_t i = 0;
   for (double sum = shares[0]; sum <= share && i + 1 < shares.size();) sum += shares[++i];

@@ -8,7 +8,7 @@
 namespace tare::search {
 namespace {
 
-/// Evenly over the values, or over their logarithm; numbers with steps as if rounded.
+/// Draws evenly over the values, or over their logarithm; numbers with steps as if rounded.
 double draw_evenly(const Domain& domain, CounterRng& rng) {
   const double share = rng.uniform();
   if (domain.choices > 0) return std::floor(share * static_cast<double>(domain.choices));

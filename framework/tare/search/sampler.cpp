@@ -29,7 +29,7 @@ Cell cell_of(const SearchOptions& options, const Point& point) {
   return reduced(std::move(cell), options);
 }
 
-/// What a sampler has drawn, which may be one of a program.
+/// Checks a point that a sampler has drawn, which may be a sampler of the user's program.
 Point checked(Point point, const SearchOptions& options) {
   for (const auto& parameter : options.parameters.parameters) {
     const auto found = point.find(parameter.name);
@@ -53,7 +53,7 @@ bool is_countable(const Space& space) {
   return cells <= static_cast<double>(kMaxCells);
 }
 
-/// The trials but one.
+/// Returns all trials but one.
 std::vector<SeenTrial> without(std::vector<SeenTrial> history, int64_t number) {
   std::erase_if(history, [&](const SeenTrial& trial) { return trial.number == number; });
   return history;

@@ -21,7 +21,7 @@ bool is_finished(const SeenTrial& trial) {
   return trial.state == TrialState::complete || trial.state == TrialState::pruned;
 }
 
-/// Smaller is better; not a number is the worst.
+/// Returns the cost of a trial: smaller is better, and NaN is the worst.
 double cost(double value, bool maximize) {
   if (std::isnan(value)) return std::numeric_limits<double>::infinity();
   return maximize ? -value : value;

@@ -97,7 +97,7 @@ class Coordinator {
     return sweep_.log_dir / trial.run_name;
   }
 
-  /// What a run prints, without its errors.
+  /// Returns the file with what a run prints, without its errors.
   [[nodiscard]] fs::path printed_by(const Trial& trial) const {
     return folder_of(trial) / (log_stem(sweep_, trial.run_name) + ".log");
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kWriteEvery{1};
 
-/// A number as it is; text so that a spreadsheet takes it for text.
+/// Writes a number as it is, and text so that a spreadsheet takes it for text.
 std::string field(const std::string& text) {
   constexpr size_t kLongest = size_t{16} << 10;  // whole, but for what does not fit into a line
   return config::as_number(text) ? text : csv_field(text, kLongest);

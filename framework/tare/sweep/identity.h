@@ -15,7 +15,7 @@ namespace tare::sweep {
 /// without nulls and, unless they vary, the keys of SweepOrigin::without.
 class Identity {
  public:
-  /// Reads the files of `sweep`, which must outlive the identity. Throws IoError and ConfigError
+  /// Reads the recipe of `sweep`, which must outlive the identity. Throws IoError and ConfigError
   /// for the recipe's file.
   explicit Identity(const SweepOptions& sweep);
   /// Throws ConfigError for a setting that the recipe has no place for.

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The metric by epoch, over all phases.
+/// Returns the metric by epoch, over all phases.
 std::vector<double> values_of(const report::RunFiles& run, const std::string& metric) {
   std::vector<double> values;
   for (const auto& phase : run.phases) {

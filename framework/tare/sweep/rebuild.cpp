@@ -38,7 +38,7 @@ std::string field(const Row& row, const std::string& column) {
   return found == row.end() ? "" : found->second;
 }
 
-/// The rows of run_data.csv by the names of the runs.
+/// Returns the rows of run_data.csv by the names of the runs.
 std::map<std::string, Row> rows_of(const fs::path& log_dir) {
   const fs::path file = log_dir / "run_data.csv";
   std::map<std::string, Row> rows;
@@ -63,7 +63,7 @@ std::map<std::string, Row> rows_of(const fs::path& log_dir) {
   return rows;
 }
 
-/// The value that Python has written so.
+/// Returns the value of a text that Python has written.
 Node value_of(const search::Parameter* parameter, const std::string& text) {
   if (parameter)
     for (const Node& value : parameter->values)
@@ -161,7 +161,7 @@ class Rebuild {
     found_[trial.number] = {std::move(trial), std::move(outcome), std::move(values)};
   }
 
-  /// A run of which only the row is left.
+  /// Adds a run of which only the row is left.
   void take_row(const std::string& name, const Row& row) {
     const auto number = number_in(name, sweep_.name);
     if (!number || found_.contains(*number) || fs::exists(sweep_.log_dir / name)) return;
@@ -195,7 +195,7 @@ class Rebuild {
   int64_t unknown_ = 0;
 };
 
-/// The sweep with the values of all runs among its choices, as Optuna wants them.
+/// Returns the sweep with the values of all runs among its choices, as Optuna wants them.
 SweepOptions with_values_of(SweepOptions sweep, const std::map<int64_t, Found>& found) {
   for (const auto& [number, run] : found)
     for (const auto& [key, value] : run.trial.cell.values)

@@ -15,7 +15,7 @@ using config::Node;
 
 constexpr size_t kMaxName = 128;  // as io::checked_name
 
-/// "optimizer.weight_decay": "owd".
+/// Returns the initials of a key: "owd" for "optimizer.weight_decay".
 std::string initials(std::string_view key) {
   std::string letters;
   bool begins = true;

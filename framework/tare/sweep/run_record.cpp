@@ -75,14 +75,14 @@ microseconds total_of(const RunRecord& record) {
   return std::max(since_1970(record.end) - since_1970(record.start), microseconds{0});
 }
 
-/// {"loss": 0.4, ...}.
+/// Returns {"loss": 0.4, ...}.
 ordered_json results_json(const RunRecord& record) {
   ordered_json results = ordered_json::object();
   for (const auto& [name, value] : record.results) results[name] = value;
   return results;
 }
 
-/// The last values of all metrics, and the epochs.
+/// Adds the last values of all metrics, and the epochs.
 void add_last_epoch(const RunRecord& record, ordered_json& data) {
   size_t epochs = 0;
   for (const auto& metric : record.history) {

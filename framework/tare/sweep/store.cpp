@@ -121,7 +121,7 @@ struct Store::Parts {
         .run();
   }
 
-  /// A waiting trial; returns its id. The statements are those of many.
+  /// Adds a waiting trial and returns its id; the statements are used for many trials.
   int64_t add(int64_t number, const std::string& identity, const std::string& run_name,
               const search::Cell& cell, int64_t attempt, int64_t asked_bytes) {
     if (!add_trial_) {
@@ -156,7 +156,7 @@ struct Store::Parts {
     set_attribute(trial, "trial_system_attributes", "fixed_params", fixed_params(cell));
   }
 
-  /// The parameters of a trial, as Optuna reads them.
+  /// Writes the parameters of a trial, as Optuna reads them.
   void set_params(const Trial& trial) {
     for (const auto& [key, value] : trial.cell.values) {
       const search::Parameter* parameter = sweep.parameters.find(key);

@@ -20,7 +20,7 @@ using config::Node;
 
 constexpr size_t kMaxName = 64;  // numbers and values follow it
 
-/// What conditions and exclusions speak of.
+/// Checks the parameters that conditions and exclusions name.
 void check_known(const SweepOptions& sweep, const search::Settings& settings,
                  const std::string& path) {
   for (const auto& [name, value] : settings.values) {

@@ -17,7 +17,7 @@ namespace {
 
 using at::Tensor;
 
-/// What was allocated in the phase, freed or not, and which of the blocks hold the results.
+/// Returns what was allocated in the phase, freed or not, and which blocks hold the results.
 AllocationTrace read(const memory::EventHistory& history, uint32_t phase,
                      const std::vector<Tensor>& results) {
   AllocationTrace work;

@@ -35,7 +35,7 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   return run(query, key, value, mask, dropout, causal, scale, grouped);
 }
 
-/// The maxima. Where no gradient is asked for, the host does not note where the greatest were.
+/// Computes the maxima. Without a gradient, the host does not store where they were.
 Tensor max_pool1d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
                   IntArrayRef dilation, bool ceil) {
   const bool needs_grad = self.requires_grad() && at::GradMode::is_enabled();

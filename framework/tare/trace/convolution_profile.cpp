@@ -58,7 +58,7 @@ at::OptionalSymIntArrayRef sizes_of_bias(const Layout& bias) {
   return c10::fromIntArrayRefSlow(bias.sizes);
 }
 
-/// A host tensor without memory, for questions about its shape.
+/// Returns a host tensor without memory, for questions about its shape.
 Tensor tensor_of(const Layout& layout) {
   if (layout.sizes.empty()) return {};
   return at::from_blob(nullptr, layout.sizes, layout.strides, at::TensorOptions(layout.type));

@@ -101,7 +101,7 @@ class Player {
   Player(const Trace& trace, const Target& target)
       : trace_(trace), target_(target), memory_(target) {}
 
-  /// False if the target refuses.
+  /// Plays the trace back; returns false if the target refuses a request.
   [[nodiscard]] bool play(size_t index) {
     const Event& event = trace_.events[index];
     if (event.bytes > 0) {

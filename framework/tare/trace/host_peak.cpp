@@ -7,7 +7,7 @@
 namespace tare::plan {
 namespace {
 
-/// Live bytes after each event.
+/// Returns the live bytes after each event.
 std::vector<int64_t> live_bytes(const Trace& trace) {
   std::unordered_map<int64_t, int64_t> sizes;
   std::vector<int64_t> live;

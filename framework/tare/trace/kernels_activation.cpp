@@ -13,7 +13,7 @@ using at::Tensor;
 
 Tensor& relu_(Tensor& self) { return self; }
 
-/// Result and buffer.
+/// Returns the result and the buffer.
 std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& self) {
   const Tensor result = at::empty_like(self);
   return {result, at::empty_like(self)};

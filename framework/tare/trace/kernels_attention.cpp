@@ -31,7 +31,7 @@ namespace {
 using at::Tensor;
 using Mask = std::optional<Tensor>;
 
-/// [batch, heads, time, features], with time and heads exchanged in memory.
+/// Makes a tensor [batch, heads, time, features], with time and heads exchanged in memory.
 Tensor by_time(const Tensor& like, int64_t batch, int64_t heads, int64_t time, int64_t features) {
   return fresh({batch, time, heads, features}, like).transpose(1, 2);
 }
@@ -64,13 +64,13 @@ Blocks blocks_of(const Tensor& query, const Tensor& key) {
   return {.queries = std::min(queries, time), .keys = std::min<int64_t>(512, key.size(2))};
 }
 
-/// The scratch of the host's threads; a card has none.
+/// Holds the scratch of the host's threads; a card has none.
 c10::DataPtr hold_per_thread(int64_t elements, const Tensor& like) {
   const int64_t threads = for_card() ? 0 : at::get_num_threads();
   return hold(bytes_of(threads * elements, like.scalar_type()));
 }
 
-/// Result and, per query, the logarithm of the sum of exponentials.
+/// Returns the result and, per query, the logarithm of the sum of exponentials.
 std::tuple<Tensor, Tensor> flash(const Tensor& query, const Tensor& key, const Tensor& value,
                                  double, bool, const Mask&, std::optional<double>) {
   const int64_t batch = query.size(0), heads = query.size(1), time = query.size(2);

@@ -20,7 +20,8 @@ using torch::jit::Stack;
 /// Redispatches; then copies the given operands, in that order.
 class Contiguous : public c10::OperatorKernel {
  public:
-  /// `format_of`: the operand that decides whether channels come last; without it they do not.
+  /// Takes as `format_of` the operand that decides whether channels come last; without it they do
+  /// not.
   explicit Contiguous(std::vector<size_t> operands, std::optional<size_t> format_of = {},
                       bool result = false)
       : operands_(std::move(operands)), format_of_(format_of), result_(result) {}
@@ -46,8 +47,8 @@ class Contiguous : public c10::OperatorKernel {
   bool result_;
 };
 
-/// The gradient of GELU. Only the exact formula is oneDNN's, which wants both operands in one
-/// layout.
+/// Computes the gradient of GELU. Only the exact formula is oneDNN's, which wants both operands in
+/// one layout.
 void gelu_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor grad = arguments[0].toTensor();

@@ -56,7 +56,8 @@ Tensor roll(const Tensor& self, IntArrayRef, IntArrayRef dims) {
   return result;
 }
 
-/// True for one tensor under two names, false for two shapes; else it would read the values.
+/// Whether two tensors are equal: true for one tensor under two names, false for two shapes;
+/// otherwise the values decide, which a meta tensor does not have.
 bool equal(const Tensor& self, const Tensor& other) {
   if (self.sizes() != other.sizes()) return false;
   if (self.is_alias_of(other) && self.storage_offset() == other.storage_offset() &&

@@ -66,7 +66,7 @@ Tensor nll_loss2d_backward(const Tensor&, const Tensor& self, const Tensor&,
   return at::empty_like(self, at::MemoryFormat::Contiguous);
 }
 
-/// The loss of each element, then their sum or mean by operators of their own.
+/// Computes the loss of each element, then the sum or mean by separate operators.
 Tensor elementwise(const Tensor& each, int64_t reduction) {
   if (reduction == at::Reduction::None) return each;
   return reduction == at::Reduction::Mean ? each.mean() : each.sum();

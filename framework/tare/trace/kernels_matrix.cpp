@@ -29,14 +29,14 @@ c10::DataPtr copied(const Tensor& matrix) {
   return hold(gemm_takes(matrix) ? 0 : bytes_of(matrix.numel(), matrix.scalar_type()));
 }
 
-/// What is held while a * b is computed.
+/// Holds what the host holds while a * b is computed.
 void multiply(const Tensor& a, const Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0) return;
   // The host computes the transposed product, so b comes first.
   const c10::DataPtr second = copied(b), first = copied(a);
 }
 
-/// `First`: which operand is the first of the two matrices.
+/// Computes a product; `First` is the index of the operand that is the first matrix.
 template <size_t First>
 void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());

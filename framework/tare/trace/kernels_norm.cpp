@@ -41,7 +41,7 @@ void require_known(const char* op, const Tensor& input) {
                        "call contiguous() first");
 }
 
-/// The host's scratch: values of each channel, `rows` times. A card has none.
+/// Holds the host's scratch: values of each channel, `rows` times. A card has none.
 c10::DataPtr hold_channels(const Tensor& input, int64_t rows = 1) {
   return hold(for_card() ? 0 : bytes_of(rows * input.size(1), input.scalar_type()));
 }

@@ -54,8 +54,8 @@ void compare_with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys
   wrapped.clear();
 }
 
-/// What has a result like its first operand, and no kernel of LibTorch's for meta tensors or
-/// another result there.
+/// Handles operators with a result like their first operand, for which LibTorch has no kernel for
+/// meta tensors or one with another result.
 void like_first(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const size_t arguments = op.schema().arguments().size();
   const Tensor self = torch::jit::peek(*stack, 0, arguments).toTensor();

@@ -23,7 +23,7 @@ std::vector<int64_t> with_last(const Tensor& self, IntArrayRef last) {
   return sizes;
 }
 
-/// Made from a copy of `grad` where that has gaps.
+/// Makes the gradient, from a copy of `grad` if that has gaps.
 Tensor gradient_of(const Tensor& self, const Tensor& grad, MemoryFormat format) {
   Tensor result = at::empty_like(self, format);
   hold_contiguous(grad, format).clear();
@@ -77,7 +77,7 @@ Tensor max_pool3d_backward(const Tensor& grad, const Tensor& self, IntArrayRef, 
   return gradient_of(self, grad, MemoryFormat::Contiguous);
 }
 
-/// `padding`: left, right, top, bottom.
+/// Pads by `padding`: left, right, top, bottom.
 Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
   const int64_t height = self.size(-2) + padding[2] + padding[3],
                 width = self.size(-1) + padding[0] + padding[1];

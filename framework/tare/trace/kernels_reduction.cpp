@@ -74,7 +74,7 @@ std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, b
   return result;
 }
 
-/// The variance; for one over all elements the host takes the mean first.
+/// Computes the variance; for that of all elements the host computes the mean first.
 Tensor variance(const Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>&,
                 bool keep) {
   const auto sizes = reduced(self, dims, keep);

@@ -38,7 +38,7 @@ bool works_channels_last(const Tensor& input, const Tensor& output) {
          output.size(2) + output.size(3) <= kSmallOutput;
 }
 
-/// `kNeighbours` in each dimension.
+/// Interpolates between `kNeighbours` in each dimension.
 template <int kNeighbours>
 void upsample(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto arguments = op.schema().arguments().size();

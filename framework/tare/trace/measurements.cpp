@@ -35,7 +35,7 @@ std::string machine() {
   return printable(text);
 }
 
-/// FNV-1a.
+/// Computes the FNV-1a hash.
 uint64_t checksum(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -99,7 +99,7 @@ std::string text_of(const Works& works) {
          body;
 }
 
-/// The part up to a character, which is dropped.
+/// Cuts off and returns the part up to a character, which is dropped.
 std::string_view cut(std::string_view& text, char end) {
   const auto at = std::min(text.find(end), text.size());
   const auto part = text.substr(0, at);

@@ -47,7 +47,7 @@ Transforms resized_first(const BundleManifest& manifest) {
   return Transforms(std::move(steps));
 }
 
-/// A name that a bundle has, or LibTorch's: the export refuses it.
+/// Returns the bundle's name of a dtype, or else LibTorch's, which the export refuses.
 std::string dtype_name(c10::ScalarType type) {
   constexpr std::array kNamed = {c10::kFloat, c10::kDouble,   c10::kByte, c10::kLong,
                                  c10::kInt,   c10::kBFloat16, c10::kHalf, c10::kBool};

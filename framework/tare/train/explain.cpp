@@ -57,9 +57,9 @@ class Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// The operator that ended with an exception; it has no name if none did.
+  /// Returns the operator that ended with an exception; it has no name if none did.
   [[nodiscard]] Operation failed() const { return failed_; }
-  /// The last submodule whose parameters were used; empty: none.
+  /// Returns the last submodule whose parameters were used; empty: none.
   [[nodiscard]] const std::string& last_module() const { return last_module_; }
 
  private:
@@ -175,7 +175,7 @@ std::string first_line(const std::exception& error) {
   return printable(text, 400);
 }
 
-/// The leaves that a loss depends on.
+/// Returns the leaves that a loss depends on.
 std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
   std::vector<at::Tensor> leaves;
   std::unordered_set<const torch::autograd::Node*> seen;

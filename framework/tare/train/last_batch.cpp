@@ -28,7 +28,7 @@ Norms batch_norms(const Model& model) {
   return found;
 }
 
-/// Samples in the smallest part of a batch; see slices_of().
+/// Returns the samples in the smallest part of a batch; see slices_of().
 int64_t smallest_part(int64_t batch, const BatchSizes& sizes) {
   const int64_t size = sizes.micro_batch.value_or(batch);
   return size >= batch ? batch : batch / ((batch - 1) / size + 1);

@@ -189,7 +189,8 @@ struct LearnerState {
                             const std::exception& error);
   /// Warns, once, of trainable tensors that the loss depends on and the optimizer does not have.
   void check_graph(const at::Tensor& loss, const Batch& batch);
-  /// Computes the model's outputs, or a Task's step, in `precision`; the results are float32.
+  /// Computes the model's outputs, and compute_task() a Task's step, in `precision`; the results
+  /// are float32.
   [[nodiscard]] Outputs compute(const Batch& batch) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
   /// Returns the labels of a target, without waiting for the device; unset: unknown. Of a part on a

@@ -44,7 +44,7 @@ class Reader {
     if (!value.is_number_integer() || value.get<int64_t>() < 0) fail(key, "is no count");
     return value.get<int64_t>();
   }
-  /// A finite number >= 0.
+  /// Reads a finite number >= 0.
   [[nodiscard]] double sum(const char* key) const {
     const double value = real(key);
     if (!(value >= 0) || !std::isfinite(value)) fail(key, "is no finite number >= 0");
@@ -75,7 +75,7 @@ class Reader {
     }
     return all;
   }
-  /// A list of lists of texts.
+  /// Reads a list of lists of texts.
   [[nodiscard]] std::vector<std::vector<std::string>> text_lists(const char* key) const {
     std::vector<std::vector<std::string>> all;
     if (!at(key).is_array()) fail(key, "is no list");
@@ -141,7 +141,7 @@ struct Stored {
   const Reader& reader;
   const std::vector<NamedTensor>& tensors;
 
-  /// Undefined if there is none of that name.
+  /// Returns the tensor with a name; undefined if there is none.
   [[nodiscard]] at::Tensor tensor(const std::string& name) const {
     const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
     return found == tensors.end() ? at::Tensor() : found->tensor;
