@@ -195,7 +195,7 @@ TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
   };
   const std::string head = "name: w\nrecipe: recipe.yaml\n";
   EXPECT_THAT(message("w.yaml", head + "set: {phases.0.epochs: 0}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:24: set.phases.0.epochs must be >= 1"));
+              HasSubstr("w.yaml:3:24: set.phases.0.epochs must be from 1 to 1000000000"));
   EXPECT_THAT(message("w.yaml", head + "parameters:\n  batch: [8, 16]\n  phases.0.lr:\n"
                                        "    - 1.0e-3\n    - fast\n"),
               HasSubstr("w.yaml:7:7: parameters.phases.0.lr must be"));
@@ -210,6 +210,13 @@ TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
+  // What the data or the model refuse.
+  EXPECT_THAT(message("w.yaml", head + "set: {phases.0.freeze_to: 9}\nparameters: {batch: [8]}\n"),
+              HasSubstr("w.yaml:3:27: set.phases.0.freeze_to is no layer group of the model"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {batch: [8, 5000]}\n"),
+              HasSubstr("w.yaml:3:25: parameters.batch is larger than the training split"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {loss: [cross_entropy, mse]}\n"),
+              HasSubstr("w.yaml:3:36: parameters.loss does not take the targets of the data"));
   EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder, data.folder: gone}\n"
                                        "parameters: {phases.0.lr: [0.1]}\n"),
               HasSubstr("set.data.folder is not there, got gone"));

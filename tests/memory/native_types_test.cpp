@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -25,6 +26,19 @@ TEST(NativeTypes, AreThoseThatTheProcessorHasInstructionsFor) {
             kernel_names("avx512_bf16") || kernel_names("amx_bf16"));
   EXPECT_EQ(processor_computes(c10::kHalf),
             kernel_names("avx512_fp16") || kernel_names("amx_fp16"));
+}
+
+TEST(NativeTypes, AreNoneThatOneDnnMayNotUse) {
+  const char* const before = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const std::string kept = before ? before : "";
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+  EXPECT_FALSE(processor_computes(c10::kBFloat16));
+  EXPECT_FALSE(processor_computes(c10::kHalf));
+  EXPECT_TRUE(processor_computes(c10::kFloat));
+  if (before)
+    setenv("ONEDNN_MAX_CPU_ISA", kept.c_str(), 1);
+  else
+    unsetenv("ONEDNN_MAX_CPU_ISA");
 }
 
 TEST(NativeTypes, TheTimeOfAProductIsMeasuredOnceAndKeepsNoTensors) {

@@ -12,6 +12,7 @@
 #include "tare/base/table.h"
 #include "tare/callback/registry.h"
 #include "tare/cli/command.h"
+#include "tare/config/scalar.h"
 #include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/launch/executors.h"
@@ -73,21 +74,61 @@ std::vector<ListEntry> rows_of(const std::vector<config::EntryInfo>& infos) {
   return rows;
 }
 
+/// Rows whose options are fields of a struct that all entries share. `own`: those of an entry.
+template <class Own>
+std::vector<ListEntry> rows_with(std::vector<config::EntryInfo> infos, const Own& own) {
+  for (auto& info : infos) info.defaults = own(info.name);
+  return rows_of(infos);
+}
+
+config::Node optimizer_options(const std::string& name) {
+  const OptimizerKind kind = optimizers::registry().make(name);
+  const OptimizerOptions standard;
+  config::Node options = config::Node::map();
+  const auto add = [&](const char* key, double value) {
+    options.set(key, config::Node::scalar(config::number_text(value)));
+  };
+  add("lr", standard.lr);
+  add("weight_decay", standard.weight_decay);
+  if (kind.momentum) add("momentum", *kind.momentum);
+  if (kind.beta2) add("beta2", *kind.beta2);
+  if (kind.eps) add("eps", *kind.eps);
+  if (name == "sgd") options.set("nesterov", config::Node::scalar("false"));
+  options.set("decay_norm_and_bias", config::Node::scalar("false"));
+  return options;
+}
+
+config::Node data_options(const std::string& name) {
+  const config::Node standard = config::to_node(DataOptions{});
+  config::Node options = config::Node::map();
+  for (const auto& field : datasets::fields_of(name)) options.set(field, *standard.find(field));
+  return options;
+}
+
+config::Node schedule_options(const std::string& name) {
+  const config::Node standard = config::to_node(Schedule{});
+  config::Node options = config::Node::map();
+  if (name == "one_cycle") return *standard.find("one_cycle");
+  options.set("warmup", *standard.find("warmup"));
+  if (name != "constant") options.set("final_factor", *standard.find("final_factor"));
+  return options;
+}
+
 // What `tare ls` can list.
 const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
   static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
       {"callbacks", [] { return rows_of(callbacks::registry().infos()); }},
       {"collates", [] { return rows_of(collates::registry().infos()); }},
-      {"datasets", [] { return rows_of(datasets::registry().infos()); }},
+      {"datasets", [] { return rows_with(datasets::registry().infos(), data_options); }},
       {"executors", [] { return rows_of(launch::executors::registry().infos()); }},
       {"losses", [] { return rows_of(losses::registry().infos()); }},
       {"metrics", [] { return rows_of(metrics::registry().infos()); }},
       {"models", [] { return rows_of(models::infos()); }},
-      {"optimizers", [] { return rows_of(optimizers::registry().infos()); }},
+      {"optimizers", [] { return rows_with(optimizers::registry().infos(), optimizer_options); }},
       {"pruners", [] { return rows_of(search::pruners::registry().infos()); }},
       {"recipes", recipes},
       {"samplers", [] { return rows_of(search::samplers::registry().infos()); }},
-      {"schedules", [] { return rows_of(schedules::registry().infos()); }},
+      {"schedules", [] { return rows_with(schedules::registry().infos(), schedule_options); }},
       {"transforms", [] { return rows_of(transforms::registry().infos()); }}};
   return table;
 }

@@ -192,6 +192,7 @@ int plan(const SweepOptions& sweep) {
   const auto executor = executor_of(sweep);
   const auto slots = slots_of(sweep, *executor, sweep.resources);
   prepare(sweep, slots);
+  check_sweep_with_data(sweep);
   Plans plans(sweep.recipe, /*download=*/false);
   const auto cells = first_cells(sweep);
   const int64_t jobs = sweep::jobs_in(slots, sweep.resources.jobs);
@@ -373,6 +374,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const auto slots = slots_of(sweep, *executor, sweep.resources);
   forks = !slots.front().is_gpu();
   prepare(sweep, slots);
+  check_sweep_with_data(sweep);
   const InterruptScope interrupts;
   Plans plans(sweep.recipe, /*download=*/true);
   executor->require_available();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tare/config/scalar.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
+#include "tare/recipe/resolve.h"
 #include "tare/search/grid.h"
 #include "tare/search/sampler.h"
 #include "tare/sweep/identity.h"
@@ -111,11 +113,14 @@ void check_countable(const SweepOptions& sweep) {
                           "a list, a step, or whole numbers", "a range"});
 }
 
+/// What is asked of a recipe; throws ConfigError.
+using Check = std::function<void(const RecipeOptions&)>;
+
 /// Reads the recipe with the settings that all runs share.
-RecipeOptions read_with_set(const SweepOptions& sweep) {
+RecipeOptions read_with_set(const SweepOptions& sweep, const Check& check) {
   try {
     RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-    check_files(recipe);
+    check(recipe);
     return recipe;
   } catch (const ConfigError& error) {
     throw_if_about(sweep, "set", sweep.set, error);
@@ -123,11 +128,11 @@ RecipeOptions read_with_set(const SweepOptions& sweep) {
   }
 }
 
-void check_cell(const SweepOptions& sweep, const Cell& cell) {
+void check_cell(const SweepOptions& sweep, const Cell& cell, const Check& check) {
   auto settings = sweep::override_texts(sweep, sweep.set);
   for (auto& text : sweep::override_texts(sweep, cell)) settings.push_back(std::move(text));
   try {
-    check_files(read_recipe(sweep.recipe, settings));
+    check(read_recipe(sweep.recipe, settings));
   } catch (const ConfigError& error) {
     throw_if_about(sweep, "parameters", cell, error);
     throw_if_about(sweep, "set", sweep.set, error);
@@ -137,10 +142,18 @@ void check_cell(const SweepOptions& sweep, const Cell& cell) {
 }  // namespace
 
 void check_sweep(const SweepOptions& sweep) {
-  check_metric(sweep, read_with_set(sweep));
+  check_metric(sweep, read_with_set(sweep, check_files));
   check_countable(sweep);
   const SweepOptions ends = with_ends(sweep);
-  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell);
+  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell, check_files);
+}
+
+void check_sweep_with_data(const SweepOptions& sweep) {
+  RecipeData data(datasets::Network::forbidden);
+  const Check check = [&data](const RecipeOptions& recipe) { check_run(recipe, data); };
+  static_cast<void>(read_with_set(sweep, check));
+  const SweepOptions ends = with_ends(sweep);
+  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell, check);
 }
 
 }  // namespace tare

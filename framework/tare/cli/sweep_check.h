@@ -12,4 +12,9 @@ namespace tare {
 /// for the recipe itself.
 void check_sweep(const sweep::SweepOptions& sweep);
 
+/// Checks the values likewise against the data and the model, such as a batch that is larger than
+/// the training split. Makes tensors, so Tare must have been started. Reads each data set once,
+/// without the network. Throws as check_sweep().
+void check_sweep_with_data(const sweep::SweepOptions& sweep);
+
 }  // namespace tare

@@ -179,12 +179,17 @@ Kind kind_of(const std::string& name) {
                     "one of `tare ls datasets`", name);
 }
 
+const std::vector<std::string>& fields_of_all() {
+  static const std::vector<std::string> names{"size",  "count", "seed",     "train",
+                                              "valid", "test",  "stratify", "transforms"};
+  return names;
+}
+
 // A field that belongs to another data set would be ignored without a word.
 void check_fields(const Kind& kind, const DataOptions& given) {
-  static const std::vector<std::string> of_all{"name",  "size", "count",    "seed",      "train",
-                                               "valid", "test", "stratify", "transforms"};
+  const auto& of_all = fields_of_all();
   const auto takes = [&](const std::string& field) {
-    return std::ranges::find(of_all, field) != of_all.end() ||
+    return field == "name" || std::ranges::find(of_all, field) != of_all.end() ||
            std::ranges::find(kind.fields, field) != kind.fields.end();
   };
   for (const auto& field : config::changed_fields(given))
@@ -315,6 +320,12 @@ Registry& registry() {
 }
 
 std::vector<std::string> names() { return registry().names(); }
+
+std::vector<std::string> fields_of(const std::string& name) {
+  std::vector<std::string> fields = kind_of(name).fields;
+  fields.insert(fields.end(), fields_of_all().begin(), fields_of_all().end());
+  return fields;
+}
 
 void check(const DataOptions& options) {
   config::validate(options, "data.make");

@@ -115,6 +115,9 @@ struct Kind {
 using Registry = config::Registry<Kind()>;
 [[nodiscard]] Registry& registry();              ///< the one registry of the process
 [[nodiscard]] std::vector<std::string> names();  ///< sorted
+/// Returns the names of the fields of DataOptions that a data set takes. Throws ConfigError for a
+/// name that is not known.
+[[nodiscard]] std::vector<std::string> fields_of(const std::string& name);
 
 /// Which samples a data set holds, wherever its files are: two runs have the same data if these are
 /// equal.

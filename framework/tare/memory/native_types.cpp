@@ -8,6 +8,8 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <mutex>
@@ -25,6 +27,23 @@ bool has_instructions(const std::string& name) {
   const auto all = at::cpu::get_cpu_capabilities();
   const auto found = all.find(name);
   return found != all.end() && found->second.isBool() && found->second.toBool();
+}
+
+/// Whether oneDNN, which multiplies matrices of 16 bits, may use instructions of a generation.
+/// ONEDNN_MAX_CPU_ISA names the newest that it may use; the generations are in their order.
+bool may_use(const std::string& generation) {
+  const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (!limit) limit = std::getenv("DNNL_MAX_CPU_ISA");
+  if (!limit) return true;
+  std::string newest = limit;
+  std::ranges::transform(newest, newest.begin(), [](unsigned char c) { return std::tolower(c); });
+  static const std::vector<std::string> order{
+      "sse41",            "avx",              "avx2",
+      "avx2_vnni",        "avx2_vnni_2",      "avx512_core",
+      "avx512_core_vnni", "avx512_core_bf16", "avx512_core_fp16",
+      "avx512_core_amx",  "avx512_core_amx_fp16"};
+  const auto allowed = std::ranges::find(order, newest);  // others, such as "all", allow all
+  return allowed == order.end() || std::ranges::find(order, generation) <= allowed;
 }
 
 // Zeros in memory that no allocator of tensors counts.
@@ -59,8 +78,11 @@ double product_seconds(c10::ScalarType type) {
 
 bool processor_computes(c10::ScalarType type) {
   if (type == c10::kBFloat16)
-    return has_instructions("avx512_bf16") || has_instructions("amx_bf16");
-  if (type == c10::kHalf) return has_instructions("avx512_fp16") || has_instructions("amx_fp16");
+    return (has_instructions("avx512_bf16") && may_use("avx512_core_bf16")) ||
+           (has_instructions("amx_bf16") && may_use("avx512_core_amx"));
+  if (type == c10::kHalf)
+    return (has_instructions("avx512_fp16") && may_use("avx512_core_fp16")) ||
+           (has_instructions("amx_fp16") && may_use("avx512_core_amx_fp16"));
   return true;
 }
 

@@ -8,6 +8,7 @@ namespace tare::memory {
 /// Whether this processor multiplies matrices of `type` by instructions of its own: float32 and
 /// float64 everywhere, bfloat16 with AVX512_BF16 or AMX, float16 with AVX512_FP16 or AMX. A type
 /// without instructions is converted to float32 element by element, which costs more than it saves.
+/// So is one whose instructions the environment variable ONEDNN_MAX_CPU_ISA forbids to oneDNN.
 [[nodiscard]] bool processor_computes(c10::ScalarType type);
 
 /// Returns how many times longer a product of two matrices of 256 x 256 takes in `type` than in

@@ -12,6 +12,7 @@
 #include "tare/memory/block_categories.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/phase.h"
+#include "tare/memory/timeline_columns.h"
 
 namespace tare::memory {
 namespace {

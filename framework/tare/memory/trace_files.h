@@ -2,17 +2,11 @@
 // atomically and throw IoError. Categories are "unknown" before assign_categories().
 #pragma once
 
-#include <array>
 #include <filesystem>
 
 #include "tare/memory/event_history.h"
 
 namespace tare::memory {
-
-/// The columns of a memory timeline, for its writer and its reader; files of earlier versions lack
-/// the last one.
-inline constexpr std::array<const char*, 8> kTimelineColumns = {
-    "time_s", "event", "bytes", "allocated_bytes", "block", "phase", "allocated_in", "category"};
 
 /// Writes a line per event: time_s, event (start, allocation, free), bytes, allocated_bytes (after
 /// the event), block, phase (in force), allocated_in, category. The first line, "start", has the

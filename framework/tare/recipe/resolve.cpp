@@ -3,12 +3,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/model/registry.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
+#include "tare/trace/trace.h"
 
 namespace tare {
 namespace {
@@ -75,6 +79,24 @@ ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
   check_recipe(recipe);  // with the batches that the data has decided
   resolved.origin.recipe = essence_of(recipe);
   return resolved;
+}
+
+void check_run(const RecipeOptions& recipe, RecipeData& data) {
+  const ResolvedRecipe resolved = resolve_recipe(recipe, data);
+  const RecipeOptions& run = resolved.recipe;
+  ModelOptions options = model_options(run, resolved.facts);
+  options.weights.clear();  // their values do not matter here
+  try {
+    const plan::MetaScope meta;
+    std::optional<Model> model;
+    make_for(run, resolved.facts, [&] { model.emplace(models::make(run.model.name, options)); });
+    check_model(run, resolved.facts, *model);
+    for (size_t i = 0; i < run.phases.size(); ++i)
+      check_batches(run, i, resolved.phases[i],
+                    [&] { return refuses_one_of(resolved.phases[i], *model); });
+  } catch (const plan::NotPlannable& error) {
+    log::debug("the model is not checked: " + std::string(error.what()));
+  }
 }
 
 }  // namespace tare

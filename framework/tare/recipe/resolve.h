@@ -24,4 +24,9 @@ struct ResolvedRecipe {
 /// Throws what datasets::make() throws, and ConfigError.
 [[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeOptions& recipe, RecipeData& data);
 
+/// Throws the ConfigError that a run of the recipe would throw before its first phase, for its data
+/// and its model. Makes the model on the meta device; a model that cannot be made there is left to
+/// the run.
+void check_run(const RecipeOptions& recipe, RecipeData& data);
+
 }  // namespace tare

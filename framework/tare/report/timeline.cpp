@@ -10,7 +10,7 @@
 
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
-#include "tare/memory/trace_files.h"
+#include "tare/memory/timeline_columns.h"
 
 namespace tare::report {
 namespace {
