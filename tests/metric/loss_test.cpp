@@ -208,6 +208,8 @@ TEST(Loss, NamesTheOptionThatIsWrong) {
   EXPECT_THAT(refusal("{cross_entropy: {label_smooth: 0.1}}"),
               HasSubstr("did you mean \"label_smoothing\"?"));
   EXPECT_THAT(refusal("{cross_entropy: {class_weights: [1, -1]}}"), HasSubstr("must be >= 0"));
+  EXPECT_THAT(refusal("{cross_entropy: {class_weights: [1, 0], label_smoothing: 0.1}}"),
+              HasSubstr("cross_entropy.class_weights.1 gives a class no weight"));
   EXPECT_THAT(refusal("{cross_entropy: {class_weights: [0, 0]}}"),
               HasSubstr("cross_entropy.class_weights leave no class to learn"));
   EXPECT_THAT(message<ConfigError>([] {

@@ -1,8 +1,10 @@
-// Every key of a recipe: another value changes what can be observed, or is refused with advice.
+// Every key of a recipe, and every option of what a recipe names: another value changes what can be
+// observed, or is refused with advice.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn.h>
 
 #include <fstream>
 #include <map>
@@ -12,10 +14,12 @@
 #include "recipe/own_data.h"
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
+#include "tare/data/collate.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_keys.h"
 #include "tare/recipe/run.h"
 #include "tare/train/interrupt.h"
+#include "tare/transform/transform.h"
 
 namespace tare::testing {
 namespace {
@@ -63,10 +67,32 @@ class Observer final : public Callback {
   }
 };
 
+/// Rows of four numbers whose targets are three probabilities.
+datasets::Found shares(const DataOptions&, bool) {
+  const at::Tensor rows = at::arange(256).reshape({64, 4}).remainder(7);
+  return {.description = "64 rows", .data = tensor_dataset(rows, rows.slice(1, 1).softmax(1))};
+}
+
+/// A model of texts that reads every position, with what follows a text.
+struct WholeTextImpl : torch::nn::Module {
+  explicit WholeTextImpl(int64_t classes)
+      : line(register_module("line", torch::nn::Linear(1, classes))) {}
+  torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& ends) {
+    const auto mean = tokens.to(torch::kFloat).mean(1, true).div(256);
+    return line(mean + ends.to(torch::kFloat).reshape({tokens.size(0), -1}).mean(1, true));
+  }
+  torch::nn::Linear line;
+};
+TORCH_MODULE(WholeText);
+
 class EveryKey : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     at::set_num_threads(1);
+    datasets::registry().add("shares", "rows with probabilities", [] {
+      return datasets::Kind{{}, shares};
+    });
+    models::add("whole_text", [](int64_t classes) { return WholeText(classes); });
     callbacks::registry().add("observer", "write down what a report does not say",
                               [] { return std::make_shared<Observer>(); });
   }
@@ -132,6 +158,7 @@ class EveryKey : public ::testing::Test {
   }
 
   [[nodiscard]] std::map<std::string, Row> rows() const;
+  [[nodiscard]] std::map<std::string, Row> option_rows() const;
 
   OwnData own_;
   TempDir folder_;
@@ -281,6 +308,80 @@ std::map<std::string, Row> EveryKey::rows() const {
   };
 }
 
+/// The rows of the options of what a recipe names, "callbacks.csv_log.file".
+std::map<std::string, Row> EveryKey::option_rows() const {
+  const auto callback = [](const std::string& entry, const std::string& without,
+                           const std::string& with) {
+    const std::string start = "callbacks=[observer, {" + entry + ": {";
+    return Row{start + with + "}}]",
+               {start + without + "}}]", "phases=[{name: one, epochs: 4, lr: 0.05}]"}};
+  };
+  const auto transform = [](const std::string& entry, const std::string& without,
+                            const std::string& with) {
+    const std::string start = "data.transforms=[{" + entry + ": {";
+    return Row{start + with + "}}]", {start + without + "}}]"}};
+  };
+  const auto loss = [](const std::string& entry, const std::string& option,
+                       const std::vector<std::string>& with = {}) {
+    std::vector<std::string> both = with;
+    both.push_back("loss=" + entry);
+    return Row{"loss={" + entry + ": {" + option + "}}", both};
+  };
+  const auto pad = [&](const std::string& option) {
+    return Row{
+        "data.collate={pad: {" + option + "}}",
+        {"data={name: text_folder, folder: " + own_.path().string() + "/texts, collate: {pad: {}}}",
+         "model={name: whole_text, classes: 3}"}};
+  };
+  const std::vector<std::string> of_shares{"data={name: shares}",
+                                           "model={name: mlp, classes: 3, hidden: [4]}"};
+  return {
+      {"callbacks.csv_log.file", callback("csv_log", "", "file: other.csv")},
+      {"callbacks.steps_log.file", callback("steps_log", "", "file: other.csv")},
+      {"callbacks.early_stopping.monitor", callback("early_stopping", "", "monitor: train_loss")},
+      {"callbacks.early_stopping.lower_is_better",
+       callback("early_stopping", "monitor: train_loss",
+                "monitor: train_loss, lower_is_better: false")},
+      {"callbacks.early_stopping.min_delta",
+       callback("early_stopping", "monitor: train_loss", "monitor: train_loss, min_delta: 100")},
+      {"callbacks.early_stopping.patience",
+       callback("early_stopping", "min_delta: 100", "min_delta: 100, patience: 1")},
+      {"callbacks.save_best.monitor", callback("save_best", "", "monitor: train_loss")},
+      {"callbacks.save_best.lower_is_better",
+       callback("save_best", "monitor: train_loss", "monitor: train_loss, lower_is_better: false")},
+      {"callbacks.save_best.min_delta",
+       callback("save_best", "monitor: train_loss", "monitor: train_loss, min_delta: 100")},
+      {"callbacks.save_best.checkpoint", callback("save_best", "", "checkpoint: other")},
+      {"callbacks.save_best.restore",
+       callback("save_best", "monitor: train_loss, lower_is_better: false",
+                "monitor: train_loss, lower_is_better: false, restore: false")},
+      {"transforms.affine.degrees", transform("affine", "", "degrees: 90")},
+      {"transforms.affine.zoom", transform("affine", "", "zoom: 0.5")},
+      {"transforms.flip.probability", transform("flip", "", "probability: 1")},
+      {"transforms.normalise.mean",
+       transform("normalise", "mean: [0], std: [1]", "mean: [0.5], std: [1]")},
+      {"transforms.normalise.std",
+       transform("normalise", "mean: [0], std: [1]", "mean: [0], std: [0.5]")},
+      {"transforms.resize.height",
+       transform("resize", "height: 10, width: 10", "height: 11, width: 10")},
+      {"transforms.resize.width",
+       transform("resize", "height: 10, width: 10", "height: 10, width: 11")},
+      {"transforms.resize.round",
+       transform("resize", "height: 10, width: 10", "height: 10, width: 10, round: true")},
+      {"transforms.shift.pixels", transform("shift", "", "pixels: 1")},
+      {"transforms.shift.padding", transform("shift", "", "padding: edge")},
+      {"losses.cross_entropy.label_smoothing", loss("cross_entropy", "label_smoothing: 0.1")},
+      {"losses.cross_entropy.class_weights",
+       loss("cross_entropy", "class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]")},
+      {"losses.bce_with_logits.positive_weight",
+       loss("bce_with_logits", "positive_weight: 2", of_shares)},
+      {"losses.smooth_l1.beta", loss("smooth_l1", "beta: 0.1", of_shares)},
+      {"collates.pad.value", pad("value: 7")},
+      {"collates.pad.with", pad("with: mask")},
+      {"collates.pad.multiple", pad("multiple: 16")},
+  };
+}
+
 TEST_F(EveryKey, HasARow) {
   std::set<std::string> keys, with_row;
   for (const RecipeKey& key : recipe_keys())
@@ -303,9 +404,27 @@ TEST_F(EveryKey, HasARowForEachDataSetThatTakesIt) {
     }
 }
 
+TEST_F(EveryKey, HasARowForEachOptionOfWhatARecipeNames) {
+  std::set<std::string> options, with_row;
+  const auto add_all = [&](const std::string& kind, const std::vector<config::EntryInfo>& infos) {
+    for (const auto& info : infos)
+      for (const auto& option : info.defaults.entries)
+        options.insert(kind + '.' + info.name + '.' + option.key);
+  };
+  add_all("callbacks", callbacks::registry().infos());
+  add_all("transforms", transforms::registry().infos());
+  add_all("losses", losses::registry().infos());
+  add_all("collates", collates::registry().infos());
+  for (const auto& [row, more] : option_rows()) with_row.insert(row);
+  EXPECT_EQ(with_row, options);
+}
+
 TEST_F(EveryKey, HasAnEffectOrIsRefused) {
   std::map<std::vector<std::string>, std::string> without;
-  for (const auto& [key, row] : rows()) {
+  const std::map<std::string, Row> options = option_rows();
+  std::map<std::string, Row> all = rows();
+  all.insert(options.begin(), options.end());
+  for (const auto& [key, row] : all) {
     SCOPED_TRACE(key);
     const auto [place, is_new] = without.try_emplace(row.both);
     if (is_new) {
@@ -317,6 +436,7 @@ TEST_F(EveryKey, HasAnEffectOrIsRefused) {
     settings.push_back(row.setting);
     const std::string with = observed(settings);
     EXPECT_NE(with, place->second) << row.setting << " changes nothing";
+    if (options.contains(key)) EXPECT_THAT(with, ::testing::Not(::testing::StartsWith("refused")));
   }
 }
 

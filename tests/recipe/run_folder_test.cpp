@@ -82,6 +82,19 @@ TEST(RunFolder, OverwriteTakesTheFirstAgain) {
   EXPECT_EQ(run_recipe(one_phase(folder), as_a_sweep).folder, folder / "tiny");
 }
 
+TEST(RunFolder, OverwriteLeavesNothingThatTellsOfTheEarlierRun) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  (void)run_recipe(recipe);
+  ASSERT_TRUE(fs::exists(folder / "tiny/tiny.tare"));
+  recipe.learner.micro_batch = recipe.batch;  // what does not fit is a crash
+  memory::host_allocator::fail_at(700);
+  EXPECT_THROW((void)run_recipe(recipe, {.overwrite = true}), OutOfMemory);
+  memory::host_allocator::fail_at(0);
+  for (const char* file : {"tiny.tare", "report.json", "report.html"})
+    EXPECT_FALSE(fs::exists(folder / "tiny" / file)) << file;
+}
+
 TEST(RunFolder, AFolderWithoutARunIsTaken) {
   const TempDir folder;
   fs::create_directories(folder / "tiny");

@@ -55,6 +55,13 @@ void check_options(const CrossEntropyOptions& options) {
   if (!weights.empty() && std::ranges::all_of(weights, [](double each) { return each == 0; }))
     throw ConfigError("loss", "class_weights", "leave no class to learn", "at least one number > 0",
                       "zeros only");
+  if (options.label_smoothing > 0)
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (weights[i] ==
+          0)  // its labels would add to the sum of a batch, and nothing to the divisor
+        throw ConfigError("loss", "class_weights." + std::to_string(i),
+                          "gives a class no weight, while label_smoothing gives its samples a loss",
+                          "a number > 0 together with label_smoothing, or label_smoothing=0", "0");
 }
 
 template <config::Options O>

@@ -100,6 +100,16 @@ RunFolder resumed(const fs::path& path, const Origin& origin) {
   return folder;
 }
 
+// What an earlier run has left under the names of this one, so that a run which is killed before
+// its first checkpoint is not taken for that run. The report comes first: it says that a run ended.
+void remove_results(const RecipeOptions& recipe, const fs::path& folder) {
+  std::vector<std::string> names{"report.json", "report.html"};
+  if (!export_name(recipe).empty()) names.push_back(export_name(recipe));
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    for (const char* suffix : {".csv", ".steps.csv"}) names.push_back(name_of(recipe, i) + suffix);
+  for (const auto& name : names) io::remove_all(folder / name);
+}
+
 // The files of a run's folder, and whose they are.
 class Names {
  public:
@@ -146,6 +156,7 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
   if (resume == Resume::never) {
     RunFolder folder = locked(base);
     set_autosaves_aside(base);
+    remove_results(recipe, base);
     return folder;
   }
   const auto numbers = overwrite ? std::vector<int64_t>{1} : numbers_of(recipe.name, base);
@@ -153,7 +164,11 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
     if (has_autosaves(numbered(base, *number))) return resumed(numbered(base, *number), origin);
   if (resume == Resume::always) refuse_resume(base);
   const fs::path path = numbered(base, numbers.back());
-  if (overwrite || !is_finished(path)) return resumed(path, origin);
+  if (overwrite || !is_finished(path)) {
+    RunFolder folder = resumed(path, origin);
+    if (!folder.from) remove_results(recipe, path);
+    return folder;
+  }
   {
     const RunFolder finished = locked(path);
     remove_leftovers(path);  // of a run that was killed after its end

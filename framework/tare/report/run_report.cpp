@@ -266,7 +266,8 @@ std::string resumed_text(const RunFigures& figures) {
 std::string subtitle(const RunFiles& run) {
   if (!run.figures) return "not ended";
   const RunFigures& f = *run.figures;
-  return std::string(to_string(f.reason)) + " on " + f.device + resumed_text(f) + "; " + f.data;
+  return std::string(to_string(f.reason)) + " on " + f.device + resumed_text(f) + "; " + f.data +
+         (f.generated ? "; figures on generated data" : "");
 }
 
 std::string machine_table(const RunFiles& run) {
