@@ -314,6 +314,8 @@ class Coordinator {
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(slots_.jobs()))}}};
     if (slot.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", slot.name);
+    if (host_.environment)
+      for (auto& variable : host_.environment()) how.environment.push_back(std::move(variable));
     if (host_.recorder) host_.recorder->starts(trial.run_name, how.out);
     auto process = executor_.start(how);
     follow(std::move(trial), std::move(process), next.device, next.bytes);

@@ -33,6 +33,8 @@ struct SweepHost {
   /// files itself.
   std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>
       outcome{};
+  /// Returns variables for the environment of a run that starts now; empty: none.
+  std::function<std::vector<std::pair<std::string, std::string>>()> environment{};
   RunRecorder* recorder = nullptr;       ///< beside the store; null: none
   launch::Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.
