@@ -111,6 +111,12 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
   return command;
 }
 
+int64_t epochs_of(const RecipeOptions& recipe) {
+  int64_t all = 0;
+  for (const PhaseOptions& phase : recipe.phases) all += phase.epochs;
+  return all;
+}
+
 /// Lets no run try the network again where this process has tried it in vain.
 std::vector<std::pair<std::string, std::string>> variables_of_run() {
   if (!datasets::download_has_failed()) return {};
@@ -394,6 +400,8 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .signature = [&](const auto& settings) { return plans.signature(settings); },
+      .epochs =
+          [&](const auto& settings) { return epochs_of(read_recipe(sweep.recipe, settings)); },
       .environment = variables_of_run,
       .recorder = recorder.get(),
       .executor = executor.get(),
