@@ -21,6 +21,10 @@ picture() { # page, picture, width, height
 "$root/build/bin/tare" run "$root"/recipes/configs/digits/early.yaml folder=. --record-memory trace --quiet
 "$root/build/bin/tare" report digits-early --recording trace --out report.html
 picture "$work/report.html" report.png 1000 900
+# The section of the page that shows the memory alone.
+sed 's|<section><h2>Memory over time|<section class="alone"><h2>Memory over time|
+     s|</body>|<style>header, .tiles, section:not(.alone) { display: none }</style></body>|' report.html >memory.html
+picture "$work/memory.html" memory.png 1000 690
 "$root/build/bin/tare" sweep run "$root"/recipes/configs/digits/sweep.yaml log_dir=sweep >/dev/null
 "$root/build/bin/tare" sweep report "$root"/recipes/configs/digits/sweep.yaml log_dir=sweep >/dev/null
 picture "$work/sweep/report.html" sweep.png 1000 900

@@ -66,6 +66,18 @@ TEST(RunReport, CallsNoColumnOfACallbackAFigureOfTheValidation) {
   EXPECT_THAT(html, Not(HasSubstr("used_mib of the validation")));
 }
 
+TEST(RunReport, DrawsNoCurveOfAColumnThatNeverChanges) {
+  const TempDir folder;
+  write_run(folder.path());
+  write_file(folder / "head.csv",
+             "epoch,train_loss,valid_loss,accuracy,used_mib,seconds\n0,2.1,2,0.5,12,1.5\n"
+             "1,1.2,1.3,0.5,12,1.5\n");
+  const std::string html = html_report(folder.path());
+  EXPECT_THAT(html, HasSubstr("Equal in every epoch: used_mib 12."));
+  EXPECT_THAT(html, Not(HasSubstr("<title>used_mib by epoch</title>")));
+  EXPECT_THAT(html, HasSubstr("<title>Accuracy by epoch</title>")) << "of the validation";
+}
+
 /// The run with these members of the whole.
 void add_to_run(const std::filesystem::path& folder, const std::string& members) {
   std::string report = content_of(folder / "report.json");

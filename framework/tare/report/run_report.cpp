@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "tare/base/bytes.h"
 #include "tare/report/chart.h"
@@ -93,6 +95,18 @@ bool is_metric(const RunFiles& run, const std::string& column) {
   return values.empty() || std::ranges::find(values, column, &MetricValue::name) != values.end();
 }
 
+/// Returns the value that a column of a callback has in each of several epochs; unset: it has
+/// others, or the column is a figure of the validation.
+std::optional<double> constant_of(const RunFiles& run, const std::string& column) {
+  if (is_metric(run, column)) return std::nullopt;
+  std::vector<double> values;
+  for (const auto& phase : run.phases)
+    for (const auto& line : phase.epochs)
+      if (const MetricValue* metric = find_metric(line, column)) values.push_back(metric->value);
+  const bool changes = std::ranges::adjacent_find(values, std::not_equal_to()) != values.end();
+  return values.size() < 2 || changes ? std::nullopt : std::optional(values.front());
+}
+
 std::string metric_curve(const RunFiles& run, const std::string& name) {
   Curves curves{.series = {{.name = name, .points = {}, .colour = 4}}, .spans = {}};
   double first = NAN, last = NAN;
@@ -112,8 +126,18 @@ std::string metric_curve(const RunFiles& run, const std::string& name) {
 std::string metric_curves(const RunFiles& run) {
   const auto names = metric_names(run);
   std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kCharts); ++i) text += metric_curve(run, names[i]);
+  for (size_t i = 0; i < std::min(names.size(), kCharts); ++i)
+    if (!constant_of(run, names[i])) text += metric_curve(run, names[i]);
   return text;
+}
+
+// A curve that is a straight line would say no more.
+std::string constant_columns(const RunFiles& run) {
+  std::string text;
+  for (const auto& name : metric_names(run))
+    if (const auto value = constant_of(run, name))
+      text += (text.empty() ? "" : ", ") + name + ' ' + figure(*value);
+  return text.empty() ? "" : note("Equal in every epoch: " + text + '.');
 }
 
 /// Draws `value` of each step; x counts the run's steps from 1.
@@ -141,7 +165,7 @@ std::string curves_of(const RunFiles& run) {
       step_curve(run, {"Loss of the batch by step", "step", "loss"}, 0, &StepRow::loss) +
       metric_curves(run) +
       step_curve(run, {"Learning rate by step", "step", "learning rate"}, 3, &StepRow::lr);
-  return charts.empty() ? "" : "<div class=\"pair\">" + charts + "</div>";
+  return charts.empty() ? "" : "<div class=\"pair\">" + charts + "</div>" + constant_columns(run);
 }
 
 // ---- phases
