@@ -48,7 +48,8 @@ Family lstm_family() {
                 .sample_shape = {256},
                 .options = {"width", "layers", "dropout"},
                 .head = "head",
-                .make = {}};
+                .make = {},
+                .vocabulary = kVocabulary};
   return make_family<Lstm>(std::move(family), {});  // every layer is a group
 }
 

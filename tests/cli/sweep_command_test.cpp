@@ -210,6 +210,11 @@ TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
+  // An option of what the recipe names: the error is about all of its options.
+  EXPECT_THAT(message("w.yaml", head + "set: {callbacks: [{save_best: {}}]}\n"
+                                       "parameters:\n  callbacks.0.save_best.monitor: [valid_loss, "
+                                       "nope]\n"),
+              HasSubstr("w.yaml:5:47: parameters.callbacks.0.save_best.monitor"));
   // What the data or the model refuse.
   EXPECT_THAT(message("w.yaml", head + "set: {phases.0.freeze_to: 9}\nparameters: {batch: [8]}\n"),
               HasSubstr("w.yaml:3:27: set.phases.0.freeze_to is no layer group of the model"));

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 
 #include "support/environment.h"
@@ -89,6 +91,28 @@ TEST_P(SweepDataTest, IsPlannedAndRun) {
 
 INSTANTIATE_TEST_SUITE_P(Data, SweepDataTest, ::testing::ValuesIn(datasets::names()),
                          [](const auto& data) { return data.param; });
+
+TEST(SweepWithoutANetwork, TriesTheDownloadOnce) {
+  const TempDir folder;
+  io::make_directories(folder / "tools");
+  std::ofstream(folder / "tools/curl")
+      << "#!/bin/sh\necho x >> '" << (folder / "tried").string() << "'\nexit 1\n";
+  fs::permissions(folder / "tools/curl", fs::perms::owner_all);
+  const ScopedVariable path("PATH", (folder / "tools").string() + ":/usr/bin:/bin");
+  const ScopedVariable home("TARE_HOME", (folder / "home").string());
+  const ScopedVariable data("TARE_DATA_DIR", std::nullopt);
+  const ScopedVariable source("TARE_SOURCE_DIR", std::nullopt);
+  std::ofstream(folder / "recipe.yaml") << "name: r\nbatch: 64\nworkers: 0\ndevice: cpu\n"
+                                           "data: {name: digits, size: 8, count: 200}\nmodel: mlp\n"
+                                           "phases: [{epochs: 1, lr: 1.0e-3}]\n";
+  std::ofstream(folder / "sweep.yaml")
+      << "name: s\nrecipe: recipe.yaml\nparameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\n";
+  const auto run = run_program("tare", {"sweep", "run", "sweep.yaml"}, folder.path());
+  EXPECT_EQ(run.status, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("2 complete"));
+  std::ifstream tried(folder / "tried");
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(tried), {}, 'x'), 1);
+}
 
 }  // namespace
 }  // namespace tare::testing

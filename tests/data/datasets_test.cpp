@@ -118,8 +118,14 @@ TEST_F(Datasets, TheNetworkIsTriedAndWarnedOfOncePerProcess) {
   const ScopedVariable path("PATH", (folder_ / "tools").string() + ":/usr/bin:/bin");
   EXPECT_EQ(warned(), "");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "tried"));
+  EXPECT_TRUE(datasets::download_has_failed());
   EXPECT_THROW((void)datasets::fetch("mnist10k"), IoError) << "asked for by name it is tried";
   EXPECT_TRUE(std::filesystem::exists(folder_ / "tried"));
+  std::filesystem::remove(folder_ / "tried");
+  const ScopedVariable home("TARE_HOME", (folder_ / "another").string());
+  const ScopedVariable offline("TARE_OFFLINE", "1");
+  EXPECT_THAT(warned(), HasSubstr("TARE_OFFLINE is set"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "tried"));
 }
 
 TEST_F(Datasets, AForbiddenNetworkIsStrongerThanTheOptions) {

@@ -144,6 +144,11 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
     return output.substr(output.find(": "), output.find('\n') - output.find(": "));
   };
   EXPECT_EQ(answer(lines.output), answer(folder.output)) << "of one text";
+  overwrite(dir_ / "ids", "300\n");
+  const Outcome no_byte = predict("texts.tare ids");
+  EXPECT_EQ(no_byte.code, 2);
+  EXPECT_THAT(no_byte.output,
+              HasSubstr("tokens must be in [0, 256), the model's vocabulary, got 300"));
   const at::Tensor tokens = at::tensor({int64_t{'h'}, int64_t{'i'}}).view({1, 2});
   (void)checkpoint::write(dir_ / "both.safetensors",
                           {{"text", tokens}, {"lengths", at::tensor({int64_t{2}})}});

@@ -32,6 +32,38 @@ Model shade_model(int64_t side) {
   return models::make("convnet", {.classes = 2, .sample_shape = {1, side, side}, .width = 4});
 }
 
+TEST(Export, DescribesTheDataOfTheCheckpointWhoseWeightsWereLoaded) {
+  const TempDir folder;
+  const Transforms first{Normalise{{0.5}, {0.5}}};
+  const std::vector<std::string> labels{" \"dark\": #1\n", "hell-ö"};
+  // Saves inside a fit, where the fit has not ended.
+  class SaveInside final : public Callback {
+   public:
+    [[nodiscard]] std::string name() const override { return "save_inside"; }
+    Action after_epoch(FitContext& context) override {
+      context.learner.save("inside");
+      return Action::proceed;
+    }
+  };
+  Learner learner(shade_model(8), both(transformed(shades(8, labels), first)), quiet(folder));
+  learner.save("untrained");
+  learner.fit(1, {.callbacks = {std::make_shared<SaveInside>()}});
+  learner.save("after");
+  const Splits others = both(transformed(shades(8, {"white", "black"}, true), Transforms{}));
+  learner.set_data(others, 16);
+  learner.fit(1);
+  for (const char* name : {"inside", "after"}) {
+    learner.load(name);
+    learner.export_to(folder / "a.tare");
+    const BundleManifest m = open_bundle(folder / "a.tare").manifest();
+    EXPECT_EQ(m.labels, labels) << name;
+    EXPECT_EQ(m.transforms, first) << name;
+  }
+  learner.load("untrained");
+  learner.export_to(folder / "a.tare");
+  EXPECT_THAT(open_bundle(folder / "a.tare").manifest().labels, ElementsAre("white", "black"));
+}
+
 TEST(Export, DescribesTheDataThatTheModelWasLastTrainedOn) {
   const TempDir folder;
   const Transforms first{Normalise{{0.5}, {0.5}}}, second{Resize{12, 12}, Normalise{{0.1}, {0.9}}};

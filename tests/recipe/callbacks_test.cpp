@@ -125,6 +125,16 @@ TEST_F(RecipeCallbacks, WatchingAValidationNeedsOne) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("callbacks.0.early_stopping needs a validation split"));
   }
+  const RecipeOptions of_a_target =
+      recipe("callbacks: [{early_stopping: {monitor: accuracy.age}}]\nphases: [{epochs: 1}]\n");
+  try {
+    (void)run_recipe(of_a_target);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("callbacks.0.early_stopping watches a figure of one of "
+                                        "several targets, and the data have one"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "tiny"));
 }
 
 TEST_F(RecipeCallbacks, ADryRunWritesNoneOfTheirFiles) {

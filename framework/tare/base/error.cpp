@@ -2,6 +2,7 @@
 #include "tare/base/error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <system_error>
 #include <utility>
@@ -96,9 +97,9 @@ DeviceError::DeviceError(std::string_view where, std::string_view first, std::st
 
 DivergedError::DivergedError(std::string_view where, std::string_view figure, double value,
                              int64_t epoch, int64_t step)
-    : Error(message(where, "the " + std::string(figure) + " is " + std::to_string(value) +
-                               " in epoch " + std::to_string(epoch + 1) + ", step " +
-                               std::to_string(step) +
+    : Error(message(where, "the " + std::string(figure) + " is " +
+                               (std::isnan(value) ? "nan" : std::to_string(value)) + " in epoch " +
+                               std::to_string(epoch + 1) + ", step " + std::to_string(step) +
                                "; lower the learning rate, or look for NaN in the data")),
       value_(value),
       epoch_(epoch),

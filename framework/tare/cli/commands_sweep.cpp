@@ -24,6 +24,7 @@
 #include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/config/scalar.h"
+#include "tare/data/datasets.h"
 #include "tare/furcate/configuration.h"
 #include "tare/furcate/fork_runner.h"
 #include "tare/furcate/recorder.h"
@@ -108,6 +109,18 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
   if (const auto trace = furcate::mem_trace_of(sweep); trace.enabled)
     command.push_back("--monitor-memory=" + search::flow_text(config::to_node(trace)));
   return command;
+}
+
+int64_t epochs_of(const RecipeOptions& recipe) {
+  int64_t all = 0;
+  for (const PhaseOptions& phase : recipe.phases) all += phase.epochs;
+  return all;
+}
+
+/// Lets no run try the network again where this process has tried it in vain.
+std::vector<std::pair<std::string, std::string>> variables_of_run() {
+  if (!datasets::download_has_failed()) return {};
+  return {{datasets::kOffline, "1"}};
 }
 
 /// Reads a sweep and checks it now: an error is better before the first run than after the last.
@@ -387,6 +400,9 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .signature = [&](const auto& settings) { return plans.signature(settings); },
+      .epochs =
+          [&](const auto& settings) { return epochs_of(read_recipe(sweep.recipe, settings)); },
+      .environment = variables_of_run,
       .recorder = recorder.get(),
       .executor = executor.get(),
       .edited = [&] { return file.changed(); },

@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -40,14 +41,22 @@ std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
   throw at_its_place(sweep, own);
 }
 
-/// Throws if the error is about one of the settings, or about a part of one.
+/// Whether one of two keys is the other or a part of it.
+bool is_part_of(const std::string& one, const std::string& other) {
+  const auto& [longer, shorter] =
+      one.size() > other.size() ? std::tie(one, other) : std::tie(other, one);
+  return longer == shorter || longer.starts_with(shorter + '.');
+}
+
+/// Throws if the error is about one of the settings, about a part of one, or about what one is a
+/// part of.
 void throw_if_about(const SweepOptions& sweep, const std::string& group, const Settings& settings,
                     const ConfigError& error) {
   for (const auto& [key, value] : settings.values) {
     const std::string name = recipe_key(sweep, key);
     const std::string& field = error.field();
-    if (field == name || field.starts_with(name + '.'))
-      throw_at(sweep, group, key, value, field.substr(name.size()), error);
+    if (!field.empty() && is_part_of(field, name))
+      throw_at(sweep, group, key, value, field.substr(std::min(field.size(), name.size())), error);
   }
 }
 

@@ -185,6 +185,12 @@ const std::vector<std::string>& fields_of_all() {
   return names;
 }
 
+std::string value_text(const DataOptions& options, const std::string& field) {
+  const config::Node all = config::to_node(options);
+  const config::Node* value = all.find(field);
+  return value && value->kind == config::Kind::scalar ? value->text : "a value";
+}
+
 // A field that belongs to another data set would be ignored without a word.
 void check_fields(const Kind& kind, const DataOptions& given) {
   const auto& of_all = fields_of_all();
@@ -195,7 +201,7 @@ void check_fields(const Kind& kind, const DataOptions& given) {
   for (const auto& field : config::changed_fields(given))
     if (!takes(field))
       throw ConfigError("data.make", field, "is not taken by the data set " + given.name,
-                        "leave it out", "a value");
+                        "leave it out", value_text(given, field));
 }
 
 // Stratified, so that a folder of pictures, class behind class, keeps its classes.

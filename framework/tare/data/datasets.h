@@ -84,12 +84,18 @@ struct FindDigitsOptions {
 };
 
 /// Returns the 10,000 test images of MNIST from the first place that has them (docs/data.md lists
-/// the places); without any, a download into cache_folder(), which is tried once per process;
+/// the places); without any, a download into cache_folder(), which is tried once per process, and
+/// not at all where the environment variable datasets::kOffline is set to anything but 0;
 /// failing that, generated digits in the written style, with one warning per process that gives the
 /// reason. Throws FormatError for a place whose files are damaged.
 [[nodiscard]] DigitsSource find_digits(const FindDigitsOptions& options = {});
 
 namespace datasets {
+
+/// The environment variable that keeps find_digits() from the network.
+inline constexpr const char* kOffline = "TARE_OFFLINE";
+/// Whether find_digits() has tried to download in this process, and got nothing. Thread-safe.
+[[nodiscard]] bool download_has_failed();
 
 /// A data set as it was read, before `size`, `count`, `transforms` and the split of its options.
 struct Found {

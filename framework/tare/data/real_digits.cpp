@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -59,22 +60,37 @@ DigitsSource drawn(const FindDigitsOptions& options, const std::string& why) {
           false};
 }
 
+/// Why downloads failed, by the folder that stayed empty.
+struct Failures {
+  std::mutex mutex{};
+  std::map<fs::path, std::string> reasons{};
+};
+Failures& failures() {
+  static Failures all;
+  return all;
+}
+
+bool is_offline() {
+  const char* value = std::getenv(datasets::kOffline);
+  return value && *value && std::string_view(value) != "0";
+}
+
 // Tries to download MNIST's test set; the reason for which that failed, or nothing. A failure is
 // remembered for the life of the process, so that a run of many phases waits for the network once.
 std::string download_failure() {
-  static std::mutex mutex;
-  static std::map<fs::path, std::string> failures;  // by the folder that stayed empty
+  if (is_offline()) return std::string(datasets::kOffline) + " is set";
+  auto& [mutex, reasons] = failures();
   const std::lock_guard lock(mutex);
   const fs::path folder = datasets::cache_folder();
-  const auto known = failures.find(folder);
-  if (known != failures.end()) return known->second;
+  const auto known = reasons.find(folder);
+  if (known != reasons.end()) return known->second;
   try {
     (void)datasets::fetch("mnist10k");
     return {};
   } catch (const IoError& error) {
-    return failures[folder] = error.what();
+    return reasons[folder] = error.what();
   } catch (const FormatError& error) {
-    return failures[folder] = error.what();
+    return reasons[folder] = error.what();
   }
 }
 
@@ -104,6 +120,12 @@ DigitsSource find_digits(const FindDigitsOptions& options) {
 }
 
 namespace datasets {
+
+bool download_has_failed() {
+  auto& [mutex, reasons] = failures();
+  const std::lock_guard lock(mutex);
+  return !reasons.empty();
+}
 
 fs::path cache_folder() { return io::cache_home() / "data"; }
 

@@ -36,7 +36,10 @@ Model build(const Bundle& bundle) {
 
 // Returns the size of the vocabulary of a registry model; 0 for a model that takes no tokens.
 int64_t vocabulary_of(const ModelSpec& spec) {
-  return takes_tokens(spec) ? class_count({.model = spec}).value_or(0) : 0;
+  const auto known = models::names();
+  if (std::ranges::find(known, spec.name) == known.end()) return 0;
+  const models::Family family = models::family(spec.name);
+  return family.tokens ? class_count({.model = spec}).value_or(0) : family.vocabulary;
 }
 
 // Lets every tensor of the model be the one on the mapped file; what it was goes back to the

@@ -127,8 +127,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
   LearnerState::add_gradients(gradients);
   p.pending.reset();
-  p.trained_on.reset();  // the checkpoint's weights may have seen other data than the last fit
-  if (p.origin && p.new_data) p.trained_on = bundle_data(p.data);
+  p.note_loaded(report.fresh.empty() ? state.data : "");  // a new head has seen no data
   if (!options.with_opt) return report;
 
   set_rng_state(p.device, loaded.extra);

@@ -59,6 +59,8 @@ struct Family {
   bool log_probabilities = false;
   /// The input is int64 tokens in [0, classes), of any length up to sample_shape; else float32.
   bool tokens = false;
+  /// Where the classes are not the tokens: the input is int64 tokens in [0, vocabulary); 0: not so.
+  int64_t vocabulary = 0;
 };
 
 /// The families that have a name. All take their options from ModelOptions.

@@ -17,6 +17,9 @@ namespace {
   throw ConfigError(recipe.file.place(path), path, problem, allowed, got);
 }
 
+// Of data with several targets a metric has a column for each: "mae.age" is one of the metric mae.
+std::string metric_of(const std::string& figure) { return figure.substr(0, figure.rfind('.')); }
+
 ChosenCallback made(const RecipeOptions& recipe, const CallbackChoice& choice,
                     const std::string& place) {
   const auto& registry = callbacks::registry();
@@ -49,9 +52,7 @@ class Walk {
  private:
   void check_column(const std::string& path, const std::string& figure) const {
     if (std::ranges::find(columns_, figure) != columns_.end()) return;
-    // Of data with several targets a metric has a column for each: "mae.age".
-    const std::string metric = figure.substr(0, figure.rfind('.'));
-    if (std::ranges::find(metrics_, metric) != metrics_.end()) return;
+    if (std::ranges::find(metrics_, metric_of(figure)) != metrics_.end()) return;
     refuse(recipe_, path,
            "watches what is no column of the epochs table here" + did_you_mean(figure, columns_),
            config::joined(columns_), figure);
@@ -91,14 +92,22 @@ void check_callbacks(const RecipeOptions& recipe) {
   }
 }
 
-void check_callbacks_without_validation(const RecipeOptions& recipe, size_t phase) {
-  std::vector<std::string> of_validation = chosen_metrics(recipe);
-  of_validation.emplace_back("valid_loss");
+void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts& facts) {
+  const auto metrics = chosen_metrics(recipe);
+  const auto is_metric = [&](const std::string& name) {
+    return std::ranges::find(metrics, name) != metrics.end();
+  };
   for (const auto& of : {std::optional<size_t>(), std::optional(phase)})
     for (const auto& [callback, path] : make_callbacks(recipe, of))
-      for (const auto& figure : callback->facts().watched)
-        if (std::ranges::find(of_validation, figure) != of_validation.end())
+      for (const auto& figure : callback->facts().watched) {
+        const std::string metric = metric_of(figure);
+        const bool of_a_target = !is_metric(figure) && is_metric(metric);
+        if (!facts.has_valid && (is_metric(metric) || figure == "valid_loss"))
           refuse(recipe, path, "needs a validation split", "train_loss", figure);
+        if (of_a_target && facts.sample.targets.size() < 2)
+          refuse(recipe, path, "watches a figure of one of several targets, and the data have one",
+                 metric, figure);
+      }
 }
 
 }  // namespace tare

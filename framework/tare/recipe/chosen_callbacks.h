@@ -7,6 +7,7 @@
 
 #include "tare/callback/callback.h"
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_data.h"
 
 namespace tare {
 
@@ -25,8 +26,9 @@ struct ChosenCallback {
 /// watches a column which the epochs table will not have, or that writes to what is no plain name.
 void check_callbacks(const RecipeOptions& recipe);
 
-/// Throws ConfigError where a callback of phase number `phase` watches a figure of a validation,
-/// for data that have no validation split.
-void check_callbacks_without_validation(const RecipeOptions& recipe, size_t phase);
+/// Throws ConfigError where a callback of phase number `phase` watches a figure that data with
+/// these facts do not give: one of a validation without a validation split, or one of several
+/// targets where there is one target.
+void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts& facts);
 
 }  // namespace tare

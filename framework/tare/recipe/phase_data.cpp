@@ -192,7 +192,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   if (!facts.has_valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
-  if (!facts.has_valid) check_callbacks_without_validation(recipe, phase);
+  check_callbacks(recipe, phase, facts);
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const std::string loss = loss_name(recipe);
   const bool by_class = loss == "cross_entropy" || loss == "nll";

@@ -2,6 +2,7 @@
 #include "tare/recipe/resume.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -147,10 +148,25 @@ bool has_autosaves(const fs::path& folder) {
   });
 }
 
+namespace {
+
+// Whether a process was killed while it wrote the folder as a checkpoint, or put one in its place.
+bool is_left_of_a_save(const fs::directory_entry& entry) {
+  const fs::path extension = entry.path().extension();
+  if ((extension != ".partial" && extension != ".old") || !entry.is_directory()) return false;
+  return fs::is_empty(entry.path()) || fs::exists(entry.path() / "model.safetensors") ||
+         fs::exists(entry.path() / "manifest.json");
+}
+
+}  // namespace
+
 void remove_leftovers(const fs::path& folder) {
-  for (const auto& name : Autosave::names()) {
-    for (const auto& done : io::recover_directory(folder / name)) log::info("swept: " + done);
-  }
+  if (!fs::exists(folder)) return;
+  std::set<fs::path> names;  // of checkpoints, also of phases and callbacks
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (is_left_of_a_save(entry)) names.insert(fs::path(entry.path()).replace_extension());
+  for (const auto& name : names)
+    for (const auto& done : io::recover_directory(name)) log::info("swept: " + done);
 }
 
 void set_autosaves_aside(const fs::path& folder) {

@@ -30,7 +30,7 @@ namespace tare {
 [[nodiscard]] std::optional<CheckpointInfo> find_resumable(const std::filesystem::path& folder,
                                                            const Origin& origin);
 
-/// Removes what a killed save or removal of automatic checkpoints has left in `folder`.
+/// Removes what killed saves and removals of checkpoints have left in `folder`.
 void remove_leftovers(const std::filesystem::path& folder);
 
 /// Renames the checkpoints of an unfinished run with the prefix "before-", replacing earlier ones

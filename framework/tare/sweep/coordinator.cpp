@@ -314,6 +314,8 @@ class Coordinator {
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
         .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(slots_.jobs()))}}};
     if (slot.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", slot.name);
+    if (host_.environment)
+      for (auto& variable : host_.environment()) how.environment.push_back(std::move(variable));
     if (host_.recorder) host_.recorder->starts(trial.run_name, how.out);
     auto process = executor_.start(how);
     follow(std::move(trial), std::move(process), next.device, next.bytes);
@@ -326,7 +328,9 @@ class Coordinator {
     const launch::DeviceSlot& slot = slots_.all()[device];
     if (!slot.is_remote()) trial.gpu_id = slot.is_gpu() ? static_cast<int64_t>(device) : -1;
     tuner_.add(trial);
-    running_.push_back({std::move(trial), std::move(process), device, bytes});
+    const int64_t epochs =
+        host_.epochs ? host_.epochs(settings_of(sweep_, trial.cell, trial.run_name)) : 0;
+    running_.push_back({std::move(trial), std::move(process), device, bytes, epochs});
   }
 
   void stop() {
@@ -344,6 +348,8 @@ class Coordinator {
       const auto& values = reports_of(run);
       if (run.decision != search::PruneDecision::proceed) continue;  // it is saving
       run.decision = tuner_.report(run.trial, values);
+      if (run.decision == search::PruneDecision::pause && std::ssize(values) == run.epochs)
+        run.decision = search::PruneDecision::proceed;  // it is at its end, and soon complete
       if (run.decision != search::PruneDecision::proceed) run.process->send(SIGTERM);
     }
   }

@@ -28,11 +28,16 @@ struct SweepHost {
   /// Returns a text that is equal for runs that need the same memory, asked where `predict` gives
   /// nothing; empty: all do.
   std::function<std::string(const std::vector<std::string>& settings)> signature{};
+  /// Returns the epochs that a run with these settings trains; 0 or empty: they are not known. A
+  /// run that has reported all of them is not paused.
+  std::function<int64_t(const std::vector<std::string>& settings)> epochs{};
   /// Returns the outcome of a run from the end of its process; empty: its report.json and tables
   /// show it. With one, nothing of a run is known before its end, and the run writes all of its
   /// files itself.
   std::function<Outcome(const std::filesystem::path& folder, const launch::ChildEnd& end)>
       outcome{};
+  /// Returns variables for the environment of a run that starts now; empty: none.
+  std::function<std::vector<std::pair<std::string, std::string>>()> environment{};
   RunRecorder* recorder = nullptr;       ///< beside the store; null: none
   launch::Executor* executor = nullptr;  ///< of the runs; null: a LocalExecutor
   /// The sweep's options once more, if somebody has edited them; asked a few times a second.

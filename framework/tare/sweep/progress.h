@@ -42,6 +42,7 @@ struct ActiveRun {
   std::unique_ptr<launch::Process> process{};  ///< that computes it
   size_t device = 0;                           ///< its slot
   int64_t bytes = 0;                           ///< reserved
+  int64_t epochs = 0;                          ///< that it trains; 0: not known
   /// The start of the run on this process's clock.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   Reports reports{};  ///< what the run has reported so far

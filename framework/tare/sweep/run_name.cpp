@@ -2,10 +2,13 @@
 #include "tare/sweep/run_name.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 #include <string_view>
 
+#include "tare/search/sampler.h"
 #include "tare/search/value_text.h"
 
 namespace tare::sweep {
@@ -27,6 +30,20 @@ std::string initials(std::string_view key) {
   return letters;
 }
 
+/// Returns the value as Python writes it; a number that was drawn with four digits, because the
+/// run's own number makes its name the only one.
+std::string value_in_name(const SweepOptions& sweep, const Node& value) {
+  constexpr size_t kShort = 8;
+  std::string text = search::python_text(value);
+  if (text.size() <= kShort || !search::draws(sweep)) return text;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return text;
+  std::array<char, 32> shorter{};
+  std::snprintf(shorter.data(), shorter.size(), "%.4g", number);
+  return shorter.data();
+}
+
 }  // namespace
 
 std::string last_part(std::string path) {
@@ -41,7 +58,7 @@ std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& 
   const std::string word = given ? last_part(given->text) : sweep.origin.run_word;
   if (!word.empty()) text += '_' + word;
   for (const auto& [key, value] : cell.values)
-    if (&value != given) text += '_' + initials(key) + search::python_text(value);
+    if (&value != given) text += '_' + initials(key) + value_in_name(sweep, value);
   const auto keeps = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
   };

@@ -17,7 +17,7 @@ namespace tare::sweep {
 
 /// Returns "NAME7_lr0-01_bs32", or with SweepOrigin::run_word "NAME7_foo_lr0-01": for each setting
 /// the first letters of the key's words and the value with '-' for '.' and for what a folder's name
-/// may not have. At most 128 bytes.
+/// may not have; of a number that was drawn four digits. At most 128 bytes.
 [[nodiscard]] std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& cell);
 
 /// Returns the number in the name of one of the sweep's runs, "s7_lr0-1"; unset for another name.

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tare/base/error.h"
+#include "tare/config/field.h"
 
 namespace tare {
 namespace {
+
+using nlohmann::json;
 
 Transforms steps_of(const Dataset& set) {
   return set.transforms() ? set.transforms()->deterministic() : Transforms{};
@@ -47,14 +51,58 @@ Transforms resized_first(const BundleManifest& manifest) {
   return Transforms(std::move(steps));
 }
 
+constexpr std::array kNamed = {c10::kFloat, c10::kDouble,   c10::kByte, c10::kLong,
+                               c10::kInt,   c10::kBFloat16, c10::kHalf, c10::kBool};
+
 /// Returns the bundle's name of a dtype, or else LibTorch's, which the export refuses.
 std::string dtype_name(c10::ScalarType type) {
-  constexpr std::array kNamed = {c10::kFloat, c10::kDouble,   c10::kByte, c10::kLong,
-                                 c10::kInt,   c10::kBFloat16, c10::kHalf, c10::kBool};
   return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type) : c10::toString(type);
 }
 
+bool all_named(const Transforms& transforms) {
+  return std::ranges::all_of(transforms.steps(),
+                             [](const Transform& step) { return !choice_of(step).name.empty(); });
+}
+
 }  // namespace
+
+std::string text_of(const BundleData& data) {
+  json inputs = json::array();
+  for (const auto& input : data.more_inputs)
+    inputs.push_back({input.name, input.dtype, input.sample_shape});
+  return json{{"sample_shape", data.sample_shape},
+              {"transforms", config::to_yaml(config::to_node(data.transforms))},
+              {"labels", data.labels},
+              {"text_length", data.text_length},
+              {"described", data.described && all_named(data.transforms)},
+              {"input", data.input ? c10::toString(*data.input) : ""},
+              {"more_inputs", std::move(inputs)}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+BundleData bundle_data_from(const std::string& text) {
+  try {
+    const json stored = json::parse(text);
+    BundleData data{.sample_shape = stored.at("sample_shape"),
+                    .transforms = {},
+                    .labels = stored.at("labels"),
+                    .text_length = stored.at("text_length"),
+                    .described = stored.at("described")};
+    if (data.described)
+      data.transforms = config::read<Transforms>(
+          config::parse_text(stored.at("transforms").get<std::string>(), "transforms"));
+    const auto named =
+        std::ranges::find(kNamed, stored.at("input").get<std::string>(),
+                          [](c10::ScalarType type) { return std::string(c10::toString(type)); });
+    if (named != kNamed.end()) data.input = *named;
+    for (const json& input : stored.at("more_inputs"))
+      data.more_inputs.push_back(
+          {.name = input.at(0), .dtype = input.at(1), .sample_shape = input.at(2)});
+    return data;
+  } catch (const json::exception& error) {
+    throw ConfigError("learner.load", std::string("the data are not described: ") + error.what());
+  }
+}
 
 // Of data with several targets a metric has a column for each: "mae.age".
 bool is_metric(const std::string& column, const std::vector<Metric>& metrics) {

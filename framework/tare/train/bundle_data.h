@@ -34,6 +34,12 @@ struct BundleData {
 /// Adds dtype and further inputs of a sample, by reading one.
 void add_inputs(BundleData& to, const Splits& data);
 
+/// Returns the description as a checkpoint holds it, a JSON object.
+[[nodiscard]] std::string text_of(const BundleData& data);
+/// Returns the inverse of text_of(). Throws ConfigError for another text, and for a transform that
+/// the registry does not have.
+[[nodiscard]] BundleData bundle_data_from(const std::string& text);
+
 /// Puts the description into a manifest. Throws StateError, naming `call`, for data that no bundle
 /// can describe.
 void describe(BundleManifest& manifest, const BundleData& data, const char* call);

@@ -52,6 +52,7 @@ class FitLoop {
   /// Returns what remains of the fit, including the epoch under way; unset: nothing.
   [[nodiscard]] std::optional<Unfinished> unfinished() const;
   [[nodiscard]] bool is_finished() const { return plan_.finished(); }  ///< no epoch is left
+  [[nodiscard]] bool has_stepped() const { return plan_.step > 0; }    ///< the weights have changed
   /// Returns the buffers and random generators from before the batch under way, while it does not
   /// count yet.
   [[nodiscard]] const StepSnapshot& snapshot() const { return snapshot_; }

@@ -241,6 +241,11 @@ struct LearnerState {
   void set_progress(TrainState state);
   /// Notes the present data as those that the model was last trained on.
   void note_trained();
+  /// Describes the data that the model was last trained on, also inside a fit; unset: the weights
+  /// took no step here.
+  [[nodiscard]] std::optional<BundleData> described_data() const;
+  /// Notes the data that the weights of a checkpoint were trained on, see TrainState::data.
+  void note_loaded(const std::string& described);
   /// Throws StateError, naming `call`, for data that no bundle can describe.
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
                                         const char* call) const;

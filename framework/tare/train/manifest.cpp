@@ -2,17 +2,45 @@
 #include <algorithm>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/metric/loss.h"
 #include "tare/train/bundle_data.h"
+#include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 
 namespace tare {
 
-void LearnerState::note_trained() {
-  trained_on = bundle_data(data);
-  if (!trained_on) return;
-  trained_on->input = seen_input;
-  trained_on->more_inputs = seen_more;
+namespace {
+
+std::optional<BundleData> seen_data(const LearnerState& state) {
+  auto data = bundle_data(state.data);
+  if (!data) return data;
+  data->input = state.seen_input;
+  data->more_inputs = state.seen_more;
+  return data;
+}
+
+}  // namespace
+
+void LearnerState::note_trained() { trained_on = seen_data(*this); }
+
+std::optional<BundleData> LearnerState::described_data() const {
+  return loop && loop->has_stepped() ? seen_data(*this) : trained_on;
+}
+
+void LearnerState::note_loaded(const std::string& described) {
+  trained_on.reset();
+  if (described.empty()) {
+    if (origin && new_data) trained_on = bundle_data(data);
+    return;
+  }
+  try {
+    trained_on = bundle_data_from(described);
+  } catch (const ConfigError& error) {
+    log::warning("the checkpoint does not describe its data for a bundle: " +
+                 std::string(error.what()));
+    trained_on = BundleData{.described = false};
+  }
 }
 
 BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,

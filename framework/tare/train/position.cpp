@@ -24,6 +24,7 @@ TrainState LearnerState::train_state() const {
                    .restored_epoch = restored_epoch};
   state.micro_batches = sizes.found();
   state.scaler = scaler;
+  if (const auto described = described_data()) state.data = text_of(*described);
   if (loop) {  // save() from a callback
     loop->add_to(state);
   } else if (pending) {

@@ -20,6 +20,7 @@ json number(double value) { return std::isfinite(value) ? json(value) : json(nul
 
 constexpr const char* kHistory = "state/history";
 constexpr const char* kFitRows = "state/fit/rows";
+constexpr const char* kData = "state/data";
 
 std::string callback_tensor(size_t i) { return "state/callbacks/" + std::to_string(i); }
 
@@ -311,6 +312,7 @@ StoredState stored(const TrainState& state) {
                       {"seed", order->seed}};
     value["fit"] = std::move(fit);
   }
+  if (!state.data.empty()) result.tensors.push_back({kData, tensor_of(state.data)});
   result.json = value.dump();
   return result;
 }
@@ -331,6 +333,13 @@ TrainState train_state_from(const std::string& text, const std::vector<NamedTens
       if (state.micro_batches.back().size == 0) item.fail("size", "is no size");
     }
   state.callbacks = callbacks_from({reader, tensors});
+  if (const at::Tensor data = Stored{reader, tensors}.tensor(kData); data.defined()) {
+    try {
+      state.data = text_of(data);
+    } catch (const ConfigError& error) {
+      reader.fail("data", error.problem());
+    }
+  }
   if (reader.has("scaler")) state.scaler = scaler_from(reader.object("scaler"));
   if (reader.has("fit")) {
     const Reader fit = reader.object("fit");

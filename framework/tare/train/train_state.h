@@ -78,6 +78,9 @@ struct TrainState {
   std::optional<GradScaler> scaler{};             ///< of fp16
   std::optional<FitPlan> plan{};                  ///< of an unfinished fit
   std::vector<CallbackState> callbacks{};         ///< of that fit; without one, the Learner's
+  /// The data that the weights were trained on, as text_of(BundleData) describes them; empty: they
+  /// took no step.
+  std::string data{};
 };
 
 /// Returns the row of `history` that belongs to the weights; nullptr: there is no whole epoch yet.
