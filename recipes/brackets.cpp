@@ -57,10 +57,12 @@ DatasetPtr texts(int64_t count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init();
   models::add("reader", [](int64_t) { return Model(Reader()); });
   torch::manual_seed(1);
   Learner learner(models::make("reader"), split(texts(4000)), options_for("brackets"));
   planned_fit(learner, 12, 1e-2, argc, argv);
+} catch (...) {
+  return report_error(std::current_exception());
 }

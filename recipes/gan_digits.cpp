@@ -78,7 +78,7 @@ bool equal_weights(const Model& one, const Model& other) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init();
   models::add("gan_digits", [](int64_t) { return Model(Gan()); });
   torch::manual_seed(1);
@@ -95,4 +95,6 @@ int main(int argc, char** argv) {
   other.resume();
   std::cout << "resumed to " << (equal_weights(learner.model(), other.model()) ? "equal" : "OTHER")
             << " weights\n";
+} catch (...) {
+  return report_error(std::current_exception());
 }

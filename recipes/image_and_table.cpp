@@ -44,11 +44,13 @@ DatasetPtr measured_digits(int64_t count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init();
   models::add("picture_and_row", [](int64_t) { return Model(PictureAndRow()); });
   torch::manual_seed(1);
   Learner learner(models::make("picture_and_row"), split(measured_digits(4000)),
                   options_for("image_and_table"));
   planned_fit(learner, 8, 3e-3, argc, argv);
+} catch (...) {
+  return report_error(std::current_exception());
 }

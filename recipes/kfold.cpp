@@ -2,12 +2,13 @@
 // tracked bytes are the same after each.
 //
 // Run: build/bin/kfold     Expect: about 96 % accuracy in each fold, "tracked" equal in every line.
+#include <tare/runtime/exit_code.h>
 #include <tare/tare.h>
 
 #include <iostream>
 #include <string>
 
-int main() {
+int main() try {
   using namespace tare;
   constexpr int64_t kFolds = 5;
   init();
@@ -31,4 +32,6 @@ int main() {
               << memory::backend(c10::kCPU).usage().allocated_bytes << " bytes\n";
   }
   std::cout << "mean accuracy " << sum / static_cast<double>(kFolds) << '\n';
+} catch (...) {
+  return tare::report_error(std::current_exception());
 }

@@ -2,9 +2,12 @@
 // recipes.
 #pragma once
 
+#include <tare/runtime/exit_code.h>
 #include <tare/tare.h>
 
+#include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
 
 /// Options that all of these recipes share: the epochs table on standard output, and batches made
@@ -23,7 +26,13 @@ inline void planned_fit(tare::Learner& learner, int64_t epochs, double max_lr, i
                         char** argv) {
   const tare::MemoryPlan plan = learner.plan({.advice = false});
   auto& host = tare::memory::backend(c10::kCPU);
-  if (argc > 1) host.set_budget(host.usage().allocated_bytes + tare::parse_bytes(argv[1]).value());
+  if (argc > 1) {
+    const std::optional<int64_t> budget = tare::parse_bytes(argv[1]);
+    if (!budget)
+      throw tare::ConfigError("recipe", "budget", "is no number of bytes", "such as 24MiB",
+                              argv[1]);
+    host.set_budget(host.usage().allocated_bytes + *budget);
+  }
   const tare::memory::PeakScope peak(c10::kCPU);
   learner.fit_one_cycle(epochs, {.max_lr = max_lr});
   std::cout << "planned peak " << plan.peak_bytes << " B, measured "

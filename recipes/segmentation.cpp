@@ -44,11 +44,13 @@ DatasetPtr masked_digits(int64_t count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init();
   models::add("small_unet", [](int64_t) { return Model(SmallUnet()); });
   torch::manual_seed(1);
   Learner learner(models::make("small_unet"), split(masked_digits(1000)),
                   options_for("segmentation"));
   planned_fit(learner, 4, 1e-2, argc, argv);
+} catch (...) {
+  return report_error(std::current_exception());
 }

@@ -51,11 +51,13 @@ DatasetPtr pairs(int64_t count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init();
   models::add("siamese", [](int64_t) { return Model(Siamese()); });
   torch::manual_seed(1);
   Learner learner(models::make("siamese"), split(pairs(2000)), options_for("siamese_digits"));
   planned_fit(learner, 8, 3e-3, argc, argv);
   learner.export_to("runs/siamese_digits/siamese.tare");
+} catch (...) {
+  return report_error(std::current_exception());
 }

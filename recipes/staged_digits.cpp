@@ -5,6 +5,7 @@
 //
 // Run: build/bin/staged_digits     Expect: at least 99 % validation accuracy, 2.7 minutes on two
 // cores.
+#include <tare/runtime/exit_code.h>
 #include <tare/tare.h>
 
 #include <iostream>
@@ -31,7 +32,7 @@ void stage(const char* name, Learner& learner, const char* data, int64_t size, T
 
 }  // namespace
 
-int main() {
+int main() try {
   init();
   Learner learner(models::make("resnet9", {.width = 8, .dropout = 0.2}), {},
                   {.metrics = {"accuracy"},
@@ -64,4 +65,6 @@ int main() {
   learner.export_to("runs/staged_digits/digits.tare", {.destroy = true});
   std::cout << "after destroy the process tracks "
             << format_bytes(memory::backend(c10::kCPU).usage().allocated_bytes) << '\n';
+} catch (...) {
+  return report_error(std::current_exception());
 }

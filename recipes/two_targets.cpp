@@ -45,7 +45,7 @@ DatasetPtr measured_digits(int64_t count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init();
   models::add("measuring", [](int64_t) { return Model(Measuring()); });
   torch::manual_seed(1);
@@ -54,4 +54,6 @@ int main(int argc, char** argv) {
   options.metrics = {"mae"};
   Learner learner(models::make("measuring"), split(measured_digits(4000)), options);
   planned_fit(learner, 10, 5e-3, argc, argv);
+} catch (...) {
+  return report_error(std::current_exception());
 }

@@ -425,5 +425,15 @@ TEST(RunWithPlan, PeaksAsPlannedWithWhatSavesMemory) {
     expect_planned(precision, [&](auto& r) { r.learner.precision = precision; });
 }
 
+TEST(RunWithPlan, SaysWhatItHasChosenToComputeAgain) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  recipe.learner.recompute = {"auto"};
+  std::ostringstream out;
+  (void)run_recipe(recipe, {.out = &out, .plan = true});
+  EXPECT_THAT(out.str(), ::testing::HasSubstr("recompute: auto computes no block again"));
+}
+
 }  // namespace
 }  // namespace tare::testing

@@ -43,6 +43,16 @@ TEST_P(ManyTensors, SurviveABudget) {
   EXPECT_THAT(result.err, HasSubstr("micro-batch of train: ")) << result.out;
 }
 
+TEST_P(ManyTensors, ReportABudgetThatIsNone) {
+  const TempDir folder;
+  const auto no_number = run_program(GetParam().name, {"abc"}, folder.path());
+  EXPECT_EQ(no_number.status, 2);
+  EXPECT_THAT(no_number.err, HasSubstr("budget is no number of bytes"));
+  const auto too_small = run_program(GetParam().name, {"1KiB"}, folder.path());
+  EXPECT_EQ(too_small.status, 3);
+  EXPECT_THAT(too_small.err, HasSubstr("of a budget of"));
+}
+
 TEST(SeveralOptimizers, ResumeToEqualWeights) {
   const TempDir folder;
   const auto result = run_program("gan_digits", {}, folder.path());

@@ -121,10 +121,14 @@ Action EarlyStopping::after_epoch(FitContext& context) {
     waited_ = 0;
     return Action::proceed;
   }
-  if (++waited_ <= options_.patience) return Action::proceed;
-  log::info("stopped early: " + options_.monitor.figure + " has not improved for " +
-            std::to_string(waited_) + " epochs");
-  return Action::stop_fit;
+  return ++waited_ <= options_.patience ? Action::proceed : Action::stop_fit;
+}
+
+Action EarlyStopping::after_fit(FitContext&) {
+  if (waited_ > options_.patience)
+    log::info("stopped early: " + options_.monitor.figure + " has not improved for " +
+              std::to_string(waited_) + (waited_ == 1 ? " epoch" : " epochs"));
+  return Action::proceed;
 }
 
 std::string EarlyStopping::state() const {

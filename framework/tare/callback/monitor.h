@@ -83,6 +83,7 @@ class EarlyStopping final : public Callback {
   [[nodiscard]] std::string name() const override { return "early_stopping"; }
   Action before_fit(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
+  Action after_fit(FitContext& context) override;  ///< logs it, behind the row of the last epoch
   [[nodiscard]] CallbackFacts facts() const override {
     return {.watched = {options_.monitor.figure}};
   }

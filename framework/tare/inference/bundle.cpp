@@ -73,7 +73,7 @@ Problem find_problem(const BundleManifest& m) {
   if (m.more_inputs.size() > kMaxInputs || std::ranges::any_of(m.more_inputs, is_wrong)) {
     return {"more_inputs",
             "must be at most 64, each with a name of at most 4,096 bytes, a dtype (float32, "
-            "float64, uint8, int64 or int32) and at most 8 sizes >= 1"};
+            "float64, uint8, int64, int32 or bool) and at most 8 sizes >= 1"};
   }
   if (m.labels.size() > kMaxLabels || std::ranges::any_of(m.labels, too_long)) {
     return {"labels", "must be at most 1,000,000 of at most 4,096 bytes"};
@@ -316,7 +316,7 @@ std::string bundle_input(c10::ScalarType dtype) {
   if (found != kInputs.end()) return found->name;
   throw ConfigError("bundle", "an input of dtype " + std::string(c10::toString(dtype)) +
                                   " cannot be described; give the model float32, float64, uint8, "
-                                  "int64 or int32");
+                                  "int64, int32 or bool");
 }
 
 c10::ScalarType bundle_dtype(const std::string& input) {

@@ -45,7 +45,8 @@ at::Tensor row_of(std::string_view line, at::ScalarType dtype, const LinePlace& 
   for (const auto field : fields) {
     if (!parse(field, *out++))
       refuse(place, "has '" + printable(field, 40) + "' where a " +
-                        (dtype == at::kLong ? "whole number" : "number") + " is needed");
+                        (dtype == at::kLong ? "whole number is needed; --text reads a text"
+                                            : "number is needed"));
   }
   return row;
 }

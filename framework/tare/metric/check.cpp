@@ -84,8 +84,12 @@ void check_same_shape(const std::string& where, const at::Tensor& output,
                       const at::Tensor& target) {
   check_batch_size(where, output, target);
   if (target.sizes() != output.sizes() || !target.is_floating_point()) {
-    throw ShapeError(where, "floating-point target of the output's shape " + str(output.sizes()),
-                     describe(target));
+    const bool lacks_the_last = output.dim() == target.dim() + 1 && output.size(-1) == 1 &&
+                                output.numel() == target.numel();
+    throw ShapeError(
+        where, "floating-point target of the output's shape " + str(output.sizes()),
+        describe(target) +
+            (lacks_the_last ? "; target.unsqueeze(-1) adds the output's last dimension" : ""));
   }
 }
 

@@ -244,7 +244,10 @@ class Runner {
     print_.frozen(learner.freeze_to(phase.freeze_to));
     print_.data(data.named.description);
     LearnerOptions options = learner_options(recipe_, index, data.facts);
-    options.recompute = plan_.recompute(index, std::move(options.recompute));
+    if (is_auto(options.recompute)) {
+      options.recompute = plan_.recompute(index, std::move(options.recompute));
+      if (!is_auto(options.recompute)) print_.recompute(options.recompute);
+    }
     stage.emplace<DataScope>("data", learner, fit_setup(options, data.named.splits));
     return under_way ? resume(learner, index) : train(learner, index);
   }

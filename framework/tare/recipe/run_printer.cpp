@@ -72,6 +72,12 @@ void RunPrinter::micro_batches(const MemoryPlan& plan) const {
        format_count(plan.largest_micro_batch) + ", by the plan");
 }
 
+void RunPrinter::recompute(const std::vector<std::string>& blocks) const {
+  line(blocks.empty()
+           ? "recompute: auto computes no block again, by the plan"
+           : "computes " + config::joined(blocks) + " again in the backward, by the plan");
+}
+
 void RunPrinter::best(const std::string& figure, int64_t restored_epoch) const {
   if (restored_epoch > 0)
     line("the weights are those of the epoch with the best " + figure);

@@ -37,6 +37,7 @@ class RunPrinter {
   void frozen(const FreezeReport& report) const;
   void data(const std::string& description);  ///< unless it was the last one printed
   void micro_batches(const MemoryPlan& plan) const;
+  void recompute(const std::vector<std::string>& blocks) const;  ///< that the plan has chosen
   /// Prints which weights the phase ends with. `restored_epoch`: see FitResult; 0: no epoch could
   /// be saved as the best.
   void best(const std::string& figure, int64_t restored_epoch) const;
