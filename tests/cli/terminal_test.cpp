@@ -76,6 +76,7 @@ TEST_P(Terminal, HoldsLists) {
   EXPECT_THAT(checked({"ls", "datasets"}), HasSubstr("png_folder"));
   EXPECT_THAT(checked({"--help"}), HasSubstr("Exit codes"));
   EXPECT_THAT(checked({"explain"}), HasSubstr("meaning"));
+  EXPECT_THAT(checked({"explain", "data.collate"}), HasSubstr("pad, stack"));
 }
 
 TEST_P(Terminal, HoldsBundlesCheckpointsAndDevices) {

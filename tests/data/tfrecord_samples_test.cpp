@@ -101,6 +101,14 @@ TEST_F(TfSamples, SplitsOfTheirOwnHaveTheSameClasses) {
   EXPECT_EQ(named.splits.train->transforms()->steps().front(),
             Transform(Resize{.height = 8, .width = 8, .round = true}));
   EXPECT_EQ(named.identity.samples, 53);
+  options.test_files = {path("valid")};
+  try {
+    (void)datasets::make(options);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("test_files has a file that is there twice"));
+  }
+  options.test_files.clear();
   options.valid_files.clear();
   EXPECT_EQ(datasets::make(options).splits.valid->size(), 8) << "a fifth";
 }

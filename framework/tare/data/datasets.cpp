@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "tare/base/bytes.h"
@@ -131,9 +132,17 @@ Found tfrecord(const DataOptions& o, bool) {
                       "TFRecord files, or folders of them", "none");
   Found found;
   std::vector<std::vector<std::filesystem::path>> parts;
-  for (const auto* given : {&o.files, &o.valid_files, &o.test_files}) {
+  std::set<std::filesystem::path> seen;
+  for (const auto& [field, given] :
+       {std::pair("files", &o.files), std::pair("valid_files", &o.valid_files),
+        std::pair("test_files", &o.test_files)}) {
     parts.push_back(tfrecord_files(*given));
-    for (const auto& file : parts.back()) found.files.push_back(file.filename());
+    for (const auto& file : parts.back()) {
+      if (!seen.insert(std::filesystem::weakly_canonical(file)).second)
+        throw ConfigError("data.make", field, "has a file that is there twice",
+                          "each file once, in one split", file.string());
+      found.files.push_back(file.filename());
+    }
   }
   auto sets = tfrecord_samples(parts, samples_of(o));
   found.data = std::move(sets[0]);

@@ -11,11 +11,13 @@
 #include "tare/base/terminal.h"
 #include "tare/callback/registry.h"
 #include "tare/config/node.h"
+#include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/recipe.h"
+#include "tare/transform/transform.h"
 
 namespace tare {
 namespace {
@@ -96,6 +98,8 @@ std::vector<std::string> words_of(const std::string& path, const std::string& ty
   if (path == "model.name") return models::names();
   if (path.ends_with("data.name")) return datasets::names();
   if (path.ends_with("data.style")) return {"printed", "written"};
+  if (path.ends_with("data.collate")) return collates::registry().names();
+  if (path.ends_with("data.transforms")) return transforms::registry().names();
   if (name == "best") {
     std::vector<std::string> figures{"valid_loss", "train_loss"};
     for (const auto& metric : metric_names()) figures.push_back(metric);
