@@ -179,7 +179,7 @@ TEST(Bundle, ManifestIsCheckedFieldByField) {
   };
   EXPECT_EQ(part([](json&) {}), "accepted");
   EXPECT_EQ(part([](json& m) { m["format"] = "tare.checkpoint"; }), "format");
-  EXPECT_EQ(part([](json& m) { m["version"] = 4; }), "version");
+  EXPECT_EQ(part([](json& m) { m["version"] = 5; }), "version");
   EXPECT_EQ(part([](json& m) { m["version"] = -1; }), "version");
   EXPECT_EQ(part([](json& m) { m.erase("model"); }), "model");
   EXPECT_EQ(part([](json& m) { m["model"]["name"] = 1; }), "name");

@@ -58,7 +58,7 @@ TEST(ExecutorType, WhatIsWrongIsRefusedAtItsPlace) {
   EXPECT_THAT(message("{type: local, setup: [module load cuda]}"),
               HasSubstr("e.yaml:1:15: setup is not a known key; there are no options"));
   EXPECT_THAT(message("{type: slurm, options: [--array=1]}"),
-              HasSubstr("e.yaml:1:24: options has what the sweep sets itself"));
+              HasSubstr("e.yaml:1:24: options has an option that the sweep sets itself"));
   EXPECT_EQ(message("{type: slurm, setup: [module load cuda]}"), "accepted");
   EXPECT_EQ(config::to_yaml(config::to_node(choice("slurm"))),
             "type: slurm\noptions: []\nsetup: []\nsave_before_s: 90\n");

@@ -171,7 +171,7 @@ TEST(ComputeError, IsMadeOfAnErrorOfOneDnn) {
                   split_points(), options);
   const std::string outcome = failure_of([&] { (void)learner.fit(1); });
   if (outcome == "accepted") GTEST_SKIP() << "this processor computes an LSTM in float16";
-  EXPECT_THAT(outcome, AllOf(StartsWith("ComputeError: [learner.fit] forward of 'lstm' (LSTM)"),
+  EXPECT_THAT(outcome, AllOf(StartsWith("ComputeError: [learner.fit] forward "),
                              HasSubstr("could not create a primitive"),
                              HasSubstr("use the precision fp32 or bf16")));
 }

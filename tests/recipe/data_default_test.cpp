@@ -122,6 +122,7 @@ TEST(OptimizerRate, IsThatOfEveryPhaseWithoutOne) {
   recipe.learner.optimizer.lr = 1e-5;
   const double slow = run_recipe(recipe).phases[0].epochs[0].train_loss;
   recipe.folder = c.path();
+  recipe.learner.optimizer.lr = OptimizerOptions().lr;
   recipe.phases[0].lr = 1e-2;
   EXPECT_EQ(run_recipe(recipe).phases[0].epochs[0].train_loss, by_default) << "the phase's own";
   EXPECT_NE(slow, by_default);

@@ -69,7 +69,7 @@ class Observer final : public Callback {
 
 /// Rows of four numbers whose targets are three probabilities.
 datasets::Found shares(const DataOptions&, bool) {
-  const at::Tensor rows = at::arange(256).reshape({64, 4}).remainder(7);
+  const at::Tensor rows = at::arange(256).reshape({64, 4}).remainder(7).to(at::kFloat);
   return {.description = "64 rows", .data = tensor_dataset(rows, rows.slice(1, 1).softmax(1))};
 }
 
@@ -314,7 +314,7 @@ std::map<std::string, Row> EveryKey::option_rows() const {
                            const std::string& with) {
     const std::string start = "callbacks=[observer, {" + entry + ": {";
     return Row{start + with + "}}]",
-               {start + without + "}}]", "phases=[{name: one, epochs: 4, lr: 0.05}]"}};
+               {start + without + "}}]", "phases=[{name: one, epochs: 7, lr: 0.05}]"}};
   };
   const auto transform = [](const std::string& entry, const std::string& without,
                             const std::string& with) {
@@ -436,7 +436,9 @@ TEST_F(EveryKey, HasAnEffectOrIsRefused) {
     settings.push_back(row.setting);
     const std::string with = observed(settings);
     EXPECT_NE(with, place->second) << row.setting << " changes nothing";
-    if (options.contains(key)) EXPECT_THAT(with, ::testing::Not(::testing::StartsWith("refused")));
+    if (options.contains(key)) {
+      EXPECT_THAT(with, ::testing::Not(::testing::StartsWith("refused")));
+    }
   }
 }
 

@@ -143,8 +143,8 @@ TEST(ExportBundle, OfABestCheckpointIsThatOfItsPhaseWithoutFiguresOfCallbacks) {
   const BundleExport done = export_bundle(folder / "tiny/best", folder / "best.tare");
   EXPECT_EQ(done.phase, "head");
   std::vector<std::string> names;
-  for (const BundleMetric& metric : open_bundle(done.bundle).manifest().metrics)
-    names.push_back(metric.name);
+  const Bundle bundle = open_bundle(done.bundle);
+  for (const BundleMetric& metric : bundle.manifest().metrics) names.push_back(metric.name);
   EXPECT_THAT(names, ElementsAre("valid_loss", "accuracy"));
 }
 

@@ -120,9 +120,9 @@ TEST(PlanRecipe, WhatNoPlanNeedsChangesNone) {
   RecipeOptions other = recipe;
   other.name = "other";
   other.learner.seed = 7;
+  other.phases[0].lr.reset();
   other.learner.optimizer.lr = 0.5;
   other.learner.optimizer.momentum = 0.75;
-  other.phases[0].lr = 0.25;
   EXPECT_EQ(without_what_no_plan_needs(recipe), without_what_no_plan_needs(other));
   const auto peak = [](const RecipeOptions& r) {
     return plan_recipe(r, {.advice = false}).phases.at(0).peak_bytes;
@@ -348,6 +348,7 @@ TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
   recipe.save_every = 0;
   recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
   recipe.phases.resize(1);
+  recipe.phases[0].save.clear();
   const auto planned = [&recipe] {
     const int64_t bytes = plan_recipe(recipe, {.advice = false}).phases.at(0).peak_bytes;
     EXPECT_EQ(bytes, run_recipe(recipe).phases.at(0).peak_bytes);

@@ -43,18 +43,25 @@ std::vector<std::string> names_of(std::span<const Field> fields) {
 
 namespace {
 
+/// Returns a limit, a whole one without an exponent: 1000000000.
+std::string limit_text(double limit) {
+  constexpr double kLongest = 1e12;
+  const bool is_whole = std::abs(limit) <= kLongest && limit == std::floor(limit);
+  return is_whole ? std::to_string(static_cast<int64_t>(limit)) : number_text(limit);
+}
+
 /// Returns what is wrong with a scalar under the rule; empty for nothing.
 std::string number_problem(const Rule& rule, double value) {
   if (std::isinf(value)) return "must be finite";
   switch (rule.kind) {
     case Rule::Kind::at_least:
-      return value >= rule.low ? "" : "must be >= " + number_text(rule.low);
+      return value >= rule.low ? "" : "must be >= " + limit_text(rule.low);
     case Rule::Kind::above:
-      return value > rule.low ? "" : "must be > " + number_text(rule.low);
+      return value > rule.low ? "" : "must be > " + limit_text(rule.low);
     case Rule::Kind::between:
       return value >= rule.low && value <= rule.high
                  ? ""
-                 : "must be from " + number_text(rule.low) + " to " + number_text(rule.high);
+                 : "must be from " + limit_text(rule.low) + " to " + limit_text(rule.high);
     case Rule::Kind::any:
     case Rule::Kind::one_of:
       break;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -39,20 +40,24 @@ int64_t Dataset::sample_size(int64_t) const { return 0; }
 std::vector<int64_t> Dataset::sample_sizes(int64_t index) const { return {sample_size(index)}; }
 
 std::vector<int64_t> largest_samples(const Dataset& data) {
-  std::vector<int64_t> sizes = data.sample_sizes(0), largest(sizes.size(), 0);
-  const bool differ = std::ranges::any_of(sizes, [](int64_t size) { return size > 0; });
-  for (int64_t i = 1; differ && i < data.size(); ++i) {
+  const std::vector<int64_t> first = data.sample_sizes(0);
+  const bool have_sizes = std::ranges::any_of(first, [](int64_t size) { return size > 0; });
+  std::vector<int64_t> sizes = first, largest(first.size(), 0);
+  std::vector<bool> differ(first.size(), false);
+  for (int64_t i = 1; have_sizes && i < data.size(); ++i) {
     const std::vector<int64_t> other = data.sample_sizes(i);
     for (size_t tensor = 0; tensor < std::min(sizes.size(), other.size()); ++tensor) {
+      differ[tensor] = differ[tensor] || other[tensor] != first[tensor];
       if (other[tensor] <= sizes[tensor]) continue;
       sizes[tensor] = other[tensor];
       largest[tensor] = i;
     }
   }
-  std::ranges::sort(largest);
-  const auto repeated = std::ranges::unique(largest);
-  largest.erase(repeated.begin(), repeated.end());
-  return largest.empty() ? std::vector<int64_t>{0} : largest;
+  std::set<int64_t> samples;
+  for (size_t tensor = 0; tensor < largest.size(); ++tensor)
+    if (differ[tensor]) samples.insert(largest[tensor]);
+  if (samples.empty()) samples.insert(0);
+  return {samples.begin(), samples.end()};
 }
 
 at::Tensor Dataset::targets() const { return get_all(*this).target(); }

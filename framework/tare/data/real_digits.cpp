@@ -78,7 +78,7 @@ bool is_offline() {
 // Tries to download MNIST's test set; the reason for which that failed, or nothing. A failure is
 // remembered for the life of the process, so that a run of many phases waits for the network once.
 std::string download_failure() {
-  if (is_offline()) return std::string(datasets::kOffline) + " is set";
+  if (is_offline()) return datasets::kOffline + std::string(" is set");
   auto& [mutex, reasons] = failures();
   const std::lock_guard lock(mutex);
   const fs::path folder = datasets::cache_folder();

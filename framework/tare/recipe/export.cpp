@@ -113,9 +113,12 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
                                 recipe.learner.metrics),
       .activation = resolve(recipe.learner.loss).activation_name,
       .loss = losses::text_of(recipe.learner.loss)};
-  const OpenData& trained_on = open_data(recipe, phase, data);
-  const std::string changed = changed_data(state.callbacks, phase, trained_on.named);
+  // What the checkpoint knows of data of all phases is from before the size of the phase.
+  const OpenData& read =
+      recipe.phases[phase].data ? open_data(recipe, phase, data) : open_data(recipe, data);
+  const std::string changed = changed_data(state.callbacks, phase, read.named);
   if (!changed.empty()) refuse(path, changed);
+  const OpenData& trained_on = open_data(recipe, phase, data);
   const auto& described = trained_on.facts.bundle;
   if (described) describe(manifest, *described, kExport);
   return write(path, to, manifest,

@@ -16,8 +16,8 @@ namespace tare {
 /// itself. `recipe` is resolved, see phase_data.h.
 [[nodiscard]] std::string essence_of(const RecipeOptions& recipe);
 
-/// How the data of phase number `phase` differ from those that a checkpoint with these states of
-/// callbacks was trained on; empty: not at all, or the checkpoint does not know.
+/// Returns how the data of phase number `phase` differ from those that a checkpoint with these
+/// states of callbacks was trained on; empty: not at all, or the checkpoint does not know.
 [[nodiscard]] std::string changed_data(const std::vector<CallbackState>& callbacks, size_t phase,
                                        const datasets::Named& now);
 

@@ -8,6 +8,7 @@
 #include <tare/tare.h>
 #include <tare/transform/transform.h>
 #include <torch/nn.h>
+#include <torch/optim/sgd.h>
 
 #include <iostream>
 
