@@ -333,8 +333,8 @@ std::map<std::string, Row> EveryKey::option_rows() const {
         {"data={name: text_folder, folder: " + own_.path().string() + "/texts, collate: {pad: {}}}",
          "model={name: whole_text, classes: 3}"}};
   };
-  const std::vector<std::string> of_shares{"data={name: shares}",
-                                           "model={name: mlp, classes: 3, hidden: [4]}"};
+  const std::vector<std::string> of_shares{
+      "data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}", "metrics=[]"};
   return {
       {"callbacks.csv_log.file", callback("csv_log", "", "file: other.csv")},
       {"callbacks.steps_log.file", callback("steps_log", "", "file: other.csv")},
@@ -346,7 +346,7 @@ std::map<std::string, Row> EveryKey::option_rows() const {
        callback("early_stopping", "monitor: train_loss", "monitor: train_loss, min_delta: 100")},
       {"callbacks.early_stopping.patience",
        callback("early_stopping", "min_delta: 100", "min_delta: 100, patience: 1")},
-      {"callbacks.save_best.monitor", callback("save_best", "", "monitor: train_loss")},
+      {"callbacks.save_best.monitor", callback("save_best", "", "monitor: accuracy")},
       {"callbacks.save_best.lower_is_better",
        callback("save_best", "monitor: train_loss", "monitor: train_loss, lower_is_better: false")},
       {"callbacks.save_best.min_delta",

@@ -2,6 +2,7 @@
 #include "tare/recipe/recipe_plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -99,11 +100,14 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   optimizer.lr = plain.learner.optimizer.lr;
   optimizer.beta2 = plain.learner.optimizer.beta2;
   optimizer.eps = plain.learner.optimizer.eps;
+  std::map<std::string, std::string> saved;  // by the name in the recipe
   for (auto& phase : recipe.phases) {
     const PhaseOptions as_made;
     phase.lr = as_made.lr;
     keep_those_that_save(phase.callbacks);
-    if (!phase.save.empty()) phase.save = "saved";
+    if (const auto found = saved.find(phase.load); found != saved.end()) phase.load = found->second;
+    if (!phase.save.empty())
+      phase.save = saved[phase.save] = "saved-" + std::to_string(saved.size());
     phase.schedule = {};  // which takes any momentum
   }
   return recipe;
