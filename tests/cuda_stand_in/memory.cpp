@@ -32,16 +32,24 @@ const Block* find(const void* address, size_t bytes) {
 
 /// The lowest free addresses for so many bytes; 0: there are none. The lock must be held.
 uintptr_t hole(size_t bytes) {
-  constexpr size_t kSpace = size_t{1} << 40;
+  // Set: no address comes again, so that a later block is never before an earlier one.
+  static const bool rises = setting("STAND_IN_RISING_ADDRESSES", 0) != 0;
+  static const size_t space = size_t{1} << (rises ? 46 : 40);
   static const auto begin = reinterpret_cast<uintptr_t>(
-      mmap(nullptr, kSpace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      mmap(nullptr, space, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  static uintptr_t highest = round_up(begin);
+  if (rises) {
+    const uintptr_t free = highest;
+    highest = round_up(free + bytes);
+    return highest <= begin + space ? free : 0;
+  }
   uintptr_t at = round_up(begin);
-  for (auto block = blocks.lower_bound(at); block != blocks.end() && block->first < begin + kSpace;
+  for (auto block = blocks.lower_bound(at); block != blocks.end() && block->first < begin + space;
        ++block) {
     if (block->first - at >= bytes) break;
     at = round_up(block->first + block->second.bytes);
   }
-  return at + bytes <= begin + kSpace ? at : 0;
+  return at + bytes <= begin + space ? at : 0;
 }
 
 /// Whether `bytes` at `memory` do not run over the end of a block that is known here.

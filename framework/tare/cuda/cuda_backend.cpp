@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/ones.h>
+#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
@@ -18,11 +19,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8 from compute capability 9 on,
-// 4096 KiB x 2 + 16 KiB x 8 before.
-constexpr int64_t kHopperWorkspace = int64_t{32} << 20;
-constexpr int64_t kWorkspace = (int64_t{8} << 20) + (int64_t{128} << 10);
-constexpr int kAmpere = 8, kHopper = 9;  // major compute capabilities
+constexpr int kAmpere = 8;  // major compute capability
 
 std::string pci_bus_id(c10::DeviceIndex index) {
   char text[32] = {};
@@ -58,14 +55,17 @@ class CudaBackend final : public memory::DeviceBackend {
 
   memory::DeviceTraits traits() const override {
     const auto known = properties();
-    const int generation = known ? known->major : kHopper;
-    return {.type = "cuda",
-            .is_host = false,
-            .autocasts = true,
-            .planner = memory::PlannerTarget{
-                .caches = true,
-                .workspace_bytes = generation >= kHopper ? kHopperWorkspace : kWorkspace,
-                .computes_bfloat16 = generation >= kAmpere}};
+    const int generation = known ? known->major : kAmpere;
+    return {
+        .type = "cuda",
+        .is_host = false,
+        .autocasts = true,
+        .planner = memory::PlannerTarget{
+            .caches = true,
+            .cache = cache_settings(),
+            .workspace_bytes = static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()),
+            .linear_workspace_bytes = static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()),
+            .computes_bfloat16 = generation >= kAmpere}};
   }
 
   std::optional<memory::GeneratorState> generator_state() const override {
@@ -178,6 +178,24 @@ class CudaBackend final : public memory::DeviceBackend {
   double record_cost_ns() const override { return note_cost_ns(shared_.services); }
 
  private:
+  [[nodiscard]] memory::CacheSettings cache_settings() const {
+    using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+    const auto bytes = [](size_t size) {
+      return static_cast<int64_t>(
+          std::min(size, static_cast<size_t>(memory::CacheSettings::kNoLimit)));
+    };
+    memory::CacheSettings settings{
+        .expandable_segments = Config::use_expandable_segments(),
+        .large_segment_bytes = bytes(Config::large_segment_size()),
+        .max_split_bytes = bytes(Config::max_split_size()),
+        .max_rounding_bytes = bytes(Config::max_non_split_rounding_size()),
+        .collects_garbage_above = Config::garbage_collection_threshold()};
+    for (const size_t divisions : Config::roundup_power2_divisions())
+      settings.roundup_divisions.push_back(static_cast<int64_t>(divisions));
+    settings.by_fraction = budget().has_value();
+    return settings;
+  }
+
   /// Returns the properties of the card; unset: the driver does not answer.
   std::optional<cudaDeviceProp> properties() const {
     cudaDeviceProp known{};

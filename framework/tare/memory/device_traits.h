@@ -2,18 +2,41 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tare::memory {
+
+/// The settings of LibTorch's caching allocator that decide what it holds: those of the environment
+/// variables PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF. A value; the defaults are LibTorch's.
+struct CacheSettings {
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  /// expandable_segments: segments are address space that is mapped piece by piece.
+  bool expandable_segments = false;
+  int64_t large_segment_bytes = int64_t{20} << 20;  ///< large_segment_size_mb
+  int64_t max_split_bytes = kNoLimit;               ///< max_split_size_mb: larger ones stay whole
+  /// max_non_split_rounding_mb: a block above max_split_bytes is at most so much too large.
+  int64_t max_rounding_bytes = int64_t{20} << 20;
+  /// garbage_collection_threshold: a share of the memory fraction; 0: none is collected.
+  double collects_garbage_above = 0;
+  /// roundup_power2_divisions, for sizes from 1 MiB on, by power of two; empty: none.
+  std::vector<int64_t> roundup_divisions{};
+  /// The capacity is a memory fraction, as a budget is, and not what the card has.
+  bool by_fraction = false;
+};
 
 /// How the memory of a fit is planned for a device (plan/target.h).
 struct PlannerTarget {
   /// Whether tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else
   /// each tensor takes exactly its bytes.
   bool caches = false;
-  int64_t workspace_bytes = 0;    ///< that libraries take from the allocator at the first product
-  bool computes_bfloat16 = true;  ///< by instructions of its own
+  CacheSettings cache{};        ///< of that allocator
+  int64_t workspace_bytes = 0;  ///< that cuBLAS takes from the allocator at its first product
+  int64_t linear_workspace_bytes = 0;  ///< that cublasLt takes at its first product with a bias
+  bool computes_bfloat16 = true;       ///< by instructions of its own
 };
 
 /// What a device is and can do. A value, the same for the life of the process.

@@ -1,19 +1,19 @@
 // A model of LibTorch's caching allocator for CUDA: what it hands out (allocated) and what it holds
 // (reserved) when a trace is played back. No GPU is needed.
 //
-// The rules are those of LibTorch 2.11 with its default settings (c10/cuda/CUDACachingAllocator):
-//   - sizes are rounded up to 512 bytes
-//   - up to 1 MiB comes from segments of 2 MiB; below 10 MiB from segments of 20 MiB; the rest has
-//   a
-//     segment of its own, rounded up to 2 MiB
-//   - best fit among the free blocks of the stream and pool; the lower address wins
-//   - the rest of a block is split off if it is >= 512 bytes (small pool) or > 1 MiB (large pool)
-//   - a freed block merges with its free neighbours in the segment
-//   - when the card is full, segments without a live block are returned, and the request is
-//   repeated
-// Not modelled: expandable segments, max_split_size, garbage collection, pools of CUDA graphs,
-// blocks in use on a second stream, and the memory of libraries beside the allocator (the context,
-// cuBLAS and cuDNN workspaces that no tensor holds).
+// The rules are those of LibTorch 2.11 (c10/cuda/CUDACachingAllocator), here with its default
+// settings:
+//   - Sizes are rounded up to 512 bytes.
+//   - A block of up to 1 MiB comes from a segment of 2 MiB, one below 10 MiB from a segment of
+//     20 MiB; a larger block has a segment of its own, rounded up to 2 MiB.
+//   - The best fit among the free blocks of the stream and pool is taken; the lower address wins.
+//   - The rest of a block is split off if it is >= 512 bytes (small pool) or > 1 MiB (large pool).
+//   - A freed block merges with its free neighbours in the segment.
+//   - When the card is full, segments without a live block are returned, and the request is
+//     repeated.
+// The settings that people make in PYTORCH_CUDA_ALLOC_CONF are modelled too, see
+// memory::CacheSettings. Not modelled: pools of CUDA graphs, blocks in use on a second stream, and
+// the memory of libraries beside the allocator (the context, and what no tensor holds).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tare/memory/device_traits.h"
 #include "tare/trace/trace.h"
 
 namespace tare::plan {
@@ -35,7 +36,7 @@ class CudaCache {
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
   /// Makes an empty cache that can reserve `capacity_bytes` in all.
-  explicit CudaCache(int64_t capacity_bytes = kUnlimited);
+  explicit CudaCache(int64_t capacity_bytes = kUnlimited, memory::CacheSettings settings = {});
   ~CudaCache();
   CudaCache(const CudaCache&) = delete;
   CudaCache& operator=(const CudaCache&) = delete;
@@ -58,19 +59,44 @@ class CudaCache {
   struct ByFit {  // stream, then size, then address
     bool operator()(const Block* a, const Block* b) const;
   };
-  using Free = std::set<Block*, ByFit>;
+  struct ByAddress {  // stream, then address
+    bool operator()(const Block* a, const Block* b) const;
+  };
+  struct Pool {
+    bool small = false;
+    std::set<Block*, ByFit> free{};
+    std::set<Block*, ByAddress> unmapped{};  // address space without memory
+    int64_t lookups = 0;                     // the age of free blocks is counted in them
+  };
 
-  [[nodiscard]] Free& free_of(const Block& block);
-  [[nodiscard]] Block* find_free(int64_t size, int stream);
-  [[nodiscard]] Block* new_segment(int64_t size, int stream);
+  [[nodiscard]] int64_t rounded(int64_t bytes) const;
+  [[nodiscard]] int64_t segment_for(int64_t size) const;
+  [[nodiscard]] Pool& pool_of(const Block& block);
+  [[nodiscard]] Block* find_free(Pool& pool, int64_t size, int stream);
+  [[nodiscard]] Block* new_segment(Pool& pool, int64_t size, int stream);
+  [[nodiscard]] Block* add_block(const Block& block);
   void split(Block& block, int64_t size);
-  void merge_with_next(Block& block);
+  [[nodiscard]] Block* cut(Block& block, int64_t size);
+  void put_back(Block& block);
+  void merge(Block& block, Block* neighbour);
+
+  // ---- Expandable segments: address space that is mapped piece by piece.
+  [[nodiscard]] Block* find_address_space(Pool& pool, int64_t size, int stream);
+  [[nodiscard]] Block* expand(Pool& pool, int64_t size, int stream);
+  [[nodiscard]] bool map(Block& block, int64_t size);
+  void unmap(Block& block);
+  [[nodiscard]] int64_t granule_of(const Pool& pool) const;
+
+  void return_segment(Block& block);
   void return_segments();
+  [[nodiscard]] bool return_oversized(Pool& pool, int64_t size, int stream);
+  void collect_garbage();
 
   int64_t capacity_;
+  memory::CacheSettings settings_;
   int64_t allocated_ = 0, reserved_ = 0, retries_ = 0;
   int64_t next_address_ = 0;  // segments are never adjacent for the allocator
-  Free small_, large_;
+  Pool small_{.small = true}, large_{};
   std::map<int64_t, std::unique_ptr<Block>> blocks_;  // by address
   std::unordered_map<int64_t, Block*> live_;          // by the caller's number
 };

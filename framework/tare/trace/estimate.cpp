@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -21,7 +21,7 @@ bool in(uint32_t phase, PhaseKind kind) { return phase == static_cast<uint32_t>(
 class Allocator {
  public:
   explicit Allocator(const Target& target)
-      : target_(target), cache_(target.caches ? target.capacity_bytes : 0) {}
+      : target_(target), cache_(target.caches ? target.capacity_bytes : 0, target.cache) {}
 
   /// Sizes are remembered: a trace's free has none.
   [[nodiscard]] bool apply(const Event& event) {
@@ -53,16 +53,7 @@ class Allocator {
   std::unordered_map<int64_t, int64_t> sizes_;  // as allocated
 };
 
-constexpr int64_t kWorkspaceBlock = -1;
-
-// In the names of the operators that go to cuBLAS.
-bool multiplies(std::string_view op) {
-  return std::ranges::any_of(std::array{"mm", "linear", "attention", "lstm", "gru"},
-                             [&](const char* part) { return op.find(part) != op.npos; });
-}
-
 Category category_of(const Trace& trace, const Event& birth, bool outlives_forward) {
-  if (birth.block == kWorkspaceBlock) return Category::workspace;
   const auto noted = trace.categories.find(birth.block);
   if (noted != trace.categories.end()) return noted->second;
   if (in(birth.phase, PhaseKind::data)) return Category::batch;
@@ -95,22 +86,35 @@ std::string place_of(const Trace& trace, const Event& event) {
   return op.empty() ? phase : phase + ", " + op;
 }
 
+/// Memory that a library of a card takes from the allocator at its first use, and keeps.
+struct LibraryWorkspace {
+  std::optional<size_t> event{};  // how many events of the trace come before
+  int64_t bytes = 0;
+  int64_t block = 0;  // a number that no block of a trace has
+};
+
 /// Plays events [0, end) and keeps what is alive.
 class Player {
  public:
   Player(const Trace& trace, const Target& target)
-      : trace_(trace), target_(target), memory_(target) {}
+      : trace_(trace),
+        memory_(target),
+        workspaces_{{{trace.find(kFirstProduct), target.workspace_bytes, -1},
+                     {trace.find(kFirstLinear), target.linear_workspace_bytes, -2}}} {}
 
   /// Plays the trace back; returns false if the target refuses a request.
   [[nodiscard]] bool play(size_t index) {
     const Event& event = trace_.events[index];
+    for (const LibraryWorkspace& own : workspaces_) {
+      if (own.event != index || own.bytes == 0) continue;
+      if (!memory_.allocate(own.block, own.bytes)) return false;
+      held_.push_back(own.block);
+    }
     if (event.bytes > 0) {
       births_[event.block] = index;
     } else {
       births_.erase(event.block);
     }
-    if (needs_workspace(event) && !memory_.allocate(kWorkspaceBlock, target_.workspace_bytes))
-      return false;
     return memory_.apply(event);
   }
   [[nodiscard]] CategoryBytes categories(const std::unordered_map<int64_t, bool>& outlive) const {
@@ -120,23 +124,17 @@ class Player {
       bytes[category_of(trace_, trace_.events[birth], at != outlive.end() && at->second)] +=
           memory_.size(block);
     }
-    if (has_workspace_) bytes[Category::workspace] += memory_.size(kWorkspaceBlock);
+    for (const int64_t block : held_) bytes[Category::workspace] += memory_.size(block);
     return bytes;
   }
   [[nodiscard]] const Allocator& memory() const { return memory_; }
 
  private:
-  bool needs_workspace(const Event& event) {
-    if (has_workspace_ || target_.workspace_bytes == 0 || !multiplies(trace_.ops[event.op]))
-      return false;
-    return has_workspace_ = true;
-  }
-
   const Trace& trace_;
-  const Target& target_;
   Allocator memory_;
+  std::array<LibraryWorkspace, 2> workspaces_;
+  std::vector<int64_t> held_;                   // the workspaces that were taken
   std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event
-  bool has_workspace_ = false;
 };
 
 struct Moment {

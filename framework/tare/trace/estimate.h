@@ -34,9 +34,9 @@ struct Estimate {
 /// category by its birth: `data` batch; `forward` and alive after it, activations; others
 /// workspace.
 ///
-/// Host: bytes as requested. CUDA: the trace is played back through CudaCache, with
-/// Target::workspace_bytes taken at the first matrix product; if it does not fit, the peaks are
-/// those until the refused request. A pure function.
+/// Host: bytes as requested. CUDA: the trace is played back through CudaCache, with the workspaces
+/// of cuBLAS and cublasLt (see Target) taken where the trace marks their first products; if it does
+/// not fit, the peaks are those until the refused request. A pure function.
 [[nodiscard]] Estimate estimate(const Trace& trace, Section section, const Target& target);
 
 }  // namespace tare::plan

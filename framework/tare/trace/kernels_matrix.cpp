@@ -9,6 +9,7 @@
 
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch.h"
+#include "tare/trace/recording.h"
 
 namespace tare::plan {
 namespace {
@@ -36,13 +37,27 @@ void multiply(const Tensor& a, const Tensor& b) {
   const c10::DataPtr second = copied(b), first = copied(a);
 }
 
+/// A card adds a bias within the product, by cublasLt.
+bool adds_bias(const Tensor& bias, const Tensor& b) {
+  return bias.dim() == 1 && bias.is_contiguous() && b.size(0) > 1 && b.size(1) > 1;
+}
+
 /// Computes a product; `First` is the index of the operand that is the first matrix.
 template <size_t First>
 void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
+  const bool linear = First == 1 && adds_bias(operands[0].toTensor(), b);
   op.redispatchBoxed(keys, stack);
   multiply(a, b);
+  mark_first(kFirstProduct);
+  if (linear) mark_first(kFirstLinear);
+}
+
+/// Products of vectors, which take no temporary memory.
+void vector_product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  op.redispatchBoxed(keys, stack);
+  mark_first(kFirstProduct);
 }
 
 // MKL's batched gemm knows batches whose matrices are contiguous or transposed; small ones are
@@ -59,6 +74,7 @@ void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
   op.redispatchBoxed(keys, stack);
+  mark_first(kFirstProduct);
   constexpr int64_t kSmall = 400;
   if (a.size(1) * a.size(2) * b.size(2) < kSmall) return;
   if (batched_gemm_takes(a) && batched_gemm_takes(b)) return;
@@ -70,6 +86,7 @@ void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
 void add_matrix_kernels(Kernels& kernels) {
   kernels.add_boxed<&product<0>>("aten::mm");
   kernels.add_boxed<&product<1>>("aten::addmm");
+  kernels.add_boxed<&vector_product>("aten::mv");
   kernels.add_boxed<&batched<0>>("aten::bmm");
   kernels.add_boxed<&batched<1>>("aten::baddbmm");
 }

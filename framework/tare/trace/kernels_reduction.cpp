@@ -12,6 +12,7 @@
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/recording.h"
 
 namespace tare::plan {
 namespace {
@@ -59,7 +60,11 @@ void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   stack->emplace_back(fresh({}, self));
 }
 
-Tensor dot(const Tensor& self, const Tensor&) { return fresh({}, self); }
+Tensor dot(const Tensor& self, const Tensor&) {
+  Tensor result = fresh({}, self);
+  mark_first(kFirstProduct);
+  return result;
+}
 
 std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
   const bool all = !dims || dims->empty();

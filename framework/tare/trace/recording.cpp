@@ -133,6 +133,13 @@ void meta_mark(std::string name) {
   if (s.open) s.trace.marks.push_back({std::move(name), s.trace.events.size()});
 }
 
+void mark_first(const char* name) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.open || !s.for_card || s.trace.find(name)) return;
+  s.trace.marks.push_back({name, s.trace.events.size()});
+}
+
 void meta_note(const Ledger& ledger) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);

@@ -27,6 +27,10 @@ class Recording {
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
 
+/// In a recording of a card: marks the first call with that name; the name is one of
+/// trace_events.h.
+void mark_first(const char* name);
+
 /// Whether the recording in progress is one of a card, which has none of the host's temporaries.
 [[nodiscard]] bool for_card();
 

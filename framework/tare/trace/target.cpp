@@ -43,6 +43,7 @@ constexpr std::array kCards{
 // LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
 constexpr int64_t kHopperWorkspace = 32_MiB;
 constexpr int64_t kWorkspace = 8_MiB + 128_KiB;
+constexpr int64_t kLinearWorkspace = 1_MiB;  // CUBLASLT_WORKSPACE_SIZE
 
 bool is_number(std::string_view text) {
   return !text.empty() &&
@@ -84,7 +85,9 @@ Target existing(const std::string& text) {
   return {.name = text == "auto" ? (traits.is_host ? "host" : device.str()) : text,
           .caches = traits.planner->caches,
           .capacity_bytes = room,
+          .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
+          .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
           .computes_bfloat16 = traits.planner->computes_bfloat16};
 }
 
@@ -114,6 +117,7 @@ Target parse_target(const std::string& text) {
   Target target{.name = text, .caches = kind == "cuda"};
   if (target.caches) {
     target.workspace_bytes = kWorkspace;
+    target.linear_workspace_bytes = kLinearWorkspace;
   } else {
     target.computes_bfloat16 = memory::processor_computes(c10::kBFloat16);
   }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tare/memory/device_traits.h"
+
 namespace tare::plan {
 
 /// The target of a plan: a device, its capacity and the types that it computes with. A value.
@@ -14,8 +16,13 @@ struct Target {
                         ///< host's allocator gives each its bytes
   /// What tensors can take: allocated bytes, or reserved ones where the allocator caches.
   int64_t capacity_bytes = 0;
+  /// CUDA: the settings of the allocator in this process; those of a card that is not here are
+  /// LibTorch's defaults.
+  memory::CacheSettings cache{};
   /// CUDA: what cuBLAS takes from the allocator at the first matrix product.
   int64_t workspace_bytes = 0;
+  /// CUDA: what cublasLt takes from the allocator at the first linear layer with a bias.
+  int64_t linear_workspace_bytes = 0;
   /// Whether products of bfloat16 matrices are computed by instructions of their own there. A card
   /// that is given by its size alone is taken for one that has them, as all since 2020 do.
   bool computes_bfloat16 = true;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,10 @@ struct Mark {
   size_t event = 0;    ///< how many events had happened
 };
 
+/// The names of the moments at which a card's libraries take their workspaces, in a trace of a
+/// card.
+inline constexpr const char *kFirstProduct = "cublas", *kFirstLinear = "cublaslt";
+
 /// What was allocated and freed, in order; a value. A block that is never freed is alive at the
 /// end. Empty tensors make no event.
 struct Trace {
@@ -44,6 +49,8 @@ struct Trace {
 
   /// Returns the index of the first mark of that name. Throws ConfigError without one.
   [[nodiscard]] size_t at(std::string_view mark) const;
+  /// Unset: there is no mark of that name.
+  [[nodiscard]] std::optional<size_t> find(std::string_view mark) const;
 };
 
 }  // namespace tare::plan
