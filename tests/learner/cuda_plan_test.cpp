@@ -40,6 +40,8 @@ class PlanOnCuda : public ::testing::TestWithParam<Case> {
                            .width = 256,
                            .layers = 4,
                            .heads = 8}
+        : std::string_view(GetParam().model) == "mlp"
+            ? ModelOptions{.classes = 10, .sample_shape = {3, 64, 64}, .hidden = {64, 64}}
             : ModelOptions{.classes = 10, .sample_shape = {3, 64, 64}, .width = 64};
     LearnerOptions o = quiet(folder_);
     o.device = Traits::device().str();
@@ -106,7 +108,11 @@ INSTANTIATE_TEST_SUITE_P(Zoo, PlanOnCuda,
                                            Case{"resnet18", "sgd", 32},
                                            Case{"resnet18", "adamw", 64},
                                            Case{"resnet50", "adamw", 32}, Case{"gpt", "sgd", 16},
-                                           Case{"gpt", "adamw", 32}));
+                                           Case{"gpt", "adamw", 32}),
+                         [](const auto& zoo) {
+                           const Case& c = zoo.param;
+                           return std::string(c.model) + c.optimizer + std::to_string(c.batch);
+                         });
 
 }  // namespace
 }  // namespace tare::testing

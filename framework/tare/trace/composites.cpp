@@ -31,7 +31,7 @@ using at::Tensor;
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
-  const auto& run = planning() ? host_attention : at::native::scaled_dot_product_attention;
+  const auto& run = planning() ? planned_attention : at::native::scaled_dot_product_attention;
   return run(query, key, value, mask, dropout, causal, scale, grouped);
 }
 

@@ -21,9 +21,10 @@ void register_composites();
 /// Adds LSTM, GRU and RNN; defined in recurrent.cpp.
 void add_recurrent_composites(torch::Library& library);
 
-/// Computes scaled_dot_product_attention as the host does.
-at::Tensor host_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                          const std::optional<at::Tensor>& mask, double dropout, bool causal,
-                          std::optional<double> scale, bool grouped);
+/// Computes scaled_dot_product_attention as the host does or, in a recording for a card, CUDA.
+at::Tensor planned_attention(const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const std::optional<at::Tensor>& mask,
+                             double dropout, bool causal, std::optional<double> scale,
+                             bool grouped);
 
 }  // namespace tare::plan

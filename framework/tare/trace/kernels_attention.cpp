@@ -1,8 +1,10 @@
 // Attention. The operator itself is composite and takes another path where a tensor is on the meta
-// device; here it takes that of the host.
+// device; here it takes that of the host or, for a card, that of CUDA.
 #include <ATen/Parallel.h>
 #include <ATen/ops/_safe_softmax.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/matmul.h>
@@ -10,8 +12,10 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/where.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -148,10 +152,89 @@ Tensor by_products(const Tensor& query, const Tensor& key, const Tensor& value, 
   return at::matmul(weights, value);
 }
 
+// ---- On a card, float32 attention takes LibTorch's memory-efficient kernels
+// (aten/native/transformers/cuda/attention.cu and attention_backward.cu).
+
+using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
+/// Returns the result, per query the logarithm of the sum of exponentials where a backward needs
+/// it, and no state of the generator: it is on the host.
+Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Mask&, bool with_sums,
+               double, bool, std::optional<double>) {
+  const int64_t batch = query.size(0), heads = query.size(1), time = query.size(2);
+  constexpr int64_t kAlignment = 32;
+  const int64_t sums = with_sums ? (time + kAlignment - 1) / kAlignment * kAlignment : 0;
+  const Tensor result = by_time(query, batch, heads, time, value.size(3));
+  return {result, fresh({batch, heads, sums}, query), Tensor(), Tensor()};
+}
+
+/// The bytes in which the blocks of one gradient of the queries are added up; as from Ampere on.
+int64_t workspace_of(const Tensor& query) {
+  constexpr int64_t kColumns = 64, kHeader = 4;
+  const int64_t features = query.size(3), rows = features <= kColumns ? 64 : 128;
+  const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
+  const int64_t tiles = parts(query.size(2), rows) * parts(features, kColumns);
+  return bytes_of(query.size(0) * query.size(1) * tiles * (rows * kColumns + kHeader), at::kFloat);
+}
+
+Four efficient_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
+                        const Tensor& value, const Tensor&, const Tensor&, const Tensor&,
+                        const Tensor&, const Tensor&, double, std::array<bool, 4>, bool,
+                        std::optional<double>) {
+  const auto gradient_of = [&](const Tensor& t) {
+    return by_time(query, t.size(0), t.size(1), t.size(2), t.size(3));
+  };
+  const Tensor of_query = gradient_of(query), of_key = gradient_of(key),
+               of_value = gradient_of(value);
+  const int64_t queries = query.size(0) * query.size(1) * query.size(2);
+  const bool transposes = query.size(1) > 1 && query.size(2) > 1;
+  c10::DataPtr product = hold(bytes_of(grad.numel(), at::kFloat));
+  c10::DataPtr sums = hold(bytes_of(queries, at::kFloat));
+  if (transposes) sums = hold(bytes_of(queries, at::kFloat));
+  product.clear();
+  const c10::DataPtr workspace = hold(workspace_of(query));
+  sums.clear();
+  return {of_query, of_key, of_value, Tensor()};
+}
+
+/// Whether a card takes its memory-efficient kernels; as from Ampere on.
+bool efficient_takes(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+                     bool grouped) {
+  constexpr int64_t kAligned = 4;  // float32 of 16 bytes
+  const auto fits = [](const Tensor& t) {
+    return t.dim() == 4 && t.stride(3) == 1 && t.size(2) > 0 && t.size(3) % kAligned == 0 &&
+           t.scalar_type() == at::kFloat;
+  };
+  if (grouped || !fits(query) || !fits(key) || !fits(value)) return false;
+  if (mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4))) return false;
+  return query.size(0) == key.size(0) && key.size(0) == value.size(0) &&
+         query.size(1) == key.size(1) && key.size(1) == value.size(1);
+}
+
+/// A mask to be added whose rows begin at multiples of 8 elements.
+Mask padded(Mask mask) {
+  constexpr int64_t kAligned = 8;
+  const int64_t keys = mask ? mask->size(-1) : 0, over = keys % kAligned;
+  if (over == 0) return mask;
+  return at::constant_pad_nd(*mask, {0, kAligned - over}).slice(-1, 0, keys);
+}
+
+Tensor card_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+                      double dropout, bool causal, std::optional<double> scale) {
+  const Mask bias = four_dimensional(padded(additive(mask, query)), query, key);
+  const bool with_sums = c10::GradMode::is_enabled() &&
+                         (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  return std::get<0>(at::_scaled_dot_product_efficient_attention(query, key, value, bias, with_sums,
+                                                                 dropout, causal, scale));
+}
+
 }  // namespace
 
-Tensor host_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
-                      double dropout, bool causal, std::optional<double> scale, bool grouped) {
+Tensor planned_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                         const Mask& mask, double dropout, bool causal, std::optional<double> scale,
+                         bool grouped) {
+  if (for_card() && efficient_takes(query, key, value, mask, grouped))
+    return card_attention(query, key, value, mask, dropout, causal, scale);
   const bool masked = mask || causal;
   const bool flash = flash_takes(query, key, value, mask, dropout, grouped);
   if (!flash && (!masked || grouped || scale.value_or(1) < 0))
@@ -167,6 +250,8 @@ Tensor host_attention(const Tensor& query, const Tensor& key, const Tensor& valu
 void add_attention_kernels(Kernels& kernels) {
   kernels.add("aten::_scaled_dot_product_flash_attention_for_cpu", &flash);
   kernels.add("aten::_scaled_dot_product_flash_attention_for_cpu_backward", &flash_backward);
+  kernels.add("aten::_scaled_dot_product_efficient_attention", &efficient);
+  kernels.add("aten::_scaled_dot_product_efficient_attention_backward", &efficient_backward);
 }
 
 }  // namespace tare::plan

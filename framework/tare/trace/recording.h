@@ -27,7 +27,7 @@ class Recording {
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
 
-/// In a recording of a card: marks the first call with that name; the name is one of
+/// Marks, in a recording of a card, the first call with that name, which is one of those in
 /// trace_events.h.
 void mark_first(const char* name);
 

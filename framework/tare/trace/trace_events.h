@@ -49,7 +49,7 @@ struct Trace {
 
   /// Returns the index of the first mark of that name. Throws ConfigError without one.
   [[nodiscard]] size_t at(std::string_view mark) const;
-  /// Unset: there is no mark of that name.
+  /// Returns how many events come before the mark of that name; unset: there is no such mark.
   [[nodiscard]] std::optional<size_t> find(std::string_view mark) const;
 };
 

@@ -12,7 +12,7 @@
 namespace tare::plan {
 namespace {
 
-constexpr std::array<std::string_view, 268> kProven{
+constexpr std::array<std::string_view, 270> kProven{
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",
     "aten::_adaptive_avg_pool3d",
@@ -31,6 +31,8 @@ constexpr std::array<std::string_view, 268> kProven{
     "aten::_prelu_kernel",
     "aten::_prelu_kernel_backward",
     "aten::_safe_softmax",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_efficient_attention_backward",
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
     "aten::_softmax",
