@@ -144,6 +144,7 @@ log_dir: runs/sweep
 method: evenly
 trials: 3
 metric: {name: valid_loss}
+set: {phases.0.epochs: 1000000, callbacks: []}  # none ends before the pruner sees its first report
 parameters: {phases.0.lr: {min: 0.1, max: 0.9}}
 pruner: {type: at_once}
 executor: {type: announcing}

@@ -21,6 +21,11 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 constexpr int kAmpere = 8;  // major compute capability
 
+memory::Multiprocessors multiprocessors_of(const std::optional<cudaDeviceProp>& card) {
+  if (!card) return {};
+  return {.count = card->multiProcessorCount, .threads = card->maxThreadsPerMultiProcessor};
+}
+
 std::string pci_bus_id(c10::DeviceIndex index) {
   char text[32] = {};
   return cudaDeviceGetPCIBusId(text, sizeof(text), index) == cudaSuccess ? text : "";
@@ -65,6 +70,7 @@ class CudaBackend final : public memory::DeviceBackend {
             .cache = cache_settings(),
             .workspace_bytes = static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()),
             .linear_workspace_bytes = static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()),
+            .multiprocessors = multiprocessors_of(known),
             .computes_bfloat16 = generation >= kAmpere}};
   }
 

@@ -28,6 +28,12 @@ struct CacheSettings {
   bool by_fraction = false;
 };
 
+/// What of a card decides how it divides work. A value.
+struct Multiprocessors {
+  int64_t count = 0;    ///< 0: not known
+  int64_t threads = 0;  ///< at once on each
+};
+
 /// How the memory of a fit is planned for a device (plan/target.h).
 struct PlannerTarget {
   /// Whether tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else
@@ -36,6 +42,7 @@ struct PlannerTarget {
   CacheSettings cache{};        ///< of that allocator
   int64_t workspace_bytes = 0;  ///< that cuBLAS takes from the allocator at its first product
   int64_t linear_workspace_bytes = 0;  ///< that cublasLt takes at its first product with a bias
+  Multiprocessors multiprocessors{};   ///< for the buffers of long sums
   bool computes_bfloat16 = true;       ///< by instructions of its own
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/memory/phase.h"
+#include "tare/trace/card_sum.h"
 #include "tare/trace/cuda_cache.h"
 
 namespace tare::plan {
@@ -98,6 +99,7 @@ class Player {
  public:
   Player(const Trace& trace, const Target& target)
       : trace_(trace),
+        target_(target),
         memory_(target),
         workspaces_{{{trace.find(kFirstProduct), target.workspace_bytes, -1},
                      {trace.find(kFirstLinear), target.linear_workspace_bytes, -2}}} {}
@@ -105,6 +107,9 @@ class Player {
   /// Plays the trace back; returns false if the target refuses a request.
   [[nodiscard]] bool play(size_t index) {
     const Event& event = trace_.events[index];
+    buffers_ = 0;
+    for (; next_sum_ < trace_.sums.size() && trace_.sums[next_sum_].event <= index; ++next_sum_)
+      if (!add_up(trace_.sums[next_sum_])) return false;
     for (const LibraryWorkspace& own : workspaces_) {
       if (own.event != index || own.bytes == 0) continue;
       if (!memory_.allocate(own.block, own.bytes)) return false;
@@ -128,10 +133,26 @@ class Player {
     return bytes;
   }
   [[nodiscard]] const Allocator& memory() const { return memory_; }
+  /// Returns the bytes that sums took before the last event, and gave back.
+  [[nodiscard]] int64_t buffers() const { return buffers_; }
 
  private:
+  bool add_up(const CardSum& sum) {
+    constexpr int64_t kParts = -3, kSemaphores = -4;  // numbers that no block of a trace has
+    const auto [parts, semaphores] = buffers_of(sum, target_.multiprocessors);
+    if (parts == 0) return true;
+    const int64_t before = memory_.allocated();
+    if (!memory_.allocate(kParts, parts) || !memory_.allocate(kSemaphores, semaphores))
+      return false;
+    buffers_ = std::max(buffers_, memory_.allocated() - before);
+    return memory_.apply({.block = kSemaphores}) && memory_.apply({.block = kParts});
+  }
+
   const Trace& trace_;
+  const Target& target_;
   Allocator memory_;
+  size_t next_sum_ = 0;
+  int64_t buffers_ = 0;
   std::array<LibraryWorkspace, 2> workspaces_;
   std::vector<int64_t> held_;                   // the workspaces that were taken
   std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event
@@ -139,7 +160,8 @@ class Player {
 
 struct Moment {
   int64_t bytes = 0;
-  size_t events = 0;  // how many had happened
+  size_t events = 0;    // how many had happened
+  int64_t buffers = 0;  // of a sum, beside the blocks of the trace
 };
 
 /// Returns the live bytes by category after so many events.
@@ -159,7 +181,10 @@ Estimate estimate(const Trace& trace, Section section, const Target& target) {
   Player player(trace, target);
   Moment peak{.bytes = 0, .events = section.begin};
   for (size_t i = 0; i < section.end; ++i) {
+    const int64_t before = player.memory().allocated();
     const bool admitted = player.play(i);
+    if (i > section.begin && before + player.buffers() > peak.bytes)
+      peak = {before + player.buffers(), i, player.buffers()};
     result.fits = result.fits && admitted;
     if (target.caches && !admitted) break;
     const int64_t allocated = player.memory().allocated();
@@ -176,6 +201,7 @@ Estimate estimate(const Trace& trace, Section section, const Target& target) {
   result.at = place_of(trace, trace.events[peak.events - 1]);
   const auto outlive = outliving_forward(trace);
   result.categories = categories_after(trace, target, peak.events, outlive);
+  result.categories[Category::workspace] += peak.buffers;
   const CategoryBytes before = categories_after(trace, target, section.begin, outlive);
   for (size_t i = 0; i < kCategories; ++i) result.categories.bytes[i] -= before.bytes[i];
   return result;

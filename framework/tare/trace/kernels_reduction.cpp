@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tare/trace/blocks.h"
+#include "tare/trace/card_sum.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/recording.h"
@@ -20,6 +21,21 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
+/// Notes a sum of float32 for a card. `dims`: those that are added up; none given: all.
+void note_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarType dtype) {
+  if (!for_card() || self.numel() == 0 || self.scalar_type() != at::kFloat || dtype != at::kFloat)
+    return;
+  const auto given = dims.isNone() ? std::vector<int64_t>() : dims.toIntVector();
+  std::vector<SummedDim> all;
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    const bool is_gone = given.empty() || std::ranges::any_of(given, [&](int64_t dim) {
+                           return at::maybe_wrap_dim(dim, self.dim()) == i;
+                         });
+    all.push_back({.size = self.size(i), .stride = self.stride(i), .is_gone = is_gone});
+  }
+  note_sum(card_sum(std::move(all)));
+}
+
 // To another dtype the host sums a copy of it; booleans and integers are summed as int64.
 void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
@@ -27,7 +43,9 @@ void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) 
   const auto asked = operands[3].toOptional<c10::ScalarType>();
   const bool integral = c10::isIntegralType(self.scalar_type(), /*includeBool=*/true);
   const auto dtype = asked.value_or(integral ? at::kLong : self.scalar_type());
+  const c10::IValue dims = operands[1];
   op.redispatchBoxed(keys, stack);
+  note_for_card(self, dims, dtype);
   const c10::DataPtr copy = hold_converted(self, dtype);
 }
 

@@ -140,6 +140,14 @@ void mark_first(const char* name) {
   s.trace.marks.push_back({name, s.trace.events.size()});
 }
 
+void note_sum(CardSum sum) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.open || !s.for_card) return;
+  sum.event = s.trace.events.size();
+  s.trace.sums.push_back(sum);
+}
+
 void meta_note(const Ledger& ledger) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);

@@ -31,6 +31,9 @@ void meta_note(const Ledger& ledger);
 /// trace_events.h.
 void mark_first(const char* name);
 
+/// Adds a sum at this moment to a recording of a card.
+void note_sum(CardSum sum);
+
 /// Whether the recording in progress is one of a card, which has none of the host's temporaries.
 [[nodiscard]] bool for_card();
 

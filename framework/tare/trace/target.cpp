@@ -19,25 +19,26 @@ using namespace literals;
 
 struct Card {
   const char* name;
-  int64_t bytes;  // in all, as NVIDIA's driver reports it
-  bool hopper;    // or later: cuBLAS takes a larger workspace
+  int64_t bytes;                             // in all, as NVIDIA's driver reports it
+  bool hopper;                               // or later: cuBLAS takes a larger workspace
+  int64_t multiprocessors = 0, threads = 0;  // as NVIDIA's data sheets have them
   bool bfloat16 = true;
 };
 
 constexpr std::array kCards{
-    Card{"A10", 23028_MiB, false},
-    Card{"A100-40GB", 40960_MiB, false},
-    Card{"A100-80GB", 81920_MiB, false},
-    Card{"B200", 183359_MiB, true},
-    Card{"H100", 81559_MiB, true},
-    Card{"H200", 143771_MiB, true},
-    Card{"L4", 23034_MiB, false},
-    Card{"L40S", 46068_MiB, false},
-    Card{"RTX3090", 24576_MiB, false},
-    Card{"RTX4090", 24564_MiB, false},
-    Card{"T4", 15360_MiB, false, false},
-    Card{"V100-16GB", 16384_MiB, false, false},
-    Card{"V100-32GB", 32768_MiB, false, false},
+    Card{"A10", 23028_MiB, false, 72, 1536},
+    Card{"A100-40GB", 40960_MiB, false, 108, 2048},
+    Card{"A100-80GB", 81920_MiB, false, 108, 2048},
+    Card{"B200", 183359_MiB, true, 148, 2048},
+    Card{"H100", 81559_MiB, true, 132, 2048},
+    Card{"H200", 143771_MiB, true, 132, 2048},
+    Card{"L4", 23034_MiB, false, 58, 1536},
+    Card{"L40S", 46068_MiB, false, 142, 1536},
+    Card{"RTX3090", 24576_MiB, false, 82, 1536},
+    Card{"RTX4090", 24564_MiB, false, 128, 1536},
+    Card{"T4", 15360_MiB, false, 40, 1024, false},
+    Card{"V100-16GB", 16384_MiB, false, 80, 2048, false},
+    Card{"V100-32GB", 32768_MiB, false, 80, 2048, false},
 };
 
 // LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
@@ -88,6 +89,7 @@ Target existing(const std::string& text) {
           .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
+          .multiprocessors = traits.planner->multiprocessors,
           .computes_bfloat16 = traits.planner->computes_bfloat16};
 }
 
@@ -125,6 +127,7 @@ Target parse_target(const std::string& text) {
       std::ranges::find(kCards, what, [](const Card& c) { return std::string(c.name); });
   if (target.caches && card != kCards.end()) {
     target.capacity_bytes = card->bytes - memory::kContextBytes;
+    target.multiprocessors = {.count = card->multiprocessors, .threads = card->threads};
     target.computes_bfloat16 = card->bfloat16;
     if (card->hopper) target.workspace_bytes = kHopperWorkspace;
     return target;

@@ -23,6 +23,9 @@ struct Target {
   int64_t workspace_bytes = 0;
   /// CUDA: what cublasLt takes from the allocator at the first linear layer with a bias.
   int64_t linear_workspace_bytes = 0;
+  /// CUDA: for the buffers of long sums; unknown for a card that is given by its size alone, whose
+  /// plan is without them.
+  memory::Multiprocessors multiprocessors{};
   /// Whether products of bfloat16 matrices are computed by instructions of their own there. A card
   /// that is given by its size alone is taken for one that has them, as all since 2020 do.
   bool computes_bfloat16 = true;

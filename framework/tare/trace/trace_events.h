@@ -37,6 +37,17 @@ struct Mark {
 /// card.
 inline constexpr const char *kFirstProduct = "cublas", *kFirstLinear = "cublaslt";
 
+/// A sum on a card, as it is laid out over threads, see card_sum.h.
+struct CardSum {
+  size_t event = 0;           ///< how many events had happened
+  int64_t outputs = 0;        ///< sums
+  int64_t inputs = 0;         ///< elements of each sum
+  int64_t width = 0;          ///< elements along the memory, over which threads go first
+  int64_t height = 0;         ///< elements across it
+  int64_t vector = 1;         ///< sums that a thread computes at once
+  bool along_inputs = false;  ///< the elements of one sum are next to each other
+};
+
 /// What was allocated and freed, in order; a value. A block that is never freed is alive at the
 /// end. Empty tensors make no event.
 struct Trace {
@@ -44,6 +55,7 @@ struct Trace {
   std::vector<std::string> ops{};     ///< names of operators; ops[0] is "": outside of any
   std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
   std::vector<Mark> marks{};          ///< see mark()
+  std::vector<CardSum> sums{};        ///< of a card, in order
   /// What note() recorded of a block, by its number; the others are not in it.
   std::unordered_map<int64_t, Category> categories{};
 

@@ -1,0 +1,34 @@
+// The buffers in which a card adds up the parts of long sums. Internal.
+#pragma once
+
+#include <c10/util/ArrayRef.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "tare/memory/device_traits.h"
+#include "tare/trace/trace_events.h"
+
+namespace tare::plan {
+
+/// One dimension of a tensor that is added up.
+struct SummedDim {
+  int64_t size = 0;
+  int64_t stride = 0;    ///< of the tensor, in elements
+  bool is_gone = false;  ///< added up; else a dimension of the result, which has no gaps
+};
+
+/// Returns how LibTorch lays out a sum of float32 over the threads of a card; `dims` are those of
+/// the tensor, outermost first, without an empty one. CardSum::event stays 0. The rules are those
+/// of LibTorch 2.11 (ATen/native/cuda/Reduce.cuh, setReduceConfig).
+[[nodiscard]] CardSum card_sum(std::vector<SummedDim> dims);
+
+/// The memory that a sum takes meanwhile, in bytes; 0: it needs no parts.
+struct SumBuffers {
+  int64_t parts = 0;
+  int64_t semaphores = 0;
+};
+/// Returns the buffers of a sum on a card; none for a card whose multiprocessors are not known.
+[[nodiscard]] SumBuffers buffers_of(const CardSum& sum, const memory::Multiprocessors& card);
+
+}  // namespace tare::plan

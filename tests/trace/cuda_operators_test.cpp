@@ -1,0 +1,123 @@
+// What sums and attention allocate on a card, against the trace of a card played back on it.
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/sum.h>
+#include <gmock/gmock.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+
+#include <functional>
+#include <random>
+
+#include "contract/traits.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/event_log.h"
+#include "tare/trace/card_sum.h"
+#include "tare/trace/estimate.h"
+#include "tare/trace/target.h"
+#include "tare/trace/trace.h"
+
+namespace tare::plan {
+namespace {
+
+class CudaOperators : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  static memory::DeviceBackend& backend() { return memory::backend(memory::CudaTraits::device()); }
+};
+
+/// The sizes of the blocks that the work allocates on the card, in order.
+std::vector<int64_t> allocated(const std::function<void()>& work) {
+  const memory::EventLog log({.device = memory::CudaTraits::device()});
+  work();
+  std::vector<int64_t> sizes;
+  for (const auto& event : log.history().events)
+    if (event.kind == memory::EventKind::allocation) sizes.push_back(event.bytes);
+  return sizes;
+}
+
+TEST_F(CudaOperators, SumsTakeTheBuffersThatArePlanned) {
+  const memory::Multiprocessors card = backend().traits().planner->multiprocessors;
+  std::mt19937_64 draw(1);
+  int split = 0;
+  for (int i = 0; i < 600; ++i) {
+    std::vector<int64_t> sizes(1 + draw() % 4);
+    int64_t elements = 1;
+    for (int64_t& size : sizes) {
+      constexpr std::array<int64_t, 10> kSizes{1, 2, 3, 8, 10, 64, 100, 256, 1000, 4096};
+      size = kSizes[draw() % kSizes.size()];
+      if (elements * size > (1 << 22)) size = 1;
+      elements *= size;
+    }
+    at::Tensor x = torch::empty(sizes, at::TensorOptions(memory::CudaTraits::device()));
+    const auto last = static_cast<int64_t>(sizes.size()) - 1;
+    if (draw() % 3 == 0) x = x.transpose(0, last);
+    std::vector<int64_t> gone;
+    for (int64_t dim = 0; dim <= last; ++dim)
+      if (draw() % 2 == 0) gone.push_back(dim);
+    if (gone.empty()) gone.push_back(last);
+    std::vector<SummedDim> dims;
+    for (int64_t dim = 0; dim <= last; ++dim)
+      dims.push_back({.size = x.size(dim),
+                      .stride = x.stride(dim),
+                      .is_gone = std::ranges::find(gone, dim) != gone.end()});
+    const auto [parts, semaphores] = buffers_of(card_sum(dims), card);
+    int64_t outputs = 1;
+    for (const SummedDim& dim : dims) outputs *= dim.is_gone ? 1 : dim.size;
+    std::vector<int64_t> expected{outputs * 4};
+    if (parts > 0) expected.insert(expected.end(), {parts, semaphores});
+    split += parts > 0 ? 1 : 0;
+    const std::vector<int64_t> real = allocated([&] { (void)at::sum(x, gone); });
+    EXPECT_EQ(real, expected) << x.sizes() << " strides " << x.strides() << " over "
+                              << at::IntArrayRef(gone);
+  }
+  EXPECT_GT(split, 30);
+}
+
+struct Attention {
+  int64_t batch = 2, heads = 3, time = 0, features = 0;
+  bool causal = false, masked = false, trained = true;
+};
+
+/// Runs attention and its backward pass.
+void attend(const Attention& a, c10::Device device) {
+  const auto options = at::TensorOptions(device).requires_grad(a.trained);
+  const auto made = [&] {
+    return torch::empty({a.batch, a.time, a.heads, a.features}, options).transpose(1, 2);
+  };
+  const auto query = made(), key = made(), value = made();
+  std::optional<at::Tensor> mask;
+  if (a.masked) mask = torch::ones({a.time, a.time}, at::TensorOptions(device).dtype(torch::kBool));
+  const auto result = at::scaled_dot_product_attention(query, key, value, mask, 0, a.causal);
+  if (!a.trained) return;
+  const auto gradient = torch::ones_like(result);
+  (void)torch::autograd::grad({result}, {query, key, value}, {gradient});
+}
+
+TEST_F(CudaOperators, AttentionTakesWhatIsPlanned) {
+  const c10::Device device = memory::CudaTraits::device();
+  const std::vector<Attention> cases{
+      {.batch = 16, .heads = 8, .time = 128, .features = 32, .causal = true},
+      {.time = 100, .features = 64},
+      {.time = 100, .features = 64, .trained = false},
+      {.time = 100, .features = 64, .masked = true},
+      {.time = 104, .features = 64, .masked = true},
+      {.time = 1000, .features = 128, .causal = true},
+      {.time = 65, .features = 68},
+      {.time = 70, .features = 200},
+      {.time = 1, .features = 4},
+      {.batch = 1, .heads = 1, .time = 33, .features = 16}};
+  for (const Attention& a : cases) {
+    const Trace planned = trace([&] { attend(a, device); }, Machine::card);
+    std::vector<int64_t> expected;
+    for (const Event& event : planned.events)
+      if (event.bytes > 0) expected.push_back(event.bytes);
+    EXPECT_EQ(allocated([&] { attend(a, device); }), expected)
+        << "batch " << a.batch << " heads " << a.heads << " time " << a.time << " features "
+        << a.features << (a.masked ? " masked" : "");
+  }
+}
+
+}  // namespace
+}  // namespace tare::plan
