@@ -12,7 +12,7 @@ namespace tare::memory {
 /// The settings of LibTorch's caching allocator that decide what it holds: those of the environment
 /// variables PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF. A value; the defaults are LibTorch's.
 struct CacheSettings {
-  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();  ///< no size is larger
 
   /// expandable_segments: segments are address space that is mapped piece by piece.
   bool expandable_segments = false;

@@ -33,9 +33,10 @@ struct Mark {
   size_t event = 0;    ///< how many events had happened
 };
 
-/// The names of the moments at which a card's libraries take their workspaces, in a trace of a
-/// card.
-inline constexpr const char *kFirstProduct = "cublas", *kFirstLinear = "cublaslt";
+/// The mark at which cuBLAS takes its workspace, in a trace of a card.
+inline constexpr const char* kFirstProduct = "cublas";
+/// The mark at which cublasLt takes its workspace.
+inline constexpr const char* kFirstLinear = "cublaslt";
 
 /// A sum on a card, as it is laid out over threads, see card_sum.h.
 struct CardSum {
