@@ -91,8 +91,17 @@ TEST(RunFolder, OverwriteLeavesNothingThatTellsOfTheEarlierRun) {
   memory::host_allocator::fail_at(700);
   EXPECT_THROW((void)run_recipe(recipe, {.overwrite = true}), OutOfMemory);
   memory::host_allocator::fail_at(0);
-  for (const char* file : {"tiny.tare", "report.json", "report.html"})
+  for (const char* file : {"tiny.tare", "report.json", "report.html", "first"})
     EXPECT_FALSE(fs::exists(folder / "tiny" / file)) << file;
+}
+
+TEST(RunFolder, OverwriteKeepsTheWeightsThatTheRunStartsFrom) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  (void)run_recipe(recipe);
+  ASSERT_TRUE(fs::exists(folder / "tiny/first/model.safetensors"));
+  recipe.model.options.weights = (folder / "tiny/first/model.safetensors").string();
+  EXPECT_EQ(run_recipe(recipe, {.overwrite = true}).folder, folder / "tiny");
 }
 
 TEST(RunFolder, AFolderWithoutARunIsTaken) {

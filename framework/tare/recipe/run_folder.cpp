@@ -100,14 +100,26 @@ RunFolder resumed(const fs::path& path, const Origin& origin) {
   return folder;
 }
 
-// What an earlier run has left under the names of this one, so that a run which is killed before
-// its first checkpoint is not taken for that run. The report comes first: it says that a run ended.
+/// Whether the file is the path, or lies in it.
+bool is_in(const fs::path& file, const fs::path& path) {
+  const fs::path whole = fs::weakly_canonical(file), start = fs::weakly_canonical(path);
+  return std::ranges::mismatch(start, whole).in1 == start.end();
+}
+
+// Removes what an earlier run has left under the names of this one, so that a run which is killed
+// before its first checkpoint is not taken for that run. The report comes first: it says that a run
+// ended. Weights from which this run starts stay until the run writes over them.
 void remove_results(const RecipeOptions& recipe, const fs::path& folder) {
-  std::vector<std::string> names{"report.json", "report.html"};
-  if (!export_name(recipe).empty()) names.push_back(export_name(recipe));
-  for (size_t i = 0; i < recipe.phases.size(); ++i)
+  std::vector<std::string> names{"report.json", "report.html", export_name(recipe)};
+  for (size_t i = 0; i < recipe.phases.size(); ++i) {
     for (const char* suffix : {".csv", ".steps.csv"}) names.push_back(name_of(recipe, i) + suffix);
-  for (const auto& name : names) io::remove_all(folder / name);
+    names.push_back(recipe.phases[i].save);
+  }
+  const std::string& weights = recipe.model.options.weights;
+  for (const auto& name : names) {
+    if (name.empty() || (!weights.empty() && is_in(weights, folder / name))) continue;
+    io::remove_all(folder / name);
+  }
 }
 
 // The files of a run's folder, and whose they are.
