@@ -336,8 +336,8 @@ TEST(RunWithPlan, CountsWhatACheckpointInsideAnEpochTakes) {
   }
 }
 
-TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
-  const TempDir folder;
+/// A recipe whose checkpoints are larger than its steps, without automatic ones.
+RecipeOptions of_small_steps(const TempDir& folder) {
   RecipeOptions recipe = without_workers(folder);
   recipe.model = {.name = "mlp"};
   recipe.model.options.width = 0;
@@ -346,8 +346,14 @@ TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
   recipe.data.size = 8;
   recipe.batch = 2;
   recipe.save_every = 0;
-  recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
   recipe.phases.resize(1);
+  return recipe;
+}
+
+TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
+  const TempDir folder;
+  RecipeOptions recipe = of_small_steps(folder);
+  recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
   recipe.phases[0].save.clear();
   const auto planned = [&recipe] {
     const int64_t bytes = plan_recipe(recipe, {.advice = false}).phases.at(0).peak_bytes;
@@ -364,15 +370,7 @@ TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
 
 TEST(RunWithPlan, CountsTheCheckpointOfThePhase) {
   const TempDir folder;
-  RecipeOptions recipe = without_workers(folder);
-  recipe.model = {.name = "mlp"};
-  recipe.model.options.width = 0;
-  recipe.model.options.hidden = {1};
-  recipe.data.count = 100;
-  recipe.data.size = 8;
-  recipe.batch = 2;
-  recipe.save_every = 0;
-  recipe.phases.resize(1);
+  RecipeOptions recipe = of_small_steps(folder);
   for (const char* name : {"", "kept"}) {
     recipe.phases[0].save = name;
     const int64_t planned = plan_recipe(recipe, {.advice = false}).phases.at(0).peak_bytes;

@@ -28,7 +28,7 @@ struct CacheSettings {
   bool by_fraction = false;
 };
 
-/// What of a card decides how it divides work. A value.
+/// The size of a card, by which LibTorch divides work over it. A value.
 struct Multiprocessors {
   int64_t count = 0;    ///< 0: not known
   int64_t threads = 0;  ///< at once on each

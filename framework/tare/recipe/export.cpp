@@ -113,7 +113,7 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
                                 recipe.learner.metrics),
       .activation = resolve(recipe.learner.loss).activation_name,
       .loss = losses::text_of(recipe.learner.loss)};
-  // What the checkpoint knows of data of all phases is from before the size of the phase.
+  // The checkpoint describes the data of all phases as they were before the size of the phase.
   const OpenData& read =
       recipe.phases[phase].data ? open_data(recipe, phase, data) : open_data(recipe, data);
   const std::string changed = changed_data(state.callbacks, phase, read.named);

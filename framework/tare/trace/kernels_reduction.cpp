@@ -21,18 +21,23 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
+/// Whether a dimension of a tensor is one of those given; none given: all are.
+bool is_reduced(int64_t dim, at::IntArrayRef given, int64_t rank) {
+  return given.empty() || std::ranges::any_of(given, [&](int64_t each) {
+           return at::maybe_wrap_dim(each, rank) == dim;
+         });
+}
+
 /// Notes a sum of float32 for a card. `dims`: those that are added up; none given: all.
 void note_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarType dtype) {
   if (!for_card() || self.numel() == 0 || self.scalar_type() != at::kFloat || dtype != at::kFloat)
     return;
   const auto given = dims.isNone() ? std::vector<int64_t>() : dims.toIntVector();
   std::vector<SummedDim> all;
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    const bool is_gone = given.empty() || std::ranges::any_of(given, [&](int64_t dim) {
-                           return at::maybe_wrap_dim(dim, self.dim()) == i;
-                         });
-    all.push_back({.size = self.size(i), .stride = self.stride(i), .is_gone = is_gone});
-  }
+  for (int64_t i = 0; i < self.dim(); ++i)
+    all.push_back({.size = self.size(i),
+                   .stride = self.stride(i),
+                   .is_gone = is_reduced(i, given, self.dim())});
   note_sum(card_sum(std::move(all)));
 }
 
@@ -85,12 +90,9 @@ Tensor dot(const Tensor& self, const Tensor&) {
 }
 
 std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
-  const bool all = !dims || dims->empty();
   std::vector<int64_t> result;
   for (int64_t i = 0; i < self.dim(); ++i) {
-    const bool gone = all || std::ranges::any_of(*dims, [&](int64_t dim) {
-                        return at::maybe_wrap_dim(dim, self.dim()) == i;
-                      });
+    const bool gone = !dims || is_reduced(i, *dims, self.dim());
     if (!gone) result.push_back(self.size(i));
     if (gone && keep) result.push_back(1);
   }

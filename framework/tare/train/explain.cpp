@@ -21,6 +21,7 @@
 #include "tare/memory/oom.h"
 #include "tare/metric/check.h"
 #include "tare/model/generators.h"
+#include "tare/train/layer_shapes.h"
 #include "tare/train/learner_state.h"
 
 namespace tare {
@@ -34,11 +35,6 @@ std::string type_of(const torch::nn::Module& module) {
   if (const auto colons = name.rfind("::"); colons != std::string::npos) name.erase(0, colons + 2);
   if (name.ends_with("Impl")) name.resize(name.size() - 4);
   return name;
-}
-
-std::string module_of(const std::string& parameter) {
-  const auto dot = parameter.rfind('.');
-  return dot == std::string::npos ? "" : parameter.substr(0, dot);
 }
 
 /// Watches the operators that the calling thread calls, and describes the one that fails.

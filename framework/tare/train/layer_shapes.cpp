@@ -15,11 +15,6 @@ namespace {
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-std::string module_of(const std::string& parameter) {
-  const auto dot = parameter.rfind('.');
-  return dot == std::string::npos ? "" : parameter.substr(0, dot);
-}
-
 /// Watches the operators that the calling thread calls itself, not those that they call.
 class ShapeObserver {
  public:
@@ -80,6 +75,11 @@ class ShapeObserver {
 thread_local ShapeObserver* ShapeObserver::current = nullptr;
 
 }  // namespace
+
+std::string module_of(const std::string& parameter) {
+  const auto dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+}
 
 Shapes layer_shapes(Model& model, const Batch& sample) {
   const GeneratorScope generators(model.device());

@@ -10,6 +10,10 @@
 
 namespace tare {
 
+/// Returns the submodule that has a parameter, "layer1.conv" of "layer1.conv.weight"; "" for the
+/// model itself.
+[[nodiscard]] std::string module_of(const std::string& parameter);
+
 /// Returns the sizes of the result of the last operator that used a parameter of each submodule, by
 /// the submodule's name ("" for the model itself), in a forward of `sample`, a batch on the model's
 /// device. The forward is in evaluation mode and without gradients; random generators stay as they
