@@ -1,4 +1,4 @@
-// What the model families have in common: input checks, convolutions, initial weights, dropout.
+// Defines what the model families share: input checks, convolutions, initial weights, dropout.
 #pragma once
 
 #include <torch/nn.h>

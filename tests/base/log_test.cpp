@@ -46,7 +46,7 @@ TEST(Log, TextFromOutsideCannotForgeALine) {
             "[tare] warning: name \\n[tare] error: forged \\x1b[31m {} %v\n");
 }
 
-/// What a warning and an error print to a terminal.
+/// Returns the output on a terminal of one line at each level from info to error.
 std::string on_a_terminal() {
   tare::testing::PseudoTerminal terminal(80);
   const int before = ::dup(STDERR_FILENO);

@@ -1,6 +1,6 @@
-// What adaptive execution costs: toma's own benchmark (github.com/BlackHC/toma), which fills
-// 128x256x256 floats in four chunks, with its five rows beside the ratios of its README; and the
-// time of one out-of-memory that is caught.
+// Measures the cost of adaptive execution by toma's own benchmark (github.com/BlackHC/toma), which
+// fills 128x256x256 floats in four chunks, with its five rows beside the ratios of its README; and
+// the time of one out-of-memory that is caught.
 //   bench_adaptive [rounds]
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>

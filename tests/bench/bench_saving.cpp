@@ -1,5 +1,5 @@
-// What each way to need less memory saves and costs: peak bytes of three training steps, planned
-// and measured, and time against the same fit without it; for a card the plan.
+// Measures what each option that needs less memory saves and costs: peak bytes of three training
+// steps, planned and measured, and time against the fit without it; for a card the plan.
 //
 // Run: OMP_NUM_THREADS=1 build/bin/bench_saving [rounds]
 #include "bench/paired.h"
@@ -49,7 +49,7 @@ Measured measure(const bench::Subject& subject, const DatasetPtr& set, const Way
   return measured;
 }
 
-/// What moves to the host moves from a card. Without one there is the plan only.
+/// Plans for a card, which alone can move activations to the host; a card itself is not needed.
 void plan_for_card(const bench::Subject& subject, const DatasetPtr& set) {
   constexpr const char* kCard = "cuda:24GiB";
   const auto peak = [&](const Way& way) {

@@ -32,8 +32,8 @@ double by_learner(const DatasetPtr& set) {
   return bench::seconds([&] { learner.fit(1, {.lr = 0.05}); });
 }
 
-// What purge and destroy give back, released by hand: gradients, AdamW's two buffers; then the
-// weights too.
+// Times the release by hand of what purge frees (gradients, AdamW's two buffers), or with `all` of
+// what destroy frees (the weights too).
 double release_by_hand(bool all) {
   auto net = large();
   std::vector<at::Tensor> state;

@@ -1,6 +1,6 @@
-// What a sweep costs beside its runs: the start of a large grid, runs that do next to nothing
-// against the same under xargs, the start of a process by the fork server against executing the
-// program, and how well short runs fill two cores.
+// Measures the cost of a sweep beside its runs: the start of a large grid, runs that do next to
+// nothing against such runs under xargs, the start of a process by the fork server against
+// executing the program, and how well short runs fill two cores.
 //
 // Run: build/bin/bench_sweep [runs] [rounds]
 #include <sstream>

@@ -1,4 +1,4 @@
-// What the Learner adds to a step, counted in instructions: an MLP 64-128-10, batch 32, SGD with
+// Counts the instructions that the Learner adds to a step: an MLP 64-128-10, batch 32, SGD with
 // momentum on the fused kernel, against a hand-written loop with the same kernel and loader. Counts
 // repeat to 1e-8, on busy machines too. Then what counting a block costs, and what the event log
 // and call stacks add to a step of three models.

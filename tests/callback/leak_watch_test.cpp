@@ -1,4 +1,4 @@
-// What LeakWatch warns of, and what it leaves alone.
+// Tests what LeakWatch warns of, and what it leaves alone.
 #include "tare/callback/leak_watch.h"
 
 #include <ATen/ops/empty.h>
@@ -115,7 +115,7 @@ TEST_F(LeakWatchTest, WarnsAtOnceOfAGraphThatIsKept) {
     printed += ::testing::internal::GetCapturedStderr();
     context_.loss = weight.mul(weight).sum();
     watch_.after_loss(context_);
-    // What is made from the loss holds its graph too; a copy without it holds nothing.
+    // A tensor made from the loss holds its graph too; a detached copy holds nothing.
     kept = context_.step == 2 ? context_.loss.mul(2) : context_.loss.detach();
     context_.loss.reset();
   }

@@ -1,4 +1,4 @@
-// What the Recorder keeps of each step.
+// Tests the values that the Recorder keeps of each step.
 #include "tare/callback/recorder.h"
 
 #include <ATen/ops/full.h>

@@ -102,8 +102,8 @@ TEST_F(Corruption, EveryFlippedBitIsDetectedAndTheTensorNamed) {
   EXPECT_EQ(refused_part([&] { (void)load(folder_); }), "accepted");
 }
 
-// What may be named for a damaged file: of a safetensors file of the right size the tensors whose
-// bytes differ; nothing, which stands for any part, where its header differs.
+// Returns the parts that may be named for a damaged file: the file, or of a safetensors file of the
+// right size the tensors whose bytes differ; none, which allows any part, if its header differs.
 std::set<std::string> parts_of(const char* file, const std::string& whole,
                                const std::string& damaged) {
   if (damaged.size() != whole.size() || file == std::string("manifest.json")) return {file};

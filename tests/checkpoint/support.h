@@ -1,4 +1,4 @@
-// What the tests of this library share.
+// Defines the helpers that the tests of this library share.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -26,7 +26,7 @@ phases:
 export: tiny.tare
 )";
 
-/// What the program itself made, for rows that need a good file to spoil.
+/// Holds files that the program itself made, for rows that need a good file to spoil.
 struct Made {
   std::string bundle, images, labels;  // contents; the IDX files are gzip
 };

@@ -74,7 +74,7 @@ class Completion : public ::testing::Test {
     EXPECT_EQ(result.err, "");
     return lines(result.out);
   }
-  /// What bash offers for the last word; its words are cut at '=', as readline does.
+  /// Returns bash's completions of the last word; its words are cut at '=', as readline does.
   std::vector<std::string> bash(const std::string& words) const {
     return run("bash", "COMP_WORDS=(" + words +
                            ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tare\n"

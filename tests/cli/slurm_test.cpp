@@ -72,7 +72,7 @@ class SlurmTest : public ::testing::Test {
     return ::testing::AssertionFailure()
            << "not in " << kWaitS << " s; jobs: " << SlurmCluster::jobs();
   }
-  /// What all agents have printed.
+  /// Returns the output of all agents.
   [[nodiscard]] std::string agents() const {
     std::string text;
     for (const auto& entry : fs::directory_iterator(folder_ / "runs/tiny/slurm"))

@@ -215,7 +215,7 @@ TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
                                        "parameters:\n  callbacks.0.save_best.monitor: [valid_loss, "
                                        "nope]\n"),
               HasSubstr("w.yaml:5:47: parameters.callbacks.0.save_best.monitor"));
-  // What the data or the model refuse.
+  // The data or the model refuse the following settings.
   EXPECT_THAT(message("w.yaml", head + "set: {phases.0.freeze_to: 9}\nparameters: {batch: [8]}\n"),
               HasSubstr("w.yaml:3:27: set.phases.0.freeze_to is no layer group of the model"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {batch: [8, 5000]}\n"),

@@ -61,7 +61,7 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
     std::ofstream(folder_ / "sweep.yaml")
         << "name: s\nrecipe: recipe.yaml\nparameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\n";
   }
-  /// What each data set needs beside its name.
+  /// Returns the options that each data set needs beside its name.
   [[nodiscard]] std::map<std::string, std::string> options() const {
     const std::string mnist = (folder_ / "home/data/mnist/t10k-").string();
     return {{"digits", ", download: false"},

@@ -1,4 +1,4 @@
-// What the program prints to a terminal is no wider than the terminal.
+// Tests that no output of the program to a terminal is wider than the terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ class Terminal : public ::testing::TestWithParam<int> {
   }
   static void TearDownTestSuite() { folder_.reset(); }
 
-  /// What the command prints; no line of it may be wider than the terminal.
+  /// Returns the output of the command; no line of it may be wider than the terminal.
   static std::string checked(const std::vector<std::string>& arguments) {
     const auto result = run_on_terminal(GetParam(), "tare", arguments, folder_->path());
     EXPECT_EQ(result.status, 0) << result.out;

@@ -1,6 +1,6 @@
-// What every DeviceBackend must do. A device's test defines a traits type with a static prepare(),
-// which returns the reason why there is no such device here (empty: there is), and a static
-// device(), and instantiates the suite:
+// Tests the contract of DeviceBackend. A device's test defines a traits type with a static
+// prepare(), which returns the reason why there is no such device here (empty: there is), and a
+// static device(), and instantiates the suite:
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Host, BackendContract, HostTraits);
 #pragma once
 

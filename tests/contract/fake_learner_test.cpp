@@ -1,4 +1,4 @@
-// What a Learner asks of an accelerator that the framework does not know, before it moves its model
+// Tests how a Learner checks an accelerator unknown to the framework before it moves its model
 // there. The move itself is not tested: Module::to() of LibTorch 2.11 uses Tensor::set_data(),
 // which refuses the type PrivateUse1 for a tensor of the host.
 #include <gmock/gmock.h>

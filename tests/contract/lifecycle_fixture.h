@@ -104,7 +104,7 @@ class LifecycleContract : public ::testing::Test {
       bytes += rounded(static_cast<int64_t>(tensor.nbytes()));
     return bytes;
   }
-  /// What the device's allocator reserves for the same tensors, and nothing else.
+  /// Returns the bytes that the device's allocator reserves for the model's tensors alone.
   static int64_t segment_bytes(Model& model) {
     if (Traits::device().is_cpu()) return state_bytes(model);
     plan::CudaCache cache;
@@ -120,7 +120,7 @@ class LifecycleContract : public ::testing::Test {
     return bytes;
   }
 
-  /// What the gradients are asked for, before the allocator rounds it.
+  /// Returns the bytes that are requested for the gradients, before the allocator rounds them.
   static int64_t asked_for_gradients(Model& model) {
     int64_t bytes = 0;
     for (const auto& p : model.parameters()) bytes += static_cast<int64_t>(p.tensor.nbytes());

@@ -1,4 +1,4 @@
-// What is read from NVIDIA's management library, played by fake_nvml.cpp: needs no GPU.
+// Tests the readings of NVIDIA's management library, played by fake_nvml.cpp: needs no GPU.
 #include "tare/cuda/nvml.h"
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@
 namespace stand_in {
 namespace {
 
-/// What one process holds of each card; in memory that processes may share.
+/// Counts the bytes that one process holds of each card; in memory that processes may share.
 struct Row {
   std::atomic<pid_t> process;
   std::atomic<size_t> bytes[kMostCards];

@@ -21,7 +21,7 @@
 
 namespace stand_in {
 
-/// What a card says of itself.
+/// Holds the properties that a card reports.
 struct Card {
   char name[64], uuid[16], uuid_text[48];
   size_t bytes;
@@ -48,7 +48,7 @@ inline constexpr int kMostCards = 8;
 [[nodiscard]] bool take(int device, size_t bytes);
 /// Gives back what take() took.
 void give(int device, size_t bytes);
-/// What no process holds.
+/// Returns the bytes that no process holds.
 [[nodiscard]] size_t free_bytes(int device);
 
 /// Cards of the machine, whether or not this process sees them.

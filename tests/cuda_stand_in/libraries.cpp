@@ -1,4 +1,4 @@
-// What of cuBLAS and cuDNN must answer more than "done".
+// Implements the functions of cuBLAS and cuDNN that must answer more than "done".
 #include <cublasLt.h>
 #include <cublas_v2.h>
 

@@ -8,7 +8,7 @@
 
 namespace stand_in {
 
-/// What a block of memory is.
+/// Distinguishes a card's memory from the host's memory that is pinned or registered.
 enum class Kind { device, pinned, registered };
 
 /// A block that was allocated.

@@ -95,7 +95,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return (x ^ (x >> 31)) & 0xffffffffULL;  // mt19937 takes 32 bits
 }
 
-/// What a card's generator will give: its seed and offset before the real kernel moves it on.
+/// Holds the seed and the offset of a card's generator before the real kernel advances it.
 struct Random {
   uint64_t seed = 0, offset = 0;
   at::Generator generator() const { return at::detail::createCPUGenerator(mix(seed, offset)); }
@@ -404,7 +404,7 @@ const std::unordered_map<std::string_view, Serve> serves = {
     {"aten::_scaled_dot_product_cudnn_attention", cudnn_attention},
     {"aten::_scaled_dot_product_cudnn_attention_backward", cudnn_attention_backward},
 };
-/// What allocates, describes or reads, and is right as it is.
+/// Lists the operators that allocate, describe or read, and are right as they are.
 const std::unordered_set<std::string_view> kept = {"aten::empty",
                                                    "aten::empty_strided",
                                                    "aten::resize_",

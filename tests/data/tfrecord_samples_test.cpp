@@ -43,7 +43,7 @@ class TfSamples : public ::testing::Test {
   [[nodiscard]] std::string path(const std::string& name) const {
     return (folder_ / name).string();
   }
-  /// What a file of one example is refused with.
+  /// Returns the error for a file with a good example and one of these features, or "accepted".
   [[nodiscard]] std::string problem(const std::vector<testing::NamedFeature>& features,
                                     DataOptions options = {}) const {
     const auto good = example_of({{"image", floats_feature({1, 2})}, {"label", ints_feature({0})}});

@@ -1,5 +1,5 @@
-// What a documentation page holds that can be checked: its code blocks, code spans, links and
-// tables, and the form of its text.
+// Reads the parts of a documentation page that can be checked: its code blocks, code spans, links
+// and tables, and the form of its text.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the pages name is there: files, programs, commands, options, keys of a recipe. And they can
-// be read: no long lines or sentences, and no words of a private dialect.
+// Tests that the pages name what is there: files, programs, commands, options, keys of a recipe.
+// Tests their form too: no long lines or sentences, and no words of a private dialect.
 #include "docs/pages.h"
 
 #include <gmock/gmock.h>

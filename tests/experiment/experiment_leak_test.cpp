@@ -1,4 +1,4 @@
-// What an Experiment calls a leak, and what it does not.
+// Tests what an Experiment calls a leak, and what it does not.
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
@@ -199,7 +199,7 @@ TEST(ExperimentLeak, IgnoresUndefinedTensorsToKeep) {
   EXPECT_NO_THROW(stage.keep(at::Tensor()));
 }
 
-// What a failed backward leaves in the ready queue is no leak: finish() flushes it.
+// Tests that a failed backward leaves no leak in the ready queue: finish() flushes the queue.
 TEST(ExperimentLeak, IsNotLeftByAFailedBackward) {
   const auto weight = at::ones({4, 4, 3, 3}).set_requires_grad(true);
   const auto loss_of = [&] {

@@ -1,4 +1,4 @@
-// What an Experiment weighs, purges, destroys and reports.
+// Tests what an Experiment measures, purges, destroys and reports.
 #include "tare/experiment/experiment.h"
 
 #include <gmock/gmock.h>

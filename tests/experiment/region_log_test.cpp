@@ -1,4 +1,4 @@
-// What a RegionLog measures and prints.
+// Tests what a RegionLog measures and prints.
 #include "tare/experiment/region_log.h"
 
 #include <gmock/gmock.h>

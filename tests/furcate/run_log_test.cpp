@@ -25,7 +25,7 @@ class RunLogTest : public ::testing::Test {
     file.write("2026-11-22 09:30:00.00000" + text + '\n');
     file.close();
   }
-  /// What the lines of the log say, behind their time; of the ends only the beginning.
+  /// Returns the lines of the log without the time in front; of ends only the beginning.
   [[nodiscard]] std::vector<std::string> lines() const {
     constexpr size_t kTime = 26;
     std::vector<std::string> all;

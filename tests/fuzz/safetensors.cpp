@@ -29,7 +29,7 @@ void check_header(const std::string& file) {
   require(end == static_cast<int64_t>(file.size()), "tensors fill the file");
 }
 
-// What was read can be written, and reads the same again.
+// Checks that a file that was read can be written, and reads equal again.
 void check_rewriting(const checkpoint::SafeTensors& file) {
   static MemoryFile copy;
   io::File out(copy.path(), io::Mode::create);

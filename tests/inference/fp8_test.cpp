@@ -52,8 +52,8 @@ at::Tensor tokens() { return at::randint(64, {3, 20}, at::kLong); }
 
 class Fp8BundleOf : public ::testing::TestWithParam<Case> {};
 
-/// What parameters and buffers take, by their shapes: a byte for each element of a matrix, four for
-/// each of its rows; anything else as it is.
+/// Counts the bytes of parameters and buffers by their shapes: a byte for each element of a matrix,
+/// four for each of its rows; anything else as it is.
 int64_t bytes_as_fp8(const Model& model) {
   int64_t bytes = 0;
   for (const auto& p : model.parameters())

@@ -1,4 +1,4 @@
-// What `inspect` says of good and damaged files.
+// Tests the output of `inspect` for good and damaged files.
 #include "tare/inference/inspect.h"
 
 #include <gmock/gmock.h>

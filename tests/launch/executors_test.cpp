@@ -1,4 +1,4 @@
-// What executors can do, asked by type.
+// Tests the abilities of executors by their type.
 #include "tare/launch/executors.h"
 
 #include <gmock/gmock.h>

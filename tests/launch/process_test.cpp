@@ -16,7 +16,7 @@ namespace {
 
 using launch::Child;
 
-// What a program ignores, the programs that it executes ignore too, unless it takes care.
+// Executed programs inherit the signals that their parent ignores, unless the parent restores them.
 TEST(Process, AProgramDoesNotInheritWhatThisOneIgnores) {
   ignore_closed_output_signal();
   ignore_file_limit_signal();

@@ -1,4 +1,4 @@
-// What Learner::plan says of a card against what a fit takes there.
+// Compares the figures of Learner::plan for a card with the memory that a fit takes there.
 #include <gtest/gtest.h>
 
 #include "contract/traits.h"

@@ -1,4 +1,4 @@
-// What LibTorch refuses reaches the user as one typed line with stage, layer, operands and advice.
+// Tests that an error of LibTorch becomes one typed line with stage, layer, operands and advice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

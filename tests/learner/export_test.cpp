@@ -1,4 +1,4 @@
-// What a bundle says of the model's data, from the fit to the prediction.
+// Tests the description of the model's data in a bundle, from the fit to the prediction.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What freezing does to weights, gradients and optimizer state.
+// Tests the effect of freezing on weights, gradients and optimizer state.
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"

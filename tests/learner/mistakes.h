@@ -10,7 +10,7 @@
 
 namespace tare::testing {
 
-/// What the mistakes are made on.
+/// Provides the folder, the options and the fits in which the mistakes are made.
 struct Bench {
   TempDir folder;
   LearnerOptions options = quiet(folder);

@@ -1,4 +1,4 @@
-// What the Learner's watch adds to the report of a refused allocation.
+// Tests what the Learner's watch adds to the report of a refused allocation.
 #include <gtest/gtest.h>
 
 #include "learner/fixture.h"

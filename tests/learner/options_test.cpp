@@ -1,4 +1,4 @@
-// What the Learner's results say of themselves.
+// Tests the figures and the texts of the Learner's results.
 #include "tare/train/options.h"
 
 #include <gtest/gtest.h>

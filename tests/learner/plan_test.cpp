@@ -1,4 +1,4 @@
-// What Learner::plan says of the next fit against what that fit measures.
+// Compares the figures of Learner::plan for the next fit with the measurements of that fit.
 #include "tare/plan/plan.h"
 
 #include <ATen/Parallel.h>

@@ -1,6 +1,6 @@
-// What needs less memory, or other kernels, without another result: recomputed blocks chosen by a
-// plan, what waits in the host's memory, the optimizer's step inside the backward, channels_last,
-// LibTorch's switches.
+// Tests options that need less memory or other kernels but change no result: blocks recomputed by a
+// plan's choice, activations that wait in the host's memory, the optimizer's step inside the
+// backward, channels_last, LibTorch's switches.
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

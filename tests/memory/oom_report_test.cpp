@@ -1,4 +1,4 @@
-// What an out-of-memory error says of the memory's holders.
+// Tests that an out-of-memory error names the holders of the memory.
 #include "tare/memory/oom_report.h"
 
 #include <ATen/core/Tensor.h>

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
-/// What a snapshot has more than one taken before.
+/// Subtracts the snapshot taken at its construction from a new one.
 class Difference {
  public:
   [[nodiscard]] Snapshot now() const {

@@ -1,4 +1,4 @@
-// What the tracker says of its own cost.
+// Tests the tracker's report of its own cost.
 #include "tare/memory/tracker_cost.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What every model family promises.
+// Tests the promises of every model family.
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 

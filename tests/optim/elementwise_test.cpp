@@ -145,7 +145,7 @@ TEST(ElementwiseOptimizer, AdadeltaIsItsFormula) {
   expect_near(weights(options("adadelta", 0.5, 0.1), at::kFloat), adadelta(0.5, 0.1), 1e-5);
 }
 
-// What other devices compute.
+// Compares the computation by tensors, which other devices use, with the loop over memory.
 TEST(ElementwiseOptimizer, TensorsGiveWhatTheWalkOverMemoryGives) {
   for (const auto& some : {options("nadam", 1e-2, 0.1), options("rmsprop", 1e-2, 0.1),
                            options("rmsprop", 1e-2, 0, 0.9), options("adadelta", 1, 0.1),

@@ -1,4 +1,4 @@
-// What `drop_last` does in a recipe, and that a single sample which a batch norm cannot train on is
+// Tests `drop_last` in a recipe, and that a single sample on which a batch norm cannot train is
 // refused by plan and run alike.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class Batches : public ::testing::Test {
     settings.push_back("folder=" + (folder_ / "runs").string());
     return read_recipe(folder_ / "over.yaml", settings);
   }
-  /// What plan, run and dry run say, which is the same.
+  /// Returns the outcome of plan, run and dry run, which must agree.
   [[nodiscard]] std::string outcome(const RecipeOptions& recipe) const {
     const bool before = fs::exists(folder_ / "runs");
     const std::string plan = outcome_of([&] { (void)plan_recipe(recipe, {.advice = false}); });

@@ -1,4 +1,4 @@
-// What a test confuses, and its worst pictures.
+// Tests the confusion matrix of a classifier, and its worst pictures.
 #include "tare/recipe/classification.h"
 
 #include <ATen/ops/arange.h>

@@ -1,4 +1,4 @@
-// What the data decides where a recipe says nothing, and what is refused before any work.
+// Tests what the data decides where a recipe says nothing, and what is refused before any work.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 

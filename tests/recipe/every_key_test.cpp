@@ -32,7 +32,7 @@ struct Row {
   std::vector<std::string> both{};  ///< settings of the recipe with the key and of that without it
 };
 
-/// What the callback Observer has seen of the run under way.
+/// Holds the text that the callback Observer has written of the run under way.
 std::ostringstream& seen() {
   static std::ostringstream text;
   return text;

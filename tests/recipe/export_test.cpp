@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// What a bundle says of data and result.
+/// Expects two bundles to agree on model, data and results.
 void expect_same(const std::filesystem::path& bundle, const std::filesystem::path& expected) {
   const Bundle a = open_bundle(bundle), b = open_bundle(expected);
   EXPECT_EQ(a.manifest().model.name, b.manifest().model.name);

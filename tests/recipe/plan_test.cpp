@@ -1,4 +1,4 @@
-// What tare plan says of a recipe against what running it measures.
+// Compares the figures of tare plan for a recipe with the measurements of its run.
 #include <gmock/gmock.h>
 
 #include <ATen/Parallel.h>
@@ -225,13 +225,13 @@ TEST(RunWithPlan, PeaksAsPlannedWhileFrozenWeightsAreHeldInEightBits) {
     ASSERT_TRUE(phase.planned_peak_bytes.has_value());
     EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes) << phase.name;
   }
-  // What freezing took from the weights is there again once they are trained.
+  // The memory that freezing saved on the weights is taken again once they are trained.
   EXPECT_LT(report.phases[1].residual_bytes, 0);
   EXPECT_EQ(report.phases[1].residual_bytes + report.phases[2].residual_bytes, 0);
   EXPECT_EQ(report.residual_bytes, 0);
 }
 
-/// What refuses to run the recipe within a host budget.
+/// Returns the error that refuses to run the recipe within a host budget.
 std::string refusal(const RecipeOptions& recipe, int64_t budget_bytes) {
   memory::set_host_budget(budget_bytes);
   std::string text;

@@ -71,8 +71,8 @@ inline report::SweepSummary example_sweep(size_t runs, size_t epochs) {
   return sweep;
 }
 
-/// What names, numbers and states may be at worst: markup, other scripts, 500 letters, numbers that
-/// are none, 40 parameters.
+/// Returns a sweep with the worst names, numbers and states: markup, other scripts, 500 letters,
+/// numbers that are not finite, 40 parameters.
 inline report::SweepSummary hostile_sweep() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::string markup = "</title><script>alert('1')</script>&\"", many(500, 'w');

@@ -51,7 +51,7 @@ struct Image {
   [[nodiscard]] int64_t validation() const { return count(0xd5, 0x5e, 0x00); }
 };
 
-/// What every plot must be, whatever its values.
+/// Checks the properties that every plot must have, whatever its values.
 void expect_files(const MetricPlot& plot) {
   const std::string svg = plot_svg(plot);
   EXPECT_TRUE(is_well_formed(svg)) << svg;

@@ -1,4 +1,4 @@
-// What a run's files hold comes back as it was written, and damage is found by file and key.
+// Tests that a run's files are read as they were written, and damage is found by file and key.
 #include "tare/report/run_files.h"
 
 #include <gmock/gmock.h>

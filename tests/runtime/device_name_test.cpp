@@ -1,4 +1,4 @@
-// What device names mean, and which are refused.
+// Tests the meaning of device names, and which names are refused.
 #include "tare/runtime/device_name.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What init() does with a driver and a plug-in, seen without a GPU: the probe in a folder of its
-// own, where both are stand-ins.
+// Tests init() with a driver and a plug-in but without a GPU: the probe is in a folder of its own,
+// where both are stand-ins.
 #include "tare/runtime/plugin.h"
 
 #include <gmock/gmock.h>

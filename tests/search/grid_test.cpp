@@ -71,7 +71,7 @@ TEST(Grid, AParameterVariesOnlyUnderItsCondition) {
               ElementsAre("a=1", "a=2"));
 }
 
-// What CPython 3.11 prints for str(value).
+// Compares texts of values with the output of CPython 3.11 for str(value).
 TEST(Grid, WritesValuesAsPython) {
   const auto text = [](const std::string& value) {
     return search::python_text(*config::parse_text("v: " + value, "t").find("v"));

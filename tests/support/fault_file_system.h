@@ -13,7 +13,7 @@
 
 namespace tare::testing {
 
-/// What happens at call `at` (from 1; 0 = never).
+/// Describes a fault at call `at` (from 1; 0 = never).
 struct Fault {
   enum class Kind {
     error,        ///< returns -error_number, nothing done

@@ -38,7 +38,7 @@ inline std::string test_name(const ::testing::TestParamInfo<HostileFile>& info) 
   return info.param.name;
 }
 
-/// What became of `read` in a child process that may take kMaxRefusalBytes more than it has.
+/// Holds the outcome of `read` in a child process that may take kMaxRefusalBytes more than it has.
 struct Refusal {
   std::string outcome;
   double cpu_s = 0;
@@ -86,7 +86,7 @@ inline Refusal refusal_of(const std::function<void()>& read) {
 inline void expect_refused(const std::string& type, const std::string& message,
                            const std::function<void()>& read) {
   Refusal refusal = refusal_of(read);
-  // What else runs on the machine makes the time longer; it counts if it is too long three times.
+  // Other load on the machine makes the time longer; it counts if it is too long three times.
   for (int again = 0; again < 2 && refusal.cpu_s >= kMaxRefusalSeconds; ++again)
     refusal = refusal_of(read);
   EXPECT_THAT(refusal.outcome, ::testing::StartsWith(type + ": "));

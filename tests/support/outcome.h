@@ -1,4 +1,4 @@
-// What a call throws, as text that tests compare.
+// Converts the exception of a call to text that tests compare.
 #pragma once
 
 #include <exception>

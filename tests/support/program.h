@@ -54,7 +54,7 @@ class Program {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out"),
             read("err")};
   }
-  /// What it has printed so far.
+  /// Returns the text that the program has printed so far to `stream`.
   [[nodiscard]] std::string read(const std::string& stream) const {
     std::ifstream file(place_ / stream);
     std::stringstream text;

@@ -57,7 +57,7 @@ class SlurmCluster {
   /// Why it is not there; empty: it is.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
-  /// What its controller and its node have logged.
+  /// Returns the logs of its controller and its node.
   [[nodiscard]] std::string log() const {
     return content_of(folder_ / "slurmctld.log") + content_of(folder_ / "slurmd.log");
   }

@@ -42,8 +42,8 @@ class PseudoTerminal {
     if (terminal_ >= 0) ::close(terminal_);
     terminal_ = -1;
   }
-  /// What has been printed: all of it once every program has closed the terminal, else what there
-  /// is now.
+  /// Returns the output: all of it once every program has closed the terminal, else what there is
+  /// now.
   std::string read() {
     std::string text;
     char buffer[4096];

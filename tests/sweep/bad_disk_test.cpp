@@ -71,7 +71,7 @@ TEST_F(BadDiskTest, ADiskThatFillsUpEndsTheSweepWhichContinuesLater) {
   expect_goes_on(sweep);
 }
 
-// What the coordinator writes itself, at each of its calls: to the end of the disk from there on.
+// Fills the disk at twelve of the coordinator's own file calls; it stays full from there on.
 TEST_F(BadDiskTest, NothingIsLostWhereverTheDiskIsFull) {
   int64_t calls = 0;
   const auto sweep = read(kFour);

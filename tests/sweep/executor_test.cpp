@@ -1,4 +1,4 @@
-// What a coordinator asks of the place where its runs are.
+// Tests how a coordinator uses the executor of its runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

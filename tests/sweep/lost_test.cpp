@@ -37,7 +37,7 @@ class LostTest : public ShellSweepTest {
     }
     return "no error";
   }
-  /// What the runs came to, by their names.
+  /// Returns the name and the state of each run.
   std::vector<std::string> states() const {
     return rows(store(),
                 "SELECT run_name || ' ' || state FROM trials JOIN sweep_runs USING (trial_id) "

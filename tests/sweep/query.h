@@ -1,4 +1,4 @@
-// What a store says to SQL.
+// Queries a store by SQL.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What sums and attention allocate on a card, against the trace of a card played back on it.
+// Compares the allocations of sums and attention on a card with their traces, played back on it.
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sum.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What was measured of single operators, kept for other processes.
+// Tests that measurements of single operators are kept, also for other processes.
 #include "tare/trace/measurements.h"
 
 #include <gtest/gtest.h>

@@ -53,7 +53,7 @@ TEST(Unproven, NamesOperatorsThatNobodyCompared) {
   EXPECT_THAT(unverified(trace), ::testing::ElementsAre("aten::erfinv"));
 }
 
-/// What the host does in a way of its own says so, also where LibTorch has a kernel for meta.
+/// Tests that a plan refuses operators that differ on the host, even if LibTorch has a meta kernel.
 TEST(Refused, BySayingWhatCannotBeTold) {
   const auto rows = [] { return in({7, 12}); };
   const std::vector<Case> refused{

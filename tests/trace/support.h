@@ -25,7 +25,7 @@ inline Sequence sequence(const Trace& trace) {
   return all;
 }
 
-/// What the work allocates on the host when it is done for real.
+/// Returns the allocations and frees of the work on the host when it is done for real.
 inline Sequence host_sequence(const std::function<void()>& work) {
   const memory::EventLog log;
   work();

@@ -29,7 +29,7 @@
 
 namespace tare::adapt {
 
-/// What f returned for each piece, in order; nothing if it returns nothing.
+/// Collects the result of f for each piece, in order; it is void if f returns nothing.
 template <class R>
 using Results = std::conditional_t<std::is_void_v<R>, void, std::vector<std::decay_t<R>>>;
 

@@ -41,7 +41,7 @@ struct Change {
   std::string reason{};      ///< of the refusal; empty: grown again
 };
 
-/// What an adaptive call may be given besides its work. A value.
+/// Holds the optional arguments of an adaptive call. A value.
 struct Options {
   Policy policy{};               ///< how sizes change
   std::optional<Cache> cache{};  ///< unset: default_cache()

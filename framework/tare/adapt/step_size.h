@@ -6,7 +6,7 @@
 
 namespace tare::adapt {
 
-/// How a size changes.
+/// Sets the bounds of a size, and how it shrinks after a refusal and grows again.
 struct Policy {
   int64_t floor = 1;          ///< smallest size that is tried, >= 1
   int64_t multiple_of = 1;    ///< sizes above it are multiples of it, >= 1

@@ -8,7 +8,7 @@
 
 namespace tare::io {
 
-/// How a file is opened.
+/// Selects the mode in which a file is opened.
 enum class Mode {
   read,
   create,  ///< write only; created, or truncated

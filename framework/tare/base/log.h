@@ -6,7 +6,7 @@
 
 namespace tare::log {
 
-/// How much a line matters; `off` is above all of them.
+/// Ranks the lines of the log by severity; `off` is above all levels.
 enum class Level { debug, info, warning, error, off };
 
 /// Writes one line on standard error, "[tare] text" (warnings and errors say so; on a terminal

@@ -1,4 +1,4 @@
-// What a refused write does to a program: fail with an error, or end the process by a signal.
+// Sets whether a refused write fails with an error or ends the process by a signal.
 #pragma once
 
 namespace tare {

@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// How a column of text_table() looks.
+/// Describes the title and the layout of a column of text_table().
 struct TableColumn {
   std::string head{};   ///< the column's title
   bool figure = false;  ///< flush right, and never made narrower than its cells

@@ -24,7 +24,7 @@ inline constexpr size_t kAnyWidth = static_cast<size_t>(-1);
 /// Whether NO_COLOR is unset or empty (no-color.org).
 [[nodiscard]] bool colour_allowed();
 
-/// How text is emphasised on a terminal.
+/// Lists the ways in which text is emphasised on a terminal.
 enum class Tint { bold, dim, red, green, yellow };
 
 /// Returns `text` between the control sequences of a tint, or as it is unless `on`.

@@ -19,8 +19,8 @@
 
 namespace tare {
 
-/// What a callback asks of the loop, from weak to strong. All callbacks are asked; the strongest
-/// answer counts.
+/// Lists the requests of a callback to the loop, from weak to strong. All callbacks are asked; the
+/// strongest answer counts.
 enum class Action {
   proceed,
   skip,        ///< skip what comes next; each event of Callback documents what that is
@@ -53,9 +53,9 @@ struct MicroBatchChange {
   std::string reason{};      ///< of the refusal; empty: memory for more is free again
 };
 
-/// What a callback sees. Validation has no events for single batches. Tensors are those of the
-/// current training step, on the Learner's device, and undefined outside it; a callback that keeps
-/// one keeps its memory (free it in purge(), list it in account()).
+/// Describes the state of a fit to a callback. Validation has no events for single batches. Tensors
+/// belong to the current training step, are on the Learner's device, and are undefined outside the
+/// step; a callback that keeps one keeps its memory (free it in purge(), list it in account()).
 ///
 /// In after_forward and after_loss `data`, `outputs` and `loss` are of one micro-batch. The usual
 /// case is one that is the batch. If there are more, `loss` is the mean over the batch and
@@ -83,7 +83,7 @@ struct FitContext {
   [[nodiscard]] double loss_value() const;
 };
 
-/// What a callback needs and what it adds, so that a recipe is checked before any work.
+/// Declares what a callback reads, adds and writes, so that a recipe is checked before any work.
 struct CallbackFacts {
   std::vector<std::string> watched{};  ///< columns of the epochs table that it reads
   std::vector<std::string> columns{};  ///< columns that it adds to the epochs table

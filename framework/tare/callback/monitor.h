@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// Which column of the epochs table to watch, and whether lower is better.
+/// Names the column of the epochs table to watch, and sets whether lower is better.
 struct Monitor {
   std::string figure = "valid_loss";  ///< train_loss, valid_loss or a metric's name
   /// Unset: true for names that contain "loss", "error", "mse" or "mae", else false.

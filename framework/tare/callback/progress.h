@@ -19,7 +19,7 @@ namespace tare {
 /// control bytes: one per epoch, and one every 10 s in long epochs.
 class Progress final : public Callback {
  public:
-  /// Where the output goes, and how.
+  /// Selects between the output for a terminal and plain lines.
   enum class Style {
     automatic,  ///< terminal if `out` is standard output and on_terminal(), else plain
     terminal,

@@ -16,7 +16,7 @@
 
 namespace tare::checkpoint {
 
-/// What to save. The tensors may be on any device.
+/// Holds the tensors and the state to save. The tensors may be on any device.
 struct Contents {
   std::vector<NamedTensor> model{};      ///< parameters and buffers by name
   std::vector<NamedTensor> optimizer{};  ///< optimizer state by name; may be empty
@@ -25,7 +25,7 @@ struct Contents {
   std::string state = "{}";
 };
 
-/// How save() writes.
+/// Sets whether save() waits for the disk.
 struct SaveOptions {
   /// Wait until all of it is on the disk; false: it survives a crash of the process, not of the
   /// machine.
@@ -40,7 +40,7 @@ struct SaveOptions {
 void save(const std::filesystem::path& path, const Contents& contents,
           const SaveOptions& options = {});
 
-/// What load() reads.
+/// Selects the parts of a checkpoint that load() reads.
 struct LoadOptions {
   bool with_optimizer = true;  ///< also read and check optimizer.safetensors
 };

@@ -19,7 +19,7 @@ struct Difference {
   std::string got;       ///< of the source
 };
 
-/// What compare() found; names in the order of their list.
+/// Lists the differences that compare() found; names are in the order of their list.
 struct Match {
   std::vector<std::string> missing;     ///< targets that the source lacks
   std::vector<std::string> unexpected;  ///< source tensors that no target takes
@@ -43,7 +43,7 @@ struct Match {
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
-/// What copy_into() has skipped; both empty if strict.
+/// Lists the tensors that copy_into() has skipped; both lists are empty if strict.
 struct CopyReport {
   std::vector<std::string> fresh;    ///< targets that kept their values
   std::vector<std::string> ignored;  ///< source tensors that were not used

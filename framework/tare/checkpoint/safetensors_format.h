@@ -1,5 +1,5 @@
-// What reader and writer of safetensors have in common: reserved keys, the rule for names, and the
-// hash of a layout. Internal.
+// Defines what the reader and the writer of safetensors share: reserved keys, the rule for names,
+// and the hash of a layout. Internal.
 #pragma once
 
 #include <map>

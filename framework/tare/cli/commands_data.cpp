@@ -114,7 +114,7 @@ config::Node schedule_options(const std::string& name) {
   return options;
 }
 
-// What `tare ls` can list.
+// Maps each argument of `tare ls` to the function that returns its list.
 const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
   static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
       {"callbacks", [] { return rows_of(callbacks::registry().infos()); }},

@@ -56,7 +56,7 @@ namespace {
 using search::TrialState;
 using sweep::SweepOptions;
 
-/// What runs will need, each plan made once.
+/// Predicts the memory that runs will need; each plan is made once.
 class Plans {
  public:
   /// Plans runs; `download` is set if the runs follow, which would download their data anyway.
@@ -145,7 +145,7 @@ std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
   return slots;
 }
 
-/// What an operator takes depends on its threads: plans have those of the runs.
+/// Sets the number of threads of a run for the plans: an operator's memory depends on its threads.
 void prepare(const SweepOptions& sweep, const std::vector<launch::DeviceSlot>& slots) {
   const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
   init({.threads = static_cast<int>(threads)});
@@ -367,7 +367,7 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   return fitted(text.str(), std::cout) + '\n';
 }
 
-/// What every headline of figures on generated data has.
+/// Returns the remark in a headline of figures that were measured on generated data, else "".
 std::string generated_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
   return sweep::is_on_generated_data(sweep.log_dir, trials) ? ", on generated data" : "";
 }

@@ -36,7 +36,7 @@ std::string driver() {
   return "NVIDIA driver present";
 }
 
-// What a device's context and libraries cost before the first tensor: never counted as consumption.
+// Measures the memory of a device's context and libraries, which never counts as consumption.
 std::string context_of(memory::DeviceBackend& backend) {
   const int64_t before = backend.memory_info().available_bytes;
   backend.warm();

@@ -1,4 +1,4 @@
-// What a placeholder in the table of commands stands for: "FILE", "a|b", "[key=value ...]".
+// Parses the placeholders in the table of commands: "FILE", "a|b", "[key=value ...]".
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace tare::cli {
 
-/// What a shell offers in the place of an argument.
+/// Selects the completions that a shell offers for an argument.
 enum class Completes {
   nothing,
   files,

@@ -1,4 +1,4 @@
-// What `tare predict` is given: files, folders and standard input, as samples of a bundle's model.
+// Reads files, folders and standard input as samples of a bundle's model, for `tare predict`.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@ struct SamplePlace {
   int64_t line = 0;    ///< from 1, of a file of tensors the sample; 0: the whole file
 };
 
-/// How the inputs of `tare predict` are read.
+/// Sets how the inputs of `tare predict` are read, and where the predictions go.
 struct PredictInputs {
-  /// What predicts; must outlive this.
+  /// Computes the predictions; must outlive this object.
   Predictor& predictor;
   bool text = false;  ///< lines are text, not numbers
   /// Gets the model's outputs for one sample, each [1, ...].

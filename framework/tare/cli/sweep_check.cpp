@@ -122,7 +122,7 @@ void check_countable(const SweepOptions& sweep) {
                           "a list, a step, or whole numbers", "a range"});
 }
 
-/// What is asked of a recipe; throws ConfigError.
+/// Checks a recipe; throws ConfigError.
 using Check = std::function<void(const RecipeOptions&)>;
 
 /// Reads the recipe with the settings that all runs share.

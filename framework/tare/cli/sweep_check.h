@@ -1,4 +1,4 @@
-// What a sweep sets in its recipe, checked before anything runs.
+// Checks the settings of a sweep against its recipe before anything runs.
 #pragma once
 
 #include "tare/sweep/sweep_options.h"

@@ -1,4 +1,4 @@
-// What a sweep on a terminal shows of its runs.
+// Shows the progress of a sweep and its runs on a terminal.
 #pragma once
 
 #include <iosfwd>

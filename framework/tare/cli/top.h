@@ -1,4 +1,4 @@
-// What `tare top` shows: the machine's devices, their load and memory, and who holds it.
+// Collects the figures of `tare top`: the machine's devices, their load, memory and processes.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct TopDevice {
   std::vector<TopProcess> processes{};   ///< most bytes first
 };
 
-/// What `tare top` shows at one moment. A value.
+/// Holds the figures of `tare top` at one moment. A value.
 struct Top {
   std::string driver{};              ///< version; empty: no NVIDIA driver
   std::vector<TopDevice> devices{};  ///< the host first

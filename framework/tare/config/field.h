@@ -37,11 +37,11 @@
 
 namespace tare::config {
 
-/// What a field's value must be, beyond its type. Applies to every scalar in the value: each item
+/// Restricts the value of a field beyond its type. Applies to every scalar in the value: each item
 /// of a list, the value of a set optional, both ends of a `{from, to}`. Number rules apply to
 /// numbers only.
 struct Rule {
-  /// What the rule asks for.
+  /// Selects the kind of restriction.
   enum class Kind { any, at_least, above, between, one_of };
   Kind kind = Kind::any;             ///< `any`: every value is allowed
   double low = 0, high = 0;          ///< limits; `low` alone but for `between`
@@ -58,7 +58,7 @@ struct Rule {
 /// Allows one of the words, in upper or lower case.
 [[nodiscard]] Rule one_of(std::vector<std::string> names);
 
-/// How to read, write and check a value through a void*; made by type_of().
+/// Holds the functions that read, write and check a value through a void*; made by type_of().
 struct Type {
   /// Writes what `node` holds to `value`; throws ConfigError.
   void (*read)(const Node& node, void* value);
@@ -80,7 +80,7 @@ struct Field {
 template <class T>
 [[nodiscard]] const Type& type_of();
 
-/// What visit_fields is given: called once per field, it collects them.
+/// Collects the fields of an options struct; visit_fields calls it once per field.
 class Visitor {
  public:
   /// Adds a field: its key, which must be static, the member, and what its value must be.

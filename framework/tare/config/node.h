@@ -24,7 +24,7 @@ inline constexpr int64_t kMaxDepth = 64;       ///< of mappings and lists, alias
 inline constexpr int64_t kMaxNodes = 100'000;  ///< including copies made by aliases
 inline constexpr int64_t kMaxTextBytes = 8 * kMaxFileBytes;  ///< scalars and keys, with copies
 
-/// What a Node holds.
+/// Identifies the type of a Node.
 enum class Kind { null, scalar, sequence, map };
 
 struct Entry;

@@ -10,7 +10,7 @@
 
 namespace tare::cuda {
 
-/// What the backends of all devices share; lives until the process ends.
+/// Holds the state that the backends of all devices share; lives until the process ends.
 struct Shared {
   /// Keeps a reference to `host`, which must outlive this object.
   explicit Shared(runtime::HostServices& host) : services(host), book(host) {}

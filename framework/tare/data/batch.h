@@ -81,8 +81,8 @@ struct Batch {
 [[nodiscard]] Batch joined(std::vector<Batch> parts,
                            const std::function<at::Tensor(const std::vector<at::Tensor>&)>& join);
 
-/// What a model's forward or a Task makes of a batch: one tensor or several, in the order in which
-/// they are returned. N: samples.
+/// Holds the result of a model's forward or of a Task for a batch: one tensor or several, in the
+/// order in which they are returned. N: samples.
 class Outputs {
  public:
   Outputs() = default;

@@ -21,7 +21,7 @@
 
 namespace tare {
 
-/// Which samples to get, and how.
+/// Requests samples by index, with or without random transforms.
 struct BatchRequest {
   std::span<const int64_t> indices{};  ///< each in [0, size of the data set); alive during the call
   uint64_t seed = 0;                   ///< derived from (run seed, epoch)

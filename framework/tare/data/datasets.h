@@ -15,8 +15,8 @@
 
 namespace tare {
 
-/// Which data set and how it is split. Fields that the named data set does not use must keep their
-/// defaults.
+/// Names a data set, and sets how it is read and split. Fields that the named data set does not use
+/// must keep their defaults.
 struct DataOptions {
   std::string name = "digits";  ///< see datasets::names()
   int64_t size = 0;             ///< resize to this height and width; 0: the data's own
@@ -68,14 +68,14 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("download", o.download);
 }
 
-/// What find_digits() found.
+/// Holds the data set that find_digits() found.
 struct DigitsSource {
   std::string description{};  ///< one line: what, how many, from where
   DatasetPtr data{};          ///< uint8 [1, 28, 28] before transforms, labels "0" to "9"
   bool real = false;          ///< false: generated
 };
 
-/// Where find_digits() looks.
+/// Sets whether find_digits() may download, and which digits it generates otherwise.
 struct FindDigitsOptions {
   bool download = true;   ///< may use the network
   int64_t count = 10000;  ///< of generated digits
@@ -125,8 +125,8 @@ using Registry = config::Registry<Kind()>;
 /// name that is not known.
 [[nodiscard]] std::vector<std::string> fields_of(const std::string& name);
 
-/// Which samples a data set holds, wherever its files are: two runs have the same data if these are
-/// equal.
+/// Identifies the samples of a data set, wherever its files are: two runs have equal data if their
+/// identities are equal.
 struct Identity {
   int64_t samples = 0;  ///< of all splits
   /// SHA-256 of the names of files and classes, the labels and the shape of the samples.
@@ -137,7 +137,7 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-/// What make() returns.
+/// Holds the splits of a data set with their description, as make() returns them.
 struct Named {
   Splits splits{};            ///< `test` is null unless the data or the options have a test split
   std::string description{};  ///< one line: what, from where, how it was split

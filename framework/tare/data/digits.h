@@ -16,7 +16,7 @@
 
 namespace tare {
 
-/// How generated digits are drawn.
+/// Describes a set of generated digits by its number of images, their size and style, and a seed.
 struct GeneratedDigits {
   int64_t count = 10000;          ///< images, in [1, 10,000,000], with equal shares of the classes
   int64_t size = 28;              ///< height and width in pixels, in [8, 1024]

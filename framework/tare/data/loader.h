@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// How a Loader makes batches.
+/// Sets how a Loader makes batches.
 struct LoaderOptions {
   int64_t batch = 64;      ///< samples in a batch, >= 1
   bool shuffle = false;    ///< a permutation that depends on (seed, epoch) only

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr FileKind kPng{
     .where = "data.png_folder", .extension = ".png", .name = "PNG", .samples = "pictures"};
 
-// What was changed while the files were read.
+// Records whether pictures were resized, and how many were converted, while the files were read.
 struct Changed {
   bool resized = false;   // a file has another size than the options
   int64_t converted = 0;  // files with another number of channels

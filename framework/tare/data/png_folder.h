@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// How a folder of PNG files is read.
+/// Sets how a folder of PNG files is read.
 struct PngFolderOptions {
   int64_t channels = 0;                    ///< 1 grey, 3 RGB, 0: those of the first file
   int64_t height = 0, width = 0;           ///< resize to this; 0: all files must have the same size

@@ -24,7 +24,7 @@ struct SplitSizes {
   bool operator==(const SplitSizes&) const = default;
 };
 
-/// How a data set is split.
+/// Sets how a data set is split.
 struct SplitOptions {
   /// Every class has its share of each part, to within one sample, and keeps at least one sample in
   /// the training split where that is possible. The targets must be class labels.

@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// How text_folder() reads its files.
+/// Sets how text_folder() reads its files.
 struct TextFolderOptions {
   int64_t length = 0;                      ///< bytes of a text that are read, >= 0; 0: all
   Collate collate = pad();                 ///< joins texts of different length

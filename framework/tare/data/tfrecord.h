@@ -77,7 +77,7 @@ class TfExample {
 /// FormatError(`file`), naming the field, for bytes that are no such message.
 [[nodiscard]] TfExample parse_tf_example(std::string_view record, const std::string& file);
 
-/// How record files are read.
+/// Sets how record files are read.
 struct TfRecordOptions {
   int64_t parallel_reads = 1;  ///< files that are read at a time, >= 1; the order stays the same
   int64_t limit_bytes = kMaxTfRecordBytes;  ///< of one record

@@ -38,7 +38,7 @@ int64_t elements(at::IntArrayRef shape) { return c10::multiply_integers(shape); 
 
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n"); }
 
-/// What some sample of a data set was; set by several threads.
+/// Records whether any sample was a picture, and whether any was resized; set by several threads.
 struct Seen {
   std::atomic<bool> picture = false, resized = false;
 };

@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// Which features of an example are the sample, and how they are read.
+/// Names the features of an example that make a sample, and sets how they are read.
 struct TfSampleOptions {
   std::string input = "image";   ///< feature of a sample: see tfrecord_samples()
   std::string label = "label";   ///< feature of its label

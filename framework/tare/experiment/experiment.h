@@ -22,7 +22,7 @@
 
 namespace tare {
 
-/// What an Experiment does besides measuring allocated bytes.
+/// Sets what an Experiment measures, prints and purges.
 struct ExperimentOptions {
   /// False: measures, purges and prints nothing; owned objects are still destroyed at finish().
   bool enabled = true;
@@ -30,7 +30,7 @@ struct ExperimentOptions {
   std::vector<c10::Device> devices{};
   /// Receives the opening line, and the report if the destructor finishes; nullptr: print nothing.
   std::ostream* out = &std::cout;
-  /// How finish() purges attended objects.
+  /// Sets how finish() purges attended objects.
   PurgeOptions purge{};
   /// Gather call stacks, so that leaks are grouped by the line that allocated them. Slower: see
   /// docs/memory.md.

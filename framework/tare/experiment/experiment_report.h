@@ -1,4 +1,4 @@
-// What an Experiment found: values, with their printed forms.
+// Defines the reports of an Experiment: values, with their printed forms.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -31,8 +31,8 @@ struct DeviceReport {
   /// Highest allocated bytes so far, minus the baseline; without finish() itself.
   int64_t peak_bytes = 0;
   int64_t available_bytes = 0;  ///< still allocatable, now or after finish()
-  /// What a caching allocator holds, now or when finish() began: reserved, free, and not to be
-  /// given back, because live blocks lie in the same segments.
+  /// Counts reserved bytes of a caching allocator, now or when finish() began, that are free but
+  /// cannot be given back, because live blocks lie in their segments.
   int64_t fragmented_bytes = 0;
   /// Allocations since the baseline that needed the allocator's cache given back first. More than a
   /// few mean that the work hardly fits and is slow.

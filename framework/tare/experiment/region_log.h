@@ -17,7 +17,7 @@
 
 namespace tare {
 
-/// What a RegionLog measures and where it prints.
+/// Sets the devices that a RegionLog measures, and the form of its output.
 struct RegionLogOptions {
   std::vector<c10::Device> devices;  ///< empty: all that have a backend
   bool compact = true;               ///< one line; false: a table
@@ -32,7 +32,7 @@ struct RegionMemory {
   int64_t peaked_bytes = 0;        ///< needed for a while beyond what was consumed; never negative
 };
 
-/// What the whole process held of the host's memory, tensors and everything else: its resident set,
+/// Measures the host's memory of the whole process, tensors and everything else: its resident set,
 /// as IPyExperiments gives general RAM. Pages that were freed may stay with the process.
 struct RegionProcess {
   int64_t consumed_bytes = 0;  ///< end minus start
@@ -43,7 +43,7 @@ struct RegionProcess {
   int64_t beside_tensors_bytes = 0;
 };
 
-/// What a region of the program took. A value.
+/// Holds the memory and the time that a region of the program took. A value.
 struct RegionReport {
   std::string name;    ///< of the region
   int depth = 0;       ///< regions around it on this thread

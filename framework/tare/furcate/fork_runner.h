@@ -11,7 +11,7 @@
 
 namespace tare {
 
-/// What a program was started with; a run has all three.
+/// Holds the arguments with which a program was started; a run has all three.
 struct ForkArguments {
   std::filesystem::path config{};
   std::string name{};

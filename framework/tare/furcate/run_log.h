@@ -16,8 +16,8 @@
 
 namespace tare::furcate {
 
-/// What a file has got since the last look, as whole lines; at first all that it has. A value that
-/// moves.
+/// Reads the whole lines that were appended to a file since the last call; at first all of them. A
+/// value that moves.
 class NewLines {
  public:
   NewLines() = default;

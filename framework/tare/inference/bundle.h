@@ -34,7 +34,7 @@ struct BundleInput {
   bool operator==(const BundleInput&) const = default;
 };
 
-/// What a bundle holds besides its tensors.
+/// Describes the model of a bundle, its inputs and its outputs, without the tensors.
 struct BundleManifest {
   /// The model's name in the registry and its options; an empty name: a module that is not in it.
   ModelSpec model{};
@@ -59,13 +59,13 @@ struct BundleManifest {
   /// The loss it was trained with, see losses::text_of(): its name, or name and options in YAML;
   /// empty: unknown, or a function.
   std::string loss{};
-  /// How matrices are stored: as_is | fp8 (model/fp8.h); filled in by write_bundle().
+  /// Names the format of the matrices: as_is | fp8 (model/fp8.h); filled in by write_bundle().
   std::string weights = "as_is";
   /// Versions that wrote it; filled in by write_bundle().
   std::string tare_version{}, libtorch_version{};
 };
 
-/// What one sample is, outside of the program.
+/// Distinguishes the kinds of data that a sample is outside of the program.
 enum class SampleKind {
   image,     ///< a picture: [1 or 3, height, width]
   features,  ///< numbers, in any other shape

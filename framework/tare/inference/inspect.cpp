@@ -43,7 +43,7 @@ std::string joined(const std::vector<std::string>& items) {
   return text;
 }
 
-/// What begins with blanks keeps them in each of its lines.
+/// Adds a field with its value; blanks at the start of the value indent each of its lines.
 void add_line(Page& out, std::string_view field, const std::string& value) {
   constexpr size_t kStart = 16, kLeast = 20;
   out << "  " << field << std::string(field.size() < 14 ? 14 - field.size() : 1, ' ');

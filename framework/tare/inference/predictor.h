@@ -15,7 +15,7 @@
 
 namespace tare {
 
-/// How a Predictor computes.
+/// Sets the device of a Predictor, and optionally its forward.
 struct PredictorOptions {
   std::string device = "cpu";  ///< cpu | cuda | cuda:N; CUDA only after tare::init()
   /// Replaces the model's forward, as Task::predict does in training. `batch`: the inputs on the

@@ -6,7 +6,7 @@
 
 namespace tare::launch {
 
-/// What a slot stands for.
+/// Distinguishes the resources that a slot stands for.
 enum class SlotKind {
   host,   ///< this machine's processors
   gpu,    ///< one of this machine's cards

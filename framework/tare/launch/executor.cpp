@@ -1,4 +1,4 @@
-// What executors have in common.
+// Implements the functions that executors have in common.
 #include "tare/launch/executor.h"
 
 #include <csignal>

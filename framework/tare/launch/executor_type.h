@@ -14,7 +14,7 @@ namespace tare::launch {
 /// Makes a process of this machine.
 using StartProcess = std::function<Child(const ChildStart&)>;
 
-/// What an executor is made from.
+/// Holds the arguments from which an executor is made.
 struct ExecutorContext {
   std::filesystem::path folder{};    ///< of the sweep, for files of the executor's own
   std::vector<std::string> agent{};  ///< words of a program that serves as agent; a folder is added
@@ -26,7 +26,7 @@ struct ExecutorType {
   bool is_remote = false;  ///< runs may be on other machines, as many at a time as are asked for
   /// Touches nothing before the executor's methods are called.
   std::function<std::unique_ptr<Executor>(const ExecutorContext&)> make{};
-  /// What a program of ExecutorContext::agent does; empty: the type has no agents. It does not
+  /// Does the work of ExecutorContext::agent; empty: the type has no agents. It does not
   /// depend on the options. Returns the exit code. Throws StateError where no executor of the type
   /// has started the program; IoError.
   std::function<int(const std::filesystem::path& folder)> serve{};

@@ -9,7 +9,7 @@
 
 namespace tare::launch {
 
-/// What a run does in its own process, instead of executing the program again: gets the words of
+/// Performs a run in its own process, instead of executing the program again: gets the words of
 /// ChildStart::command, and returns the exit code. Must not throw.
 using ForkMain = std::function<int(const std::vector<std::string>& command)>;
 

@@ -27,7 +27,7 @@ struct ProcessId {
   [[nodiscard]] std::string executor() const { return pid == 0 ? boot_id : std::string(); }
 };
 
-/// What a run's process is started with. A value.
+/// Describes how a run's process is started. A value.
 struct ChildStart {
   std::string name{};                                              ///< of the run
   std::vector<std::string> command{};                              ///< program and arguments
@@ -35,7 +35,7 @@ struct ChildStart {
   std::vector<std::pair<std::string, std::string>> environment{};  ///< added to this process's
 };
 
-/// How a process ended.
+/// Describes how a process ended.
 struct ChildEnd {
   int exit_code = 0;   ///< of exit(); meaningless after a signal
   int signal = 0;      ///< 0: it exited

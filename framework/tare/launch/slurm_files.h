@@ -17,7 +17,7 @@
 
 namespace tare::launch {
 
-/// What an agent has to do: one run. Jobs of Slurm itself are its tasks.
+/// Describes the work of an agent: one run. Jobs of Slurm itself are its tasks.
 struct Job {
   int64_t number = 0;   ///< 1, 2, ... of the sweep; 0: nothing yet
   ChildStart how{};     ///< of the run; the environment is the job's
@@ -25,7 +25,7 @@ struct Job {
   bool retire = false;  ///< and the agent too, when no run is running
 };
 
-/// How an agent stands.
+/// Reports the state of an agent.
 struct AgentState {
   int64_t restarts = 0;  ///< of its job, by Slurm
   std::string host{};

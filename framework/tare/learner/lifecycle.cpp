@@ -24,8 +24,8 @@ namespace {
 
 int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
 
-// What went by category; what went beside the ledger (caches, workspaces) so that the sum is what
-// the allocator got.
+// Returns the bytes that were freed, by category; bytes beside the ledger (caches, workspaces) are
+// counted as workspace, so that the sum is what the allocator got.
 CategoryBytes freed_between(const CategoryBytes& before, const CategoryBytes& after,
                             int64_t tracked_freed) {
   CategoryBytes freed;
@@ -56,8 +56,8 @@ std::vector<memory::LiveBlock> unlisted(c10::Device device, uint64_t born_after)
   return blocks;
 }
 
-// What is alive although its owner is gone. Nothing is allocated between the two, so an address
-// that is live is still the same block.
+// Finds tensors that are alive although their owner is gone. Nothing is allocated in the meantime,
+// so an address that is live still belongs to its block.
 class Survivors {
  public:
   explicit Survivors(c10::Device device) : device_(device) {

@@ -14,7 +14,7 @@
 
 namespace tare {
 
-/// What memory is used for.
+/// Classifies memory by its use.
 enum class Category {
   parameters,
   buffers,
@@ -77,13 +77,13 @@ class Ledger {
   std::unordered_set<const void*> storages_;
 };
 
-/// What lists the tensors that it holds by `void account(Ledger&) const`.
+/// Requires that a type lists the tensors that it holds by `void account(Ledger&) const`.
 template <class T>
 concept Accounting = requires(const T& object, Ledger& all) {
   object.account(all);
 };
 
-/// What a purge frees, and whether it defragments the device.
+/// Sets what a purge frees, and whether it defragments the device.
 struct PurgeOptions {
   bool clear_opt = true;  ///< also free the optimizer's state
   /// Whether to copy what stays to the host and back, to defragment the device; unset: only above a
@@ -91,8 +91,8 @@ struct PurgeOptions {
   std::optional<bool> compact{};
 };
 
-/// What a purge or destroy freed, by category, in bytes that went back to the allocator: exact, not
-/// estimated.
+/// Reports what a purge or destroy freed, by category, in bytes that went back to the allocator:
+/// exact, not estimated.
 struct PurgeReport {
   CategoryBytes freed{};  ///< bytes that went back to the allocator
   CategoryBytes held{};   ///< destroy: tensors of the object that somebody else keeps alive

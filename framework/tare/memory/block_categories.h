@@ -1,4 +1,4 @@
-// What the blocks of an event history were for, so that a timeline can be drawn by category.
+// Assigns categories to the blocks of an event history, so that a timeline can be drawn by them.
 #pragma once
 
 #include <c10/core/Device.h>

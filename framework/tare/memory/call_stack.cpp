@@ -13,7 +13,7 @@
 
 #include "tare/base/immortal.h"
 
-// What torch::unwind::unwind() calls with a vector of its own; with ours nothing is allocated.
+// torch::unwind::unwind() calls this with a vector of its own; with ours nothing is allocated.
 extern "C" void unwind_entry(std::vector<void*>* addresses);
 
 namespace tare::memory {

@@ -7,9 +7,9 @@
 
 namespace tare::memory {
 
-/// While one is in scope, every block of every device is given the number of the call stack that
-/// allocated it. Scopes may nest and overlap; they are process-wide. Outside, an allocation pays
-/// one branch.
+/// Gives every block of every device, while in scope, the number of the call stack that allocated
+/// the block. Scopes may nest and overlap; they are process-wide. Outside, an allocation pays one
+/// branch.
 class CallSites {
  public:
   CallSites() noexcept;

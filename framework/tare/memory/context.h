@@ -1,4 +1,4 @@
-// What a GPU's process takes beside its tensors.
+// Estimates the memory that a process takes on a GPU beside its tensors.
 #pragma once
 
 #include <cstdint>

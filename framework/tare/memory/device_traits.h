@@ -1,4 +1,4 @@
-// What a device is and can do, so that no code asks for its name.
+// Describes the properties and abilities of a device, so that no code asks for its name.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Multiprocessors {
   int64_t threads = 0;  ///< at once on each
 };
 
-/// How the memory of a fit is planned for a device (plan/target.h).
+/// Holds the properties of a device by which the memory of a fit is planned (plan/target.h).
 struct PlannerTarget {
   /// Whether tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else
   /// each tensor takes exactly its bytes.
@@ -46,7 +46,7 @@ struct PlannerTarget {
   bool computes_bfloat16 = true;       ///< by instructions of its own
 };
 
-/// What a device is and can do. A value, the same for the life of the process.
+/// Describes the properties and abilities of a device. A value, constant for the process's life.
 struct DeviceTraits {
   std::string type = "cpu";                ///< that names of such devices begin with: "cpu", "cuda"
   bool is_host = true;                     ///< its memory is that of the host

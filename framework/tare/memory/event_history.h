@@ -1,5 +1,5 @@
-// What an event log saw, as values: every allocation and free of one device in order, and the
-// functions that read figures out of it.
+// Defines the record of an event log, as values: every allocation and free of one device in order,
+// and the functions that read figures out of it.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,7 +16,7 @@ enum class Category;  // accountable.h
 
 namespace tare::memory {
 
-/// What happened to a block.
+/// Distinguishes allocations from frees.
 enum class EventKind : uint8_t { allocation, free };
 
 /// One allocation or free; 40 bytes.
@@ -40,7 +40,7 @@ struct EventHistory {
   uint64_t dropped = 0;               ///< older events beyond the capacity of the log
   std::vector<LiveBlock> alive{};     ///< after the last event, oldest first
   int64_t span_ns = 0;                ///< from the opening of the log until the history was taken
-  /// What blocks were for, by number; empty until assign_categories() of block_categories.h.
+  /// Maps blocks by number to categories; empty until assign_categories() of block_categories.h.
   std::unordered_map<uint64_t, Category> categories{};
 };
 

@@ -9,7 +9,7 @@
 
 namespace tare::memory {
 
-/// What an EventLog records.
+/// Selects the device and the number of events that an EventLog records.
 struct EventLogOptions {
   c10::Device device = c10::kCPU;  ///< one that has a backend
   /// Events kept, 1 to 2^30; when more come, the oldest are dropped and counted. An event takes 40

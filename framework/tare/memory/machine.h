@@ -1,4 +1,4 @@
-// What the operating system reports about this process and the machine.
+// Reads the operating system's figures of this process and of the machine.
 #pragma once
 
 #include <cstdint>

@@ -190,7 +190,7 @@ class Slot {
   SavedMark mark_;                      // on the one on the device
 };
 
-/// What one scope saved.
+/// Holds the tensors that one scope saved.
 class Group {
  public:
   Group(c10::Device device, std::weak_ptr<Group> before)

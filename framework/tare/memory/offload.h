@@ -8,7 +8,7 @@
 
 namespace tare::memory {
 
-/// While one is in scope, what the thread's forwards save for a backward is copied to the host's
+/// Copies, while in scope, everything that the thread's forwards save for a backward to the host's
 /// memory, pinned for a GPU; finish() frees the device's. The backward gets it back, bit for bit:
 /// the whole scope at the first tensor that it asks for, and at the same time, if there is room,
 /// the scope before, so that the copies run beside the computation. On a GPU they have a stream of
@@ -24,10 +24,10 @@ namespace tare::memory {
 /// holds when it is asked for is not copied back; its memory was never free. On the CPU the copies
 /// are ordinary memory, which saves nothing; the meta device has none.
 ///
-/// What came back stays until its graph is freed: with retain_graph, and after a backward that ends
-/// before the scope it has fetched ahead. Scopes of a thread are one chain, whatever graphs they
-/// are of. Pinned memory is not in the host's budget; LibTorch rounds it up to powers of two and
-/// keeps it for the next step.
+/// A tensor that came back stays until its graph is freed: with retain_graph, and after a backward
+/// that ends before the scope it has fetched ahead. Scopes of a thread are one chain, whatever
+/// graphs they are of. Pinned memory is not in the host's budget; LibTorch rounds it up to powers
+/// of two and keeps it for the next step.
 ///
 /// A tensor that is changed in place inside the scope after it was saved makes the backward throw
 /// StateError, as LibTorch does; after finish() a change does no harm. Scopes may nest: the

@@ -39,10 +39,10 @@ class OutOfMemory : public c10::OutOfMemoryError {
 
 namespace memory {
 
-/// Which library refused.
+/// Names the library that refused an allocation.
 enum class OutOfMemorySource { tare, libtorch, cuda, standard_library };
 
-/// What classify() found out about an error.
+/// Holds the findings of classify() about an error.
 struct OutOfMemoryInfo {
   OutOfMemorySource source = OutOfMemorySource::tare;  ///< who refused
   std::optional<c10::Device> device{};                 ///< unset: the error does not say

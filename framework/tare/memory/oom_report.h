@@ -12,13 +12,13 @@
 
 namespace tare::memory {
 
-/// What the training under way says about itself.
+/// Describes the training under way by its batch and the setting that determines the batch.
 struct Workload {
   int64_t batch = 0;      ///< samples per forward; 0: as the watch around says
   std::string setting{};  ///< key that sets the batch, "phases.1.batch"; empty: as the watch around
 };
 
-/// What was known when an allocation was refused. A value.
+/// Records the state of a device's memory when an allocation was refused. A value.
 struct OutOfMemoryReport {
   c10::Device device = c10::kCPU;         ///< on which the request was refused
   int64_t asked_bytes = 0;                ///< of the refused request
@@ -38,10 +38,10 @@ struct OutOfMemoryReport {
   [[nodiscard]] std::string str() const;
 };
 
-/// While one is in scope, every refused allocation of any device and thread is reported: the report
-/// reads the ledgers of all living objects, at a cost of about a snapshot. Outside, a refusal pays
-/// one branch. Watches nest; open them on the thread that drives the training. The Learner opens
-/// one for fit, validate and get_preds.
+/// Reports, while in scope, every refused allocation of any device and thread: the report reads the
+/// ledgers of all living objects, at a cost of about a snapshot. Outside, a refusal pays one
+/// branch. Watches nest; open them on the thread that drives the training. The Learner opens one
+/// for fit, validate and get_preds.
 class OutOfMemoryWatch {
  public:
   /// Begins to watch; see Workload for what the report says of it.

@@ -6,7 +6,7 @@
 
 namespace tare::memory {
 
-/// What the limit of a process also limits.
+/// Extends the limit of a process to its address space, if wanted.
 struct ProcessLimitOptions {
   /// Whether to limit the address space too (RLIMIT_AS) by what the process may still take, so that
   /// a std::vector that does not fit throws std::bad_alloc, which adapt and the Learner take for

@@ -8,7 +8,7 @@
 
 namespace tare::memory {
 
-/// While it lives, SavedTensors::contains() is true for its storage.
+/// Marks a storage as saved: SavedTensors::contains() is true for it while the mark lives.
 class SavedMark {
  public:
   SavedMark() = default;

@@ -3,7 +3,7 @@
 
 namespace tare::memory {
 
-/// While one is in scope, every tensor that autograd saves is noted, so that snapshots distinguish
+/// Notes, while in scope, every tensor that autograd saves, so that snapshots distinguish
 /// activations from what a forward allocated otherwise. A tensor saved inside is known until its
 /// graph frees it, also after the scope. Costs a hook for each saved tensor inside, one branch for
 /// each afterwards. Scopes may nest; process-wide.

@@ -1,4 +1,4 @@
-// What the always-on part of the memory tracker costs a run.
+// Measures the cost of the always-on part of the memory tracker for a run.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -29,7 +29,7 @@ struct MemoryInfo {
   int64_t available_bytes = 0;  ///< still allocatable; host: without swapping, within the cgroup
 };
 
-/// What reclaim() returned to the system, in bytes.
+/// Counts the bytes that reclaim() returned to the system.
 struct Reclaimed {
   int64_t reserved_bytes = 0;  ///< fewer bytes that the allocator holds
   int64_t process_bytes = 0;   ///< fewer bytes that the process holds

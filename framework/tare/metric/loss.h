@@ -23,14 +23,14 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at
 
 /// (outputs, batch) -> scalar, differentiable: the mean over the batch.
 using BatchLossFunction = std::function<at::Tensor(const Outputs& outputs, const Batch& batch)>;
-/// What the loss of a batch is the mean over, such as its tokens.
+/// Returns the divisor of the mean loss of a batch, such as its number of tokens.
 using BatchCountFunction = std::function<double(const Batch& batch)>;
 
 /// The class label that losses and metrics leave out, as torch does by default.
 inline constexpr int64_t kIgnoredLabel = -100;
 
-/// What a loss is the mean over, >= 0: how many labels, elements or samples of a target, or the sum
-/// of their weights.
+/// Returns the divisor of a mean loss, >= 0: the number of labels, elements or samples of a target,
+/// or the sum of their weights.
 using CountFunction = std::function<double(const at::Tensor& target)>;
 
 /// A name of loss_names(), alone or with its options, or a function, with or without the activation
@@ -206,7 +206,7 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
 /// The class labels of a target: the lowest, the highest, and what a mean over them is over.
 struct LabelRange {
   int64_t low = 0, high = -1;  ///< labels; high < low: there is none
-  /// How many labels are not ignored, or the sum of their class weights; see counted().
+  /// Counts the labels that are not ignored, or sums their class weights; see counted().
   double counted = 0;
 };
 

@@ -75,7 +75,7 @@ std::vector<uint32_t> versions_of(const torch::nn::Module& module) {
   return versions;
 }
 
-/// What a backward needs to do a forward again.
+/// Holds everything that a backward needs to do a forward again.
 struct Repeat final : torch::CustomClassHolder {
   Repeat(torch::nn::Module& of, std::function<at::Tensor(const Tensors&)> work, Tensors trained,
          c10::Device on)

@@ -17,8 +17,8 @@ namespace tare {
 
 class HeldWeights;
 
-/// What a block does with the activations that its backward needs; without either option, LibTorch
-/// keeps them.
+/// Sets what a block does with the activations that its backward needs; without either option,
+/// LibTorch keeps them.
 struct Activations {
   bool recompute = false;  ///< only the inputs are kept, and the backward does the forward again
   bool offload = false;    ///< what is kept waits in the host's memory, see memory/offload.h

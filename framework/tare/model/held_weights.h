@@ -50,8 +50,8 @@ class HeldWeights {
   bool open_ = false;
 };
 
-/// While one is in scope the parameters have their dequantised values, of the type that HeldWeight
-/// says or that autocast takes products in. At its end these are freed: what autograd saved of them
+/// Gives the parameters, while in scope, their dequantised values, of the type that HeldWeight says
+/// or that autocast takes products in. At its end these are freed: what autograd saved of them
 /// for a backward are the E4M3 values, which the backward dequantises again, one weight at a time.
 /// A copy of a weight that an operator made and saved is kept as it is. Does nothing inside another
 /// one of the same weights. The constructor throws what an allocation throws; then nothing has

@@ -43,7 +43,7 @@ struct LayerGroup {
   std::vector<std::string> members{};  ///< names of submodules or parameters
 };
 
-/// How to rebuild the model: its name in the registry and its options as YAML (see registry.h).
+/// Describes how to rebuild the model: by a name in the registry and options as YAML (registry.h).
 struct ModelSpec {
   std::string name{};     ///< of the family, e.g. "resnet18"
   std::string options{};  ///< YAML, in one line or more

@@ -16,7 +16,7 @@ inline constexpr int64_t kLargestSize = int64_t{1} << 24;
 inline constexpr int64_t kLargestWidth = int64_t{1} << 20;  ///< of ModelOptions::width
 inline constexpr int64_t kMostLayers = 10'000;              ///< of ModelOptions::layers
 
-/// How to build a registered model. Every family uses `classes`, `sample_shape` and `weights`;
+/// Configures a registered model. Every family uses `classes`, `sample_shape` and `weights`;
 /// setting another field that the family does not use is a ConfigError.
 struct ModelOptions {
   int64_t classes = 10;  ///< outputs, >= 1; of a language model its vocabulary
@@ -59,7 +59,7 @@ struct Family {
   bool log_probabilities = false;
   /// The input is int64 tokens in [0, classes), of any length up to sample_shape; else float32.
   bool tokens = false;
-  /// Where the classes are not the tokens: the input is int64 tokens in [0, vocabulary); 0: not so.
+  /// Bounds the int64 tokens of the input, [0, vocabulary), if they are not the classes; 0: not so.
   int64_t vocabulary = 0;
 };
 

@@ -24,7 +24,7 @@ struct FusedLists {
   std::array<std::vector<at::Tensor>, 2> buffers;
 };
 
-/// What a kind keeps of each parameter.
+/// Describes the state that a kind of optimizer keeps for each parameter.
 struct FusedState {
   std::vector<std::string> buffers{};  ///< at most two tensors like the parameter, from zeros
   bool counts = false;                 ///< a step counter, the float32 scalar "step"

@@ -30,7 +30,7 @@ struct ParameterGroup {
   std::string optimizer{};              ///< its name, where there are several; see OptimizerSet
 };
 
-/// What set_groups() did to the state, counted in parameter tensors.
+/// Reports how set_groups() changed the state, counted in parameter tensors.
 struct StateChange {
   int64_t kept = 0;         ///< parameters that kept their state
   int64_t fresh = 0;        ///< new parameters, without state yet
@@ -101,9 +101,9 @@ using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<Pa
 
 struct OptimizerOptions;
 
-/// What is known of a kind of optimizer.
+/// Describes a kind of optimizer by its defaults and a function that makes one.
 struct OptimizerKind {
-  /// What the options are where they are unset; no value: the kind does not take the option.
+  /// Holds the default of an option; no value: the kind does not take the option.
   std::optional<double> momentum{}, beta2{}, eps{};  ///< unset: no such option
   /// `with_tensors`: see make_optimizer(); a kind that computes in the same way everywhere ignores
   /// it.
@@ -122,7 +122,7 @@ using Registry = config::Registry<OptimizerKind()>;
 /// Returns the names of the optimizers, in alphabetical order.
 [[nodiscard]] std::vector<std::string> optimizer_kinds();
 
-/// Which optimizer a Learner makes, and with what.
+/// Selects the optimizer that a Learner makes, and sets its options.
 struct OptimizerOptions {
   /// adadelta | adagrad | adam | adamw | nadam | rmsprop | sgd, or what a program has added.
   std::string kind = "adamw";

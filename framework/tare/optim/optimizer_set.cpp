@@ -224,7 +224,7 @@ void OptimizerSet::check_state(const std::vector<NamedTensor>& state) {
   for (size_t i = 0; i < parts_.size(); ++i) parts_[i].optimizer->check_state(of_parts[i]);
 }
 
-// What can fail comes before the first part is written.
+// Does everything that can fail before it writes the first part.
 std::vector<std::string> OptimizerSet::load_state(const std::vector<NamedTensor>& state) {
   const auto of_parts = split(state);
   for (size_t i = 0; i < parts_.size(); ++i) parts_[i].optimizer->check_state(of_parts[i]);

@@ -77,8 +77,8 @@ using Registry = config::Registry<ScheduleCurve()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
 }  // namespace schedules
 
-/// How the learning rate, and with one_cycle the momentum, changes over a fit; depends on (step,
-/// total) only.
+/// Describes how the learning rate, and with one_cycle the momentum, changes over a fit; depends on
+/// (step, total) only.
 ///
 /// | kind        | factor on the rate at progress p = step / total, after the warm-up |
 /// |-------------|--------------------------------------------------------------------|

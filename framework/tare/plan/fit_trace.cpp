@@ -218,7 +218,7 @@ AllocationTrace BatchAllocations::of(int64_t samples) const {
 
 namespace {
 
-/// What callbacks see of a fit that is done for a plan.
+/// Presents a fit that is done for a plan to the callbacks.
 class PlannedView final : public LearnerView {
  public:
   explicit PlannedView(LearnerState& state) : state_(state) {}

@@ -14,7 +14,7 @@ namespace tare {
 
 struct LearnerState;
 
-/// What get() of a data set allocates on the host, for any number of samples: recorded on few.
+/// Extrapolates what get() of a data set allocates on the host from few samples to any number.
 class BatchAllocations {
  public:
   /// Reads some samples. Throws what the data set throws.
@@ -54,7 +54,7 @@ struct PlanRequest {
   std::function<void(LearnerState&)> before{};
   /// The data set, if it counts: it is read first.
   plan::AllocationTrace data_set{};
-  /// What is done to the model between there and the fit; may be empty.
+  /// Changes the model between the start of counting and the fit; may be empty.
   std::function<void(LearnerState&)> set_up{};
   bool on_host = true;  ///< data and loader count too
   /// An automatic checkpoint is written after a whole batch. What writing it takes counts.

@@ -11,9 +11,9 @@
 
 namespace tare {
 
-/// Where and how a fit is planned.
+/// Sets the device, the batch and the model for which a fit is planned.
 struct PlanOptions {
-  /// Where it is to run, see plan::parse_target: "host", "host:8GiB", "cuda:H200", "cuda:24GiB";
+  /// Names the target, see plan::parse_target: "host", "host:8GiB", "cuda:H200", "cuda:24GiB";
   /// empty: the Learner's device. Other devices than the Learner's need not be there.
   std::string device{};
   int64_t batch = 0;  ///< samples per step; 0: the Learner's

@@ -1,4 +1,4 @@
-// What a classifier confuses, and the samples that it is most wrong about. Internal.
+// Computes a classifier's confusion matrix, and the samples with the highest loss. Internal.
 #pragma once
 
 #include <optional>

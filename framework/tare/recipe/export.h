@@ -8,7 +8,7 @@
 
 namespace tare {
 
-/// What export_bundle() did.
+/// Reports what export_bundle() read and wrote.
 struct BundleExport {
   std::filesystem::path from{};    ///< the checkpoint or the bundle that was read
   std::filesystem::path bundle{};  ///< what was written

@@ -1,4 +1,4 @@
-// What a phase of a recipe trains with, for a run and for its plan. Internal.
+// Computes the options with which a phase of a recipe trains, for a run and its plan. Internal.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ namespace tare {
 ///   ... traceback               of the call stacks that hold the most, each frame a line
 ///
 /// Sizes are those of live blocks of tensors on every device, exact at one moment for each device.
-/// What did not change since is in neither of the diffs. Ledgers are those of the training's
+/// A size that did not change is in neither of the diffs. Ledgers belong to the training's
 /// thread, so blocks have no category here.
 class MemoryMonitor {
  public:

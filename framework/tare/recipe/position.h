@@ -15,7 +15,7 @@
 
 namespace tare {
 
-/// What a run must have in common with the one that it continues.
+/// Identifies the recipe and the data that a run must share with the run that it continues.
 struct Origin {
   struct Data {
     std::string description{};

@@ -18,7 +18,7 @@ struct LabelCount {
   int64_t seen = 0;     ///< of them, those that have a sample or a name
 };
 
-/// What a recipe needs to know about its data: a value, which stays when the data are closed.
+/// Describes the data of a recipe: a value, which stays when the data are closed.
 struct DataFacts {
   int64_t training_samples = 0;         ///< 0: there is no training split
   bool has_valid = false;               ///< there is a validation split
@@ -37,7 +37,7 @@ struct OpenData {
   DataFacts facts{};
   int64_t bytes = 0;       ///< of the host's tensors that it holds
   int64_t peak_bytes = 0;  ///< of the host's tensors while it was read, above what was there before
-  /// What batches allocate, made by the first plan that asks for it; `valid` may stay null.
+  /// Predicts the allocations of batches, made by the first plan that asks; `valid` may stay null.
   std::shared_ptr<const BatchAllocations> train{}, valid{};
 };
 

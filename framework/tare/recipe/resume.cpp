@@ -96,8 +96,8 @@ void check_same_data(const fs::path& folder, const Origin& before, const Origin&
   }
 }
 
-// What the checkpoint says of its run; of an earlier version's, which says nothing, what the recipe
-// beside it says.
+// Reads the origin of a run from its checkpoint; the checkpoint of an earlier version has none, so
+// the recipe beside it is read.
 Origin origin_of(const CheckpointInfo& checkpoint, const fs::path& folder) {
   Origin origin;
   for (const auto& callback : checkpoint.callbacks)

@@ -15,7 +15,7 @@ enum class Resume {
   always      ///< continue; having nothing to resume is an error
 };
 
-/// How run_recipe() runs and what it prints.
+/// Sets how run_recipe() runs and what it prints.
 struct RunOptions {
   std::ostream* out = nullptr;  ///< tables and reports; nullptr: silent
   /// Also the table of the model's modules and all figures of each phase's memory, in place of one

@@ -1,4 +1,4 @@
-// What a run prints of a phase that has ended. Internal.
+// Formats the lines that a run prints for a phase that has ended. Internal.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What of a bundle does not come with the weights that a recipe takes from it. Internal.
+// Warns of what a recipe does not take from the bundle of its weights. Internal.
 #pragma once
 
 #include "tare/recipe/recipe.h"

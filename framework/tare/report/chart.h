@@ -23,7 +23,7 @@ inline constexpr std::array<const char*, kColours> kOnWhite{
     "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "#cc79a7",
     "#d6c520", "#8c5a2b", "#332288", "#8b939c", "#16191d"};
 
-/// How a series is drawn; `automatic`: as a line, and as dots where its points are few.
+/// Selects how a series is drawn; `automatic`: as a line, and as dots where its points are few.
 enum class Mark { automatic, line, dots };
 
 /// A curve of a LineChart.

@@ -26,7 +26,7 @@
 
 namespace tare::report {
 
-/// Where a JSON text comes from, for messages.
+/// Names the origin of a JSON text in messages.
 struct JsonSource {
   std::string operation{}, file{};
 };

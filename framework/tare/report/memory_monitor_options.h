@@ -8,7 +8,7 @@
 
 namespace tare::report {
 
-/// How a run prints what holds its memory, see recipe/memory_monitor.h.
+/// Sets how a run prints what holds its memory, see recipe/memory_monitor.h.
 struct MemoryMonitorOptions {
   bool enabled = false;      ///< false: prints nothing
   int64_t interval_s = 300;  ///< seconds between two snapshots, 1 to 31,536,000

@@ -9,7 +9,7 @@
 
 namespace tare::report {
 
-/// Which part of a text lies at its place.
+/// Selects the part of a text that lies at its place.
 enum class Anchor { start, middle, end };
 
 struct Label {

@@ -9,8 +9,8 @@
 
 namespace tare::report {
 
-/// What a plot shows. Values by epoch, the first one of epoch 1; either list may be empty. Values
-/// that are NaN, infinite or beyond 1e100 leave a gap.
+/// Holds the curves of a plot: values by epoch, the first one of epoch 1; either list may be empty.
+/// Values that are NaN, infinite or beyond 1e100 leave a gap.
 struct MetricPlot {
   std::string metric{};                  ///< any text; cut in the image where it has no room
   std::vector<double> train{}, valid{};  ///< of the two splits

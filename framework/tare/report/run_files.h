@@ -136,7 +136,7 @@ void visit_fields(Visit& visit, WorstSample& sample) {
   visit("picture", sample.picture, Presence::where_set);
 }
 
-/// What a classifier confuses in a whole split with labels.
+/// Holds a classifier's confusion matrix and worst samples over a whole split with labels.
 struct Classification {
   std::vector<std::string> labels{};           ///< names of classes, by their index
   std::vector<std::vector<int64_t>> counts{};  ///< samples, [label][predicted], a square
@@ -149,7 +149,7 @@ void visit_fields(Visit& visit, Classification& classification) {
   visit("worst", classification.worst);
 }
 
-/// Where a run was made.
+/// Describes the machine and the program with which a run was made.
 struct Machine {
   std::string tare{};        ///< version, and the commit that it was built from, where known
   std::string libtorch{};    ///< version
@@ -179,7 +179,7 @@ void visit_fields(Visit& visit, ExportedBundle& bundle) {
   visit("bytes", bundle.bytes);
 }
 
-/// What counting its allocations took a run, see memory::TrackerCost.
+/// Reports the cost of counting a run's allocations, see memory::TrackerCost.
 struct TrackerFigures {
   int64_t allocations = 0;  ///< counted in the run
   double ns_each = 0;       ///< processor time for one of them

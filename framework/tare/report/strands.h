@@ -16,7 +16,7 @@ namespace tare::report {
 /// and dark mode, so that colour-blind readers see the order.
 inline constexpr size_t kShades = 9;
 
-/// Which shade a run has: by its rank, so that a few runs that went astray do not take the scale.
+/// Shades each run by its rank, so that a few outliers do not take up the scale.
 class Shading {
  public:
   /// Ranks `runs`, which have finite values and must outlive the shading.

@@ -12,7 +12,7 @@ enum class CudaMode {
   off         ///< never: host only, even on a machine with a GPU
 };
 
-/// What init() sets up.
+/// Sets the number of threads and the use of CUDA for init().
 struct InitOptions {
   /// Threads of one operator on the host, >= 0; 0: OMP_NUM_THREADS, else the smaller of CPU
   /// affinity and cgroup quota.

@@ -13,7 +13,7 @@
 
 namespace tare::runtime {
 
-/// What the program offers a plug-in; outlives it.
+/// Offers the services of the program to a plug-in; outlives the plug-in.
 class HostServices {
  public:
   virtual ~HostServices() = default;

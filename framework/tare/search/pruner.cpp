@@ -1,4 +1,4 @@
-// What pruners have in common.
+// Implements the functions that pruners have in common.
 #include "tare/search/pruner.h"
 
 #include <algorithm>

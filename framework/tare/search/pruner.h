@@ -18,14 +18,14 @@ struct ResolvedSteps {
   bool operator==(const ResolvedSteps&) const = default;
 };
 
-/// What happens to a trial that has reported its metric.
+/// Lists the decisions on a trial that has reported its metric.
 enum class PruneDecision {
   proceed,
   prune,  ///< the trial ends
   pause   ///< the trial waits until next_promotion() names it
 };
 
-/// What a pruner answers. A value.
+/// Holds a pruner's answer. A value.
 struct PruneResult {
   PruneDecision decision = PruneDecision::proceed;  ///< what happens to the trial
   std::vector<double> rungs{};  ///< all of the trial's now; new ones are to be stored

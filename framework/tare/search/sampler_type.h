@@ -10,7 +10,7 @@
 
 namespace tare::search {
 
-/// What a sampler knows when a trial is drawn. The references hold as long as its draws are used.
+/// Holds the input of a sampler for a trial. The references hold as long as its draws are used.
 struct Seen {
   const Space& space;                     ///< whose parameters are drawn
   const std::vector<SeenTrial>& history;  ///< without the trial that is drawn

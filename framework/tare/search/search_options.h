@@ -1,4 +1,4 @@
-// What a search tries, and how it chooses: parameters, conditions, exclusions and a sampler.
+// Describes a search: parameters, conditions, exclusions and a sampler.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ struct When {
 };
 void visit_fields(config::Visitor& visit, When& o);
 
-/// What the study compares: a metric of the last validation, "valid_loss" or "train_loss".
+/// Names what the study compares: a metric of the last validation, "valid_loss" or "train_loss".
 struct MetricGoal {
   std::string name = "valid_loss";  ///< a column of the run's rows
   std::string goal = "minimize";    ///< minimize | maximize
 };
 void visit_fields(config::Visitor& visit, MetricGoal& o);
 
-/// What a search tries, and how it chooses.
+/// Describes the settings that a search tries, and how it chooses them.
 struct SearchOptions {
   Settings set{};  ///< keys of the recipe that are the same in all runs; conditions may name them
   SamplerChoice method{{.name = "grid"}};  ///< of samplers::registry()

@@ -1,4 +1,4 @@
-// What a search varies: parameters with their values or ranges.
+// Describes the space of a search: parameters with their values or ranges.
 #pragma once
 
 #include <cstddef>

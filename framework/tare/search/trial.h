@@ -12,7 +12,7 @@
 
 namespace tare::search {
 
-/// What one run sets in its recipe beside SearchOptions::set. A value.
+/// Holds the settings that one run has beside SearchOptions::set. A value.
 using Cell = Settings;
 
 /// Optuna's states.

@@ -102,7 +102,7 @@ class Coordinator {
     return folder_of(trial) / (log_stem(sweep_, trial.run_name) + ".log");
   }
 
-  /// What has been deleted or replaced takes no results: the runs would be lost without a word.
+  /// Throws if the folder or the store was deleted or replaced: results would be lost unnoticed.
   void check_still_there() const {
     lock_->check_still_there();
     store_.check_still_there();
@@ -123,7 +123,7 @@ class Coordinator {
                          : run.reports.read(folder_of(run.trial), sweep_.metric.name);
   }
 
-  /// What a coordinator that was killed has left: its children end with it, others are followed.
+  /// Takes over from a coordinator that was killed: its children end with it, others are followed.
   void take_over() {
     const auto trials = store_.trials();
     std::vector<launch::ProcessId> ids;

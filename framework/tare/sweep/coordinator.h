@@ -12,7 +12,7 @@
 
 namespace tare::sweep {
 
-/// What a sweep needs from the program that runs it.
+/// Provides the functions that a sweep needs from the program that runs it.
 struct SweepHost {
   /// The command of one run: `settings` are key=value for its recipe, its folder is folder/name.
   /// It writes report.json there, continues what it finds unfinished, and exits with 3 when it is
@@ -51,7 +51,7 @@ struct SweepHost {
   std::ostream* out = nullptr;  ///< one line for each run that ends; null: silent
 };
 
-/// What a sweep has done; the counts are of the runs that are wanted now.
+/// Reports the result of a sweep; the counts are of the runs that are wanted now.
 struct SweepReport : RunCounts {
   int64_t started = 0;       ///< by this call
   bool interrupted = false;  ///< it was asked to end before all runs were done

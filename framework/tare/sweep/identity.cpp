@@ -31,7 +31,7 @@ void make_canonical(Node& node) {
                        : std::move(node);
 }
 
-/// What changes where a run goes or how it is done, not what comes out.
+/// Lists the keys that change where a run goes or how it is done, but not its results.
 constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
 
 Node lower_case(Node value) {

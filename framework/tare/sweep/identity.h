@@ -1,4 +1,4 @@
-// What makes two runs the same run.
+// Identifies a run by its recipe and its settings.
 #pragma once
 
 #include <string>

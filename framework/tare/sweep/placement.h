@@ -21,7 +21,7 @@ struct Waiting {
   int64_t passed_over = 0;  ///< runs behind it that were started before it
 };
 
-/// Which waiting run starts next, and where.
+/// Selects the waiting run that starts next, and its slot.
 struct Choice {
   size_t waiting = 0, device = 0;  ///< index in the queue; index of the slot
   int64_t bytes = 0;               ///< to reserve: as asked, or all of the device

@@ -15,7 +15,7 @@
 
 namespace tare::sweep {
 
-/// How a run stands now.
+/// Describes the present state of a run.
 struct RunNow {
   std::string name{};                                       ///< of the run
   int64_t epochs = 0;                                       ///< done

@@ -10,7 +10,7 @@
 
 namespace tare::sweep {
 
-/// What a rebuilt store holds, and how many folders it could not take in.
+/// Counts the trials of a rebuilt store, and the folders that it could not take in.
 struct RebuildReport {
   int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< trials by their state
   int64_t unknown = 0;  ///< folders whose run neither trial.json nor run_data.csv describes

@@ -1,4 +1,4 @@
-// What runs share and what each of them gets.
+// Divides the resources of a sweep among its runs.
 #pragma once
 
 #include <cstdint>

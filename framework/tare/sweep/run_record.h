@@ -48,7 +48,7 @@ struct RunRecord {
 /// `meta` that is no map is replaced by one. Throws ConfigError if the configuration is no map.
 [[nodiscard]] std::string run_data_json(const RunRecord& record);
 
-/// What other parts of a sweep read of a run's run_data.json: the values of its `meta.data` by
+/// Holds the part of a run's run_data.json that a sweep reads: the values of its `meta.data` by
 /// name, NaN for what is no number.
 struct RunData {
   std::vector<MetricValue> values{};  ///< in the order of the file

@@ -18,7 +18,7 @@ class Database;  // database.h
 /// The metric by epochs done, by number of the trial.
 using Reported = std::map<int64_t, std::map<int64_t, double>>;
 
-/// What a store holds.
+/// Holds the contents of a store.
 struct StoreContents {
   std::vector<Trial> trials{};      ///< in order of number
   Reported reports{};               ///< by number of the trial

@@ -27,7 +27,7 @@ class SweepFile {
   [[nodiscard]] std::optional<SweepOptions> changed();
 
  private:
-  /// What a write changes.
+  /// Holds the attributes of the file that a write changes.
   struct Mark {
     int64_t seconds = 0, nanoseconds = 0, size = -1;
     uint64_t inode = 0;

@@ -24,7 +24,7 @@ struct ByteLimit {
 void from_node(const config::Node& node, ByteLimit& value);
 [[nodiscard]] config::Node to_node(const ByteLimit& value);
 
-/// What the runs of a sweep may take.
+/// Limits the resources of the runs of a sweep.
 struct Resources {
   int64_t jobs = 0;         ///< runs at a time; 0: one for each core, on GPUs max_per_gpu for each
   int64_t max_per_gpu = 4;  ///< runs at a time on one card
@@ -33,7 +33,7 @@ struct Resources {
 };
 void visit_fields(config::Visitor& visit, Resources& o);
 
-/// What happens when runs fail.
+/// Sets how a sweep reacts to failed runs.
 struct OnFailure {
   int64_t max_retries = 1;  ///< of a run that was lost or out of memory
   int64_t max_failed = 0;   ///< failed runs after which no other starts; 0: any number
@@ -46,8 +46,8 @@ struct Alias {
   bool lower_case = false;    ///< values are written in lower case in the recipe
 };
 
-/// What a sweep was made from, where that is not a sweep's own file but a configuration of another
-/// form. A value.
+/// Describes the source of a sweep, where the source is not a sweep's own file but a configuration
+/// of another form. A value.
 struct SweepOrigin {
   config::Node configuration{};  ///< the whole of it; null: the sweep has a file of its own
   /// Whether the runs execute a program that reads the configuration with their values, not a

@@ -36,7 +36,7 @@ struct Trial {
   std::chrono::system_clock::time_point started{}, ended{};  ///< 1970: it has not; the last time
 };
 
-/// What a run that has ended leaves.
+/// Holds the results of a run that has ended.
 struct Outcome {
   search::TrialState state = search::TrialState::failed;  ///< how it ended
   std::string reason{};                                   ///< of a failure; empty: none

@@ -1,4 +1,4 @@
-// What a sweep draws next and which of its runs end early, from all that it has seen. Internal.
+// Chooses the next draw of a sweep and the runs that end early, from all it has seen. Internal.
 #pragma once
 
 #include <memory>

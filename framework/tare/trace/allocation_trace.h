@@ -1,5 +1,5 @@
-// What a piece of work allocates on the host: recorded by doing it, extrapolated to other sizes,
-// and played back in a trace. Internal.
+// Records what a piece of work allocates on the host, extrapolates it to other sizes, and plays it
+// back in a trace. Internal.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>

@@ -1,7 +1,7 @@
-// What a convolution allocates on the host. oneDNN keeps to itself which layouts and scratch
-// buffers it takes (they depend on the instruction set, the sizes and the thread count), so each
-// convolution is run there once (measurements.h), on few images; the rest is affine in the batch.
-// Internal.
+// Predicts what a convolution allocates on the host. oneDNN keeps to itself which layouts and
+// scratch buffers it takes (they depend on the instruction set, the sizes and the thread count), so
+// each convolution is run there once (measurements.h), on few images; the rest is affine in the
+// batch. Internal.
 #pragma once
 
 #include <array>

@@ -108,7 +108,7 @@ struct CudaPhase {
   int64_t reserved_bytes = 0;   ///< highest bytes of all segments in it
 };
 
-/// What a trace needs on a card. A value.
+/// Holds the peaks of a trace on a card. A value.
 struct CudaPeak {
   CudaPhase whole{};                ///< of the whole trace
   std::vector<CudaPhase> phases{};  ///< in order of their first event

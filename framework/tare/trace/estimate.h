@@ -1,5 +1,5 @@
-// What a part of a trace needs on a device: peak, what it consists of, where it is reached, and
-// whether it fits.
+// Estimates the memory that a part of a trace needs on a device: the peak, what it consists of,
+// where it is reached, and whether it fits.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ struct Section {
   size_t begin = 0, end = 0;  ///< indices of Trace::events
 };
 
-/// What a section of a trace needs on a device. A value.
+/// Holds the memory that a section of a trace needs on a device. A value.
 struct Estimate {
   int64_t start_bytes = 0;  ///< allocated when the section begins
   int64_t peak_bytes = 0;   ///< highest allocated bytes in it, above its start; >= 0
   /// The highest bytes that the allocator holds during the section, including what was there
   /// before; on the host start_bytes + peak_bytes.
   int64_t reserved_bytes = 0;
-  /// What is alive at the peak less what was alive at the start; sums to peak_bytes.
+  /// Holds the bytes alive at the peak less the bytes alive at the start; sums to peak_bytes.
   CategoryBytes categories{};
   std::string at{};  ///< "backward, convolution_backward": phase and operator of the peak
   bool fits = true;  ///< all of the trace up to the end of the section

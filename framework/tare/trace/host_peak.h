@@ -9,7 +9,7 @@
 
 namespace tare::plan {
 
-/// What is alive at one moment, by the phase that it was born in.
+/// Counts the blocks that are alive at one moment and were born in one phase.
 struct Alive {
   uint32_t phase = 0;  ///< see memory/phase.h
   int64_t bytes = 0;   ///< of all blocks born in it
@@ -25,7 +25,7 @@ struct Peak {
   std::vector<Alive> alive{};  ///< at the peak, most bytes first
 };
 
-/// What a trace needs on the host. A value.
+/// Holds the peaks of a trace on the host. A value.
 struct HostPeak {
   Peak whole{};  ///< of the whole trace
   /// The phases in order of their first event; a phase that neither allocates nor frees is left

@@ -152,7 +152,7 @@ AllocationTrace Measurements::of(const Key& key, const std::function<AllocationT
   const std::lock_guard lock(mutex_);
   if (!std::exchange(has_read_, true)) works_.merge(read(file_in(folder_)));
   if (const auto at = works_.find(key); at != works_.end()) return at->second;
-  // What the first operator of all sets up must not count.
+  // The set-up by the very first operator must not count, so one measurement is discarded.
   if (!std::exchange(warm_, true)) static_cast<void>(measure());
   const auto [at, added] = works_.emplace(key, measure());
   has_news_ = true;

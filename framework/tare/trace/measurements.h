@@ -1,5 +1,5 @@
-// What single operators were measured to allocate on this host: kept for the life of the process
-// and, if wanted, in a file for the next one.
+// Keeps the allocations of single operators as they were measured on this host: for the life of the
+// process and, if wanted, in a file for the next one.
 #pragma once
 
 #include <cstdint>

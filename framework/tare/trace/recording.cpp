@@ -21,7 +21,7 @@ namespace {
 
 constinit thread_local const c10::OperatorName* working_op = nullptr;
 
-/// What a block carries; it may outlive its recording.
+/// Identifies a block by its recording and number; it may outlive the recording.
 struct Block {
   uint64_t recording = 0;
   int64_t number = 0;

@@ -14,7 +14,7 @@ struct Target {
   std::string name = "host";  ///< as it was given
   bool caches = false;  ///< tensors come from LibTorch's caching allocator, as on a card; else the
                         ///< host's allocator gives each its bytes
-  /// What tensors can take: allocated bytes, or reserved ones where the allocator caches.
+  /// Limits the bytes of tensors: allocated ones, or reserved ones where the allocator caches.
   int64_t capacity_bytes = 0;
   /// CUDA: the settings of the allocator in this process; those of a card that is not here are
   /// LibTorch's defaults.

@@ -49,7 +49,7 @@ struct CardSum {
   bool along_inputs = false;  ///< the elements of one sum are next to each other
 };
 
-/// What was allocated and freed, in order; a value. A block that is never freed is alive at the
+/// Records allocations and frees, in order; a value. A block that is never freed is alive at the
 /// end. Empty tensors make no event.
 struct Trace {
   std::vector<Event> events{};        ///< in order
@@ -57,7 +57,7 @@ struct Trace {
   std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
   std::vector<Mark> marks{};          ///< see mark()
   std::vector<CardSum> sums{};        ///< of a card, in order
-  /// What note() recorded of a block, by its number; the others are not in it.
+  /// Maps blocks by number to the category that note() recorded; other blocks are not in it.
   std::unordered_map<int64_t, Category> categories{};
 
   /// Returns the index of the first mark of that name. Throws ConfigError without one.

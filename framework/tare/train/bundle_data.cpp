@@ -32,7 +32,7 @@ std::string text_of(const Transforms& transforms) {
   return text.empty() ? "none" : text;
 }
 
-// What of `all` comes after its first steps `done`; unset: they are other steps.
+// Returns the steps of `all` after its first steps `done`; unset: it begins with other steps.
 std::optional<Transforms> rest_of(const Transforms& all, const Transforms& done) {
   const auto &steps = all.steps(), &first = done.steps();
   if (first.size() > steps.size() || !std::equal(first.begin(), first.end(), steps.begin()))

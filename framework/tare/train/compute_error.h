@@ -15,7 +15,7 @@ class ComputeError : public Error {
   /// The part of a step that failed.
   enum class Stage { forward, loss, backward, step };
 
-  /// What is known of the operation; texts are empty where they are not.
+  /// Describes the operation; texts are empty where they are not known.
   struct Operation {
     std::string name{};         ///< of the operator: "linear"
     std::string module{};       ///< name of the submodule whose parameters it has: "body.0"

@@ -1,4 +1,4 @@
-// What LibTorch refuses, in one line that names the module and its operands.
+// Explains an error of LibTorch in one line that names the module and its operands.
 
 // LibTorch's libraries are release builds, which leave unset what a check of this header reads.
 #ifndef NDEBUG

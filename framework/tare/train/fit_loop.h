@@ -19,7 +19,7 @@
 
 namespace tare {
 
-/// What a fit begins with.
+/// Holds the arguments with which a fit begins.
 struct FitStart {
   Unfinished work{};                       ///< what is to be done, and where it begins
   std::vector<CallbackPtr> callbacks{};    ///< in the order in which they are called

@@ -4,7 +4,7 @@
 
 namespace tare {
 
-/// While alive, SIGINT and SIGTERM set a flag that every fit reads after each batch. A second
+/// Lets SIGINT and SIGTERM, while alive, set a flag that every fit reads after each batch. A second
 /// signal ends the process at once, as without the scope. Scopes do not nest: a second one throws
 /// StateError. Made by programs; the library never installs a signal handler by itself.
 class InterruptScope {

@@ -13,7 +13,7 @@
 
 namespace tare {
 
-/// What decides how many samples the forwards of an epoch get.
+/// Holds the values that decide how many samples the forwards of an epoch get.
 struct BatchSizes {
   int64_t samples = 0;  ///< of the training split
   int64_t batch = 1;    ///< see LearnerOptions, also for the others

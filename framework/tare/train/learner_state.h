@@ -1,4 +1,4 @@
-// What a Learner consists of, and works for its calls. Internal.
+// Defines the state of a Learner, and the work that its calls share. Internal.
 #pragma once
 
 #include <exception>
@@ -39,7 +39,7 @@ struct Collected {
   [[nodiscard]] Predictions all() const;
 };
 
-/// What a Learner owns, and the work that its calls share.
+/// Holds everything that a Learner owns, and does the work that its calls share.
 struct LearnerState {
   LearnerState(Model m, Splits d, LearnerOptions o)
       : model(std::move(m)), data(std::move(d)), options(std::move(o)) {}
@@ -92,7 +92,7 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
-  /// How batches are cut into parts: by a plan into those that it goes through.
+  /// Cuts batches into parts; for a plan, into the parts that the plan goes through.
   struct {
     Slicer train = slices_of, valid = slices_of;
   } slicers;

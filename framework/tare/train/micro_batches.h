@@ -30,7 +30,7 @@ struct BatchPart {
 /// stays as it is.
 [[nodiscard]] std::vector<Batch> slices_of(const Batch& whole, int64_t size);
 
-/// How a batch is cut into parts of at most `size` samples: slices_of(), or what a plan follows.
+/// Cuts a batch into parts of at most `size` samples: slices_of(), or a plan's own function.
 using Slicer = std::function<std::vector<Batch>(const Batch& whole, int64_t size)>;
 
 /// Returns the slices of a batch with their shares, by what the loss counts in a batch: a part

@@ -23,7 +23,7 @@
 
 namespace tare {
 
-/// What a Task's step returns: the scalar loss to differentiate, and the outputs for the metrics.
+/// Holds the result of a Task's step: the loss to differentiate, and the outputs for the metrics.
 struct StepResult {
   at::Tensor loss{};  ///< scalar, with its graph
   Outputs outputs{};  ///< of the model, for the metrics
@@ -44,8 +44,8 @@ struct Task {
   std::function<Outputs(Model&, const Batch&)> predict{};
   /// Adds the tensors that the functions hold to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
-  /// What the loss of a batch is the mean over, such as its tokens or the sum of their weights;
-  /// means over parts and batches are weighted by it. Empty: the samples.
+  /// Returns the divisor of the mean loss of a batch, such as its number of tokens or the sum of
+  /// their weights; means over parts and batches are weighted by it. Empty: the samples.
   std::function<double(const Batch&)> counted{};
   /// The turns that a training step of a Learner with several optimizers consists of, in this
   /// order, such as a discriminator's turn before a generator's; an optimizer may have several
@@ -75,7 +75,7 @@ struct BlockNames {
 void from_node(const config::Node& node, BlockNames& value);
 [[nodiscard]] config::Node to_node(const BlockNames& value);
 
-/// How a Learner trains: what every fit has in common.
+/// Sets how a Learner trains in every fit.
 struct LearnerOptions {
   Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
   /// Names (see metric_names()) or functions, computed in each validation. Of data with several
@@ -142,7 +142,7 @@ struct LearnerOptions {
 /// `optimizer_factory`, `optimizers`, `callbacks` and `task` are not in the list.
 void visit_fields(config::Visitor& visit, LearnerOptions& options);
 
-/// What changes from fit to fit, see Learner::set_up(). What is unset stays as it is.
+/// Changes a Learner between two fits, see Learner::set_up(). An unset member changes nothing.
 struct FitSetup {
   std::optional<Splits> data{};                         ///< the old data is released
   std::optional<int64_t> batch{};                       ///< see LearnerOptions::batch
@@ -178,7 +178,7 @@ struct OneCycleOptions {
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
 };
 
-/// What one call of fit(), fit_one_cycle() or resume() did.
+/// Reports the result of one call of fit(), fit_one_cycle() or resume().
 struct FitResult {
   std::vector<EpochRow> epochs{};            ///< whole epochs; after resume() also those before it
   StopReason reason = StopReason::finished;  ///< why it ended
@@ -198,15 +198,15 @@ struct Evaluation {
   double loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<MetricValue> metrics{};  ///< in the order of the options
   int64_t samples = 0;                 ///< of the split
-  /// What `loss` is the mean over: samples, elements or labels, or the sum of their class weights.
+  /// Holds the divisor of `loss`: samples, elements or labels, or the sum of their class weights.
   double counted = 0;
 };
 
-/// Which of the Learner's Splits a call is about.
+/// Selects one of the Learner's Splits for a call.
 enum class Split { train, valid, test };
 [[nodiscard]] const char* to_string(Split split);  ///< the enumerator's name; static
 
-/// How get_preds() predicts.
+/// Sets how get_preds() predicts.
 struct PredictOptions {
   bool activation = true;  ///< apply the loss's activation (cross_entropy: softmax)
   bool losses = false;     ///< also the loss of each sample
@@ -223,20 +223,20 @@ struct Predictions {
   std::vector<at::Tensor> more_targets{};  ///< those after the first, [samples, ...]
 };
 
-/// What one pass over a split gives: the figures of validate() and the predictions of get_preds().
+/// Holds the figures of validate() and the predictions of get_preds() for one pass over a split.
 struct EvaluatedPredictions {
   Evaluation figures{};       ///< as validate() returns them
   Predictions predictions{};  ///< as get_preds() returns them
 };
 
-/// What freeze() leaves trainable.
+/// Sets which layers freeze() leaves trainable.
 struct FreezeOptions {
   /// Normalisation layers of frozen groups stay trainable, as in fastai; their running statistics
   /// move either way.
   bool norms = true;
 };
 
-/// What freezing or unfreezing did to the optimizer's state.
+/// Reports how freezing or unfreezing changed the parameters and the optimizer's state.
 struct FreezeReport {
   int64_t trainable = 0, frozen = 0;            ///< elements of parameters
   int64_t state_kept = 0, state_fresh = 0;      ///< parameter tensors with state kept, without yet
@@ -248,7 +248,7 @@ struct FreezeReport {
   [[nodiscard]] std::string str() const;  ///< one line
 };
 
-/// What load() takes of a checkpoint.
+/// Selects the parts of a checkpoint that load() takes.
 struct LoadOptions {
   /// Whether to load optimizer state, progress and random generators too; false: weights only, and
   /// the present optimizer state is freed.
@@ -257,7 +257,7 @@ struct LoadOptions {
   bool strict = true;  ///< every tensor must fit; false: what fits is loaded, the rest reported
 };
 
-/// What load() took from a checkpoint. `fresh` and `ignored` are empty when it was strict.
+/// Reports what load() took from a checkpoint. `fresh` and `ignored` are empty when it was strict.
 struct LoadReport {
   std::vector<std::string> fresh{};            ///< parameters and buffers that kept their values
   std::vector<std::string> ignored{};          ///< tensors of the file that were not used
@@ -268,7 +268,7 @@ struct LoadReport {
   [[nodiscard]] std::string str() const;       ///< one line
 };
 
-/// How export_to() writes a bundle.
+/// Sets how export_to() writes a bundle.
 struct ExportOptions {
   bool destroy = false;               ///< destroy the Learner once the file is safe
   std::vector<std::string> labels{};  ///< class names; empty: those of the data
@@ -277,7 +277,7 @@ struct ExportOptions {
   std::string weights = "as_is";
 };
 
-/// What load_learner() gives the Learner besides the bundle.
+/// Sets the properties of the Learner that load_learner() does not take from the bundle.
 struct LearnerLoadOptions {
   /// Data for get_preds(Split::test) and validate(Split::test). The bundle's transforms are applied
   /// to them; a data set that has them is taken as it is, one that has other ones is refused.

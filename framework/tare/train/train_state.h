@@ -14,7 +14,7 @@
 
 namespace tare {
 
-/// What decides which samples each step of a fit sees, and so what a resumed fit must have again.
+/// Determines which samples each step of a fit sees; a resumed fit must have an equal order.
 struct SampleOrder {
   int64_t batch = 0;       ///< samples per optimizer step
   int64_t samples = 0;     ///< of the training split
@@ -28,7 +28,7 @@ struct SampleOrder {
 /// differ.
 void check_same_order(const SampleOrder& saved, const SampleOrder& now, const std::string& call);
 
-/// What a fit does, and its position: everything that determines how it continues.
+/// Describes a fit and its position: everything that determines how it continues.
 struct FitPlan {
   int64_t epochs = 0;                  ///< of the fit, >= 1
   std::vector<double> rates{};         ///< of each layer group, before the schedule's factor
@@ -88,7 +88,7 @@ struct TrainState {
 [[nodiscard]] const EpochRow* row_of_weights(const std::vector<EpochRow>& history,
                                              int64_t restored_epoch);
 
-/// What newest_checkpoint() reads of a checkpoint.
+/// Describes a checkpoint, as newest_checkpoint() reads it.
 struct CheckpointInfo {
   std::string name{};                      ///< of its folder
   int64_t saves = 0;                       ///< the higher, the newer

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kIgnored = -100;  // the class that the losses ignore
 
-// What moves in from outside the target.
+// Returns the value of the pixels that move in from outside the target.
 template <class T>
 constexpr T outside() {
   if constexpr (std::is_same_v<T, int64_t>) return kIgnored;
