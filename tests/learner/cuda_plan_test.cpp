@@ -61,8 +61,10 @@ class PlanOnCuda : public ::testing::TestWithParam<Case> {
   TempDir folder_;
 };
 
-/// `measured` is within `share` of what was planned.
+/// Expects that `measured` is within `share` of the plan; on the stand-in, whose convolutions have
+/// no workspaces, both are equal.
 void expect_near(int64_t planned, int64_t measured, double share, const MemoryPlan& plan) {
+  if (!memory::kernels_compute()) share = 0;
   EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(measured),
               share * static_cast<double>(measured))
       << plan.str();

@@ -66,6 +66,20 @@ TEST(LearnerPlan, CountsWhatIsThereBefore) {
   EXPECT_EQ(again.peak_bytes, fresh.peak_bytes - state);
 }
 
+TEST(LearnerPlan, CountsTheStateOfTheParametersThatHaveSome) {
+  const TempDir folder;
+  Learner learner(mlp(), split_points(), without_workers(folder));
+  const int64_t weights = learner.plan({.advice = false}).start_bytes;
+  learner.freeze_to(-1);
+  learner.fit(1);
+  learner.unfreeze();
+  const int64_t state = learner.ledger().bytes(c10::kCPU)[Category::optimizer];
+  const MemoryPlan plan = learner.plan({.advice = false});
+  EXPECT_GT(state, 0);
+  EXPECT_EQ(plan.start_bytes, weights + state);
+  EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner));
+}
+
 TEST(LearnerPlan, ChangesNothing) {
   const TempDir folder;
   Learner learner(mlp(), split_points(), without_workers(folder));

@@ -64,4 +64,7 @@ void add_resizing(Cases& each);
 void add_shapes(Cases& each);
 void add_losses(Cases& each);
 
+/// Returns the cases of all families.
+const std::vector<Case>& all_cases();
+
 }  // namespace tare::plan

@@ -11,17 +11,6 @@
 namespace tare::plan {
 namespace {
 
-const std::vector<Case>& cases() {
-  static const Cases all = [] {
-    Cases each;
-    for (const auto add : {&add_elementwise, &add_products, &add_layers, &add_recurrent,
-                           &add_resizing, &add_shapes, &add_losses})
-      add(each);
-    return each;
-  }();
-  return all.all();
-}
-
 class Operators : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
@@ -34,18 +23,18 @@ TEST_P(Operators, AllocateAsPlanned) {
   EXPECT_THAT(unverified(trace), ::testing::IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Operators, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(All, Operators, ::testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-TEST(Proven, IsWhatIsComparedHere) {
+TEST(Verified, AreTheOperatorsThatAreComparedHere) {
   std::set<std::string> called;
-  for (const Case& each : cases())
+  for (const Case& each : all_cases())
     for (const std::string& name : plan::trace(each.work).called) called.insert(name);
   for (const std::string_view name : verified_operators())
     EXPECT_TRUE(called.contains(std::string(name))) << name << " is in the list and not compared";
 }
 
-TEST(Unproven, NamesOperatorsThatNobodyCompared) {
+TEST(Unverified, AreOperatorsThatNobodyCompared) {
   const Trace trace = plan::trace([] {
     const auto t = torch::rand({3, 4});
     const auto y = torch::erfinv(t).sum();

@@ -34,7 +34,7 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
                         "the model is not from the registry, so it cannot be built a second time; "
                         "give PlanOptions::model");
   }
-  PlanRequest request = request_of(p, p.optimizer && !p.optimizer->state().empty());
+  PlanRequest request = request_of(p, stateful_parameters(p));
   if (options.model) request.model = options.model;
   request.on_host = !target.caches;
   request.options.batch = batch;

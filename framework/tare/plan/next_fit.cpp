@@ -2,7 +2,6 @@
 #include "tare/plan/next_fit.h"
 
 #include <new>
-#include <unordered_set>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -18,19 +17,32 @@ namespace {
 /// How a fit began.
 struct Baseline {
   int64_t allocated_bytes = 0;
-  bool with_state = false;  // the optimizer had its state
+  ParameterNames stateful{};  // those for which the optimizer had its state
 };
 
+/// Lets the optimizer of a second Learner keep state for these parameters alone.
+void prepare_state(LearnerState& other, const ParameterNames& stateful) {
+  std::vector<at::Tensor> fresh;
+  for (const auto& parameter : other.model.parameters())
+    if (parameter.tensor.requires_grad() && !stateful.contains(parameter.name))
+      fresh.push_back(parameter.tensor);
+  for (at::Tensor& tensor : fresh) tensor.set_requires_grad(false);
+  Optimizer& optimizer = other.ensure_optimizer();
+  optimizer.prepare();
+  for (at::Tensor& tensor : fresh) tensor.set_requires_grad(true);
+  if (!fresh.empty()) (void)optimizer.set_groups(other.groups());
+}
+
 /// Brings a second Learner of the model to the state of the first: frozen layers, optimizer state.
-std::function<void(LearnerState&)> like(const Model& model, bool fp8, bool with_state) {
-  std::unordered_set<std::string> frozen;
+std::function<void(LearnerState&)> like(const Model& model, bool fp8, ParameterNames stateful) {
+  ParameterNames frozen;
   for (const auto& parameter : model.parameters())
     if (!parameter.tensor.requires_grad()) frozen.insert(parameter.name);
-  return [frozen, fp8, with_state](LearnerState& other) {
+  return [frozen = std::move(frozen), fp8, stateful = std::move(stateful)](LearnerState& other) {
     for (const auto& parameter : other.model.parameters())
       if (frozen.contains(parameter.name)) at::Tensor(parameter.tensor).set_requires_grad(false);
     other.model.hold_frozen(fp8);
-    if (with_state) other.ensure_optimizer().prepare();
+    if (!stateful.empty()) prepare_state(other, stateful);
   };
 }
 
@@ -39,7 +51,7 @@ std::optional<int64_t> suggested(const LearnerState& state, int64_t failed, cons
   const GeneratorScope generators(state.device);
   try {
     const auto target = plan::parse_target(state.device.str());
-    PlanRequest request = request_of(state, start.with_state);
+    PlanRequest request = request_of(state, start.stateful);
     request.options.recompute = state.recomputing;
     return planned_micro_batch(request, target, target.capacity_bytes - start.allocated_bytes,
                                failed);
@@ -47,33 +59,41 @@ std::optional<int64_t> suggested(const LearnerState& state, int64_t failed, cons
     log::debug("no plan of a micro-batch: " + printable(error.what()));
   } catch (const c10::Error& error) {  // out of memory for the samples that it reads
     log::debug("no plan of a micro-batch: " + printable(error.what_without_backtrace()));
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc&) {  // not even for a message
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-PlanRequest request_of(const LearnerState& state, bool with_state) {
+ParameterNames stateful_parameters(const LearnerState& state) {
+  ParameterNames names;
+  if (!state.optimizer) return names;
+  for (const auto& entry : state.optimizer->state())  // "<buffer>/<parameter>"
+    names.insert(entry.name.substr(entry.name.rfind('/') + 1));
+  return names;
+}
+
+PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful) {
   const auto& spec = state.model.spec();
   PlanRequest request{.options = state.options, .on_host = state.device.is_cpu()};
   if (spec) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(state.data.train, true);
   if (state.data.valid) request.valid = std::make_shared<BatchAllocations>(state.data.valid, false);
-  request.before = like(state.model, state.options.frozen_weights == "fp8", with_state);
+  request.before = like(state.model, state.options.frozen_weights == "fp8", stateful);
   return request;
 }
 
 std::function<std::optional<int64_t>(int64_t)> suggestion_by_plan(const LearnerState& state) {
   const Baseline start{memory::backend(state.device).usage().allocated_bytes,
-                       !state.optimizer->state().empty()};
+                       stateful_parameters(state)};
   return [&state, start](int64_t failed) { return suggested(state, failed, start); };
 }
 
 void choose_recompute(LearnerState& state) {
   if (!is_auto(state.options.recompute)) return;
   const GeneratorScope generators(state.device);
-  PlanRequest request = request_of(state, !state.optimizer->state().empty());
+  PlanRequest request = request_of(state, stateful_parameters(state));
   const auto target = plan::parse_target(state.device.str());
   choose_recompute(request, target,
                    target.capacity_bytes - memory::backend(state.device).usage().allocated_bytes);

@@ -4,15 +4,23 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <unordered_set>
 
 #include "tare/plan/fit_trace.h"
 #include "tare/train/learner_state.h"
 
 namespace tare {
 
+using ParameterNames = std::unordered_set<std::string>;
+
+/// Returns the parameters for which the optimizer has state now.
+[[nodiscard]] ParameterNames stateful_parameters(const LearnerState& state);
+
 /// Returns the next fit, on the device of the state; without `model` for one that is not from the
-/// registry. `with_state`: the optimizer has its state before the fit. Reads some samples.
-[[nodiscard]] PlanRequest request_of(const LearnerState& state, bool with_state);
+/// registry. `stateful`: the parameters for which the optimizer has state before the fit. Reads
+/// some samples.
+[[nodiscard]] PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful);
 
 /// For the search of a fit that starts now: the largest micro-batch with which the fit fits by a
 /// plan, given that one of `failed` samples did not; unset: a plan does not predict it, or not why

@@ -2,6 +2,7 @@
 #include "tare/plan/plan.h"
 
 #include "tare/base/bytes.h"
+#include "tare/config/node.h"
 
 namespace tare {
 
@@ -10,7 +11,8 @@ std::string MemoryPlan::str() const {
   std::string text = "peak " + format_bytes(peak_bytes) + " (" + categories.str() + ")";
   if (!at.empty()) text += " in " + at;
   text += fits ? "; fits " : "; does not fit ";
-  return text + device + ", which has " + format_bytes(capacity_bytes);
+  text += device + ", which has " + format_bytes(capacity_bytes);
+  return not_counted.empty() ? text : text + "; without " + config::joined(not_counted);
 }
 
 }  // namespace tare

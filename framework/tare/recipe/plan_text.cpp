@@ -48,6 +48,8 @@ std::string advice_of(const MemoryPlan& phase) {
     return out.str();
   }
   out << phase.categories.str() << '\n';
+  if (!phase.not_counted.empty())
+    out << "  at least: without " << config::joined(phase.not_counted) << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
   if (!phase.recompute.empty()) out << "  recomputes " << config::joined(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
@@ -102,6 +104,7 @@ ordered_json to_json(const MemoryPlan& phase) {
   put("savings", savings);
   value["method"] = phase.method;
   if (!phase.reason.empty()) value["reason"] = phase.reason;
+  if (!phase.not_counted.empty()) value["not_counted"] = phase.not_counted;
   return value;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/recording.h"
 
 namespace tare::plan {
 
@@ -16,21 +17,37 @@ namespace tare::plan {
   return c10::GetAllocator(device)->allocate(static_cast<size_t>(bytes));
 }
 
+/// Holds, while the result lives, memory that only the kernels of the host take; null in a
+/// recording for a card.
+[[nodiscard]] inline c10::DataPtr hold_on_host(int64_t bytes) {
+  return hold(for_card() ? 0 : bytes);
+}
+
 /// Returns the bytes of `count` elements.
 [[nodiscard]] inline int64_t bytes_of(int64_t count, c10::ScalarType type) {
   return count * static_cast<int64_t>(c10::elementSize(type));
+}
+
+/// Returns the bytes of a copy without gaps of a tensor that has some, else 0.
+[[nodiscard]] inline int64_t copied_bytes(const at::Tensor& tensor, at::MemoryFormat format) {
+  return tensor.is_contiguous(format) ? 0 : bytes_of(tensor.numel(), tensor.scalar_type());
 }
 
 /// Holds, while the result lives, the bytes of a copy without gaps of a tensor that has some, else
 /// null.
 [[nodiscard]] inline c10::DataPtr hold_contiguous(
     const at::Tensor& tensor, at::MemoryFormat format = at::MemoryFormat::Contiguous) {
-  return hold(tensor.is_contiguous(format) ? 0 : bytes_of(tensor.numel(), tensor.scalar_type()));
+  return hold(copied_bytes(tensor, format));
+}
+
+/// Returns the bytes of a copy of a tensor in another dtype; 0 for its own.
+[[nodiscard]] inline int64_t converted_bytes(const at::Tensor& tensor, c10::ScalarType type) {
+  return tensor.scalar_type() == type ? 0 : bytes_of(tensor.numel(), type);
 }
 
 /// Holds, while the result lives, the bytes of a copy of a tensor in another dtype, else null.
 [[nodiscard]] inline c10::DataPtr hold_converted(const at::Tensor& tensor, c10::ScalarType type) {
-  return hold(tensor.scalar_type() == type ? 0 : bytes_of(tensor.numel(), type));
+  return hold(converted_bytes(tensor, type));
 }
 
 /// Throws NotPlannable for another dtype than float32 and float64.

@@ -3,18 +3,23 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/native/Pool.h>
+#include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/group_norm_native.h>
+#include <ATen/ops/gru_cell_native.h>
 #include <ATen/ops/linear_native.h>
+#include <ATen/ops/lstm_cell_native.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/max_pool1d_native.h>
 #include <ATen/ops/mish_backward_native.h>
+#include <ATen/ops/native_dropout.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/one_hot_native.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <torch/library.h>
 
+#include <optional>
 #include <tuple>
 
 #include "tare/base/immortal.h"
@@ -35,11 +40,18 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   return run(query, key, value, mask, dropout, causal, scale, grouped);
 }
 
+/// Cards have a kernel that makes the mask too.
+Tensor dropout(const Tensor& input, double share, bool training) {
+  if (training && for_card() && share > 0 && share < 1 && input.numel() > 0)
+    return std::get<0>(at::native_dropout(input, share, training));
+  return at::native::dropout(input, share, training);
+}
+
 /// Computes the maxima. Without a gradient, the host does not store where they were.
 Tensor max_pool1d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
                   IntArrayRef dilation, bool ceil) {
   const bool needs_grad = self.requires_grad() && at::GradMode::is_enabled();
-  if (!planning() || needs_grad)
+  if (!planning() || needs_grad || for_card())
     return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil);
   auto sizes = self.sizes().vec();
   sizes.back() =
@@ -48,16 +60,45 @@ Tensor max_pool1d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, In
   return fresh(sizes, self);
 }
 
+/// Notes the name of a composite operator, for which a card has a fused kernel that has no plan.
+template <class Run>
+auto noted(const char* name, const Run& run) {
+  static Immortal<c10::OperatorName> noted_name(name, "");
+  std::optional<WorkingOp> working;
+  if (for_card()) working.emplace(*noted_name);
+  return run();
+}
+
+std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, at::TensorList hidden,
+                                     const Tensor& input_weight, const Tensor& hidden_weight,
+                                     const std::optional<Tensor>& input_bias,
+                                     const std::optional<Tensor>& hidden_bias) {
+  return noted("aten::lstm_cell", [&] {
+    return at::native::lstm_cell(input, hidden, input_weight, hidden_weight, input_bias,
+                                 hidden_bias);
+  });
+}
+
+Tensor gru_cell(const Tensor& input, const Tensor& hidden, const Tensor& input_weight,
+                const Tensor& hidden_weight, const std::optional<Tensor>& input_bias,
+                const std::optional<Tensor>& hidden_bias) {
+  return noted("aten::gru_cell", [&] {
+    return at::native::gru_cell(input, hidden, input_weight, hidden_weight, input_bias,
+                                hidden_bias);
+  });
+}
+
 /// Channels that come last stay so on the host only.
 Tensor group_norm(const Tensor& input, int64_t groups, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, double eps, bool cudnn) {
   if (!planning()) return at::native::group_norm(input, groups, weight, bias, eps, cudnn);
   const bool needs_grad = input.requires_grad() && at::GradMode::is_enabled();
-  if (needs_grad && input.suggest_memory_format() != at::MemoryFormat::Contiguous)
+  const auto format = for_card() ? at::MemoryFormat::Contiguous : input.suggest_memory_format();
+  if (needs_grad && !for_card() && input.suggest_memory_format() != at::MemoryFormat::Contiguous)
     throw NotPlannable("aten::group_norm", "is not known with channels last in a backward pass",
                        "plan with contiguous()");
   const int64_t samples = input.size(0), channels = input.size(1);
-  const Tensor dense = input.contiguous(input.suggest_memory_format());
+  const Tensor dense = input.contiguous(format);
   return std::get<0>(at::native_group_norm(
       dense, weight && weight->defined() ? std::optional(weight->contiguous()) : std::nullopt,
       bias && bias->defined() ? std::optional(bias->contiguous()) : std::nullopt, samples, channels,
@@ -70,7 +111,7 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   if (classes <= 0)
     throw NotPlannable("aten::one_hot", "reads the greatest class, and a plan has none",
                        "give the number of classes");
-  for (int i = 0; i < 2; ++i) hold(bytes_of(1, at::kLong)).clear();
+  for (int i = 0; i < 2; ++i) hold_on_host(bytes_of(1, at::kLong)).clear();
   auto sizes = self.sizes().vec();
   sizes.push_back(classes);
   return fresh(sizes, self);
@@ -93,7 +134,10 @@ void register_composites() {
   static Immortal<torch::Library> library(
       torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta, __FILE__, uint32_t{__LINE__});
   library->impl("scaled_dot_product_attention", &attention);
+  library->impl("dropout", &dropout);
   library->impl("linear", &linear);
+  library->impl("lstm_cell", &lstm_cell);
+  library->impl("gru_cell", &gru_cell);
   library->impl("max_pool1d", &max_pool1d);
   library->impl("group_norm", &group_norm);
   library->impl("mish_backward", &mish_backward);

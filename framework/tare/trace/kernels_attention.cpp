@@ -184,6 +184,7 @@ Four efficient_backward(const Tensor& grad, const Tensor& query, const Tensor& k
   const auto gradient_of = [&](const Tensor& t) {
     return by_time(query, t.size(0), t.size(1), t.size(2), t.size(3));
   };
+  const auto copy = hold(grad.stride(3) == 1 ? 0 : bytes_of(grad.numel(), grad.scalar_type()));
   const Tensor of_query = gradient_of(query), of_key = gradient_of(key),
                of_value = gradient_of(value);
   const int64_t queries = query.size(0) * query.size(1) * query.size(2);

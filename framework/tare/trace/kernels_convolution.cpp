@@ -69,22 +69,58 @@ Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef s
   return empty_like(input, sizes, format);
 }
 
+/// LibTorch's own kernels do images of float32 whose channels are convolved each by itself.
+bool is_depthwise(const Tensor& input, const Tensor& weight, int64_t groups) {
+  return input.dim() == 4 && groups > 1 && input.size(1) == groups &&
+         weight.size(0) % groups == 0 && card_format(input, weight) == at::MemoryFormat::Contiguous;
+}
+
+Tensor card_grad_input(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                       bool copies_grad) {
+  const auto format = card_format(grad_output, weight);
+  Tensor result = empty_like(input, input.sizes(), format);
+  const auto dense_weight = hold_contiguous(weight, format),
+             dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0);
+  return result;
+}
+
+Tensor card_grad_weight(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                        bool copies_grad) {
+  const auto format = card_format(input, grad_output);
+  const auto dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0),
+             dense_input = hold_contiguous(input, format);
+  return empty_like(weight, weight.sizes(), format);
+}
+
+/// Which kernels a card takes for a convolution.
+enum class CardKernels { cudnn, transposed, depthwise };
+
+CardKernels kernels_of(const Tensor& input, const Tensor& weight, bool transposed, int64_t groups) {
+  if (transposed) return CardKernels::transposed;
+  return is_depthwise(input, weight, groups) ? CardKernels::depthwise : CardKernels::cudnn;
+}
+
 std::tuple<Tensor, Tensor, Tensor> card_convolution_backward(const Tensor& grad_output,
                                                              const Tensor& input,
                                                              const Tensor& weight,
+                                                             CardKernels kernels,
                                                              const std::array<bool, 3>& mask) {
-  const auto format = card_format(input, weight);
-  const auto dense_grad = hold_contiguous(grad_output, format);
+  const bool transposed = kernels == CardKernels::transposed,
+             depthwise = kernels == CardKernels::depthwise;
+  c10::DataPtr copy =
+      hold(transposed ? copied_bytes(grad_output, input.suggest_memory_format()) : 0);
   Tensor grad_input, grad_weight, grad_bias;
-  if (mask[0]) {
-    const auto dense_weight = hold_contiguous(weight, format);
-    grad_input = empty_like(input, input.sizes(), format);
+  if (mask[1] && depthwise) grad_weight = card_grad_weight(grad_output, input, weight, true);
+  if (mask[0])
+    grad_input = card_grad_input(grad_output, input, weight, kernels == CardKernels::cudnn);
+  if (mask[1] && !depthwise)
+    grad_weight = card_grad_weight(grad_output, input, weight, !transposed);
+  copy.clear();
+  if (mask[2]) {
+    std::vector<int64_t> all{0};
+    for (int64_t dim = 2; dim < grad_output.dim(); ++dim) all.push_back(dim);
+    grad_bias = grad_output.sum(all);
   }
-  if (mask[1]) {
-    const auto dense_input = hold_contiguous(input, format);
-    grad_weight = empty_like(weight, weight.sizes(), format);
-  }
-  if (mask[2]) grad_bias = fresh({grad_output.size(1)}, grad_output);
   return {grad_input, grad_weight, grad_bias};
 }
 
@@ -107,7 +143,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
                                                         IntArrayRef dilation, bool transposed,
                                                         IntArrayRef output_padding, int64_t groups,
                                                         std::array<bool, 3> mask) {
-  if (for_card()) return card_convolution_backward(grad_output, input, weight, mask);
+  if (for_card())
+    return card_convolution_backward(grad_output, input, weight,
+                                     kernels_of(input, weight, transposed, groups), mask);
   auto call = call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
   call.grad_output = Layout::of(grad_output);
   if (bias_sizes) call.bias = {bias_sizes->vec(), {1}, weight.scalar_type()};

@@ -42,8 +42,54 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return at::empty(sizes, options);
 }
 
-// The indices come with the positions of one sample after the other.
-Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t, bool) {
+int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+int64_t rounded(int64_t bytes) { return divided(bytes, 256) * 256; }
+
+/// Returns the bytes that CUB takes to sort `count` pairs of int64, as on Hopper; other cards
+/// differ by some KiB.
+int64_t sorting_bytes(int64_t count) {
+  constexpr int64_t kTile = 4608, kDigits = 1024, kBins = 16384, kCounters = 256, kSlack = 255;
+  return 2 * rounded(count * 8) + kDigits * divided(count, kTile) + kBins + kCounters + kSlack;
+}
+
+/// Returns the bytes that CUB takes to scan values in tiles of that many.
+int64_t scanning_bytes(int64_t count, int64_t tile) {
+  constexpr int64_t kWarp = 32, kState = 16, kHead = 256, kSlack = 255;
+  return rounded((divided(count, tile) + kWarp) * kState) + kHead + kSlack;
+}
+
+/// Computes the gradient of an embedding of many indices as a card does: sorted, then each row from
+/// partial sums (ATen/native/cuda/EmbeddingBackwardKernel.cu).
+Tensor sorted_embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows) {
+  constexpr int64_t kRowsOfPart = 10, kUniqueTile = 4096, kScanTile = 896;
+  const int64_t count = indices.numel(), features = grad.size(-1);
+  const int64_t segments = std::min(count, rows), parts = count / kRowsOfPart + segments;
+  const int64_t bytes = bytes_of(count, at::kLong), word = bytes_of(1, at::kLong);
+  const auto copy = hold_contiguous(grad);
+  const auto sorted = hold(bytes), origin = hold(bytes);
+  {
+    const auto range = hold(bytes);
+    hold(sorting_bytes(count)).clear();
+  }
+  Tensor result = fresh({rows, features}, grad);
+  const auto starts = hold(bytes), number = hold(word);
+  {
+    const auto unused = hold(bytes);
+    hold(scanning_bytes(count, kUniqueTile)).clear();
+  }
+  const auto each = hold(segments * word), offsets = hold(segments * word);
+  hold(scanning_bytes(segments, kScanTile)).clear();
+  const auto number_of_parts = hold(word), part_starts = hold(parts * word),
+             sums = hold(bytes_of(parts * features, at::kFloat));
+  return result;
+}
+
+// On the host, the indices come with the positions of one sample after the other.
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t,
+                          bool by_frequency) {
+  constexpr int64_t kFew = 3072;
+  if (for_card() && indices.numel() > kFew && !by_frequency)
+    return sorted_embedding_backward(grad, indices, rows);
   const auto copy = hold_contiguous(indices);
   const Tensor flat = grad.reshape({indices.numel(), grad.size(-1)});
   return fresh({rows, grad.size(-1)}, grad);
@@ -51,6 +97,7 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t row
 
 // One dimension after the other.
 Tensor roll(const Tensor& self, IntArrayRef, IntArrayRef dims) {
+  const auto copy = hold(for_card() ? copied_bytes(self, at::MemoryFormat::Contiguous) : 0);
   Tensor result = fresh(self.sizes(), self);
   for (size_t i = 1; i < dims.size(); ++i) result = fresh(self.sizes(), self);
   return result;

@@ -28,8 +28,8 @@ Tensor reduced(const char* op, const Tensor& self, const Tensor& target, int64_t
   const auto each = hold(bytes_of(result.numel(), result.scalar_type()));
   result.resize_({});
   if (reduction == at::Reduction::Sum) return result;
-  const auto count = hold(bytes_of(1, at::kLong)),
-             converted = hold(bytes_of(1, result.scalar_type()));
+  const auto count = hold_on_host(bytes_of(1, at::kLong)),
+             converted = hold_on_host(bytes_of(1, result.scalar_type()));
   return result;
 }
 

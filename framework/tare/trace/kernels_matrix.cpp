@@ -54,10 +54,15 @@ void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   if (linear) mark_first(kFirstLinear);
 }
 
-/// Products of vectors, which take no temporary memory.
+/// Computes the product of a matrix and a vector. A card copies a vector that is one number.
 void vector_product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor matrix = operands[0].toTensor(), vector = operands[1].toTensor();
   op.redispatchBoxed(keys, stack);
   mark_first(kFirstProduct);
+  if (!for_card() || matrix.numel() == 0) return;
+  const bool repeats = vector.stride(0) == 0;
+  hold(repeats ? bytes_of(vector.numel(), vector.scalar_type()) : 0).clear();
 }
 
 // MKL's batched gemm knows batches whose matrices are contiguous or transposed; small ones are
@@ -69,12 +74,36 @@ bool batched_gemm_takes(const Tensor& batch) {
   return matrix(1, 2) || matrix(2, 1);
 }
 
+/// Whether the batched gemm of a card takes matrices as they are; `row`: the dimension along which
+/// its columns go (prepare_batch_matrix_for_cublas in ATen/native/cuda/Blas.cpp).
+bool card_takes(const Tensor& batch, int64_t row, int64_t rows, int64_t columns) {
+  const int64_t column = 3 - row;
+  if (batch.stride(row) == 1 && batch.stride(column) >= std::max<int64_t>(1, rows)) return true;
+  if (batch.stride(column) == 1 && batch.stride(row) >= std::max<int64_t>(1, columns)) return true;
+  return batch.is_contiguous() && batch.stride(1) != 0 && batch.stride(2) != 0;
+}
+
+/// Holds what a card holds while the product of two batches is computed.
+void multiply_on_card(const Tensor& a, const Tensor& b, const Tensor& result) {
+  if (a.numel() == 0 || b.numel() == 0) return;
+  const int64_t rows = a.size(1), columns = b.size(2), inner = a.size(2);
+  const bool by_column = result.stride(1) == 1 && result.stride(2) >= std::max<int64_t>(1, rows);
+  const auto copied_to = [&](const Tensor& batch, int64_t first, int64_t second) {
+    const bool taken = card_takes(batch, by_column ? 1 : 2, first, second);
+    return hold(taken ? 0 : bytes_of(batch.numel(), batch.scalar_type()));
+  };
+  const c10::DataPtr first = by_column ? copied_to(a, rows, inner) : copied_to(b, columns, inner);
+  const c10::DataPtr second = by_column ? copied_to(b, inner, columns) : copied_to(a, inner, rows);
+}
+
 template <size_t First>
 void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
   op.redispatchBoxed(keys, stack);
+  if (for_card()) multiply_on_card(a, b, stack->back().toTensor());
   mark_first(kFirstProduct);
+  if (for_card()) return;
   constexpr int64_t kSmall = 400;
   if (a.size(1) * a.size(2) * b.size(2) < kSmall) return;
   if (batched_gemm_takes(a) && batched_gemm_takes(b)) return;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -46,6 +47,24 @@ c10::DataPtr hold_channels(const Tensor& input, int64_t rows = 1) {
   return hold(for_card() ? 0 : bytes_of(rows * input.size(1), input.scalar_type()));
 }
 
+/// Holds the partial sums of a card that are over one row of channels after the other: `values` of
+/// each channel and block (flexible_launch_configs in ATen/native/cuda/Normalization.cuh).
+void hold_partial_sums(const Tensor& input, int64_t values) {
+  constexpr int64_t kWidest = 32, kEach = 16, kThreads = 512, kMostBlocks = 128, kFewBlocks = 8;
+  const int64_t channels = input.size(1), rows = input.numel() / channels;
+  const auto power = [](int64_t n) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n)));
+  };
+  const auto divided = [](int64_t n, int64_t by) { return (n + by - 1) / by; };
+  int64_t width = std::min(power(channels), kWidest);
+  const int64_t height = std::min(power(divided(rows, kEach)), kThreads / width);
+  if (width * height != kThreads) width = std::min(power(channels), kThreads / height);
+  const int64_t blocks = std::min(divided(rows, height * kEach), kMostBlocks);
+  if (blocks < kFewBlocks) return;
+  const auto sums = hold(bytes_of(values * channels * blocks, input.scalar_type())),
+             semaphores = hold(bytes_of(divided(channels, width), at::kInt));
+}
+
 using Normed = std::tuple<Tensor, Tensor, Tensor>;
 
 Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&,
@@ -55,6 +74,7 @@ Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::
   const Tensor output = at::empty_like(input, input.suggest_memory_format());
   const int64_t saved = training ? input.size(1) : 0;
   const Tensor mean = fresh({saved}, input), deviation = fresh({saved}, input);
+  if (training && for_card() && input.dim() == 2) hold_partial_sums(input, 4);
   if (training) {
     const auto sum = hold_channels(input), squares = hold_channels(input);
     const auto partial =
@@ -64,18 +84,50 @@ Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::
   return {output, mean, deviation};
 }
 
-Normed batch_norm_backward(const Tensor& grad, const Tensor& input, const std::optional<Tensor>&,
+/// A card's cuDNN normalizes images that are trained on, with weights; LibTorch's own kernels do
+/// everything else.
+Normed card_batch_norm_backward(const Tensor& grad, const Tensor& input, bool has_weight,
+                                bool training, const std::array<bool, 3>& mask) {
+  const auto format = input.suggest_memory_format();
+  const auto of_channels = [&] { return fresh({input.size(1)}, input); };
+  const auto of_input = [&] { return at::empty_like(input, format); };
+  Normed result;
+  auto& [grad_input, grad_weight, grad_bias] = result;
+  const bool by_rows = input.dim() == 2, reduces = training || mask[1] || mask[2];
+  if (!by_rows && (training || reduces)) {
+    const auto copy = hold(training && has_weight ? copied_bytes(grad, format) : 0);
+    if (mask[0]) grad_input = of_input();
+    if (mask[1]) grad_weight = of_channels();
+    if (mask[2]) grad_bias = of_channels();
+    return result;
+  }
+  const Tensor deviation = training ? Tensor() : of_channels();
+  Tensor sum, product;
+  if (reduces) {
+    if (mask[0]) sum = of_channels();
+    if (mask[0]) product = of_channels();
+    if (mask[1]) grad_weight = of_channels();
+    if (mask[2]) grad_bias = of_channels();
+    hold_partial_sums(input, 2);
+  }
+  if (mask[0]) grad_input = of_input();
+  return result;
+}
+
+Normed batch_norm_backward(const Tensor& grad, const Tensor& input,
+                           const std::optional<Tensor>& weight, const std::optional<Tensor>&,
                            const std::optional<Tensor>&, const std::optional<Tensor>&,
-                           const std::optional<Tensor>&, const std::optional<Tensor>&,
-                           bool training, double, std::array<bool, 3> mask) {
+                           const std::optional<Tensor>&, bool training, double,
+                           std::array<bool, 3> mask) {
   require_known("aten::native_batch_norm_backward", input);
+  if (for_card())
+    return card_batch_norm_backward(grad, input, weight && weight->defined(), training, mask);
   const auto format = input.suggest_memory_format();
   Normed result;
   auto& [grad_input, grad_weight, grad_bias] = result;
   if (mask[0]) grad_input = at::empty_like(input, format);
   if (mask[1]) grad_weight = fresh({input.size(1)}, input);
   if (mask[2]) grad_bias = fresh({input.size(1)}, input);
-  if (for_card()) return result;
   if (walk_of(grad) != walk_of(input)) {
     const auto deviation = hold_channels(input);
     return result;
@@ -127,23 +179,33 @@ Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef 
   return result;
 }
 
-Normed group_norm(const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&,
-                  int64_t samples, int64_t channels, int64_t, int64_t groups, double) {
+MemoryFormat group_norm_format(const Tensor& input) {
+  return for_card() ? MemoryFormat::Contiguous : input.suggest_memory_format();
+}
+
+Normed group_norm(const Tensor& input, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>& bias, int64_t samples, int64_t channels,
+                  int64_t pixels, int64_t groups, double) {
   require_float("aten::native_group_norm", input);
-  const auto format = input.suggest_memory_format();
+  const auto format = group_norm_format(input);
   const auto copy = hold_contiguous(input, format);
   const Tensor output = at::empty_like(input, format);
   const Tensor mean = fresh({samples, groups}, input), deviation = fresh({samples, groups}, input);
-  if (format != MemoryFormat::Contiguous && !for_card())
-    hold(bytes_of(2 * samples * channels, input.scalar_type())).clear();
+  const int64_t bytes = bytes_of(samples * channels, input.scalar_type());
+  if (for_card()) {
+    const bool scales = pixels > 1 && ((weight && weight->defined()) || (bias && bias->defined()));
+    const auto scale = hold(scales ? bytes : 0), shift = hold(scales ? bytes : 0);
+  } else if (format != MemoryFormat::Contiguous) {
+    hold(2 * bytes).clear();
+  }
   return {output, mean, deviation};
 }
 
 Normed group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor&, const Tensor&,
                            const std::optional<Tensor>& weight, int64_t samples, int64_t channels,
-                           int64_t, int64_t, std::array<bool, 3> mask) {
+                           int64_t pixels, int64_t groups, std::array<bool, 3> mask) {
   require_float("aten::native_group_norm_backward", input);
-  const auto format = input.suggest_memory_format();
+  const auto format = group_norm_format(input);
   const auto grad_copy = hold_contiguous(grad, format), copy = hold_contiguous(input, format);
   Normed result;
   auto& [grad_input, grad_weight, grad_bias] = result;
@@ -152,6 +214,10 @@ Normed group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor
   if (mask[2]) grad_bias = at::empty_like(*weight, MemoryFormat::Contiguous);
   const int64_t bytes = bytes_of(samples * channels, input.scalar_type());
   const auto scale = hold(bytes), shift = hold(bytes);
+  if (!for_card() || !mask[0]) return result;
+  const int64_t of_groups = bytes_of(samples * groups, input.scalar_type());
+  const auto second = hold(of_groups), third = hold(of_groups);
+  hold(pixels > 1 && weight && weight->defined() ? bytes : 0).clear();
   return result;
 }
 

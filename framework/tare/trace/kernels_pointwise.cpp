@@ -1,5 +1,6 @@
 // Operators on one or two tensors, element by element. The host brings operands of another dtype
-// to the common one in a copy, and makes a number a tensor of its own.
+// to the common one in a copy, and makes a number a tensor of its own; a card converts while it
+// reads, and its numbers are tensors of the host.
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -22,7 +23,8 @@ void binary(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stac
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[0].toTensor(), b = operands[1].toTensor();
   const auto common = at::result_type(a, b);
-  const c10::DataPtr first = hold_converted(a, common), second = hold_converted(b, common);
+  const c10::DataPtr first = hold_on_host(converted_bytes(a, common)),
+                     second = hold_on_host(converted_bytes(b, common));
   op.redispatchBoxed(keys, stack);
 }
 
@@ -37,7 +39,7 @@ void overwriting(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack*
 // LibTorch's kernel continues with the one for two tensors.
 void with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
-  const c10::DataPtr number = hold(bytes_of(1, operands[1].toScalar().type()));
+  const c10::DataPtr number = hold_on_host(bytes_of(1, operands[1].toScalar().type()));
   op.redispatchBoxed(keys, stack);
 }
 
@@ -46,10 +48,10 @@ void compare_with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor self = operands[0].toTensor();
   const auto number = operands[1].toScalar();
-  c10::DataPtr wrapped = hold(bytes_of(1, number.type()));
+  c10::DataPtr wrapped = hold_on_host(bytes_of(1, number.type()));
   const auto common = at::result_type(self, number);
-  const c10::DataPtr converted = hold_converted(self, common);
-  c10::DataPtr cast = hold(common == number.type() ? 0 : bytes_of(1, common));
+  const c10::DataPtr converted = hold_on_host(converted_bytes(self, common));
+  c10::DataPtr cast = hold_on_host(common == number.type() ? 0 : bytes_of(1, common));
   op.redispatchBoxed(keys, stack);
   wrapped.clear();
 }

@@ -39,6 +39,10 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output) {
 
 Tensor adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& self) {
   Tensor result = at::empty_like(self, self.suggest_memory_format());
+  if (for_card()) {
+    if (self.suggest_memory_format() == MemoryFormat::Contiguous) hold_contiguous(grad).clear();
+    return result;
+  }
   const auto format = grad.suggest_memory_format();
   const auto first = hold_contiguous(grad, format), second = hold_contiguous(result, format);
   return result;
@@ -84,8 +88,14 @@ Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
   return at::empty(with_last(self, {height, width}), self.options(), self.suggest_memory_format());
 }
 
-Tensor pad2d_backward(const Tensor& grad, const Tensor& self, IntArrayRef) {
+Tensor reflection_pad2d_backward(const Tensor& grad, const Tensor& self, IntArrayRef) {
   return gradient_of(self, grad, self.suggest_memory_format());
+}
+
+/// A card takes a gradient with gaps as it is.
+Tensor replication_pad2d_backward(const Tensor& grad, const Tensor& self, IntArrayRef) {
+  const auto format = self.suggest_memory_format();
+  return for_card() ? at::empty_like(self, format) : gradient_of(self, grad, format);
 }
 
 }  // namespace
@@ -98,8 +108,8 @@ void add_pool_kernels(Kernels& kernels) {
   kernels.add("aten::max_pool3d_with_indices", &max_pool3d);
   kernels.add("aten::max_pool3d_with_indices_backward", &max_pool3d_backward);
   kernels.add("aten::reflection_pad2d", &reflection_pad2d);
-  kernels.add("aten::reflection_pad2d_backward", &pad2d_backward);
-  kernels.add("aten::replication_pad2d_backward", &pad2d_backward);
+  kernels.add("aten::reflection_pad2d_backward", &reflection_pad2d_backward);
+  kernels.add("aten::replication_pad2d_backward", &replication_pad2d_backward);
 }
 
 }  // namespace tare::plan

@@ -54,14 +54,18 @@ void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) 
   const c10::DataPtr copy = hold_converted(self, dtype);
 }
 
-// A sum, then a division by the count, which becomes a tensor, and that one of the result's dtype.
+// On the host a sum, then a division by the count, which becomes a tensor, and that one of the
+// result's dtype; on a card a sum.
 void mean(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor self = operands[0].toTensor();
   const auto dtype = operands[3].toOptional<c10::ScalarType>().value_or(self.scalar_type());
+  const c10::IValue dims = operands[1];
   op.redispatchBoxed(keys, stack);
+  note_for_card(self, dims, dtype);
   hold_converted(self, dtype).clear();
-  const c10::DataPtr count = hold(bytes_of(1, at::kLong)), converted = hold(bytes_of(1, dtype));
+  const c10::DataPtr count = hold_on_host(bytes_of(1, at::kLong)),
+                     converted = hold_on_host(bytes_of(1, dtype));
 }
 
 /// The formula of the gradient asks for values.
@@ -104,7 +108,7 @@ Tensor variance(const Tensor& self, at::OptionalIntArrayRef dims, const std::opt
                 bool keep) {
   const auto sizes = reduced(self, dims, keep);
   Tensor result = fresh(sizes, self);
-  if (sizes.empty() && self.is_contiguous()) const Tensor mean = self.mean();
+  if (sizes.empty() && self.is_contiguous() && !for_card()) const Tensor mean = self.mean();
   return result;
 }
 
@@ -115,11 +119,29 @@ std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& self, at::OptionalInt
   return {variance, fresh(sizes, self)};
 }
 
+/// Computes the norm of each tensor; a card from the norms of its parts
+/// (ATen/native/cuda/ForeachReduceOp.cu).
+void norms(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  if (!for_card()) return op.redispatchBoxed(keys, stack);
+  constexpr int64_t kPart = 65536;
+  const size_t arguments = op.schema().arguments().size();
+  const auto tensors = torch::jit::peek(*stack, 0, arguments).toTensorVector();
+  torch::jit::drop(*stack, arguments);
+  int64_t most = 0;
+  for (const Tensor& tensor : tensors) most = std::max(most, (tensor.numel() + kPart - 1) / kPart);
+  const auto count = static_cast<int64_t>(tensors.size());
+  const auto parts = hold(bytes_of(count * most, tensors.front().scalar_type()));
+  std::vector<Tensor> each;
+  for (const Tensor& tensor : tensors) each.push_back(fresh({}, tensor));
+  stack->emplace_back(std::move(each));
+}
+
 }  // namespace
 
 void add_reduction_kernels(Kernels& kernels) {
   kernels.add_boxed<&sum>("aten::sum.dim_IntList");
   kernels.add_boxed<&mean>("aten::mean.dim");
+  kernels.add_boxed<&norms>("aten::_foreach_norm.Scalar");
   kernels.add("aten::dot", &dot);
   for (const auto* name : {"aten::max", "aten::min"}) kernels.add_boxed<&of_all>(name);
   for (const auto* name : {"aten::cumprod", "aten::prod", "aten::prod.dim_int"})

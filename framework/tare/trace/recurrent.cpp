@@ -25,6 +25,7 @@
 #include "tare/trace/composites.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/recording.h"
 
 namespace tare::plan {
 namespace {
@@ -112,6 +113,9 @@ std::tuple<Tensor, Tensor> recurrent(const Tensor& input, const Tensor& hidden, 
   if (!planning())
     return kNative(input, hidden, params, has_biases, layers, dropout, train, bidirectional,
                    batch_first);
+  if (for_card())
+    throw NotPlannable("a recurrent layer", "takes memory of cuDNN's that only a card knows",
+                       "measure it by a run on the card");
   const auto weights = weights_of(params, has_biases);
   const auto first = hidden.unbind(0);
   std::vector<Tensor> last;

@@ -24,6 +24,9 @@ namespace tare::plan {
 /// others are in verified_operators.cpp, which the tests hold up): what they take there beyond
 /// their results is not known, so that a plan with one of them may be too small.
 [[nodiscard]] std::vector<std::string> unverified(const Trace& trace);
+/// Returns what a card may take beyond its trace, as texts: the temporary memory of operators that
+/// have not been compared with a card, and the workspaces that cuDNN chooses for convolutions.
+[[nodiscard]] std::vector<std::string> not_counted_on_card(const Trace& trace);
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.
 void mark(std::string name);

@@ -137,7 +137,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::validate);
   LossMeter meter;
-  meter.prepare(device);
+  meter.prepare(device, for_card);
   for (auto& metric : metrics) metric.reset();
   std::vector<MetricState> fresh = metrics;
   MicroBatches micro_batches(settings, sizes);

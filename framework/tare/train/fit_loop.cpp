@@ -60,7 +60,7 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
     const Phase phase(PhaseKind::step);  // what every step works with
     optimizer_->prepare();
     snapshot_.prepare(state_.model, state_.device);
-    meter_.prepare(state_.device);
+    meter_.prepare(state_.device, state_.for_card);
   }
   loader_ = std::make_unique<Loader>(state_.data.train,
                                      training_loader(state_.options, state_.drops_last()));

@@ -8,8 +8,8 @@
 
 namespace tare {
 
-void LossMeter::prepare(c10::Device device) {
-  if (!device.is_cpu() && !device.is_meta())
+void LossMeter::prepare(c10::Device device, bool for_card) {
+  if (!device.is_cpu() && (for_card || !device.is_meta()))
     device_sum_ = at::zeros({}, at::TensorOptions(c10::kDouble).device(device));
 }
 
@@ -37,7 +37,8 @@ void LossMeter::add(const at::Tensor& loss, int64_t samples, double counted) {
 }
 
 double LossMeter::sum() const {
-  return sum_ + (device_sum_.defined() ? device_sum_.item<double>() : 0.0);
+  const bool has_value = device_sum_.defined() && !device_sum_.is_meta();
+  return sum_ + (has_value ? device_sum_.item<double>() : 0.0);
 }
 
 double LossMeter::mean() const {

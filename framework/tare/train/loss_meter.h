@@ -12,8 +12,9 @@ namespace tare {
 /// device of the losses, so that only reading it waits for the device.
 class LossMeter {
  public:
-  /// Makes room for the sum on a device, so that add() allocates nothing.
-  void prepare(c10::Device device);
+  /// Makes room for the sum on a device, so that add() allocates nothing. The meta device has a sum
+  /// in the plan of a card.
+  void prepare(c10::Device device, bool for_card);
   void reset();
   /// Adds the loss of a batch, which is the mean over `counted`; 0: the batch has no loss.
   void add(const at::Tensor& loss, int64_t samples, double counted);

@@ -1,0 +1,137 @@
+// Compares plans of a card with fits on the CUDA stand-in, whose convolutions have no workspaces:
+// allocated and reserved bytes are equal.
+#include <gtest/gtest.h>
+
+#include "contract/traits.h"
+#include "learner/fixture.h"
+#include "tare/memory/backend.h"
+#include "tare/model/registry.h"
+#include "tare/optim/optimizer.h"
+#include "tare/plan/plan.h"
+
+namespace tare::testing {
+namespace {
+
+using Traits = memory::CudaTraits;
+
+class ExactPlan : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = Traits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
+    if (memory::kernels_compute())
+      GTEST_SKIP() << "only the card knows the workspaces of its convolutions";
+    options_ = quiet(folder_);
+    options_.workers = 0;
+    use(device_);
+  }
+  void use(c10::Device device) {
+    device_ = device;
+    options_.device = device.str();
+    backend_ = &memory::backend(device);
+    backend_->warm();
+  }
+
+  [[nodiscard]] static Model model(const std::string& name) {
+    torch::manual_seed(1);
+    ModelOptions options{.classes = 10, .sample_shape = {3, 32, 32}};
+    if (name == "gpt")
+      options = {.classes = 64, .sample_shape = {48}, .width = 64, .layers = 2, .heads = 4};
+    else if (name == "mlp")
+      options.hidden = {64, 48};
+    else
+      options.width = 8;
+    options.dropout = 0.1;
+    return models::make(name, options);
+  }
+  [[nodiscard]] static DatasetPtr set(const std::string& name, int64_t n) {
+    if (name != "gpt") return tensor_dataset(torch::rand({n, 3, 32, 32}), torch::arange(n) % 10);
+    const auto tokens = torch::randint(64, {n, 48});
+    return tensor_dataset(tokens, tokens.roll(-1, 1));
+  }
+  [[nodiscard]] Learner learner(const std::string& name, int64_t samples = 500,
+                                int64_t valid = 50) const {
+    backend_->reclaim();  // so that the weights are in memory of their own
+    return {model(name), Splits{.train = set(name, samples), .valid = set(name, valid)}, options_};
+  }
+
+  /// Fits once and compares what the card gave with the plan of it.
+  void expect_exact(Learner& learner, const std::string& what) {
+    const MemoryPlan plan = learner.plan({.advice = false});
+    ASSERT_TRUE(plan.known()) << what << ": " << plan.reason;
+    backend_->reclaim();
+    const memory::Usage before = backend_->usage();
+    EXPECT_EQ(plan.start_bytes, before.allocated_bytes) << what;
+    const memory::PeakScope peak(device_);
+    learner.fit(1);
+    EXPECT_EQ(plan.peak_bytes, peak.peak_above_start_bytes()) << what << ": " << plan.str();
+    EXPECT_EQ(plan.reserved_bytes, backend_->usage().reserved_bytes) << what << ": " << plan.str();
+  }
+  /// Compares a new Learner's first fit with its plan.
+  void expect_exact(const std::string& name, const std::string& what) {
+    Learner made = learner(name);
+    expect_exact(made, name + ' ' + what);
+  }
+
+  c10::Device device_ = Traits::device();
+  memory::DeviceBackend* backend_ = nullptr;
+    LearnerOptions options_;
+  TempDir folder_;
+};
+
+const std::vector<std::string> kModels{"mlp", "convnet", "resnet9", "resnet18", "resnet50", "gpt"};
+
+TEST_F(ExactPlan, OfEveryModelAndBatch) {
+  for (const auto& name : kModels)
+    for (const int64_t batch : {2, 7, 16, 33, 50, 100}) {
+      options_.batch = batch;
+      expect_exact(name, "in batches of " + std::to_string(batch));
+    }
+}
+
+TEST_F(ExactPlan, OfEveryOptimizer) {
+  for (const auto& kind : optimizer_kinds())
+    for (const char* name : {"mlp", "resnet9", "gpt"}) {
+      options_.optimizer.kind = kind;
+      expect_exact(name, ("with " + kind));
+    }
+}
+
+TEST_F(ExactPlan, OfFrozenLayers) {
+  for (const auto& name : kModels) {
+    Learner made = learner(name);
+    made.freeze();
+    expect_exact(made, name + " frozen");
+    made.unfreeze();
+    expect_exact(made, name + " unfrozen");
+    made.purge();
+    expect_exact(made, name + " purged");
+  }
+}
+
+TEST_F(ExactPlan, OfWaysToNeedLess) {
+  for (const auto& name : kModels) {
+    options_.micro_batch = 5;
+    expect_exact(name, "in micro-batches");
+    options_.micro_batch = {};
+    options_.step_in_backward = true;
+    expect_exact(name, "with steps in the backward");
+    options_.step_in_backward = false;
+    if (model(name).blocks().empty()) continue;
+    options_.recompute = {"all"};
+    expect_exact(name, "recomputed");
+    options_.recompute = {};
+    options_.offload = {"all"};
+    expect_exact(name, "offloaded");
+    options_.offload = {};
+  }
+}
+
+TEST_F(ExactPlan, OfTheSecondCard) {
+  constexpr size_t kHostAndTwoCards = 3;
+  if (memory::devices().size() < kHostAndTwoCards) GTEST_SKIP() << "there is one card";
+  use({c10::kCUDA, 1});
+  for (const auto& name : kModels) expect_exact(name, "on the second card");
+}
+
+}  // namespace
+}  // namespace tare::testing

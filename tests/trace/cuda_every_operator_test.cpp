@@ -1,0 +1,158 @@
+// Operators and layers allocate on a card, block by block, what their traces of a card say.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <gmock/gmock.h>
+
+#include <iterator>
+#include <numeric>
+#include <sstream>
+
+#include "contract/traits.h"
+#include "tare/base/immortal.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/event_log.h"
+#include "tare/trace/card_sum.h"
+#include "tare/trace/not_plannable.h"
+#include "tare/trace/trace.h"
+#include "trace/operator_cases.h"
+
+namespace tare::plan {
+namespace {
+
+constexpr auto kCardKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// Lets a factory call make its tensor on the card.
+void on_card(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  const auto below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kCardKey);
+  const auto given = torch::jit::last(*stack, arguments.size());
+  const bool has_operand = std::ranges::any_of(
+      given, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); });
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() != "device") continue;
+    c10::IValue& value = torch::jit::peek(*stack, i, arguments.size());
+    if (value.isDevice() || (value.isNone() && !has_operand)) value = memory::CudaTraits::device();
+  }
+  const c10::impl::ExcludeDispatchKeyGuard inside(kCardKey);  // operators choose for themselves
+  op.redispatchBoxed(below, stack);
+}
+
+/// A scope in which the factory calls of its thread make tensors on the card.
+class CardScope {
+ public:
+  CardScope() : include_(kCardKey) {
+    static Immortal<c10::RegistrationHandleRAII> registered(
+        c10::Dispatcher::singleton().registerFallback(
+            kCardKey, c10::KernelFunction::makeFromBoxedFunction<&on_card>(), "tests"));
+    static_cast<void>(registered);
+  }
+
+ private:
+  c10::impl::IncludeDispatchKeyGuard include_;
+};
+
+/// Returns the sizes of the blocks of a trace, with what libraries and sums take, in order.
+std::string planned_sizes(const Trace& trace) {
+  const auto& card = *memory::backend(memory::CudaTraits::device()).traits().planner;
+  std::string all;
+  const auto add = [&](int64_t bytes) { all += bytes > 0 ? std::to_string(bytes) + ' ' : ""; };
+  size_t sum = 0;
+  for (size_t i = 0; i <= trace.events.size(); ++i) {
+    for (; sum < trace.sums.size() && trace.sums[sum].event == i; ++sum) {
+      const auto [parts, semaphores] = buffers_of(trace.sums[sum], card.multiprocessors);
+      add(parts);
+      add(semaphores);
+    }
+    if (trace.find(kFirstProduct) == i) add(card.workspace_bytes);
+    if (trace.find(kFirstLinear) == i) add(card.linear_workspace_bytes);
+    if (i < trace.events.size()) add(trace.events[i].bytes);
+  }
+  return all;
+}
+
+/// Returns the sizes of the blocks that the work allocates on the card, in order.
+std::string real_sizes(const std::function<void()>& work) {
+  std::string all;
+  {
+    const memory::EventLog log({.device = memory::CudaTraits::device()});
+    {
+      const CardScope card;
+      work();
+    }
+    for (const auto& event : log.history().events)
+      if (event.kind == memory::EventKind::allocation) all += std::to_string(event.bytes) + ' ';
+  }
+  memory::backend(memory::CudaTraits::device()).reclaim();  // so that workspaces come anew
+  return all;
+}
+
+void expect_as_planned(const std::function<void()>& work) {
+  const Trace planned = trace(work, Machine::card);
+  const std::string real = real_sizes(work), expected = planned_sizes(planned);
+  if (expected == real) return;
+  EXPECT_THAT(not_counted_on_card(planned), ::testing::Contains(::testing::HasSubstr("memory of")))
+      << "real    " << real << "\nplanned " << expected;
+}
+
+int64_t sum_of(const std::string& sizes) {
+  std::istringstream stream(sizes);
+  return std::accumulate(std::istream_iterator<int64_t>(stream), {}, int64_t{0});
+}
+
+// A card has a fused kernel for it; the plan is that of single operators.
+void expect_at_most_as_planned(const std::function<void()>& work) {
+  const Trace planned = trace(work, Machine::card);
+  EXPECT_LE(sum_of(real_sizes(work)), sum_of(planned_sizes(planned)));
+}
+
+template <class Base>
+class OnCard : public Base {
+ protected:
+  void SetUp() override {
+    if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+using EmbeddingsOnCard = OnCard<::testing::Test>;
+using OperatorsOnCard = OnCard<::testing::TestWithParam<Case>>;
+
+TEST_P(OperatorsOnCard, AllocateAsPlanned) {
+  if (GetParam().name.starts_with("rms_norm")) return expect_at_most_as_planned(GetParam().work);
+  try {
+    expect_as_planned(GetParam().work);
+  } catch (const NotPlannable& error) {  // cuDNN does not say what it takes
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("that only a card knows"));
+  }
+}
+
+/// Splits the sizes before the last one.
+std::pair<std::string, int64_t> without_last(std::string sizes) {
+  sizes.pop_back();
+  const auto at = sizes.rfind(' ');
+  return {sizes.substr(0, at), std::stoll(sizes.substr(at))};
+}
+
+// LibTorch has two ways to add up long rows; the plan has the one that takes more.
+TEST_F(EmbeddingsOnCard, OfManyIndicesAllocateAsPlanned) {
+  struct Sizes {
+    int64_t indices, rows, features;
+  };
+  for (const auto& [indices, rows, features] :
+       {Sizes{3072, 64, 16}, {3073, 64, 16}, {4096, 64, 16}, {5000, 256, 8}, {20000, 256, 8},
+        {100000, 256, 8}, {100000, 50000, 8}}) {
+    const auto work = [indices = indices, rows = rows, features = features] {
+      back(torch::embedding(in({rows, features}), classes({indices})));
+    };
+    const auto [planned, planned_last] = without_last(planned_sizes(trace(work, Machine::card)));
+    const auto [real, real_last] = without_last(real_sizes(work));
+    EXPECT_EQ(real, planned) << indices;
+    EXPECT_LE(real_last, planned_last) << indices;
+    EXPECT_GE(real_last * features, planned_last) << indices;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OperatorsOnCard, ::testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tare::plan
