@@ -102,7 +102,7 @@ class Registry<Made(Args...)> {
   /// Whether there is an entry of this name.
   [[nodiscard]] bool contains(const std::string& name) const { return entries_.contains(name); }
 
-  /// Returns the choice with every option that it leaves out at its default. Throws ConfigError,
+  /// Returns the choice with every option that it omits at its default. Throws ConfigError,
   /// with place and nearest name, for an unknown name or option and for a value that is not
   /// allowed.
   [[nodiscard]] Choice complete(const Choice& choice) const {

@@ -34,7 +34,7 @@ void visit_fields(auto& visit, PadOptions& o) {
 [[nodiscard]] Batch stack(const std::vector<Batch>& samples);
 /// Pads tensors [length, ...] of different lengths at their ends to the longest of the batch; those
 /// of one length everywhere are stacked. Class indices of targets are padded with -100, which the
-/// losses leave out.
+/// losses ignore.
 [[nodiscard]] Collate pad(const PadOptions& options = {});
 
 namespace collates {

@@ -127,7 +127,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 [[nodiscard]] DatasetPtr cache(const DatasetPtr& base);
 
 /// Throws ConfigError, naming the first element, if a class index in `targets` (int64, any shape)
-/// is neither in [0, classes) nor -100, which the losses leave out; ShapeError if it is not int64.
+/// is neither in [0, classes) nor -100, which the losses ignore; ShapeError if it is not int64.
 void check_labels(const at::Tensor& targets, int64_t classes);
 
 }  // namespace tare

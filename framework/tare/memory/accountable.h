@@ -109,7 +109,7 @@ struct PurgeReport {
 };
 
 /// An object that lists the tensors it owns and can be purged. All living ones are registered, so
-/// that a leak report can leave out what they own. Not thread-safe.
+/// that a leak report can omit what they own. Not thread-safe.
 class Accountable {
  public:
   Accountable();

@@ -26,7 +26,7 @@ using BatchLossFunction = std::function<at::Tensor(const Outputs& outputs, const
 /// Returns the divisor of the mean loss of a batch, such as its number of tokens.
 using BatchCountFunction = std::function<double(const Batch& batch)>;
 
-/// The class label that losses and metrics leave out, as torch does by default.
+/// The class label that losses and metrics ignore, as torch does by default.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 /// Returns the divisor of a mean loss, >= 0: the number of labels, elements or samples of a target,
@@ -156,7 +156,7 @@ using Registry = config::Registry<Loss()>;
 /// | mse, l1, smooth_l1 | values [...]          | values, same shape           | none       |
 ///
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
-/// torch::nn::functional does; cross_entropy and nll leave out labels of -100. The activation works
+/// torch::nn::functional does; cross_entropy and nll ignore labels of -100. The activation works
 /// on dimension 1. With class weights, the mean of cross_entropy over class labels divides by the
 /// sum of the weights of the labels. Options change nothing else of this, nor what a plan knows of
 /// the loss.
@@ -211,7 +211,7 @@ struct LabelRange {
 };
 
 /// Returns the range of an int64 target on the host, without the labels of -100 that cross_entropy
-/// and nll leave out. Unset for a loss that takes no class labels, and for any other target.
+/// and nll ignore. Unset for a loss that takes no class labels, and for any other target.
 [[nodiscard]] std::optional<LabelRange> label_range(const ResolvedLoss& loss,
                                                     const at::Tensor& target);
 /// Throws ConfigError unless the labels are in [0, classes).
