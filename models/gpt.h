@@ -24,8 +24,8 @@ TORCH_MODULE(GptLinear);
 
 /// Applies causal self-attention of several heads: a token attends to itself and to earlier ones.
 struct GptAttentionImpl : torch::nn::Module {
-  /// `width` must be a multiple of `head_count`, which GptImpl checks. `drop_rate` is a
-  /// probability.
+  /// Makes attention of `head_count` heads. `width` must be a multiple of `head_count`, which
+  /// GptImpl checks. `drop_rate` is a probability.
   GptAttentionImpl(int64_t width, int64_t head_count, double drop_rate);
   /// Takes float32 [batch, time, width] and returns this shape.
   torch::Tensor forward(const torch::Tensor& x);
@@ -39,7 +39,7 @@ TORCH_MODULE(GptAttention);
 
 /// Applies two linear layers to each token: from width to 4 width, GELU (its tanh form), and back.
 struct GptMlpImpl : torch::nn::Module {
-  /// `drop_rate` is the probability of dropout of the output.
+  /// Makes both layers. `drop_rate` is the probability of dropout of the output.
   GptMlpImpl(int64_t width, double drop_rate);
   /// Takes float32 [..., width] and returns this shape.
   torch::Tensor forward(const torch::Tensor& x);
@@ -52,7 +52,7 @@ TORCH_MODULE(GptMlp);
 
 /// Applies attention and MLP, each after a layer norm and added to its input.
 struct GptBlockImpl : torch::nn::Module, Block {
-  /// `width` must be a multiple of `heads`.
+  /// Makes a block. `width` must be a multiple of `heads`, which GptImpl checks.
   GptBlockImpl(int64_t width, int64_t heads, double dropout);
   /// Takes float32 [batch, time, width] and returns this shape, as a block: with recomputation or
   /// offload if they are set.

@@ -15,7 +15,7 @@
 
 namespace tare::adapt {
 
-/// A size, and what it was found for.
+/// Holds a size, and what it was found for.
 struct FoundSize {
   std::string key{};  ///< what distinguishes calls: line, shapes, devices, as described at Cache
   int64_t size = 0;   ///< samples of one interval, >= 1

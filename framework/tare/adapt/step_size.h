@@ -23,9 +23,9 @@ struct Policy {
 /// `size` >= 1, as few as possible.
 [[nodiscard]] int64_t even_size(int64_t total, int64_t size);
 
-/// A value. Starts at its limit, which it never exceeds. When a size that was grown to fails before
-/// as many clean intervals as led to it, it is tried again only after twice as many: sizes do not
-/// swing.
+/// Chooses a size. A value. It starts at its limit, which it never exceeds. When a size that was
+/// grown to fails before as many clean intervals as led to it, it is tried again only after twice
+/// as many: sizes do not swing.
 class StepSize {
  public:
   /// Throws ConfigError, naming `where`, unless limit >= 1 and `policy` is in range.

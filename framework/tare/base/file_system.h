@@ -15,7 +15,7 @@ enum class Mode {
   append   ///< write only, at the end; created if missing
 };
 
-/// The system calls. Each returns >= 0, or -errno. Thread-safe.
+/// Makes the system calls. Each returns >= 0, or -errno. Thread-safe.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

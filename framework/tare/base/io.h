@@ -18,7 +18,7 @@
 
 namespace tare::io {
 
-/// An open file. The destructor closes it without reporting errors, so writers call close().
+/// Holds an open file. The destructor closes it without reporting errors, so writers call close().
 class File {
  public:
   File(std::filesystem::path path, Mode mode);  ///< opens the file; throws IoError
@@ -41,7 +41,7 @@ class File {
   int fd_ = -1;
 };
 
-/// A file mapped into memory privately: writing to the bytes changes neither the file nor other
+/// Maps a file into memory privately: writing to the bytes changes neither the file nor other
 /// mappings. Tensors that point into it hold a shared_ptr to it. An empty file gives an empty span.
 /// The file must not be truncated meanwhile; replacing it by rename is safe.
 class Mapping {

@@ -27,8 +27,8 @@
 
 namespace tare::checkpoint {
 
-/// An open file: a value, cheap to copy. The mapping lives as long as a copy or a tensor of it.
-/// Thread-safe. The file must not be changed in place meanwhile; replacing it by rename, as the
+/// Reads an open file: a value, cheap to copy. The mapping lives as long as a copy or a tensor of
+/// it. Thread-safe. The file must not be changed in place meanwhile; replacing it by rename, as the
 /// writers here do, is safe.
 class SafeTensors {
  public:

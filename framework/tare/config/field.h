@@ -69,7 +69,7 @@ struct Type {
   void (*check)(const void* value, std::string_view where, const std::string& path);
 };
 
-/// One field of an options struct; points into the struct.
+/// Refers to one field of an options struct; points into the struct.
 struct Field {
   const char* name;  ///< the key; static
   void* value;       ///< in the struct, which must outlive this

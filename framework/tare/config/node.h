@@ -29,7 +29,7 @@ enum class Kind { null, scalar, sequence, map };
 
 struct Entry;
 
-/// One value of the tree. Owns its children. A Node made in code has an empty source.
+/// Holds one value of the tree. Owns its children. A Node made in code has an empty source.
 struct Node {
   Kind kind = Kind::null;      ///< decides which of the members below count
   std::string text;            ///< of a scalar, without quotes
@@ -54,7 +54,7 @@ struct Node {
   Node& set(std::string key, Node value);
 };
 
-/// One key of a map and its value.
+/// Holds one key of a map and its value.
 struct Entry {
   std::string key;    ///< the key's text
   Source key_source;  ///< where the key stands

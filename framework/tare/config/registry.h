@@ -21,9 +21,9 @@
 
 namespace tare::config {
 
-/// The name of an entry and its options. In YAML it is the name alone, or a mapping of the name to
-/// the options: `{early_stopping: {patience: 3}}`. A flat choice has the name as its `type`, beside
-/// the options: `{type: asha, min_resource: 3}`.
+/// Holds the name of an entry and its options. In YAML it is the name alone, or a mapping of the
+/// name to the options: `{early_stopping: {patience: 3}}`. A flat choice has the name as its
+/// `type`, beside the options: `{type: asha, min_resource: 3}`.
 struct Choice {
   std::string name{};          ///< of an entry of the registry
   Node options = Node::map();  ///< all of them, once Registry::complete() has returned the choice
@@ -40,14 +40,14 @@ void from_flat_node(const Node& node, Choice& value);
 /// Returns the name alone for a choice without options, else to_node().
 [[nodiscard]] Node to_short_node(const Choice& value);
 
-/// The description of an entry in lists.
+/// Describes an entry in lists.
 struct EntryInfo {
   std::string name{};           ///< as recipes write it
   std::string summary{};        ///< one line without a full stop
   Node defaults = Node::map();  ///< every option with its default
 };
 
-/// The options of an entry that has none.
+/// Stands for the options of an entry that has none.
 struct NoOptions {};
 void visit_fields(auto&, NoOptions&) {}
 
@@ -59,7 +59,7 @@ void visit_fields(auto&, NoOptions&) {}
 template <class Signature>
 class Registry;
 
-/// The entries by name; each makes a `Made` from its options and `Args`.
+/// Holds the entries by name; each makes a `Made` from its options and `Args`.
 template <class Made, class... Args>
 class Registry<Made(Args...)> {
  public:

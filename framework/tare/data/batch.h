@@ -21,8 +21,8 @@ namespace tare {
 /// Tensors with their names, in a fixed order. A list of one tensor needs no memory of its own.
 using NamedTensors = c10::SmallVector<NamedTensor, 1>;
 
-/// Some samples as tensors, on the host unless a Learner has moved them. N: samples. A value: its
-/// copies share the tensors.
+/// Holds some samples as tensors, on the host unless a Learner has moved them. N: samples. A value:
+/// its copies share the tensors.
 struct Batch {
   Batch() = default;
   /// Makes a batch of one tensor named "input" and, unless it is undefined, one named "target".

@@ -28,7 +28,7 @@ struct BatchRequest {
   bool training = false;               ///< apply random transforms
 };
 
-/// A finite set of samples in a fixed order. Immutable and thread-safe.
+/// Represents a finite set of samples in a fixed order. Immutable and thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -77,7 +77,7 @@ class Dataset {
   /// Adds the tensors it keeps to a ledger, under Category::other.
   virtual void account(Ledger&) const {}
 };
-/// A data set, which decorators, splits and loaders share.
+/// Points to a data set, which decorators, splits and loaders share.
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// Returns the whole data set in one batch, without random transforms.

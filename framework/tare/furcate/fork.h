@@ -26,23 +26,23 @@
 
 namespace tare {
 
-/// The files of data_dir that begin with each prefix, sorted.
+/// Lists the files of data_dir that begin with each prefix, sorted.
 struct ForkFiles {
   std::vector<std::filesystem::path> train{}, valid{}, test{};  ///< of each split, sorted
 };
 
-/// Options of a fused optimizer, or torch_optimizer<torch::optim::RMSprop>().
+/// Holds options of a fused optimizer, or torch_optimizer<torch::optim::RMSprop>().
 using ForkOptimizer = std::variant<OptimizerOptions, OptimizerFactory>;
 
 /// Loss and metrics by epoch: "loss" first, with its values over the training and the validation
 /// split; metrics are of the validation alone.
 using ForkHistory = std::vector<sweep::MetricHistory>;
 
-/// A program whose main() calls run(). Started by the user it is the *runner*: it reads the
-/// configuration (see furcate/configuration.h), and starts the program again for each cell that has
-/// not run yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of these is a *run*,
-/// which calls the virtual methods in the order in which they stand here. docs/sweeps.md describes
-/// the folders and files.
+/// Is the base of a program whose main() calls run(). Started by the user it is the *runner*: it
+/// reads the configuration (see furcate/configuration.h), and starts the program again for each
+/// cell that has not run yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of
+/// these is a *run*, which calls the virtual methods in the order in which they stand here.
+/// docs/sweeps.md describes the folders and files.
 ///
 /// A run is an Experiment: whatever the methods allocate is measured, and what they leave behind is
 /// in its report. The members of ForkConfig have their values in a run; in the runner only

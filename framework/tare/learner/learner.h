@@ -178,7 +178,7 @@ class Learner final : public Accountable, private LearnerView {
   void apply(FitSetup setup, const char* call);
   [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed
   [[nodiscard]] LearnerState& idle(const char* call) const;  // throws StateError also while running
-  /// The sizes at which the search for micro-batches starts; 0: at the whole batch.
+  /// Holds the sizes at which the search for micro-batches starts; 0: at the whole batch.
   struct FirstMicroBatches {
     int64_t train = 0, valid = 0;
   };

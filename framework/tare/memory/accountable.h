@@ -29,7 +29,7 @@ enum class Category {
 inline constexpr size_t kCategories = 9;                 ///< how many categories there are
 [[nodiscard]] const char* to_string(Category category);  ///< the enumerator's name; static
 
-/// Bytes per category; a value.
+/// Counts bytes per category; a value.
 struct CategoryBytes {
   std::array<int64_t, kCategories> bytes{};  ///< by the category's number
   /// Returns the bytes of a category, which may be changed.
@@ -43,7 +43,7 @@ struct CategoryBytes {
   [[nodiscard]] std::string str() const;
 };
 
-/// One storage that an object owns.
+/// Describes one storage that an object owns.
 struct LedgerEntry {
   Category category = Category::other;  ///< what the storage is for
   std::string name{};                   ///< e.g. "layer1.0.conv1.weight"
@@ -54,7 +54,7 @@ struct LedgerEntry {
   int64_t bytes = 0;  ///< of the whole storage, even if the tensor is a view of part of it
 };
 
-/// The storages that an object owns, each listed once, under the first tensor added on it.
+/// Lists the storages that an object owns, each listed once, under the first tensor added on it.
 class Ledger {
  public:
   /// Adds a tensor's storage. Undefined tensors and empty storages are ignored.
@@ -108,8 +108,8 @@ struct PurgeReport {
   [[nodiscard]] std::string str() const;
 };
 
-/// An object that lists the tensors it owns and can be purged. All living ones are registered, so
-/// that a leak report can omit what they own. Not thread-safe.
+/// Is the base of objects that list the tensors they own and can be purged. All living ones are
+/// registered, so that a leak report can omit what they own. Not thread-safe.
 class Accountable {
  public:
   Accountable();

@@ -14,8 +14,8 @@
 
 namespace tare {
 
-/// A parameter without a gradient whose data, but inside an OpenWeights, are E4M3. The Tensor is
-/// the module's own.
+/// Describes a parameter without a gradient whose data, but inside an OpenWeights, are E4M3. The
+/// Tensor is the module's own.
 struct HeldWeight {
   std::string name{};                  ///< in the model
   at::Tensor parameter{};              ///< outside an OpenWeights: Fp8Weight::values
@@ -26,7 +26,7 @@ struct HeldWeight {
   [[nodiscard]] Fp8Weight fp8() const;  ///< the data with their scale; shares their storage
 };
 
-/// The held parameters of a block, or of what a model has outside its blocks. Not thread-safe.
+/// Lists the held parameters of a block, or of a model outside its blocks. Not thread-safe.
 class HeldWeights {
  public:
   /// Quantises a parameter; who computes with it outside an OpenWeights gets E4M3. Throws as

@@ -63,7 +63,7 @@ struct Family {
   int64_t vocabulary = 0;
 };
 
-/// The families that have a name. All take their options from ModelOptions.
+/// Holds the families that have a name. All take their options from ModelOptions.
 using Registry = config::Registry<Family()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
 

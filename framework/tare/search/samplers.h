@@ -7,7 +7,7 @@
 namespace tare::search {
 
 namespace samplers {
-/// The samplers that have a name. A program adds its own:
+/// Holds the samplers that have a name. A program adds its own:
 ///   samplers::registry().add<SobolOptions>("sobol", "a sequence that fills the space", sobol);
 using Registry = config::Registry<Sampler()>;
 [[nodiscard]] Registry& registry();  ///< the one registry of the process
