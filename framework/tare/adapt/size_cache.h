@@ -34,7 +34,7 @@ class SizeCache {
   /// Keeps a size that is shrunken, or whose key has an entry.
   void store(const std::string& key, const StepSize& size);
 
-  [[nodiscard]] size_t entries() const;  ///< how many keys have a size now
+  [[nodiscard]] size_t entries() const;  ///< returns how many keys have a size
   void clear();                          ///< forgets all sizes
 
   /// Returns all sizes, the newest first.

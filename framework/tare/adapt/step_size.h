@@ -31,8 +31,8 @@ class StepSize {
   /// Throws ConfigError, naming `where`, unless limit >= 1 and `policy` is in range.
   StepSize(int64_t limit, const Policy& policy, const char* where);
 
-  [[nodiscard]] int64_t get() const { return size_; }     ///< the size now, in [1, limit()]
-  [[nodiscard]] int64_t limit() const { return limit_; }  ///< the largest size, as it was given
+  [[nodiscard]] int64_t get() const { return size_; }     ///< returns the size, in [1, limit()]
+  [[nodiscard]] int64_t limit() const { return limit_; }  ///< returns the largest size, as given
   /// Whether the size is below the limit.
   [[nodiscard]] bool shrunken() const { return size_ < limit_; }
   /// Whether limit and policy are those of the other.

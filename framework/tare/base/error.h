@@ -121,7 +121,7 @@ class DivergedError : public Error {
                 int64_t step);
   /// Returns the value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
-  [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< from 0, within the fit
+  [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< counts from 0, within the fit
   [[nodiscard]] int64_t step() const { return step_; }    ///< optimizer step from 0, within the fit
 
  private:
@@ -138,7 +138,7 @@ class IoError : public Error {
   IoError(std::string_view operation, std::string path, std::string_view cause);
   /// Returns the file or folder of the operation.
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] int error_number() const { return error_number_; }  ///< errno, or 0
+  [[nodiscard]] int error_number() const { return error_number_; }  ///< returns errno, or 0
 
  private:
   std::string path_;

@@ -36,7 +36,7 @@ class LearnerView {
   [[nodiscard]] virtual Model& model() = 0;
   /// Returns the optimizer of the fit.
   [[nodiscard]] virtual Optimizer& optimizer() = 0;
-  [[nodiscard]] virtual c10::Device device() const = 0;  ///< where model and batches are
+  [[nodiscard]] virtual c10::Device device() const = 0;  ///< returns where model and batches are
   /// Returns folder for files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
   /// Writes a checkpoint from which Learner::resume() continues at this step.

@@ -34,7 +34,7 @@ struct KeptGraph {
   int64_t step = 0;                ///< of the fit, from 0
   int64_t bytes = 0;  ///< in no ledger, allocated in that step; at least what the graph holds
 
-  [[nodiscard]] std::string str() const;  ///< one line, as in the warning
+  [[nodiscard]] std::string str() const;  ///< returns one line, as in the warning
 };
 
 /// Adds up, at the end of each epoch, the blocks of the Learner's device that are in no ledger of

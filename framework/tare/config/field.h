@@ -48,9 +48,9 @@ struct Rule {
   std::vector<std::string> names{};  ///< allowed words, of `one_of`
   bool takes_null = false;           ///< null is read as an empty text
 };
-[[nodiscard]] Rule at_least(double low);              ///< >= low
-[[nodiscard]] Rule above(double low);                 ///< > low
-[[nodiscard]] Rule between(double low, double high);  ///< low and high included
+[[nodiscard]] Rule at_least(double low);              ///< allows numbers >= low
+[[nodiscard]] Rule above(double low);                 ///< allows numbers > low
+[[nodiscard]] Rule between(double low, double high);  ///< allows low to high, both included
 /// Allows any text; a file may write null for an empty one.
 [[nodiscard]] Rule text_or_null();
 /// Allows one of the words; a file may write it in other letters, such as RMSProp for rmsprop.

@@ -42,13 +42,13 @@ struct Node {
   [[nodiscard]] static Node scalar(std::string plain);
   /// Makes a text, which is quoted if it would otherwise read as a number, a bool or null.
   [[nodiscard]] static Node string(std::string value);
-  [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< a list of the items
-  [[nodiscard]] static Node map();                              ///< a map without entries
+  [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< makes a list of the items
+  [[nodiscard]] static Node map();                              ///< makes an empty map
 
   /// Returns the value of `key`, or nullptr if this is no map or has no such key. Valid until the
   /// map changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
-  [[nodiscard]] Node* find(std::string_view key);  ///< the value of `key`, to be changed
+  [[nodiscard]] Node* find(std::string_view key);  ///< finds `key`, to change its value
   /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a
   /// map.
   Node& set(std::string key, Node value);

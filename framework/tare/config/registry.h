@@ -88,12 +88,12 @@ class Registry<Made(Args...)> {
                    });
   }
 
-  [[nodiscard]] std::vector<std::string> names() const {  ///< sorted
+  [[nodiscard]] std::vector<std::string> names() const {  ///< returns the names, sorted
     std::vector<std::string> all;
     for (const auto& [name, entry] : entries_) all.push_back(name);
     return all;
   }
-  [[nodiscard]] std::vector<EntryInfo> infos() const {  ///< sorted by name
+  [[nodiscard]] std::vector<EntryInfo> infos() const {  ///< describes all, sorted by name
     std::vector<EntryInfo> all;
     for (const auto& [name, entry] : entries_) all.push_back(entry.info);
     return all;

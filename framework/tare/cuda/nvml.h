@@ -35,7 +35,7 @@ class NvmlDevice {
   [[nodiscard]] std::string name() const;
   /// Returns "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
-  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset: not reported
+  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< is unset if not reported
   /// Returns the share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
   /// Returns the temperature of the chip, in degrees Celsius.

@@ -104,7 +104,7 @@ class Outputs {
 
   /// Returns the first tensor, [N, ...]; undefined: there is none.
   [[nodiscard]] const at::Tensor& front() const;
-  [[nodiscard]] size_t size() const { return all_.size(); }  ///< how many tensors there are
+  [[nodiscard]] size_t size() const { return all_.size(); }  ///< counts the tensors
   /// Whether there is a first tensor.
   [[nodiscard]] bool defined() const { return front().defined(); }
   /// Returns output number `index` < size(), which is not checked.

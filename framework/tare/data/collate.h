@@ -41,7 +41,7 @@ namespace collates {
 /// Holds the collate functions by name. A program adds its own:
 ///   collates::registry().add("pairs", "...", [] { return Collate(join_pairs); });
 using Registry = config::Registry<Collate()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace collates
 
 /// Returns a data set of samples in memory, whose tensors have no sample dimension and may have

@@ -119,8 +119,8 @@ struct Kind {
 /// Holds the data sets by name. A program adds its own:
 ///   datasets::registry().add("sine", "a noisy sine", [] { return datasets::Kind{{}, sine}; });
 using Registry = config::Registry<Kind()>;
-[[nodiscard]] Registry& registry();              ///< the one registry of the process
-[[nodiscard]] std::vector<std::string> names();  ///< sorted
+[[nodiscard]] Registry& registry();              ///< returns the one registry of the process
+[[nodiscard]] std::vector<std::string> names();  ///< returns the names, sorted
 /// Returns the names of the fields of DataOptions that a data set takes. Throws ConfigError for a
 /// name that is not known.
 [[nodiscard]] std::vector<std::string> fields_of(const std::string& name);

@@ -90,7 +90,7 @@ struct ExperimentReport {
 
   /// Returns the figures of one device; zeros if it was not measured.
   [[nodiscard]] DeviceReport on(c10::Device device) const;
-  [[nodiscard]] int64_t leaked_bytes() const;  ///< the sum over all leaks
+  [[nodiscard]] int64_t leaked_bytes() const;  ///< returns the sum over all leaks
   /// Returns several lines, ending with a newline.
   [[nodiscard]] std::string str() const;
 };

@@ -99,7 +99,7 @@ class Bundle {
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
   /// Returns the scales of float8 weights, by the weight's name.
   [[nodiscard]] const std::map<std::string, at::Tensor>& scales() const { return scales_; }
-  [[nodiscard]] int64_t elements() const;  ///< of all weights and buffers, without scales
+  [[nodiscard]] int64_t elements() const;  ///< counts weights and buffers, without scales
 
  private:
   friend Bundle open_bundle(const std::filesystem::path& path);

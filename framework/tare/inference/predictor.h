@@ -88,7 +88,7 @@ class Predictor final : public Accountable {
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
   /// Returns which samples the model takes: pictures, features or tokens.
   [[nodiscard]] SampleKind sample_kind() const;
-  [[nodiscard]] c10::Device device() const { return device_; }  ///< where the model is
+  [[nodiscard]] c10::Device device() const { return device_; }  ///< returns where the model is
 
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "predictor"; }  ///< "predictor"

@@ -87,7 +87,7 @@ class Child final : public Process {
   [[nodiscard]] int descriptor() const override { return descriptor_; }
   [[nodiscard]] bool has_ended() override;
   ChildEnd wait() override;
-  void send(int signal) override;  ///< to its whole group
+  void send(int signal) override;  ///< signals its whole group
 
  private:
   pid_t pid_ = 0;  // 0: it has been waited for

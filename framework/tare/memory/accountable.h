@@ -70,7 +70,7 @@ class Ledger {
   [[nodiscard]] bool contains(const void* data) const { return storages_.contains(data); }
   /// Returns the bytes of the storages on one device, by category.
   [[nodiscard]] CategoryBytes bytes(c10::Device device) const;
-  [[nodiscard]] CategoryBytes bytes() const;  ///< over all devices
+  [[nodiscard]] CategoryBytes bytes() const;  ///< sums over all devices
 
  private:
   std::vector<LedgerEntry> entries_;
@@ -102,7 +102,7 @@ struct PurgeReport {
   std::vector<LedgerEntry> holders{};
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;                         ///< the device was defragmented
-  [[nodiscard]] int64_t total() const { return freed.total(); }  ///< total of `freed`
+  [[nodiscard]] int64_t total() const { return freed.total(); }  ///< returns the sum of `freed`
   /// Returns "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB"; after a destroy that
   /// left some tensors alive also "; still held: 2 KiB allocated in phase forward".
   [[nodiscard]] std::string str() const;

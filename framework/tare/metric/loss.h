@@ -128,7 +128,7 @@ namespace losses {
 ///   losses::registry().add<FocalOptions>("focal", "cross-entropy that favours hard samples",
 ///                                        [](const auto& o) { return Loss(focal(o), "softmax"); });
 using Registry = config::Registry<Loss()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 /// Returns the loss as bundles store it: its name where all options have their defaults, else its
 /// name with the options that have other values, `{cross_entropy: {label_smoothing: 0.1}}`; empty
 /// for a function.

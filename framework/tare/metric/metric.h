@@ -70,7 +70,7 @@ namespace metrics {
 ///   metrics::registry().add("bias", "mean of output less target",
 ///                           [] { return Metric("bias", mean_difference); });
 using Registry = config::Registry<Metric()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace metrics
 
 /// Accumulates a metric over batches. The sum is a double on the device of the outputs, so that

@@ -23,7 +23,7 @@ struct HeldWeight {
   c10::ScalarType type = c10::kFloat;  ///< what it is dequantised to: float32 or a 16-bit type
   at::Tensor values{};                 ///< inside an OpenWeights; else undefined
 
-  [[nodiscard]] Fp8Weight fp8() const;  ///< the data with their scale; shares their storage
+  [[nodiscard]] Fp8Weight fp8() const;  ///< returns data and scale; shares their storage
 };
 
 /// Lists the held parameters of a block, or of a model outside its blocks. Not thread-safe.

@@ -116,7 +116,7 @@ namespace optimizers {
 /// Holds the kinds of optimizers. A program adds its own:
 ///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
 using Registry = config::Registry<OptimizerKind()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace optimizers
 
 /// Returns the names of the optimizers, in alphabetical order.

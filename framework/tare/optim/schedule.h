@@ -74,7 +74,7 @@ namespace schedules {
 /// Holds the kinds of schedules. A program adds its own curves:
 ///   schedules::registry().add("root", "1 over the root of the progress", [] { return curve; });
 using Registry = config::Registry<ScheduleCurve()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace schedules
 
 /// Describes how the learning rate, and with one_cycle the momentum, changes over a fit; depends on

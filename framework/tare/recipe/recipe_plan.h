@@ -23,7 +23,7 @@ struct RecipePlan {
   int64_t capacity_bytes = 0;        ///< what tensors can take there
   std::vector<MemoryPlan> phases{};  ///< in order
 
-  [[nodiscard]] bool known() const;  ///< every phase could be predicted
+  [[nodiscard]] bool known() const;  ///< whether every phase could be predicted
   [[nodiscard]] bool fits() const;  ///< every phase that could be predicted fits with whole batches
   [[nodiscard]] bool runs() const;  ///< as fits(), if need be with batches in parts
   /// Returns the least of the phases' largest batches and micro-batches.

@@ -13,7 +13,7 @@ namespace pruners {
 ///   pruners::registry().add<MedianOptions>("median", "ends what is worse than the median",
 ///                                          [](const auto& o) { return median_pruner(o); });
 using Registry = config::Registry<std::shared_ptr<const Pruner>()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace pruners
 
 /// Names a pruner with its options, `{type: asha, min_resource: 3}`; one that is read is complete.

@@ -17,7 +17,7 @@ using Cell = Settings;
 
 /// Lists Optuna's states.
 enum class TrialState { waiting, running, complete, pruned, failed };
-[[nodiscard]] const char* to_string(TrialState state);  ///< "WAITING", ..., "FAIL"
+[[nodiscard]] const char* to_string(TrialState state);  ///< returns "WAITING", ..., "FAIL"
 /// Returns the state with that name; unset for another text.
 [[nodiscard]] std::optional<TrialState> trial_state(const std::string& name);
 

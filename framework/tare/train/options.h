@@ -204,7 +204,7 @@ struct Evaluation {
 
 /// Selects one of the Learner's Splits for a call.
 enum class Split { train, valid, test };
-[[nodiscard]] const char* to_string(Split split);  ///< the enumerator's name; static
+[[nodiscard]] const char* to_string(Split split);  ///< returns the enumerator's name; static
 
 /// Sets how get_preds() predicts.
 struct PredictOptions {
@@ -245,7 +245,7 @@ struct FreezeReport {
   /// their scales, and the others.
   std::optional<int64_t> held_bytes{};
   int64_t other_bytes = 0;                ///< bytes of the other frozen parameters
-  [[nodiscard]] std::string str() const;  ///< one line
+  [[nodiscard]] std::string str() const;  ///< returns one line
 };
 
 /// Selects the parts of a checkpoint that load() takes.
@@ -265,7 +265,7 @@ struct LoadReport {
   std::vector<std::string> optimizer_fresh{};  ///< trainable parameters without optimizer state
   PurgeReport purged{};                        ///< what LoadOptions::purge freed
   bool resumable = false;                      ///< saved inside a fit: resume() continues it
-  [[nodiscard]] std::string str() const;       ///< one line
+  [[nodiscard]] std::string str() const;       ///< returns one line
 };
 
 /// Sets how export_to() writes a bundle.

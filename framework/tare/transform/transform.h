@@ -125,7 +125,7 @@ namespace transforms {
 ///       [](const BlurOptions& o) { return Added{std::make_shared<Blur>(o)}; });
 /// A bundle names it, so that a program which predicts with the bundle must add it too.
 using Registry = config::Registry<Transform()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace transforms
 
 /// Holds an ordered list of transforms; a value. In YAML:
