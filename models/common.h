@@ -24,9 +24,12 @@ void require_images(const char* where, const torch::Tensor& input, int64_t chann
 /// norm.
 [[nodiscard]] torch::nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1);
 
-/// A Sequential that is a block.
+/// Applies modules one after the other, and is a block, so that it can recompute or offload its
+/// activations.
 struct SequentialBlockImpl : torch::nn::SequentialImpl, Block {
   using torch::nn::SequentialImpl::SequentialImpl;
+  /// Returns what the last module returns. Shapes and dtypes are those that the modules take and
+  /// return.
   torch::Tensor forward(const torch::Tensor& x);
 };
 TORCH_MODULE(SequentialBlock);

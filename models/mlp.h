@@ -1,4 +1,4 @@
-// A multi-layer perceptron: flatten, hidden layers with ReLU, a linear head.
+// Defines a multi-layer perceptron: flatten, hidden layers with ReLU, a linear head.
 #pragma once
 
 #include <torch/nn.h>
@@ -9,18 +9,24 @@
 
 namespace tare::models {
 
-/// Input [batch, ...], flattened to the features of a sample, to logits [batch, classes]. Layers
-/// "hidden0", "hidden1", ... and "head", each a layer group. Default: one hidden layer of 128.
+/// Classifies samples of any shape, flattened to their features. Layers "hidden0", "hidden1", ...
+/// and "head", each a layer group.
 struct MlpImpl : torch::nn::Module {
+  /// Uses the options `classes`, `sample_shape`, `hidden` (default: one layer of 128) and
+  /// `dropout`. Throws ConfigError for an empty sample_shape, a size below 1, or more features than
+  /// an int64 counts.
   explicit MlpImpl(const ModelOptions& options);
+  /// Takes float32 [batch, ...] with as many features a sample as sample_shape has, and returns
+  /// logits, float32 [batch, classes]. Throws ShapeError for another number of features.
   torch::Tensor forward(const torch::Tensor& x);
 
-  std::vector<torch::nn::Linear> hidden;
-  torch::nn::Linear head{nullptr};
-  double dropout = 0;
+  std::vector<torch::nn::Linear> hidden;  ///< hidden layers, in their order; ReLU follows each
+  torch::nn::Linear head{nullptr};        ///< from the last hidden layer to classes
+  double dropout = 0;                     ///< probability of dropout before the head
 };
 TORCH_MODULE(Mlp);
 
+/// Returns the family "mlp" of the registry; its default sample is [1, 28, 28].
 [[nodiscard]] Family mlp_family();
 
 }  // namespace tare::models

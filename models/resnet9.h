@@ -1,5 +1,5 @@
-// ResNet-9: the small residual network of fast CIFAR training (Page 2018, "How to Train Your
-// ResNet"), narrowed for the CPU.
+// Defines ResNet-9: the small residual network of fast CIFAR training (Page 2018, "How to Train
+// Your ResNet"), narrowed for the CPU.
 #pragma once
 
 #include <torch/nn.h>
@@ -8,31 +8,40 @@
 
 namespace tare::models {
 
-/// Two 3x3 convolutions, each with batch norm and ReLU, added to their input.
+/// Applies two 3x3 convolutions, each with batch norm and ReLU, and adds the result to the input.
 struct ResidualImpl : torch::nn::Module {
+  /// Makes a layer that keeps the number of channels.
   explicit ResidualImpl(int64_t channels);
+  /// Takes float32 [batch, channels, height, width] and returns this shape.
   torch::Tensor forward(const torch::Tensor& x);
 
-  SequentialBlock conv1{nullptr}, conv2{nullptr};
+  SequentialBlock conv1{nullptr};  ///< the first convolution, with norm and ReLU
+  SequentialBlock conv2{nullptr};  ///< the second convolution, with norm and ReLU
 };
 TORCH_MODULE(Residual);
 
-/// Images [batch, channels, height, width] of any size to logits [batch, classes]. Eight 3x3
-/// convolutions: prep of `width` channels (default 8); layer1 (2 width) with a residual, layer2
-/// (4 width), layer3 (8 width) with a residual, each of stride 2; global max pooling, so that the
-/// same weights work for larger images; head "fc". Layer groups: prep, layer1, layer2, layer3, fc;
+/// Classifies images by eight 3x3 convolutions. The maximum over all pixels precedes the head, so
+/// that the same weights work for larger images. Layer groups: prep, layer1, layer2, layer3, fc;
 /// all but fc are blocks.
 struct ResNet9Impl : torch::nn::Module {
+  /// Uses the options `classes`, `sample_shape`, `width` (default 8) and `dropout`. Throws
+  /// ConfigError unless sample_shape is [channels, height, width].
   explicit ResNet9Impl(const ModelOptions& options);
+  /// Takes images, float32 [batch, channels, height, width] of any size, and returns logits,
+  /// float32 [batch, classes]. Throws ShapeError for another shape.
   torch::Tensor forward(const torch::Tensor& x);
 
-  SequentialBlock prep{nullptr}, layer1{nullptr}, layer2{nullptr}, layer3{nullptr};
-  torch::nn::Linear fc{nullptr};
-  int64_t channels = 0;
-  double dropout = 0;
+  SequentialBlock prep{nullptr};    ///< width channels, at the size of the image
+  SequentialBlock layer1{nullptr};  ///< 2 width channels, stride 2, then a residual
+  SequentialBlock layer2{nullptr};  ///< 4 width channels, stride 2
+  SequentialBlock layer3{nullptr};  ///< 8 width channels, stride 2, then a residual
+  torch::nn::Linear fc{nullptr};    ///< the head, from 8 width to classes
+  int64_t channels = 0;             ///< channels of an image
+  double dropout = 0;               ///< probability of dropout before the head
 };
 TORCH_MODULE(ResNet9);
 
+/// Returns the family "resnet9" of the registry; its default sample is [1, 28, 28].
 [[nodiscard]] Family resnet9_family();
 
 }  // namespace tare::models

@@ -1,8 +1,9 @@
-# What Doxygen reads in place of a header; every line keeps its number. Three things are added or changed:
+# What Doxygen reads in place of a header; every line keeps its number. Four things are added or changed:
 # - the first comment becomes the page of the file;
 # - indented lines of a comment are code, and what Doxygen would take for a command or a tag elsewhere is text;
 # - functions whose meaning is the same for every type have their comment here, unless the header has one, and each of
-#   several variables in one declaration has the comment that follows them.
+#   several variables in one declaration has the comment that follows them;
+# - LibTorch's macro TORCH_MODULE(Name) becomes the class that it declares, with a comment.
 
 function escaped(text,   parts, count, i, result) {
   count = split(text, parts, "`")
@@ -66,6 +67,7 @@ FNR == 1 {
   is_first = 1
   name = FILENAME
   sub(/^.*framework\//, "", name)
+  sub(/^.*\/models\//, "models/", name)
   put("/// \\file " name escaped(substr($0, 3)), 0)
   next
 }
@@ -79,6 +81,11 @@ is_first && /^\/\// { put_comment("///", substr($0, 3)); next }
 {
   is_first = in_list = 0
   line = $0
+  if (match(line, /^TORCH_MODULE\([A-Za-z0-9]+\);$/)) {
+    name = substr(line, 14, length(line) - 15)
+    text = "/** Holds a " name "Impl by a shared pointer, which copies of the holder share. */ "
+    line = (above == "" ? text : "") "class " name " : public torch::nn::ModuleHolder<" name "Impl> {};"
+  }
   if (match(line, /\/\/\/</)) {
     text = escaped(substr(line, RSTART + 4))
     code = substr(line, 1, RSTART - 1)

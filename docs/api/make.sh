@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes the API site of the public headers: bash docs/api/make.sh OUT [ROOT] fills OUT/html from ROOT, by default this
-# checkout. A header is public unless its first comment says "Internal.". Prints what has no comment, or one that cannot
-# be read, with file and line. Exit status: 0 for nothing to print, 77 where Doxygen is not installed, else 1.
+# checkout. A header of framework/tare or models is public unless its first comment says "Internal.". Prints what has no
+# comment, or one that cannot be read, with file and line. Exit status: 0 for nothing to print, 77 where Doxygen is not
+# installed, else 1.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: bash docs/api/make.sh OUT [ROOT]" >&2; exit 1; }
 command -v doxygen >/dev/null || { echo "doxygen is not installed (Debian: apt-get install doxygen)"; exit 77; }
@@ -10,7 +11,9 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "${2:-$here/../..}"
 
-find framework/tare -name '*.h' | sort | xargs awk '
+folders=(framework/tare)
+[ ! -d models ] || folders+=(models)
+find "${folders[@]}" -name '*.h' | sort | xargs awk '
   FNR == 1 { if (name != "" && !is_internal) print name; name = FILENAME; is_first = 1; is_internal = 0 }
   !/^\/\// { is_first = 0 }
   is_first && /Internal\./ { is_internal = 1 }

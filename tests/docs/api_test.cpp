@@ -58,6 +58,7 @@ TEST(Api, EveryPublicNameHasAComment) {
   EXPECT_THAT(made.err, IsEmpty());
   EXPECT_TRUE(fs::exists(out / "html/index.html"));
   EXPECT_TRUE(fs::exists(out / "html/classtare_1_1Learner.html"));
+  EXPECT_TRUE(fs::exists(out / "html/structtare_1_1models_1_1ConvNetImpl.html"));
   EXPECT_FALSE(fs::exists(out / "html/state__index_8h.html"))
       << "an internal header is on the site";
   for (const auto& entry : fs::directory_iterator(out / "html")) {
@@ -104,6 +105,28 @@ TEST(Api, ANameWithoutACommentIsFoundWithFileAndLine) {
   EXPECT_THAT(made.err, Not(HasSubstr("Elsewhere")));
   EXPECT_THAT(made.err, Not(HasSubstr("width")));
   EXPECT_THAT(made.err, Not(HasSubstr("height")));
+}
+
+TEST(Api, AHeaderOfTheModelsIsPublic) {
+  const Sources sources("");
+  fs::create_directories(sources.folder / "models");
+  io::write_atomically(sources.folder / "models/net.h",
+                       "// A model.\n"
+                       "namespace tare {\n"
+                       "/// A network.\n"
+                       "struct NetImpl {\n"
+                       "  void forward();\n"
+                       "};\n"
+                       "TORCH_MODULE(Net);\n"
+                       "}  // namespace tare\n");
+  const auto made = sources.site();
+  if (made.status == kNotInstalled) GTEST_SKIP() << made.out;
+  EXPECT_EQ(made.status, 1);
+  EXPECT_THAT(made.err, ContainsRegex("models/net.h:5: .*forward.*is not documented"));
+  EXPECT_THAT(made.err, Not(HasSubstr("TORCH_MODULE")));
+  const std::string page = io::read_text(sources.folder / "site/html/classtare_1_1Net.html");
+  EXPECT_THAT(page, HasSubstr("by a shared pointer, which copies of the holder share"));
+  EXPECT_THAT(page, HasSubstr(">models/net.h</a>&gt;"));
 }
 
 TEST(Api, AnInternalHeaderNeedsNone) {

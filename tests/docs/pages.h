@@ -150,9 +150,12 @@ inline std::vector<std::string> long_sentences(const std::string& page, int64_t 
 /// Words of a private dialect, for which docs/glossary.md and the field have better ones.
 inline const std::vector<std::string>& retired_words() {
   static const std::vector<std::string> words{
-      "told",     "tell",         "tells",      "cannot tell", "goes on",     "go on",
-      "is on",    "are on",       "said",       "room",        "rooms",       "proven",
-      "unproven", "of furcate's", "of slurm's", "verdict",     "surroundings"};
+      "told",        "tell",      "tells",      "cannot tell",  "cannot be told", "goes on",
+      "go on",       "is on",     "are on",     "said",         "room",           "rooms",
+      "proven",      "unproven",  "verdict",    "surroundings", "of furcate's",   "of slurm's",
+      "left behind", "leave out", "leaves out", "left out",     "leaving out",    "alike",
+      "beat",        "tend",      "admit",      "dismiss",      "trainee",        "cannottell",
+      "fitsubject",  "standin",   "mem-trace",  "memory-trace"};
   return words;
 }
 

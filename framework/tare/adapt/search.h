@@ -20,7 +20,7 @@
 
 namespace tare::adapt {
 
-/// The place in which a size that was found is remembered.
+/// Selects where a size that was found is remembered.
 enum class Cache {
   none,    ///< nowhere: each call starts anew
   call,    ///< one size for a line of code, whatever it is called with
@@ -35,7 +35,7 @@ enum class Cache {
 /// Sets what default_cache() returns, for all threads. Thread-safe.
 void set_default_cache(Cache cache);
 
-/// One change of a size.
+/// Describes one change of a size.
 struct Change {
   int64_t from = 0, to = 0;  ///< the size before and after
   std::string reason{};      ///< of the refusal; empty: grown again
@@ -56,7 +56,7 @@ struct Options {
   int64_t fixed_bytes = 0;
 };
 
-/// The error when memory ran out even at the smallest size. The error of that attempt is nested in
+/// Reports that memory ran out even at the smallest size. The error of that attempt is nested in
 /// it.
 class NothingFits : public OutOfMemory {
  public:
@@ -71,15 +71,15 @@ class NothingFits : public OutOfMemory {
 
 class SizeCache;
 
-/// A tensor that an adaptive call is given, and which of its dimensions is the batch.
+/// Holds a tensor argument of an adaptive call, and which of its dimensions is the batch.
 struct Argument {
   const at::Tensor* tensor = nullptr;  ///< null: an argument that is no tensor
   int64_t batch_dim = 0;               ///< >= 0, below the tensor's number of dimensions
 };
 
-/// One call under way. Not thread-safe; each thread has its own. Where an allocator had to give its
-/// cache back in two attempts in a row, memory is nearly out and every allocation slow: then the
-/// size shrinks too, after the second (as Composer does).
+/// Finds the sizes of one call under way. Not thread-safe; each thread has its own. Where an
+/// allocator had to give its cache back in two attempts in a row, memory is nearly out and every
+/// allocation slow: then the size shrinks too, after the second (as Composer does).
 class Search {
  public:
   /// Starts at `initial`, or at what is remembered. Throws ConfigError for `initial` < 1 or options

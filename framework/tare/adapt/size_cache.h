@@ -15,7 +15,7 @@
 
 namespace tare::adapt {
 
-/// A size, and what it was found for.
+/// Holds a size, and what it was found for.
 struct FoundSize {
   std::string key{};  ///< what distinguishes calls: line, shapes, devices, as described at Cache
   int64_t size = 0;   ///< samples of one interval, >= 1
@@ -34,7 +34,7 @@ class SizeCache {
   /// Keeps a size that is shrunken, or whose key has an entry.
   void store(const std::string& key, const StepSize& size);
 
-  [[nodiscard]] size_t entries() const;  ///< how many keys have a size now
+  [[nodiscard]] size_t entries() const;  ///< returns how many keys have a size
   void clear();                          ///< forgets all sizes
 
   /// Returns all sizes, the newest first.

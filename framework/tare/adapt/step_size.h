@@ -23,16 +23,16 @@ struct Policy {
 /// `size` >= 1, as few as possible.
 [[nodiscard]] int64_t even_size(int64_t total, int64_t size);
 
-/// A value. Starts at its limit, which it never exceeds. When a size that was grown to fails before
-/// as many clean intervals as led to it, it is tried again only after twice as many: sizes do not
-/// swing.
+/// Chooses a size. A value. It starts at its limit, which it never exceeds. When a size that was
+/// grown to fails before as many clean intervals as led to it, it is tried again only after twice
+/// as many: sizes do not swing.
 class StepSize {
  public:
   /// Throws ConfigError, naming `where`, unless limit >= 1 and `policy` is in range.
   StepSize(int64_t limit, const Policy& policy, const char* where);
 
-  [[nodiscard]] int64_t get() const { return size_; }     ///< the size now, in [1, limit()]
-  [[nodiscard]] int64_t limit() const { return limit_; }  ///< the largest size, as it was given
+  [[nodiscard]] int64_t get() const { return size_; }     ///< returns the size, in [1, limit()]
+  [[nodiscard]] int64_t limit() const { return limit_; }  ///< returns the largest size, as given
   /// Whether the size is below the limit.
   [[nodiscard]] bool shrunken() const { return size_ < limit_; }
   /// Whether limit and policy are those of the other.

@@ -13,14 +13,14 @@
 
 namespace tare {
 
-/// Base of every error that Tare throws, except OutOfMemory. what() is one line without control
-/// characters.
+/// Is the base of every error that Tare throws, except OutOfMemory. what() is one line without
+/// control characters.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The place that a configuration value came from: a file position or a command-line override.
+/// Locates a configuration value: by a file position or a command-line override.
 struct Source {
   std::string file;    ///< path, or "command line"; empty for values set in code
   int64_t line = 0;    ///< from 1; 0: none
@@ -30,9 +30,9 @@ struct Source {
   [[nodiscard]] std::string str() const;
 };
 
-/// A wrong configuration value: unknown key, wrong type, out of range, missing. Thrown before any
-/// work. `problem` continues the field's name: "must be >= 1", "is not known". The message is
-/// "[config] run.yaml:3:5: phases.2.epochs must be >= 1, got 0; allowed: ...".
+/// Reports a wrong configuration value: unknown key, wrong type, out of range, missing. Thrown
+/// before any work. `problem` continues the field's name: "must be >= 1", "is not known". The
+/// message is "[config] run.yaml:3:5: phases.2.epochs must be >= 1, got 0; allowed: ...".
 class ConfigError : public Error {
  public:
   /// Makes the error of a value of a configuration. `source`: where it stands; `field`: see
@@ -73,8 +73,8 @@ class ConfigError : public Error {
   std::string field_, problem_, allowed_, got_;
 };
 
-/// A call that the object's state does not allow: `fit` on a destroyed Learner, `init` after the
-/// first tensor.
+/// Reports a call that the object's state does not allow: `fit` on a destroyed Learner, `init`
+/// after the first tensor.
 class StateError : public Error {
  public:
   /// Takes what call() and state() return, and what to do as `advice`, which ends the message.
@@ -88,7 +88,7 @@ class StateError : public Error {
   std::string call_, state_;
 };
 
-/// A tensor of the wrong shape or dtype.
+/// Reports a tensor of the wrong shape or dtype.
 class ShapeError : public Error {
  public:
   /// Takes the operation as `where`; `expected` and `got` are shapes or dtypes as text.
@@ -102,7 +102,7 @@ class ShapeError : public Error {
   std::string expected_, got_;
 };
 
-/// The error for operands on two devices, or for a device that does not exist.
+/// Reports operands on two devices, or a device that does not exist.
 class DeviceError : public Error {
  public:
   /// Takes the operation as `where` and what is wrong with the device as `problem`.
@@ -112,7 +112,7 @@ class DeviceError : public Error {
   DeviceError(std::string_view where, std::string_view first, std::string_view second);
 };
 
-/// The error for a training that cannot continue: the loss is NaN or infinite.
+/// Reports a training that cannot continue: the loss is NaN or infinite.
 class DivergedError : public Error {
  public:
   /// Counts `epoch` and `step` from 0 within their fit; `figure` names the loss: "loss",
@@ -121,7 +121,7 @@ class DivergedError : public Error {
                 int64_t step);
   /// Returns the value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
-  [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< from 0, within the fit
+  [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< counts from 0, within the fit
   [[nodiscard]] int64_t step() const { return step_; }    ///< optimizer step from 0, within the fit
 
  private:
@@ -138,14 +138,14 @@ class IoError : public Error {
   IoError(std::string_view operation, std::string path, std::string_view cause);
   /// Returns the file or folder of the operation.
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] int error_number() const { return error_number_; }  ///< errno, or 0
+  [[nodiscard]] int error_number() const { return error_number_; }  ///< returns errno, or 0
 
  private:
   std::string path_;
   int error_number_ = 0;
 };
 
-/// A file whose content breaks the rules of its format: truncated, altered, foreign, hostile.
+/// Reports a file that breaks the rules of its format: truncated, altered, foreign, hostile.
 class FormatError : public Error {
  public:
   /// Returns `part` names the tensor or field that is wrong.

@@ -15,24 +15,24 @@ enum class Mode {
   append   ///< write only, at the end; created if missing
 };
 
-/// The system calls. Each returns >= 0, or -errno. Thread-safe.
+/// Makes the system calls. Each returns >= 0, or -errno. Thread-safe.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual int open(const char* path, Mode mode);  ///< a descriptor
-  virtual int close(int fd);                      ///< close(2)
+  virtual int open(const char* path, Mode mode);  ///< returns a descriptor
+  virtual int close(int fd);                      ///< calls close(2)
   /// Returns the bytes read; 0 at the end of the file.
   virtual int64_t read(int fd, void* data, size_t size);
   /// Returns the bytes written, which may be fewer than `size`.
   virtual int64_t write(int fd, const void* data, size_t size);
   /// Reserves blocks. Callers ignore -EOPNOTSUPP.
   virtual int allocate(int fd, int64_t size);
-  virtual int flush(int fd);                             ///< fdatasync
+  virtual int flush(int fd);                             ///< calls fdatasync
   virtual int rename(const char* from, const char* to);  ///< replaces `to` atomically
   /// Swaps two names atomically. Not every file system supports it.
   virtual int exchange(const char* a, const char* b);
-  virtual int make_directory(const char* path);   ///< one folder, whose parent must exist
-  virtual int remove(const char* path);           ///< a file or an empty directory
+  virtual int make_directory(const char* path);   ///< makes one folder; its parent must exist
+  virtual int remove(const char* path);           ///< removes a file or an empty directory
   virtual int flush_directory(const char* path);  ///< makes renames in it durable
   /// Maps the whole file privately (copy on write); *data is page-aligned. size must be > 0.
   virtual int map(int fd, int64_t size, void** data);

@@ -19,7 +19,7 @@ class Immortal {
   Immortal& operator=(const Immortal&) = delete;
 
   T& operator*() noexcept { return value_; }    ///< the object, which is never destroyed
-  T* operator->() noexcept { return &value_; }  ///< the object's members
+  T* operator->() noexcept { return &value_; }  ///< gives access to the object's members
 
  private:
   union {

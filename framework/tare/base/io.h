@@ -18,7 +18,7 @@
 
 namespace tare::io {
 
-/// An open file. The destructor closes it without reporting errors, so writers call close().
+/// Holds an open file. The destructor closes it without reporting errors, so writers call close().
 class File {
  public:
   File(std::filesystem::path path, Mode mode);  ///< opens the file; throws IoError
@@ -26,22 +26,22 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  size_t read(void* data, size_t size);       ///< fewer bytes only at the end of the file
-  void write(const void* data, size_t size);  ///< all of it
-  void write(std::string_view text) { write(text.data(), text.size()); }  ///< all of the text
+  size_t read(void* data, size_t size);       ///< reads less only at the end of the file
+  void write(const void* data, size_t size);  ///< writes all of it
+  void write(std::string_view text) { write(text.data(), text.size()); }  ///< writes the text
   void allocate(int64_t size);  ///< reserves space, so that a full disk is noticed before writing
   void flush();                 ///< waits until the data is on the disk
   void close();  ///< reports what the destructor would not; a second call does nothing
-  [[nodiscard]] int64_t size() const;                                        ///< bytes
+  [[nodiscard]] int64_t size() const;                                        ///< returns bytes
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }  ///< as it was given
-  [[nodiscard]] int descriptor() const { return fd_; }  ///< valid until close()
+  [[nodiscard]] int descriptor() const { return fd_; }  ///< is valid until close()
 
  private:
   std::filesystem::path path_;
   int fd_ = -1;
 };
 
-/// A file mapped into memory privately: writing to the bytes changes neither the file nor other
+/// Maps a file into memory privately: writing to the bytes changes neither the file nor other
 /// mappings. Tensors that point into it hold a shared_ptr to it. An empty file gives an empty span.
 /// The file must not be truncated meanwhile; replacing it by rename is safe.
 class Mapping {

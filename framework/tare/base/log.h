@@ -13,9 +13,9 @@ enum class Level { debug, info, warning, error, off };
 /// "[tare] warning:" is yellow and "[tare] error:" red, unless NO_COLOR is set). Control characters
 /// of `text` are escaped, so text from outside cannot forge a line. Thread-safe.
 void debug(std::string_view text);
-void info(std::string_view text);     ///< as debug()
-void warning(std::string_view text);  ///< as debug()
-void error(std::string_view text);    ///< as debug()
+void info(std::string_view text);     ///< prints as debug() does
+void warning(std::string_view text);  ///< prints as debug() does
+void error(std::string_view text);    ///< prints as debug() does
 
 /// Returns the previous level. The default is `info`, or the environment variable TARE_LOG.
 Level set_level(Level level);

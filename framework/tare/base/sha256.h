@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// The hash of bytes that arrive in pieces. A value; not thread-safe.
+/// Computes the hash of bytes that arrive in pieces. A value; not thread-safe.
 class Sha256 {
  public:
   Sha256() { SHA256Init(&state_); }

@@ -26,7 +26,7 @@ using TableRow = std::vector<std::string>;  ///< a cell for each column
 [[nodiscard]] std::string text_table(const std::vector<TableColumn>& columns,
                                      const std::vector<TableRow>& rows, size_t width = kAnyWidth);
 
-/// A name and its explanation, for a list of both.
+/// Holds a name and its explanation, for a list of both.
 struct ListEntry {
   std::string name{}, text{};  ///< what the list explains; the explanation
 };

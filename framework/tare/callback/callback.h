@@ -28,7 +28,7 @@ enum class Action {
   stop_fit,    ///< end the fit as soon as this step is whole
 };
 
-/// The Learner as callbacks see it: what is safe to call while a fit runs.
+/// Shows callbacks the part of the Learner that is safe to call while a fit runs.
 class LearnerView {
  public:
   virtual ~LearnerView() = default;
@@ -36,7 +36,7 @@ class LearnerView {
   [[nodiscard]] virtual Model& model() = 0;
   /// Returns the optimizer of the fit.
   [[nodiscard]] virtual Optimizer& optimizer() = 0;
-  [[nodiscard]] virtual c10::Device device() const = 0;  ///< where model and batches are
+  [[nodiscard]] virtual c10::Device device() const = 0;  ///< returns where model and batches are
   /// Returns folder for files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
   /// Writes a checkpoint from which Learner::resume() continues at this step.
@@ -46,7 +46,7 @@ class LearnerView {
   virtual void restore_weights(const std::string& name) = 0;
 };
 
-/// A new size of the micro-batches of a fit.
+/// Describes a new size of the micro-batches of a fit.
 struct MicroBatchChange {
   std::string phase{};       ///< "train" or "validate"
   int64_t from = 0, to = 0;  ///< samples
@@ -91,9 +91,9 @@ struct CallbackFacts {
   bool saves_epochs = false;  ///< it may save a checkpoint after an epoch, which a plan counts
 };
 
-/// Base of all callbacks: every event does nothing and proceeds. Callbacks run in the order of
-/// their list, those of the Learner before those of the call. An exception from a callback ends the
-/// fit like any other. Called on the thread that called fit().
+/// Is the base of all callbacks: every event does nothing and proceeds. Callbacks run in the order
+/// of their list, those of the Learner before those of the call. An exception from a callback ends
+/// the fit like any other. Called on the thread that called fit().
 ///
 /// A task with turns of several optimizers has after_forward, after_loss, after_backward and
 /// after_step in each turn, see FitContext::turn; `step` rises in the last one.
@@ -158,10 +158,10 @@ class Callback {
   virtual void load_state(const std::string&) {}
 };
 
-/// A callback as a Learner holds it; the caller may keep it and read it after the fit.
+/// Holds a callback for a Learner; the caller may keep it and read it after the fit.
 using CallbackPtr = std::shared_ptr<Callback>;
 
-/// The events in the order of a fit.
+/// Lists the events in the order of a fit.
 enum class Event {
   before_fit,
   before_epoch,
@@ -181,7 +181,7 @@ enum class Event {
 /// Returns the name of the event's method, e.g. "before_fit", in static memory.
 [[nodiscard]] const char* to_string(Event event);
 
-/// A method of Callback that an event calls.
+/// Points to the method of Callback that an event calls.
 using EventMethod = Action (Callback::*)(FitContext&);
 /// Calls `event` of every callback in order; returns the strongest answer.
 inline Action notify(const std::vector<CallbackPtr>& callbacks, EventMethod event,

@@ -15,7 +15,7 @@
 
 namespace tare {
 
-/// Bytes in no ledger that rose in each of the last epochs, or of the last quarters of a short fit.
+/// Reports bytes in no ledger that rose in each of the last epochs, or quarters of a short fit.
 struct Growth {
   c10::Device device = c10::kCPU;  ///< where the bytes are
   std::string phase{};             ///< in which they were allocated
@@ -28,13 +28,13 @@ struct Growth {
   [[nodiscard]] std::string str() const;
 };
 
-/// A graph of an earlier batch that is still alive when the next one begins.
+/// Reports a graph of an earlier batch that is still alive when the next one begins.
 struct KeptGraph {
   c10::Device device = c10::kCPU;  ///< where the graph's tensors are
   int64_t step = 0;                ///< of the fit, from 0
   int64_t bytes = 0;  ///< in no ledger, allocated in that step; at least what the graph holds
 
-  [[nodiscard]] std::string str() const;  ///< one line, as in the warning
+  [[nodiscard]] std::string str() const;  ///< returns one line, as in the warning
 };
 
 /// Adds up, at the end of each epoch, the blocks of the Learner's device that are in no ledger of
@@ -74,7 +74,7 @@ class LeakWatch final : public Callback {
     // NOLINTNEXTLINE(modernize-use-nullptr): the linter means the 0 of the generated comparison.
     friend auto operator<=>(const Origin&, const Origin&) = default;
   };
-  /// Bytes after the last epochs, the newest last.
+  /// Holds the bytes after the last epochs, the newest last.
   using Series = std::array<int64_t, kEpochs + 1>;
 
   struct Graphs;

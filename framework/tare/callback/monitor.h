@@ -31,7 +31,7 @@ void visit_monitor(auto& visit, Monitor& o) {
   visit("min_delta", o.min_delta, config::at_least(0));
 }
 
-/// Options of SaveBest.
+/// Configures SaveBest.
 struct SaveBestOptions {
   Monitor monitor{};                ///< the column that decides
   std::string checkpoint = "best";  ///< name given to save()
@@ -65,7 +65,7 @@ class SaveBest final : public Callback {
   std::optional<double> best_;
 };
 
-/// Options of EarlyStopping.
+/// Configures EarlyStopping.
 struct EarlyStoppingOptions {
   Monitor monitor{};     ///< the column that decides
   int64_t patience = 0;  ///< epochs without improvement that are tolerated, >= 0
@@ -96,7 +96,7 @@ class EarlyStopping final : public Callback {
   int64_t waited_ = 0;
 };
 
-/// Options of StopOnNan.
+/// Configures StopOnNan.
 struct StopOnNanOptions {
   int64_t every = 16;   ///< steps between two checks on a device, where reading a loss waits, >= 1
   bool fail = false;    ///< throw DivergedError instead of ending the fit with a warning

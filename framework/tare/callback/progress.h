@@ -14,7 +14,7 @@ namespace tare {
 
 /// Prints a table with a row per epoch: epoch, train_loss, valid_loss, each metric, time. On a
 /// terminal, a row is green and has a star if its epoch is the best so far, metrics that do not fit
-/// into the width are left out, and a line below the table (a bar, the time left, loss, learning
+/// into the width are omitted, and a line below the table (a bar, the time left, loss, learning
 /// rate, samples/s) is redrawn at most 10 times a second. Elsewhere it writes plain lines without
 /// control bytes: one per epoch, and one every 10 s in long epochs.
 class Progress final : public Callback {

@@ -7,7 +7,7 @@
 
 namespace tare {
 
-/// One training step as the recorder saw it.
+/// Describes one training step as the recorder saw it.
 struct StepRecord {
   double loss = 0;              ///< of the batch, before its step
   double lr = 0, momentum = 0;  ///< of the last parameter group

@@ -9,6 +9,6 @@ namespace tare::callbacks {
 /// Makes callbacks by name. It holds Tare's own (`tare ls callbacks` lists them); a program adds
 /// its own before it reads a recipe that names one.
 using Registry = config::Registry<CallbackPtr()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 
 }  // namespace tare::callbacks

@@ -45,8 +45,8 @@ struct LoadOptions {
   bool with_optimizer = true;  ///< also read and check optimizer.safetensors
 };
 
-/// A verified checkpoint. The tensors are on the CPU, on the mapped file: they cost no allocation,
-/// and stay valid after this object is gone or the directory is replaced.
+/// Holds a verified checkpoint. The tensors are on the CPU, on the mapped file: they cost no
+/// allocation, and stay valid after this object is gone or the directory is replaced.
 struct Loaded {
   std::vector<NamedTensor> model{};      ///< parameters and buffers by name
   std::vector<NamedTensor> optimizer{};  ///< empty when not asked for

@@ -6,7 +6,7 @@
 
 namespace tare::checkpoint {
 
-/// Hashes of a file's content, by which any accidental change is detected.
+/// Holds hashes of a file's content, by which any accidental change is detected.
 struct Digest {
   std::string layout;  ///< of names, dtypes, shapes, offsets and metadata (but for key "tare")
   /// XXH3-64 of each tensor's bytes, as 16 hexadecimal digits.

@@ -12,7 +12,7 @@
 
 namespace tare::checkpoint {
 
-/// A name on both sides, with different shapes or dtypes.
+/// Names a tensor that both sides have, with different shapes or dtypes.
 struct Difference {
   std::string name;      ///< of the tensor, on both sides
   std::string expected;  ///< of the target, e.g. "float32 [10, 512]"

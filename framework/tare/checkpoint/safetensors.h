@@ -27,8 +27,8 @@
 
 namespace tare::checkpoint {
 
-/// An open file: a value, cheap to copy. The mapping lives as long as a copy or a tensor of it.
-/// Thread-safe. The file must not be changed in place meanwhile; replacing it by rename, as the
+/// Reads an open file: a value, cheap to copy. The mapping lives as long as a copy or a tensor of
+/// it. Thread-safe. The file must not be changed in place meanwhile; replacing it by rename, as the
 /// writers here do, is safe.
 class SafeTensors {
  public:
@@ -37,7 +37,7 @@ class SafeTensors {
 
   /// Returns the path that open() was given.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] int64_t file_bytes() const;  ///< size of the whole file
+  [[nodiscard]] int64_t file_bytes() const;  ///< returns the size of the whole file
   /// Describes the tensors in the order of their data, without tied names (see write).
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const& { return header_->tensors; }
   /// Returns the tensors of a file that is closed at the end of the expression, for a loop over

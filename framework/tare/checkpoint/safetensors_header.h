@@ -16,7 +16,7 @@ namespace tare::checkpoint {
 inline constexpr int64_t kMaxHeaderBytes = 100'000'000;  ///< as in safetensors' own reader
 inline constexpr int64_t kMaxTensors = 1'000'000;        ///< in one file
 
-/// A header that has passed every check that does not need the data.
+/// Holds a header that has passed every check that does not need the data.
 struct Header {
   std::vector<TensorInfo> tensors;              ///< in the order of their data
   std::map<std::string, std::string> metadata;  ///< "__metadata__"

@@ -14,7 +14,7 @@ namespace tare::checkpoint {
 inline constexpr int64_t kMaxNameBytes = 4096;  ///< of a tensor's name
 inline constexpr int64_t kMaxRank = 64;         ///< dimensions of a tensor
 
-/// The header's entry for one tensor.
+/// Describes one tensor, as the header's entry does.
 struct TensorInfo {
   std::string name;  ///< UTF-8, 1 to kMaxNameBytes, no control characters
   c10::ScalarType dtype = c10::ScalarType::Float;  ///< of the elements

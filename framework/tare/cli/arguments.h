@@ -11,9 +11,9 @@
 
 namespace tare::cli {
 
-/// One option. Its placeholder decides what the shell completes: "FILE", "RECIPE", "BUNDLE" and
-/// "INPUT" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words, any other
-/// nothing.
+/// Describes one option. Its placeholder decides what the shell completes: "FILE", "RECIPE",
+/// "BUNDLE" and "INPUT" files, "DIR" and "RUN" folders, "COMMAND" the commands, "a|b" these words,
+/// any other nothing.
 struct OptionSpec {
   std::string name{};   ///< long name without dashes
   std::string value{};  ///< placeholder of its value, e.g. "FILE"; empty: a flag
@@ -25,7 +25,7 @@ struct OptionSpec {
   char letter = 0;  ///< 'v' for "-v" beside "--verbose"; 0: none
 };
 
-/// A parsed command line.
+/// Holds a parsed command line.
 class Arguments {
  public:
   /// Takes the options' values by name, without dashes; "" for a flag.
@@ -43,7 +43,7 @@ class Arguments {
   std::map<std::string, std::string> options_;
 };
 
-/// A command of the program: its description in `tare --help`, and its function.
+/// Describes a command of the program, as in `tare --help`, and holds its function.
 struct Command {
   std::string name{};                   ///< the word after `tare`
   std::string summary{};                ///< one line

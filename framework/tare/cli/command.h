@@ -19,17 +19,17 @@ namespace tare::cli {
 // The commands themselves.
 /// Runs `tare run`; all commands return the exit status, see ExitCode.
 int run_command(const Arguments& arguments);
-int plan_command(const Arguments& arguments);        ///< `tare plan`
-int list_command(const Arguments& arguments);        ///< `tare ls`
-int explain_command(const Arguments& arguments);     ///< `tare explain`
-int data_command(const Arguments& arguments);        ///< `tare data`
-int sweep_command(const Arguments& arguments);       ///< `tare sweep`
-int report_command(const Arguments& arguments);      ///< `tare report`
-int export_command(const Arguments& arguments);      ///< `tare export`
-int inspect_command(const Arguments& arguments);     ///< `tare inspect`
-int doctor_command(const Arguments& arguments);      ///< `tare doctor`
-int top_command(const Arguments& arguments);         ///< `tare top`
-int completion_command(const Arguments& arguments);  ///< `tare completion`
-int man_command(const Arguments& arguments);         ///< `tare man`
+int plan_command(const Arguments& arguments);        ///< runs `tare plan`
+int list_command(const Arguments& arguments);        ///< runs `tare ls`
+int explain_command(const Arguments& arguments);     ///< runs `tare explain`
+int data_command(const Arguments& arguments);        ///< runs `tare data`
+int sweep_command(const Arguments& arguments);       ///< runs `tare sweep`
+int report_command(const Arguments& arguments);      ///< runs `tare report`
+int export_command(const Arguments& arguments);      ///< runs `tare export`
+int inspect_command(const Arguments& arguments);     ///< runs `tare inspect`
+int doctor_command(const Arguments& arguments);      ///< runs `tare doctor`
+int top_command(const Arguments& arguments);         ///< runs `tare top`
+int completion_command(const Arguments& arguments);  ///< runs `tare completion`
+int man_command(const Arguments& arguments);         ///< runs `tare man`
 
 }  // namespace tare::cli

@@ -8,7 +8,7 @@
 
 namespace tare::cli {
 
-/// A key of a recipe, "phases.N.lr", and values to offer.
+/// Names a key of a recipe, "phases.N.lr", and values to offer.
 struct Setting {
   std::string key{};                  ///< dotted path
   std::vector<std::string> values{};  ///< values to offer

@@ -14,7 +14,7 @@ void continue_without_output();
 /// continue_without_output() was called.
 void check_output(std::string_view command);
 
-/// The kinds of files that a command replaces without a question.
+/// Lists the kinds of files that a command replaces without a question.
 enum class FileKind { json, html, bundle };
 
 /// Throws ConfigError for a file that is there and is not of the kind that the command writes, or

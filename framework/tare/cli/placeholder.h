@@ -16,7 +16,7 @@ enum class Completes {
   settings  ///< keys of a recipe with their values
 };
 
-/// An argument in the help of a command, such as "[RECIPE ...]".
+/// Describes an argument in the help of a command, such as "[RECIPE ...]".
 struct Placeholder {
   std::string name{};                        ///< without brackets and dots
   Completes completes = Completes::nothing;  ///< what a shell offers

@@ -8,7 +8,7 @@
 
 namespace tare::cli {
 
-/// The place that a sample came from.
+/// Locates the source of a sample.
 struct SamplePlace {
   std::string path{};  ///< "-": standard input
   int64_t line = 0;    ///< from 1, of a file of tensors the sample; 0: the whole file

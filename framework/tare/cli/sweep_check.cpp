@@ -77,8 +77,8 @@ SweepOptions with_ends(SweepOptions sweep) {
   return sweep;
 }
 
-/// Returns as many cells as it takes for every value to be in one: the first with a value that none
-/// before has.
+/// Returns cells such that each value of each parameter is in one of them. In a small grid they are
+/// the cells that have a value which no earlier cell of the grid has.
 std::vector<Cell> with_every_value(const SweepOptions& sweep) {
   double count = 1;
   for (const auto& parameter : sweep.parameters.parameters) count *= search::count_of(parameter);

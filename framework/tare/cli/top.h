@@ -10,14 +10,14 @@
 
 namespace tare::cli {
 
-/// A process that holds memory of a device. User and command are text of others.
+/// Describes a process that holds memory of a device. User and command are text of others.
 struct TopProcess {
   int64_t id = 0;                  ///< of the process
   std::optional<int64_t> bytes{};  ///< unset where the driver hides it
   std::string user{}, command{};   ///< empty where /proc does not show the process
 };
 
-/// A device with all that runs on it, this program included.
+/// Describes a device with all that runs on it, this program included.
 struct TopDevice {
   std::string id{};                                              ///< "host", "cuda:0"
   std::string name{};                                            ///< of the hardware

@@ -48,9 +48,9 @@ struct Rule {
   std::vector<std::string> names{};  ///< allowed words, of `one_of`
   bool takes_null = false;           ///< null is read as an empty text
 };
-[[nodiscard]] Rule at_least(double low);              ///< >= low
-[[nodiscard]] Rule above(double low);                 ///< > low
-[[nodiscard]] Rule between(double low, double high);  ///< low and high included
+[[nodiscard]] Rule at_least(double low);              ///< allows numbers >= low
+[[nodiscard]] Rule above(double low);                 ///< allows numbers > low
+[[nodiscard]] Rule between(double low, double high);  ///< allows low to high, both included
 /// Allows any text; a file may write null for an empty one.
 [[nodiscard]] Rule text_or_null();
 /// Allows one of the words; a file may write it in other letters, such as RMSProp for rmsprop.
@@ -69,7 +69,7 @@ struct Type {
   void (*check)(const void* value, std::string_view where, const std::string& path);
 };
 
-/// One field of an options struct; points into the struct.
+/// Refers to one field of an options struct; points into the struct.
 struct Field {
   const char* name;  ///< the key; static
   void* value;       ///< in the struct, which must outlive this

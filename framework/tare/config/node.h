@@ -29,7 +29,7 @@ enum class Kind { null, scalar, sequence, map };
 
 struct Entry;
 
-/// One value of the tree. Owns its children. A Node made in code has an empty source.
+/// Holds one value of the tree. Owns its children. A Node made in code has an empty source.
 struct Node {
   Kind kind = Kind::null;      ///< decides which of the members below count
   std::string text;            ///< of a scalar, without quotes
@@ -42,19 +42,19 @@ struct Node {
   [[nodiscard]] static Node scalar(std::string plain);
   /// Makes a text, which is quoted if it would otherwise read as a number, a bool or null.
   [[nodiscard]] static Node string(std::string value);
-  [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< a list of the items
-  [[nodiscard]] static Node map();                              ///< a map without entries
+  [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< makes a list of the items
+  [[nodiscard]] static Node map();                              ///< makes an empty map
 
   /// Returns the value of `key`, or nullptr if this is no map or has no such key. Valid until the
   /// map changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
-  [[nodiscard]] Node* find(std::string_view key);  ///< the value of `key`, to be changed
+  [[nodiscard]] Node* find(std::string_view key);  ///< finds `key`, to change its value
   /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a
   /// map.
   Node& set(std::string key, Node value);
 };
 
-/// One key of a map and its value.
+/// Holds one key of a map and its value.
 struct Entry {
   std::string key;    ///< the key's text
   Source key_source;  ///< where the key stands

@@ -21,9 +21,9 @@
 
 namespace tare::config {
 
-/// The name of an entry and its options. In YAML it is the name alone, or a mapping of the name to
-/// the options: `{early_stopping: {patience: 3}}`. A flat choice has the name as its `type`, beside
-/// the options: `{type: asha, min_resource: 3}`.
+/// Holds the name of an entry and its options. In YAML it is the name alone, or a mapping of the
+/// name to the options: `{early_stopping: {patience: 3}}`. A flat choice has the name as its
+/// `type`, beside the options: `{type: asha, min_resource: 3}`.
 struct Choice {
   std::string name{};          ///< of an entry of the registry
   Node options = Node::map();  ///< all of them, once Registry::complete() has returned the choice
@@ -40,14 +40,14 @@ void from_flat_node(const Node& node, Choice& value);
 /// Returns the name alone for a choice without options, else to_node().
 [[nodiscard]] Node to_short_node(const Choice& value);
 
-/// The description of an entry in lists.
+/// Describes an entry in lists.
 struct EntryInfo {
   std::string name{};           ///< as recipes write it
   std::string summary{};        ///< one line without a full stop
   Node defaults = Node::map();  ///< every option with its default
 };
 
-/// The options of an entry that has none.
+/// Stands for the options of an entry that has none.
 struct NoOptions {};
 void visit_fields(auto&, NoOptions&) {}
 
@@ -59,7 +59,7 @@ void visit_fields(auto&, NoOptions&) {}
 template <class Signature>
 class Registry;
 
-/// The entries by name; each makes a `Made` from its options and `Args`.
+/// Holds the entries by name; each makes a `Made` from its options and `Args`.
 template <class Made, class... Args>
 class Registry<Made(Args...)> {
  public:
@@ -88,12 +88,12 @@ class Registry<Made(Args...)> {
                    });
   }
 
-  [[nodiscard]] std::vector<std::string> names() const {  ///< sorted
+  [[nodiscard]] std::vector<std::string> names() const {  ///< returns the names, sorted
     std::vector<std::string> all;
     for (const auto& [name, entry] : entries_) all.push_back(name);
     return all;
   }
-  [[nodiscard]] std::vector<EntryInfo> infos() const {  ///< sorted by name
+  [[nodiscard]] std::vector<EntryInfo> infos() const {  ///< describes all, sorted by name
     std::vector<EntryInfo> all;
     for (const auto& [name, entry] : entries_) all.push_back(entry.info);
     return all;
@@ -102,7 +102,7 @@ class Registry<Made(Args...)> {
   /// Whether there is an entry of this name.
   [[nodiscard]] bool contains(const std::string& name) const { return entries_.contains(name); }
 
-  /// Returns the choice with every option that it leaves out at its default. Throws ConfigError,
+  /// Returns the choice with every option that it omits at its default. Throws ConfigError,
   /// with place and nearest name, for an unknown name or option and for a value that is not
   /// allowed.
   [[nodiscard]] Choice complete(const Choice& choice) const {

@@ -10,19 +10,19 @@
 
 namespace tare::cuda {
 
-/// A process that computes on a card.
+/// Describes a process that computes on a card.
 struct NvmlProcess {
   int64_t id = 0;  ///< in the driver's numbering: in a container often another than /proc's
   std::optional<int64_t> bytes{};  ///< of the card; unset where the driver hides it
 };
 
-/// A card's memory in bytes, all processes included.
+/// Reports a card's memory in bytes, all processes included.
 struct NvmlMemory {
   int64_t total_bytes = 0, used_bytes = 0, free_bytes = 0;  ///< used: by all processes
 };
 
-/// One card. Everything is unset or empty where the library or the right to ask it is missing.
-/// Thread-safe.
+/// Asks NVML about one card. Everything is unset or empty where the library or the right to ask it
+/// is missing. Thread-safe.
 class NvmlDevice {
  public:
   /// Opens the card with `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of
@@ -35,7 +35,7 @@ class NvmlDevice {
   [[nodiscard]] std::string name() const;
   /// Returns "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
-  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< unset: not reported
+  [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< is unset if not reported
   /// Returns the share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
   /// Returns the temperature of the chip, in degrees Celsius.

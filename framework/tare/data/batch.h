@@ -21,8 +21,8 @@ namespace tare {
 /// Tensors with their names, in a fixed order. A list of one tensor needs no memory of its own.
 using NamedTensors = c10::SmallVector<NamedTensor, 1>;
 
-/// Some samples as tensors, on the host unless a Learner has moved them. N: samples. A value: its
-/// copies share the tensors.
+/// Holds some samples as tensors, on the host unless a Learner has moved them. N: samples. A value:
+/// its copies share the tensors.
 struct Batch {
   Batch() = default;
   /// Makes a batch of one tensor named "input" and, unless it is undefined, one named "target".
@@ -104,7 +104,7 @@ class Outputs {
 
   /// Returns the first tensor, [N, ...]; undefined: there is none.
   [[nodiscard]] const at::Tensor& front() const;
-  [[nodiscard]] size_t size() const { return all_.size(); }  ///< how many tensors there are
+  [[nodiscard]] size_t size() const { return all_.size(); }  ///< counts the tensors
   /// Whether there is a first tensor.
   [[nodiscard]] bool defined() const { return front().defined(); }
   /// Returns output number `index` < size(), which is not checked.

@@ -18,7 +18,7 @@ namespace tare {
 namespace {
 
 constexpr const char* kWhere = "data.collate";
-constexpr double kIgnored = -100;  // the class index that losses leave out
+constexpr double kIgnored = -100;  // the class index that losses ignore
 
 int64_t length_of(const at::Tensor& tensor) { return tensor.dim() == 0 ? 0 : tensor.size(0); }
 

@@ -16,7 +16,7 @@ namespace tare {
 /// several threads at once. At least one sample; all have the same names.
 using Collate = std::function<Batch(const std::vector<Batch>& samples)>;
 
-/// Options of the collate `pad`.
+/// Configures the collate `pad`.
 struct PadOptions {
   double value = 0;  ///< of what is added to an input, or to a target that is no class index
   /// lengths | mask | none: what is added as a further input: "lengths" int64 [samples], or "mask"
@@ -34,14 +34,14 @@ void visit_fields(auto& visit, PadOptions& o) {
 [[nodiscard]] Batch stack(const std::vector<Batch>& samples);
 /// Pads tensors [length, ...] of different lengths at their ends to the longest of the batch; those
 /// of one length everywhere are stacked. Class indices of targets are padded with -100, which the
-/// losses leave out.
+/// losses ignore.
 [[nodiscard]] Collate pad(const PadOptions& options = {});
 
 namespace collates {
-/// The collate functions by name. A program adds its own:
+/// Holds the collate functions by name. A program adds its own:
 ///   collates::registry().add("pairs", "...", [] { return Collate(join_pairs); });
 using Registry = config::Registry<Collate()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace collates
 
 /// Returns a data set of samples in memory, whose tensors have no sample dimension and may have

@@ -28,7 +28,7 @@ struct BatchRequest {
   bool training = false;               ///< apply random transforms
 };
 
-/// A finite set of samples in a fixed order. Immutable and thread-safe.
+/// Represents a finite set of samples in a fixed order. Immutable and thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -77,7 +77,7 @@ class Dataset {
   /// Adds the tensors it keeps to a ledger, under Category::other.
   virtual void account(Ledger&) const {}
 };
-/// A data set, which decorators, splits and loaders share.
+/// Points to a data set, which decorators, splits and loaders share.
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// Returns the whole data set in one batch, without random transforms.
@@ -127,7 +127,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 [[nodiscard]] DatasetPtr cache(const DatasetPtr& base);
 
 /// Throws ConfigError, naming the first element, if a class index in `targets` (int64, any shape)
-/// is neither in [0, classes) nor -100, which the losses leave out; ShapeError if it is not int64.
+/// is neither in [0, classes) nor -100, which the losses ignore; ShapeError if it is not int64.
 void check_labels(const at::Tensor& targets, int64_t classes);
 
 }  // namespace tare

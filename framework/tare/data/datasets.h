@@ -97,7 +97,7 @@ inline constexpr const char* kOffline = "TARE_OFFLINE";
 /// Whether find_digits() has tried to download in this process, and got nothing. Thread-safe.
 [[nodiscard]] bool download_has_failed();
 
-/// A data set as it was read, before `size`, `count`, `transforms` and the split of its options.
+/// Holds a data set as it was read, before `size`, `count`, `transforms` and the split.
 struct Found {
   std::string description{};   ///< one line: what, how many, from where
   DatasetPtr data{};           ///< the samples; splits are cut from them
@@ -106,7 +106,7 @@ struct Found {
   bool generated = false;                      ///< drawn by a program
 };
 
-/// A kind of data set.
+/// Describes a kind of data set.
 struct Kind {
   /// The names of the DataOptions that it takes, besides name, size, count, seed, train, valid,
   /// test, stratify and transforms. Others are refused.
@@ -116,11 +116,11 @@ struct Kind {
   std::function<Found(const DataOptions& options, bool network)> make{};
 };
 
-/// The data sets by name. A program adds its own:
+/// Holds the data sets by name. A program adds its own:
 ///   datasets::registry().add("sine", "a noisy sine", [] { return datasets::Kind{{}, sine}; });
 using Registry = config::Registry<Kind()>;
-[[nodiscard]] Registry& registry();              ///< the one registry of the process
-[[nodiscard]] std::vector<std::string> names();  ///< sorted
+[[nodiscard]] Registry& registry();              ///< returns the one registry of the process
+[[nodiscard]] std::vector<std::string> names();  ///< returns the names, sorted
 /// Returns the names of the fields of DataOptions that a data set takes. Throws ConfigError for a
 /// name that is not known.
 [[nodiscard]] std::vector<std::string> fields_of(const std::string& name);

@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// One file to download, and what it must be.
+/// Describes one file to download, and what it must be.
 struct RemoteFile {
   std::string name{};    ///< on disk; a single safe path component
   std::string url{};     ///< http or https
@@ -17,7 +17,7 @@ struct RemoteFile {
   std::string sha256{};  ///< 64 lower-case hexadecimal digits
 };
 
-/// A set of files and where they come from: data/<name>.yaml.
+/// Lists a set of files and where they come from: data/<name>.yaml.
 struct Manifest {
   std::string name{}, source{}, licence{};  ///< its name; who publishes it; its licence
   std::vector<RemoteFile> files{};          ///< in the order of the file

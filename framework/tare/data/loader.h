@@ -44,7 +44,7 @@ class Loader {
   void stop();
 
   [[nodiscard]] int64_t position() const;  ///< batches given in this epoch; for start() to resume
-  [[nodiscard]] int64_t batches() const;   ///< in a whole epoch
+  [[nodiscard]] int64_t batches() const;   ///< counts the batches of a whole epoch
   [[nodiscard]] const DatasetPtr& data() const;        ///< as it was given
   [[nodiscard]] const LoaderOptions& options() const;  ///< as they were given
 

@@ -8,7 +8,7 @@
 
 namespace tare {
 
-/// The data of a Learner. Any of them may be null.
+/// Holds the data of a Learner. Any of them may be null.
 struct Splits {
   DatasetPtr train{};  ///< what a fit learns from
   DatasetPtr valid{};  ///< what each epoch is validated on

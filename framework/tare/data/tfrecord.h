@@ -26,7 +26,7 @@ inline constexpr int64_t kMaxTfRecordBytes = int64_t{256} << 20;  ///< of one re
 /// Computes a checksum as TFRecord files store it: rotated right by 15 bits, plus 0xa282ead8.
 [[nodiscard]] uint32_t masked_crc32c(std::string_view bytes);
 
-/// The records of a file one after the other; gzip is recognised by its content. Not thread-safe.
+/// Reads the records of a file in order; gzip is recognised by its content. Not thread-safe.
 class TfRecordReader {
  public:
   /// Throws IoError.
@@ -44,14 +44,14 @@ class TfRecordReader {
   std::unique_ptr<Parts> parts_;
 };
 
-/// A feature of tf.train.Example: a list of one of these kinds; the others are empty.
+/// Holds a feature of tf.train.Example: a list of one of these kinds; the others are empty.
 struct TfFeature {
   std::vector<std::string> bytes{};  ///< bytes_list
   std::vector<float> floats{};       ///< float_list
   std::vector<int64_t> ints{};       ///< int64_list
 };
 
-/// tf.train.Example: its features by name. A value.
+/// Holds a tf.train.Example: its features by name. A value.
 class TfExample {
  public:
   /// Takes the features by their names.

@@ -94,7 +94,7 @@ class Experiment {
   [[nodiscard]] const std::string& name() const { return name_; }  ///< as it was given
 
  private:
-  /// The figures of a device at the start, which later ones are compared with.
+  /// Holds the figures of a device at the start, which later ones are compared with.
   struct DeviceBaseline {
     DeviceBaseline(c10::Device device);
     [[nodiscard]] DeviceReport read() const;
@@ -108,7 +108,7 @@ class Experiment {
     Accountable* object;
     uint64_t id;
   };
-  /// The number of the last block at some moment, one number for each baseline.
+  /// Holds the number of the last block at some moment, one for each baseline.
   using Marks = std::vector<uint64_t>;
   struct Owned {
     std::string name;

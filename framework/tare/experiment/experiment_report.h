@@ -13,15 +13,15 @@
 
 namespace tare {
 
-/// The three figures of memory/backend.h, or differences of them, in bytes. Never added to one
-/// another.
+/// Holds the three figures of memory/backend.h, or differences of them, in bytes. They are never
+/// added to one another.
 struct MemoryFigures {
   int64_t allocated_bytes = 0;  ///< tracked: live tensor storages, exact
   int64_t reserved_bytes = 0;   ///< held by the tensor allocator, live or cached
   int64_t process_bytes = 0;    ///< held by the process; host: resident set, with mapped files
 };
 
-/// An experiment's figures for one device.
+/// Reports an experiment's figures for one device.
 struct DeviceReport {
   c10::Device device = c10::kCPU;  ///< that was measured
   std::string name{};              ///< of the hardware
@@ -53,8 +53,8 @@ struct DeviceReport {
   [[nodiscard]] double reclaimed_percent() const;
 };
 
-/// Leaked blocks: allocated inside the experiment, alive after finish(), not kept, and in the
-/// ledger of no living Accountable. One entry per device, phase of allocation and, if the
+/// Reports leaked blocks: allocated inside the experiment, alive after finish(), not kept, and in
+/// the ledger of no living Accountable. One entry per device, phase of allocation and, if the
 /// experiment gathers them, call site; largest first.
 struct LeakReport {
   c10::Device device = c10::kCPU;  ///< where the blocks are
@@ -66,14 +66,14 @@ struct LeakReport {
   int64_t oldest_steps = 0;        ///< the same for the first
 };
 
-/// Something that finish() purged, destroyed or kept.
+/// Reports an object that finish() purged, destroyed or kept.
 struct ReleasedObject {
   std::string name{};     ///< account_name(), or the name given to emplace() or keep()
   CategoryBytes freed{};  ///< of an attended object's purge; empty for destroyed ones
   std::string problem{};  ///< why it could not be purged; empty when all went well
 };
 
-/// The whole result of an experiment; a value.
+/// Reports the whole result of an experiment; a value.
 struct ExperimentReport {
   std::string name{};                   ///< of the experiment
   bool enabled = true;                  ///< false: nothing was measured, all below is empty
@@ -90,7 +90,7 @@ struct ExperimentReport {
 
   /// Returns the figures of one device; zeros if it was not measured.
   [[nodiscard]] DeviceReport on(c10::Device device) const;
-  [[nodiscard]] int64_t leaked_bytes() const;  ///< the sum over all leaks
+  [[nodiscard]] int64_t leaked_bytes() const;  ///< returns the sum over all leaks
   /// Returns several lines, ending with a newline.
   [[nodiscard]] std::string str() const;
 };

@@ -20,20 +20,20 @@ namespace tare::detail {
 template <class T>
 concept TensorLike = std::convertible_to<const T*, const at::Tensor*>;
 
-/// An Accountable, or whatever else has a ledger.
+/// Accepts an Accountable, or whatever else has a ledger.
 template <class T>
 concept WithLedger = requires(const T& object) {
   { object.ledger() } -> std::convertible_to<Ledger>;
 };
 
-/// A torch::nn::Module: what it has registered, and the gradients of its parameters.
+/// Accepts a torch::nn::Module: what it has registered, and the gradients of its parameters.
 template <class T>
 concept ModuleLike = requires(const T& module) {
   { *module.parameters().begin() } -> std::convertible_to<at::Tensor>;
   { *module.buffers().begin() } -> std::convertible_to<at::Tensor>;
 };
 
-/// A tare::Model, whose parameters and buffers have names.
+/// Accepts a tare::Model, whose parameters and buffers have names.
 template <class T>
 concept ModelLike = requires(const T& model) {
   { model.parameters().begin()->tensor } -> std::convertible_to<at::Tensor>;
@@ -41,7 +41,7 @@ concept ModelLike = requires(const T& model) {
   { model.empty() } -> std::convertible_to<bool>;
 };
 
-/// An owner of at most one object: optional, unique_ptr, shared_ptr, torch::nn::ModuleHolder.
+/// Accepts an owner of one object or none: optional, unique_ptr, shared_ptr, ModuleHolder.
 template <class T>
 concept HolderLike = !std::is_pointer_v<T> && requires(const T& holder) {
   static_cast<bool>(holder);

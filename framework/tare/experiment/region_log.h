@@ -24,8 +24,8 @@ struct RegionLogOptions {
   std::ostream* out = &std::cout;    ///< for the line or table at the end; nullptr: none
 };
 
-/// A region's allocated bytes on one device. The region needed consumed + peaked bytes above its
-/// start.
+/// Reports a region's allocated bytes on one device. The region needed consumed + peaked bytes
+/// above its start.
 struct RegionMemory {
   c10::Device device = c10::kCPU;  ///< that was measured
   int64_t consumed_bytes = 0;      ///< end minus start; negative: more was freed than allocated

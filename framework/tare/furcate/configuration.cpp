@@ -52,7 +52,7 @@ bool is_of_sweep(std::string_view key) {
   return std::ranges::find(kOfSweep, key) != kOfSweep.end();
 }
 
-/// Whether the key is one that a recipe's sweep leaves out. Throws ConfigError where it says other
+/// Whether the key is one that a recipe's sweep omits. Throws ConfigError where it says other
 /// than what furcate does without it, which would be without effect.
 bool is_for_programs(const Node& root, const config::Entry& entry) {
   if (std::ranges::find(kOfPrograms, entry.key) == kOfPrograms.end()) return false;

@@ -15,13 +15,13 @@ namespace tare::furcate {
 
 using report::MemoryMonitorOptions;
 
-/// `meta.mem_trace`, for each run: MemoryMonitorOptions with Furcate's own name for the interval.
+/// Holds `meta.mem_trace`, for each run: MemoryMonitorOptions with Furcate's name for the interval.
 struct MemTrace : MemoryMonitorOptions {
   MemTrace() { tag = "mem_trace"; }
 };
 void visit_fields(auto& visit, MemTrace& o) { visit_memory_monitor(visit, o, "delay"); }
 
-/// `meta`: how the runs are done.
+/// Holds `meta`: how the runs are done.
 struct Meta {
   bool allow_cpu = false;    ///< without a GPU, run on the CPU in place of an error
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one

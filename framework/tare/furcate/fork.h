@@ -26,23 +26,23 @@
 
 namespace tare {
 
-/// The files of data_dir that begin with each prefix, sorted.
+/// Lists the files of data_dir that begin with each prefix, sorted.
 struct ForkFiles {
   std::vector<std::filesystem::path> train{}, valid{}, test{};  ///< of each split, sorted
 };
 
-/// Options of a fused optimizer, or torch_optimizer<torch::optim::RMSprop>().
+/// Holds options of a fused optimizer, or torch_optimizer<torch::optim::RMSprop>().
 using ForkOptimizer = std::variant<OptimizerOptions, OptimizerFactory>;
 
 /// Loss and metrics by epoch: "loss" first, with its values over the training and the validation
 /// split; metrics are of the validation alone.
 using ForkHistory = std::vector<sweep::MetricHistory>;
 
-/// A program whose main() calls run(). Started by the user it is the *runner*: it reads the
-/// configuration (see furcate/configuration.h), and starts the program again for each cell that has
-/// not run yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of these is a *run*,
-/// which calls the virtual methods in the order in which they stand here. docs/sweeps.md describes
-/// the folders and files.
+/// Is the base of a program whose main() calls run(). Started by the user it is the *runner*: it
+/// reads the configuration (see furcate/configuration.h), and starts the program again for each
+/// cell that has not run yet, as processes `PROGRAM --config FILE --name NAME --id ID`. Each of
+/// these is a *run*, which calls the virtual methods in the order in which they stand here.
+/// docs/sweeps.md describes the folders and files.
 ///
 /// A run is an Experiment: whatever the methods allocate is measured, and what they leave behind is
 /// in its report. The members of ForkConfig have their values in a run; in the runner only
@@ -76,7 +76,7 @@ class Fork : protected ForkConfig {
   /// Returns the whole configuration, in furcate's order.
   [[nodiscard]] const config::Node& configuration() const { return config_; }
   [[nodiscard]] const std::string& run_name() const { return name_; }  ///< that of its folder
-  [[nodiscard]] int64_t run_id() const { return id_; }                 ///< never used twice
+  [[nodiscard]] int64_t run_id() const { return id_; }                 ///< is never used twice
 
   /// Returns a data set of TFRecord files, for get_datasets(): `processor` makes a sample of each
   /// tf.train.Example, in num_parallel_reads threads, -1, "auto" or unset: one for each core of the
@@ -100,12 +100,12 @@ class Fork : protected ForkConfig {
   virtual Splits get_datasets(const ForkFiles& files) = 0;
   /// Makes the model of a run.
   virtual Model get_model() = 0;
-  virtual std::vector<Metric> get_metrics();  ///< by default none beside the loss
+  virtual std::vector<Metric> get_metrics();  ///< returns none beside the loss by default
   /// Returns the optimizer, by default `optimizer_name` in lower case, else adamw, with
   /// learning_rate.
   virtual ForkOptimizer get_optimizer();
-  virtual Loss get_loss();                           ///< by default cross_entropy
-  virtual std::vector<CallbackPtr> get_callbacks();  ///< by default none
+  virtual Loss get_loss();                           ///< returns cross_entropy by default
+  virtual std::vector<CallbackPtr> get_callbacks();  ///< returns none by default
   /// Makes the Learner, by default one with batch_size, seed, the loader threads of
   /// num_parallel_calls or else prefetch, the run's folder, and the epochs table at verbose 2; on
   /// the CPU if gpu_id is -1. A shuffle_buffer_size of 0 or 1 keeps the order of the training
@@ -121,7 +121,7 @@ class Fork : protected ForkConfig {
   /// beginning.
   virtual FitResult model_fit(Learner& learner, int64_t epoch_count,
                               const std::vector<CallbackPtr>& callbacks);
-  virtual Evaluation model_evaluate(Learner& learner);  ///< only with a test split
+  virtual Evaluation model_evaluate(Learner& learner);  ///< is called only with a test split
   /// Saves the model, by default as a bundle, log_dir/model.pt; where it is unknown what
   /// preprocess() does, with a warning, as a checkpoint, log_dir/model.
   virtual void model_save(Learner& learner);

@@ -11,7 +11,7 @@
 
 namespace tare {
 
-/// Furcate's own keys. A program's other keys are read by Fork::get().
+/// Holds Furcate's own keys. A program's other keys are read by Fork::get().
 struct ForkConfig {
   std::string data_name{};           ///< in front of the runs' folders
   std::filesystem::path data_dir{};  ///< where Fork::get_filepaths() looks

@@ -19,14 +19,14 @@
 
 namespace tare {
 
-/// A number that was measured when the model was exported, e.g. {"accuracy", 0.9931}.
+/// Holds a number that was measured when the model was exported, e.g. {"accuracy", 0.9931}.
 struct BundleMetric {
   std::string name{};  ///< of the metric, e.g. "accuracy"
   double value = 0;    ///< as it was measured
   bool operator==(const BundleMetric&) const = default;
 };
 
-/// One input of the model.
+/// Describes one input of the model.
 struct BundleInput {
   std::string name{};                   ///< in the batches of training, at most 4 KiB
   std::string dtype = "float32";        ///< as BundleManifest::input
@@ -88,7 +88,7 @@ void write_bundle(const std::filesystem::path& path, const BundleManifest& manif
 /// Throws the ConfigError that write_bundle() would throw for the manifest.
 void check_bundle(const BundleManifest& manifest);
 
-/// An open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).
+/// Holds an open, verified bundle; a value. Its tensors are on the mapped file (see SafeTensors).
 class Bundle {
  public:
   /// Returns the bundle's description of itself.
@@ -99,7 +99,7 @@ class Bundle {
   [[nodiscard]] std::vector<NamedTensor> tensors() const { return file_.all(); }
   /// Returns the scales of float8 weights, by the weight's name.
   [[nodiscard]] const std::map<std::string, at::Tensor>& scales() const { return scales_; }
-  [[nodiscard]] int64_t elements() const;  ///< of all weights and buffers, without scales
+  [[nodiscard]] int64_t elements() const;  ///< counts weights and buffers, without scales
 
  private:
   friend Bundle open_bundle(const std::filesystem::path& path);

@@ -23,17 +23,17 @@ struct PredictorOptions {
   std::function<Outputs(Model& model, const Batch& batch)> forward{};
 };
 
-/// One class and its probability.
+/// Holds one class and its probability.
 struct Prediction {
   std::string label{};     ///< of the class; its index as text if the bundle has no labels
   int64_t index = 0;       ///< of the class
   double probability = 0;  ///< the output after the bundle's activation
 };
 
-/// A bundle's model with its transforms and labels. On the CPU the weights stay in the mapped file:
-/// they cost no allocation, and processes share them (ledger category `mapped`); only construction
-/// allocates their size for a moment. On another device they are copied. After an exception from a
-/// prediction it is unchanged. Not thread-safe.
+/// Predicts with a bundle's model, transforms and labels. On the CPU the weights stay in the mapped
+/// file: they cost no allocation, and processes share them (ledger category `mapped`); only
+/// construction allocates their size for a moment. On another device they are copied. After an
+/// exception from a prediction it is unchanged. Not thread-safe.
 ///
 /// Weights of a bundle that stores them as fp8 stay so, on every device: those of a block are
 /// dequantised to float32 while the block computes, those outside of blocks during the forward.
@@ -88,7 +88,7 @@ class Predictor final : public Accountable {
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
   /// Returns which samples the model takes: pictures, features or tokens.
   [[nodiscard]] SampleKind sample_kind() const;
-  [[nodiscard]] c10::Device device() const { return device_; }  ///< where the model is
+  [[nodiscard]] c10::Device device() const { return device_; }  ///< returns where the model is
 
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "predictor"; }  ///< "predictor"

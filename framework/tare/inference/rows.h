@@ -11,7 +11,7 @@
 
 namespace tare {
 
-/// A line of a file, for messages.
+/// Locates a line of a file, for messages.
 struct LinePlace {
   std::string path{};  ///< of the file; "-": standard input
   int64_t number = 1;  ///< from 1

@@ -13,7 +13,7 @@ enum class SlotKind {
   remote  ///< other machines, whose memory is not counted here
 };
 
-/// A value.
+/// Describes a device that runs are placed on. A value.
 struct DeviceSlot {
   std::string name{};              ///< "host", or a GPU's UUID; of a remote one what a person reads
   int64_t total_bytes = 0;         ///< for all runs

@@ -21,7 +21,7 @@ struct ExecutorContext {
   StartProcess start{};              ///< for processes of this machine; empty: they are executed
 };
 
-/// One type of executors with its options. A value.
+/// Describes one type of executors with its options. A value.
 struct ExecutorType {
   bool is_remote = false;  ///< runs may be on other machines, as many at a time as are asked for
   /// Touches nothing before the executor's methods are called.

@@ -10,14 +10,14 @@
 namespace tare::launch {
 
 namespace executors {
-/// The types of executors. A program adds its own; no option is called `type`:
+/// Holds the types of executors. A program adds its own; no option is called `type`:
 ///   executors::registry().add<QueueOptions>("queue", "jobs of a queue", queue_executor_type);
 using Registry = config::Registry<ExecutorType()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace executors
 
-/// An executor with its options, `{type: slurm, setup: [module load cuda]}`; one that is read is
-/// complete.
+/// Names an executor with its options, `{type: slurm, setup: [module load cuda]}`; one that is read
+/// is complete.
 struct ExecutorChoice : config::Choice {
   ExecutorChoice() : Choice{.name = "local", .flat = true} {}
 };

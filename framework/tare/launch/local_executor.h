@@ -23,6 +23,6 @@ class LocalExecutor : public Executor {
   StartProcess start_;
 };
 
-[[nodiscard]] ExecutorType local_executor_type();  ///< the type `local`
+[[nodiscard]] ExecutorType local_executor_type();  ///< returns the type `local`
 
 }  // namespace tare::launch

@@ -12,7 +12,7 @@
 
 namespace tare::launch {
 
-/// A process of this machine as another process recognises it later; or a run that an executor
+/// Identifies a process of this machine, also to another process later; or a run that an executor
 /// keeps elsewhere. A value.
 struct ProcessId {
   int64_t pid = 0;            ///< 0: not a process of this machine
@@ -45,7 +45,7 @@ struct ChildEnd {
   [[nodiscard]] bool was_stopped() const { return exit_code == 128 + SIGTERM || signal == SIGTERM; }
 };
 
-/// A run that has been started.
+/// Represents a run that has been started.
 class Process {
  public:
   virtual ~Process() = default;
@@ -68,7 +68,7 @@ class Process {
 /// Whether that very process is still there.
 [[nodiscard]] bool is_alive(const ProcessId& id);
 
-/// A running child in a session of its own, which the system kills when this process ends. The
+/// Owns a running child in a session of its own, which the system kills when this process ends. The
 /// destructor kills and waits.
 class Child final : public Process {
  public:
@@ -87,7 +87,7 @@ class Child final : public Process {
   [[nodiscard]] int descriptor() const override { return descriptor_; }
   [[nodiscard]] bool has_ended() override;
   ChildEnd wait() override;
-  void send(int signal) override;  ///< to its whole group
+  void send(int signal) override;  ///< signals its whole group
 
  private:
   pid_t pid_ = 0;  // 0: it has been waited for

@@ -7,7 +7,7 @@
 
 namespace tare::launch {
 
-/// A task of an array of jobs, which stays the same when Slurm requeues it.
+/// Identifies a task of an array of jobs, which stays the same when Slurm requeues it.
 struct SlurmTask {
   std::string id{};      ///< "12_0": SLURM_ARRAY_JOB_ID and SLURM_ARRAY_TASK_ID
   int64_t restarts = 0;  ///< SLURM_RESTART_COUNT

@@ -9,7 +9,7 @@
 
 namespace tare::launch {
 
-/// Options of the executor `slurm`.
+/// Configures the executor `slurm`.
 struct SlurmOptions {
   std::vector<std::string> options{};  ///< of each job, as sbatch takes them: "--gres=gpu:1"
   std::vector<std::string> setup{};    ///< lines of the shell in each job, before its runs

@@ -72,7 +72,7 @@ class Learner final : public Accountable, private LearnerView {
   /// by name, for parameters that stay trainable and freed for the others. Throws ConfigError for a
   /// group that does not exist.
   FreezeReport freeze_to(int64_t first, const FreezeOptions& options = {});
-  FreezeReport unfreeze();  ///< all layer groups are trainable: freeze_to(0)
+  FreezeReport unfreeze();  ///< makes all layer groups trainable: freeze_to(0)
 
   // ---- evaluate
 
@@ -136,7 +136,7 @@ class Learner final : public Accountable, private LearnerView {
 
   // ---- parts
 
-  [[nodiscard]] Model& model() override;  ///< the model under training
+  [[nodiscard]] Model& model() override;  ///< returns the model under training
   /// Returns the optimizer, which is made at first use. `optimizer().clear()` frees only its state.
   [[nodiscard]] Optimizer& optimizer() override;
   /// Returns one of LearnerOptions::optimizers by its name. Throws ConfigError for an unknown name.
@@ -178,7 +178,7 @@ class Learner final : public Accountable, private LearnerView {
   void apply(FitSetup setup, const char* call);
   [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed
   [[nodiscard]] LearnerState& idle(const char* call) const;  // throws StateError also while running
-  /// The sizes at which the search for micro-batches starts; 0: at the whole batch.
+  /// Holds the sizes at which the search for micro-batches starts; 0: at the whole batch.
   struct FirstMicroBatches {
     int64_t train = 0, valid = 0;
   };

@@ -29,7 +29,7 @@ enum class Category {
 inline constexpr size_t kCategories = 9;                 ///< how many categories there are
 [[nodiscard]] const char* to_string(Category category);  ///< the enumerator's name; static
 
-/// Bytes per category; a value.
+/// Counts bytes per category; a value.
 struct CategoryBytes {
   std::array<int64_t, kCategories> bytes{};  ///< by the category's number
   /// Returns the bytes of a category, which may be changed.
@@ -43,7 +43,7 @@ struct CategoryBytes {
   [[nodiscard]] std::string str() const;
 };
 
-/// One storage that an object owns.
+/// Describes one storage that an object owns.
 struct LedgerEntry {
   Category category = Category::other;  ///< what the storage is for
   std::string name{};                   ///< e.g. "layer1.0.conv1.weight"
@@ -54,7 +54,7 @@ struct LedgerEntry {
   int64_t bytes = 0;  ///< of the whole storage, even if the tensor is a view of part of it
 };
 
-/// The storages that an object owns, each listed once, under the first tensor added on it.
+/// Lists the storages that an object owns, each listed once, under the first tensor added on it.
 class Ledger {
  public:
   /// Adds a tensor's storage. Undefined tensors and empty storages are ignored.
@@ -70,7 +70,7 @@ class Ledger {
   [[nodiscard]] bool contains(const void* data) const { return storages_.contains(data); }
   /// Returns the bytes of the storages on one device, by category.
   [[nodiscard]] CategoryBytes bytes(c10::Device device) const;
-  [[nodiscard]] CategoryBytes bytes() const;  ///< over all devices
+  [[nodiscard]] CategoryBytes bytes() const;  ///< sums over all devices
 
  private:
   std::vector<LedgerEntry> entries_;
@@ -102,14 +102,14 @@ struct PurgeReport {
   std::vector<LedgerEntry> holders{};
   int64_t tracked_before = 0, tracked_after = 0;  ///< allocated bytes on the object's device
   bool compacted = false;                         ///< the device was defragmented
-  [[nodiscard]] int64_t total() const { return freed.total(); }  ///< total of `freed`
+  [[nodiscard]] int64_t total() const { return freed.total(); }  ///< returns the sum of `freed`
   /// Returns "reclaimed 134.1 MiB: gradients 44.7 MiB, optimizer 89.4 MiB"; after a destroy that
   /// left some tensors alive also "; still held: 2 KiB allocated in phase forward".
   [[nodiscard]] std::string str() const;
 };
 
-/// An object that lists the tensors it owns and can be purged. All living ones are registered, so
-/// that a leak report can leave out what they own. Not thread-safe.
+/// Is the base of objects that list the tensors they own and can be purged. All living ones are
+/// registered, so that a leak report can omit what they own. Not thread-safe.
 class Accountable {
  public:
   Accountable();

@@ -7,7 +7,7 @@
 
 namespace tare::memory {
 
-/// One function of a call stack. Inlined functions are frames of their own.
+/// Describes one function of a call stack. Inlined functions are frames of their own.
 struct Frame {
   std::string function{};  ///< with its parameters; empty if the symbol is not known
   std::string file{};      ///< as the compiler was given it; empty without -g1
@@ -19,7 +19,7 @@ struct Frame {
 /// work is done in this process. Thread-safe.
 [[nodiscard]] std::vector<Frame> frames_of(uint32_t stack);
 
-/// The line that answers for an allocation.
+/// Names the line that answers for an allocation.
 struct CallSite {
   std::string function{};  ///< without its parameters
   std::string file{};      ///< as the compiler was given it; empty: unknown

@@ -15,7 +15,7 @@ namespace tare::memory {
 /// quota. `root` replaces / for tests.
 [[nodiscard]] std::optional<double> cgroup_processors(const std::filesystem::path& root);
 
-/// A control group's limit of memory and what of it is used.
+/// Reports a control group's limit of memory and what of it is used.
 struct CgroupMemory {
   int64_t limit_bytes = 0;  ///< the smallest of the group and its parents
   int64_t used_bytes = 0;   ///< without file pages that the kernel can drop

@@ -20,7 +20,7 @@ namespace tare::memory {
 class EventRing;      // event_ring.h
 struct EventHistory;  // event_history.h
 
-/// The memory of one device. Thread-safe. Calls do not wait for the device unless they say so.
+/// Counts and limits a device's memory. Thread-safe. A call waits for the device if it says so.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;

@@ -9,7 +9,7 @@
 
 namespace tare::memory {
 
-/// The settings of LibTorch's caching allocator that decide what it holds: those of the environment
+/// Holds settings of LibTorch's caching allocator that decide what it holds: those of environment
 /// variables PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF. A value; the defaults are LibTorch's.
 struct CacheSettings {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();  ///< no size is larger
@@ -28,7 +28,7 @@ struct CacheSettings {
   bool by_fraction = false;
 };
 
-/// The size of a card, by which LibTorch divides work over it. A value.
+/// Describes the size of a card, by which LibTorch divides work over it. A value.
 struct Multiprocessors {
   int64_t count = 0;    ///< 0: not known
   int64_t threads = 0;  ///< at once on each
@@ -54,7 +54,7 @@ struct DeviceTraits {
   std::optional<PlannerTarget> planner{};  ///< unset: plans cannot be made for it
 };
 
-/// The state of a device's default random generator, for one that counts what it has given.
+/// Holds the state of a device's default random generator, if it counts what it has given.
 struct GeneratorState {
   uint64_t seed = 0;    ///< of the sequence
   uint64_t offset = 0;  ///< numbers that were taken

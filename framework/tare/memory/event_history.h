@@ -19,7 +19,7 @@ namespace tare::memory {
 /// Distinguishes allocations from frees.
 enum class EventKind : uint8_t { allocation, free };
 
-/// One allocation or free; 40 bytes.
+/// Records one allocation or free, in 40 bytes.
 struct MemoryEvent {
   int64_t time_ns = 0;        ///< since the log was opened; never falls from one event to the next
   int64_t bytes = 0;          ///< size of the block, > 0
@@ -31,9 +31,9 @@ struct MemoryEvent {
 };
 static_assert(sizeof(MemoryEvent) == 40);
 
-/// The newest events of one device, and the blocks that are alive after them, taken at the same
-/// moment. Walking back from the end gives the live blocks at every event exactly, also if older
-/// events were dropped and for blocks allocated before the log was opened. A value.
+/// Holds the newest events of one device, and the blocks that are alive after them, taken at the
+/// same moment. Walking back from the end gives the live blocks at every event exactly, also if
+/// older events were dropped and for blocks allocated before the log was opened. A value.
 struct EventHistory {
   c10::Device device = c10::kCPU;     ///< whose events these are
   std::vector<MemoryEvent> events{};  ///< oldest first
@@ -52,7 +52,7 @@ struct EventHistory {
 /// Throws ConfigError if there are fewer events.
 [[nodiscard]] std::vector<LiveBlock> alive_after(const EventHistory& history, size_t events);
 
-/// The moment with the most live bytes; the first of equal ones.
+/// Describes the moment with the most live bytes; the first of equal ones.
 struct PeakMoment {
   size_t events = 0;    ///< how many events had happened; 0: before the first
   int64_t bytes = 0;    ///< live at that moment

@@ -17,9 +17,9 @@ namespace tare::memory {
       .count();
 }
 
-/// The newest events, up to a number fixed at construction. Its memory is reserved there, so that
-/// adding an event never allocates; the system provides the pages as they fill. Not thread-safe:
-/// the backend's lock guards it.
+/// Keeps the newest events, up to a number fixed at construction. Its memory is reserved there, so
+/// that adding an event never allocates; the system provides the pages as they fill. Not
+/// thread-safe: the backend's lock guards it.
 class EventRing {
  public:
   /// Reserves the pages of `capacity` events.
@@ -58,8 +58,8 @@ class EventRing {
   EventRing* next_ = nullptr;
 };
 
-/// The open rings of one device. Logs may nest and overlap; each sees every event. Not thread-safe:
-/// the backend's lock guards it.
+/// Lists the open rings of one device. Logs may nest and overlap; each sees every event. Not
+/// thread-safe: the backend's lock guards it.
 class OpenRings {
  public:
   [[nodiscard]] bool any() const { return first_ != nullptr; }  ///< whether a ring is open

@@ -299,7 +299,7 @@ double record_cost_ns() {
   };
   const auto alone = [] {
     void* raw = std::malloc(kBytes + sizeof(Header) + kAlignment);
-    asm volatile("" : "+r"(raw));  // or the compiler leaves out the pair
+    asm volatile("" : "+r"(raw));  // or the compiler omits the pair
     std::free(raw);
   };
   std::array<double, 7> rounds{};

@@ -5,7 +5,7 @@
 
 namespace tare::memory {
 
-/// A block that is alive.
+/// Describes a block that is alive.
 struct LiveBlock {
   const void* data = nullptr;  ///< its first byte; not to be read
   int64_t bytes = 0;           ///< size of the block, > 0

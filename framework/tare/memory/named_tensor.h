@@ -7,7 +7,7 @@
 
 namespace tare {
 
-/// A tensor and its name. A value, which shares the tensor's storage.
+/// Holds a tensor and its name. A value, which shares the tensor's storage.
 struct NamedTensor {
   std::string name;   ///< dotted path, e.g. "layer1.0.conv1.weight"
   at::Tensor tensor;  ///< shares its storage with the owner's

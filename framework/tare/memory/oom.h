@@ -12,7 +12,7 @@
 
 namespace tare {
 
-/// An allocation was refused, by the budget or by the system; nothing was allocated. Handlers for
+/// Reports an allocation that budget or system refused; nothing was allocated. Handlers for
 /// LibTorch's c10::OutOfMemoryError catch it too. what() is one line, without a stack trace.
 class OutOfMemory : public c10::OutOfMemoryError {
  public:

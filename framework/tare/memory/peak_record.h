@@ -6,16 +6,16 @@
 
 namespace tare::memory {
 
-/// One open measurement of a peak, owned by a PeakScope and kept up to date by the backend.
+/// Holds one open measurement of a peak, owned by a PeakScope and kept up to date by the backend.
 struct PeakRecord {
   int64_t start_bytes = 0;     ///< allocated bytes when it was opened
   int64_t peak_bytes = 0;      ///< highest allocated bytes since then
   PeakRecord* next = nullptr;  ///< the next open record of the device; null: the last
 };
 
-/// The open peak scopes of one device. The allocator keeps a single peak since the last boundary;
-/// opening, closing or reading any scope folds that peak into every open one. So scopes may nest
-/// and overlap in any order, and an allocation costs the same however many are open. Not
+/// Lists the open peak scopes of one device. The allocator keeps a single peak since the last
+/// boundary; opening, closing or reading any scope folds that peak into every open one. So scopes
+/// may nest and overlap in any order, and an allocation costs the same however many are open. Not
 /// thread-safe: the backend's lock guards it.
 class OpenPeaks {
  public:

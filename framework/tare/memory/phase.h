@@ -8,7 +8,7 @@
 
 namespace tare::memory {
 
-/// The phases that have a number of their own, below kPhaseKinds.
+/// Lists the phases that have a number of their own, below kPhaseKinds.
 enum class PhaseKind : uint32_t {
   none,
   data,
@@ -63,8 +63,8 @@ class ThreadPhase {
   uint32_t before_;
 };
 
-/// A training step under way, from its data to the end of its last callback. Process-wide: open one
-/// at a time, on the thread that drives the training.
+/// Marks a training step under way, from its data to the end of its last callback. Process-wide:
+/// open one at a time, on the thread that drives the training.
 class Step {
  public:
   Step() noexcept;

@@ -13,8 +13,8 @@
 
 namespace tare::memory {
 
-/// Blocks that are alive for the same reason: one entry of a ledger, or blocks of no ledger that
-/// were allocated in the same phase and, inside CallSites, at the same line.
+/// Groups blocks that are alive for the same reason: one entry of a ledger, or blocks of no ledger
+/// that were allocated in the same phase and, inside CallSites, at the same line.
 struct Holder {
   std::optional<Category> category{};  ///< unset: unexplained
   std::string name{};                  ///< in the ledger, "layer1.0.conv1.weight"; else empty
@@ -27,7 +27,7 @@ struct Holder {
   [[nodiscard]] std::string str() const;
 };
 
-/// The live blocks of one device by what they are for. The sum of the categories plus
+/// Sums the live blocks of one device by what they are for. The sum of the categories plus
 /// `unexplained_bytes` is `allocated_bytes`, always. A value.
 struct Snapshot {
   c10::Device device = c10::kCPU;  ///< whose blocks these are

@@ -9,7 +9,7 @@
 
 namespace tare::memory {
 
-/// A number of records, each at the measured time of one, within a stretch of time. A value.
+/// Reports what records cost in a stretch of time: their number times the time of one. A value.
 struct TrackerCost {
   uint64_t records = 0;  ///< allocations and frees that were counted
   double ns_each = 0;    ///< nanoseconds that one record takes

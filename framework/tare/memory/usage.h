@@ -10,7 +10,7 @@
 
 namespace tare::memory {
 
-/// Memory in use on one device, in bytes; a value.
+/// Reports the memory in use on one device, in bytes; a value.
 struct Usage {
   int64_t allocated_bytes = 0;  ///< bytes of live tensor storages
   int64_t reserved_bytes = 0;   ///< bytes that the tensor allocator holds, live or cached
@@ -23,7 +23,7 @@ struct Usage {
   int64_t retries = 0;           ///< allocations that needed the cache given back first, so far
 };
 
-/// Memory of the whole machine or card, other processes included, in bytes.
+/// Reports the memory of the whole machine or card, other processes included, in bytes.
 struct MemoryInfo {
   int64_t total_bytes = 0;      ///< of the machine or card
   int64_t available_bytes = 0;  ///< still allocatable; host: without swapping, within the cgroup

@@ -18,24 +18,24 @@
 
 namespace tare {
 
-/// (output, target), both [batch, ...], -> scalar, differentiable: the mean over the batch.
+/// Maps (output, target), both [batch, ...], to a scalar, differentiable: the mean over the batch.
 using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// (outputs, batch) -> scalar, differentiable: the mean over the batch.
+/// Maps (outputs, batch) to a scalar, differentiable: the mean over the batch.
 using BatchLossFunction = std::function<at::Tensor(const Outputs& outputs, const Batch& batch)>;
 /// Returns the divisor of the mean loss of a batch, such as its number of tokens.
 using BatchCountFunction = std::function<double(const Batch& batch)>;
 
-/// The class label that losses and metrics leave out, as torch does by default.
+/// The class label that losses and metrics ignore, as torch does by default.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 /// Returns the divisor of a mean loss, >= 0: the number of labels, elements or samples of a target,
 /// or the sum of their weights.
 using CountFunction = std::function<double(const at::Tensor& target)>;
 
-/// A name of loss_names(), alone or with its options, or a function, with or without the activation
-/// that turns the model's outputs into predictions (softmax | exp | sigmoid | none, over dimension
-/// 1):
+/// Holds a name of loss_names(), alone or with its options, or a function, with or without the
+/// activation that turns the model's outputs into predictions (softmax | exp | sigmoid | none, over
+/// dimension 1):
 /// `.loss = "cross_entropy"`, `.loss = [](auto& output, auto& target) { ... }`,
 /// `.loss = {my_cross_entropy, "softmax"}`,
 /// `.loss = {"cross_entropy", CrossEntropyOptions{.label_smoothing = 0.1}}`.
@@ -94,7 +94,7 @@ void from_node(const config::Node& node, Loss& value);
 /// Returns the name alone where all options have their defaults; null for a function.
 [[nodiscard]] config::Node to_node(const Loss& value);
 
-/// Options of the loss `cross_entropy`.
+/// Configures the loss `cross_entropy`.
 struct CrossEntropyOptions {
   /// Share of each target that is spread evenly over all classes, in [0, 1]: Szegedy et al. 2016,
   /// Rethinking the Inception Architecture, section 7.
@@ -109,7 +109,7 @@ void visit_fields(auto& visit, CrossEntropyOptions& o) {
   visit("class_weights", o.class_weights, config::at_least(0));
 }
 
-/// Options of the loss `bce_with_logits`.
+/// Configures the loss `bce_with_logits`.
 struct BceOptions {
   double positive_weight = 1;  ///< multiplies the loss where the target is 1, > 0; more: recall
 };
@@ -117,18 +117,18 @@ void visit_fields(auto& visit, BceOptions& o) {
   visit("positive_weight", o.positive_weight, config::above(0));
 }
 
-/// Options of the loss `smooth_l1`.
+/// Configures the loss `smooth_l1`.
 struct SmoothL1Options {
   double beta = 1;  ///< error below which the loss is squared, > 0
 };
 void visit_fields(auto& visit, SmoothL1Options& o) { visit("beta", o.beta, config::above(0)); }
 
 namespace losses {
-/// The losses that have a name. A program adds its own, each a function with its activation:
+/// Holds the losses that have a name. A program adds its own, each a function with its activation:
 ///   losses::registry().add<FocalOptions>("focal", "cross-entropy that favours hard samples",
 ///                                        [](const auto& o) { return Loss(focal(o), "softmax"); });
 using Registry = config::Registry<Loss()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 /// Returns the loss as bundles store it: its name where all options have their defaults, else its
 /// name with the options that have other values, `{cross_entropy: {label_smoothing: 0.1}}`; empty
 /// for a function.
@@ -145,7 +145,7 @@ using Registry = config::Registry<Loss()>;
 [[nodiscard]] std::vector<double> balanced(const at::Tensor& labels, int64_t classes);
 }  // namespace losses
 
-/// A loss ready for use. The table lists Tare's own.
+/// Holds a loss ready for use. The table lists Tare's own.
 ///
 /// | name               | output                | target                       | activation |
 /// |--------------------|-----------------------|------------------------------|------------|
@@ -156,7 +156,7 @@ using Registry = config::Registry<Loss()>;
 /// | mse, l1, smooth_l1 | values [...]          | values, same shape           | none       |
 ///
 /// `mean` divides by the number of elements of the target (kl_div: by the batch), as
-/// torch::nn::functional does; cross_entropy and nll leave out labels of -100. The activation works
+/// torch::nn::functional does; cross_entropy and nll ignore labels of -100. The activation works
 /// on dimension 1. With class weights, the mean of cross_entropy over class labels divides by the
 /// sum of the weights of the labels. Options change nothing else of this, nor what a plan knows of
 /// the loss.
@@ -203,7 +203,7 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
 /// by it. Waits for the device for labels there. Unset: there is no target.
 [[nodiscard]] std::optional<double> counted(const ResolvedLoss& loss, const at::Tensor& target);
 
-/// The class labels of a target: the lowest, the highest, and what a mean over them is over.
+/// Describes the class labels of a target: lowest, highest, and what a mean over them is over.
 struct LabelRange {
   int64_t low = 0, high = -1;  ///< labels; high < low: there is none
   /// Counts the labels that are not ignored, or sums their class weights; see counted().
@@ -211,7 +211,7 @@ struct LabelRange {
 };
 
 /// Returns the range of an int64 target on the host, without the labels of -100 that cross_entropy
-/// and nll leave out. Unset for a loss that takes no class labels, and for any other target.
+/// and nll ignore. Unset for a loss that takes no class labels, and for any other target.
 [[nodiscard]] std::optional<LabelRange> label_range(const ResolvedLoss& loss,
                                                     const at::Tensor& target);
 /// Throws ConfigError unless the labels are in [0, classes).

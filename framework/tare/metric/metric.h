@@ -16,11 +16,11 @@
 
 namespace tare {
 
-/// (output, target) -> scalar tensor: the mean over the batch's samples.
+/// Maps (output, target) to a scalar tensor: the mean over the batch's samples.
 using MetricFunction =
     std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// A name of metric_names(), or a function, with or without a name for the epochs table.
+/// Holds a name of metric_names(), or a function, with or without a name for the epochs table.
 ///
 /// | name           | output                | target                 | value                      |
 /// |----------------|-----------------------|------------------------|----------------------------|
@@ -66,14 +66,14 @@ void from_node(const config::Node& node, Metric& value);
 [[nodiscard]] config::Node to_node(const Metric& value);
 
 namespace metrics {
-/// The metrics that have a name. A program adds its own:
+/// Holds the metrics that have a name. A program adds its own:
 ///   metrics::registry().add("bias", "mean of output less target",
 ///                           [] { return Metric("bias", mean_difference); });
 using Registry = config::Registry<Metric()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace metrics
 
-/// A metric accumulated over batches. The sum is a double on the device of the outputs, so that
+/// Accumulates a metric over batches. The sum is a double on the device of the outputs, so that
 /// counts are exact and other values depend on the batch size by less than 1e-12 (relative); a
 /// function's mean is weighted by what it counts. Not thread-safe.
 class MetricState {

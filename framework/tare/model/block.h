@@ -25,8 +25,8 @@ struct Activations {
   bool operator==(const Activations&) const = default;
 };
 
-/// An observer that is notified, while it is in scope, when a block of the thread's forwards begins
-/// and ends. Only the innermost observer is notified, and only of outermost blocks.
+/// Is notified, while it is in scope, when a block of the thread's forwards begins and ends. Only
+/// the innermost observer is notified, and only of outermost blocks.
 class BlockObserver {
  public:
   BlockObserver();
@@ -43,8 +43,8 @@ class BlockObserver {
   BlockObserver* outer_;
 };
 
-/// Base that lets a module recompute or offload its activations, and be observed. A module that
-/// also derives from it,
+/// Lets a module recompute or offload its activations, and be observed. A module that also derives
+/// from it,
 ///
 ///     struct LayerImpl : torch::nn::Module, tare::Block {
 ///       torch::Tensor forward(const torch::Tensor& x) {

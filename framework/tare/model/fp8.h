@@ -13,9 +13,9 @@
 
 namespace tare {
 
-/// A matrix, convolution or embedding as E4M3 (Micikevicius et al. 2022, "FP8 Formats for Deep
-/// Learning"): value = values * scale, with one scale for each index of dimension 0. Nothing is
-/// computed with E4M3 itself: the product with the scale is taken in float32 first. A value.
+/// Holds a matrix, convolution or embedding as E4M3 (Micikevicius et al. 2022, "FP8 Formats for
+/// Deep Learning"): value = values * scale, with one scale for each index of dimension 0. Nothing
+/// is computed with E4M3 itself: the product with the scale is taken in float32 first. A value.
 struct Fp8Weight {
   at::Tensor values{};  ///< float8_e4m3fn [rows, ...]
   at::Tensor scale{};   ///< float32 [rows]

@@ -10,9 +10,9 @@
 
 namespace tare {
 
-/// A copy of the states of LibTorch's default generators of the host and of a device, in 2.5 KiB;
-/// that of the device by its backend.
-/// Allocates no tensor and does not wait for the device.
+/// Holds a copy of the states of LibTorch's default generators of the host and of a device, in 2.5
+/// KiB; the backend of the device gives the state of the device. Allocates no tensor and does not
+/// wait for the device.
 class GeneratorSnapshot {
  public:
   /// Copies the states, in place of an earlier copy.

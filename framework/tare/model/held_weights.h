@@ -14,8 +14,8 @@
 
 namespace tare {
 
-/// A parameter without a gradient whose data, but inside an OpenWeights, are E4M3. The Tensor is
-/// the module's own.
+/// Describes a parameter without a gradient whose data, but inside an OpenWeights, are E4M3. The
+/// Tensor is the module's own.
 struct HeldWeight {
   std::string name{};                  ///< in the model
   at::Tensor parameter{};              ///< outside an OpenWeights: Fp8Weight::values
@@ -23,10 +23,10 @@ struct HeldWeight {
   c10::ScalarType type = c10::kFloat;  ///< what it is dequantised to: float32 or a 16-bit type
   at::Tensor values{};                 ///< inside an OpenWeights; else undefined
 
-  [[nodiscard]] Fp8Weight fp8() const;  ///< the data with their scale; shares their storage
+  [[nodiscard]] Fp8Weight fp8() const;  ///< returns data and scale; shares their storage
 };
 
-/// The held parameters of a block, or of what a model has outside its blocks. Not thread-safe.
+/// Lists the held parameters of a block, or of a model outside its blocks. Not thread-safe.
 class HeldWeights {
  public:
   /// Quantises a parameter; who computes with it outside an OpenWeights gets E4M3. Throws as

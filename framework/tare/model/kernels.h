@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// The defaults are LibTorch's.
+/// Selects kernels of LibTorch; the defaults are LibTorch's.
 struct KernelOptions {
   /// CUDA: float32 products with 10 bits of mantissa on tensor cores, several times as fast. Unset:
   /// convolutions do, matrix products do not.

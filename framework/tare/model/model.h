@@ -25,10 +25,10 @@ namespace tare {
 
 class HeldWeights;
 
-/// `norm`: weight or bias of a normalisation layer.
+/// Lists the kinds of parameters; `norm`: weight or bias of a normalisation layer.
 enum class ParameterKind { weight, bias, norm };
 
-/// A parameter of a Model. A value, which shares the parameter's storage.
+/// Describes a parameter of a Model. A value, which shares the parameter's storage.
 struct Parameter {
   std::string name{};                          ///< in the module, e.g. "layer1.0.conv1.weight"
   at::Tensor tensor{};                         ///< a leaf; shares storage with the module's
@@ -36,7 +36,7 @@ struct Parameter {
   int64_t group = 0;                           ///< index of its layer group
 };
 
-/// A part of the model that is frozen, or has a learning rate, as one. `members`: names of
+/// Names a part of the model that is frozen, or has a learning rate, as one. `members`: names of
 /// submodules or parameters; "layer1" covers "layer1.0.conv1.weight".
 struct LayerGroup {
   std::string name{};                  ///< what reports call the group
@@ -49,7 +49,7 @@ struct ModelSpec {
   std::string options{};  ///< YAML, in one line or more
 };
 
-/// A torch::nn::ModuleHolder, such as TORCH_MODULE makes.
+/// Accepts a torch::nn::ModuleHolder, such as TORCH_MODULE makes.
 template <class H>
 concept ModuleHolderLike = requires(H holder) {
   { holder.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;

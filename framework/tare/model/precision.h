@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// In which types a model computes and keeps its parameters.
+/// Selects the types in which a model computes and keeps its parameters.
 enum class Precision {
   fp32,
   bf16,       ///< weights float32; matrix products and convolutions in bfloat16, by autocast
@@ -33,8 +33,8 @@ enum class Precision {
 /// than the host.
 void warn_of_slow_precision(Precision precision, c10::DeviceType device);
 
-/// A thread's autocast settings: whether operators on a device type take their inputs as `dtype`
-/// where that is safe (matrix products and convolutions; sums and losses stay float32). A value.
+/// Holds a thread's autocast: whether operators on a device type take inputs as `dtype` where that
+/// is safe (matrix products and convolutions; sums and losses stay float32). A value.
 struct AutocastState {
   c10::DeviceType device = c10::kCPU;      ///< whose operators it applies to
   bool enabled = false;                    ///< whether autocast is in force

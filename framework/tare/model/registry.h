@@ -63,9 +63,9 @@ struct Family {
   int64_t vocabulary = 0;
 };
 
-/// The families that have a name. All take their options from ModelOptions.
+/// Holds the families that have a name. All take their options from ModelOptions.
 using Registry = config::Registry<Family()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.
 void add(Family family);
@@ -88,7 +88,7 @@ void reset_head(Model& model);
 
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] Family family(const std::string& name);
-[[nodiscard]] std::vector<std::string> names();  ///< sorted
+[[nodiscard]] std::vector<std::string> names();  ///< returns the names, sorted
 /// Returns the description of each family for lists, with the options that it takes; sorted by
 /// name.
 [[nodiscard]] std::vector<config::EntryInfo> infos();

@@ -8,8 +8,8 @@
 
 namespace tare {
 
-/// Dynamic loss scaling (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2): the
-/// loss is multiplied by scale(), so that small gradients stay above float16's smallest number;
+/// Scales losses dynamically (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2):
+/// the loss is multiplied by scale(), so that small gradients stay above float16's smallest number;
 /// unscale() divides the gradients again. A step whose gradients are not finite is skipped and
 /// halves the scale; 2000 steps in a row without one double it. Start and factors are those of
 /// PyTorch's GradScaler. A value.

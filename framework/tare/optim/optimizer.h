@@ -17,8 +17,8 @@
 
 namespace tare {
 
-/// Parameters with common hyperparameters. These may be changed between steps, as schedules do; the
-/// parameters only through Optimizer::set_groups().
+/// Groups parameters with common hyperparameters. These may be changed between steps, as schedules
+/// do; the parameters only through Optimizer::set_groups().
 struct ParameterGroup {
   std::string name{};                   ///< e.g. "layer1", "layer1 (no decay)"
   std::vector<Parameter> parameters{};  ///< trainable ones
@@ -113,10 +113,10 @@ struct OptimizerKind {
 };
 
 namespace optimizers {
-/// The kinds of optimizers. A program adds its own:
+/// Holds the kinds of optimizers. A program adds its own:
 ///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
 using Registry = config::Registry<OptimizerKind()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace optimizers
 
 /// Returns the names of the optimizers, in alphabetical order.

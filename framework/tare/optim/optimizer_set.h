@@ -12,7 +12,7 @@
 
 namespace tare {
 
-/// One of several optimizers of a model.
+/// Describes one of several optimizers of a model.
 struct NamedOptimizer {
   std::string name{};  ///< in tasks, checkpoints and messages; not empty, without '/'
   /// Names of submodules or parameters, as in LayerGroup: "body" covers "body.0.weight".
@@ -36,7 +36,7 @@ void check_owners(const std::vector<NamedOptimizer>& all, const std::vector<Para
 [[nodiscard]] std::vector<ParameterGroup> make_groups_by_optimizer(
     const Model& model, const std::vector<NamedOptimizer>& all);
 
-/// Several optimizers as one: prepare(), clear(), state() and account() are of all of them, and
+/// Makes one of several optimizers: prepare(), clear(), state() and account() are of all, and
 /// step() is a step of each, in their order. groups() lists the groups of all, with the rates that
 /// set_rates() wrote. To change a rate there is without effect: part(name).groups() has the rates
 /// of the next step. A state is named "<optimizer>/<buffer>/<parameter>". Not thread-safe.
@@ -81,7 +81,7 @@ class OptimizerSet final : public Optimizer {
   std::vector<Part> parts_;
 };
 
-/// For its lifetime, the parameters of all optimizers but one want no gradients: neither their
+/// Keeps the parameters of all optimizers but one from gradients in its lifetime: neither their
 /// memory nor the time for them is taken.
 class TrainOnly {
  public:

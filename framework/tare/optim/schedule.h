@@ -14,8 +14,8 @@
 
 namespace tare {
 
-/// Learning rates over the layer groups: `from` for the first (input side), `to` for the last, in
-/// geometric steps.
+/// Gives learning rates over the layer groups: `from` for the first (input side), `to` for the
+/// last, in geometric steps.
 struct LrRange {
   double from = 1e-5, to = 1e-3;  ///< learning rates, > 0
   bool operator==(const LrRange&) const = default;
@@ -27,7 +27,7 @@ void visit_fields(auto& visit, LrRange& r) {
 /// Makes a LrRange: `lr_range(1e-5, 1e-3)`.
 [[nodiscard]] inline LrRange lr_range(double from, double to) { return {from, to}; }
 
-/// One rate for all layer groups, or a range over them. In YAML `1e-3` or `{from: 1e-5, to: 1e-3}`.
+/// Holds one rate for all layer groups, or a range. In YAML `1e-3` or `{from: 1e-5, to: 1e-3}`.
 struct LearningRate : std::variant<double, LrRange> {
   using std::variant<double, LrRange>::variant;
 
@@ -38,8 +38,8 @@ struct LearningRate : std::variant<double, LrRange> {
 void from_node(const config::Node& node, LearningRate& value);
 [[nodiscard]] config::Node to_node(const LearningRate& value);
 
-/// The one-cycle schedule as in fastai v1 (Smith and Topin 2017, "Super-Convergence"): cosine rise,
-/// cosine fall.
+/// Configures the one-cycle schedule of fastai v1 (Smith and Topin 2017, "Super-Convergence"):
+/// cosine rise, cosine fall.
 struct OneCycle {
   double div = 25;                ///< the first rate is max / div, >= 1
   double pct_start = 0.3;         ///< share of the steps in which the rate rises, in (0, 1)
@@ -66,15 +66,15 @@ void visit_fields(auto& visit, OneCycle& o) {
 /// Returns the momentum (beta1 of Adam): momentum_start -> momentum_lowest -> momentum_start.
 [[nodiscard]] double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape = {});
 
-/// The factor on the peak rate at a progress in [0, 1] after the warm-up; `final_factor` is the
-/// schedule's. A pure function. It must be finite and >= 0.
+/// Returns the factor on the peak rate at a progress in [0, 1] after the warm-up; `final_factor` is
+/// the schedule's. A pure function. It must be finite and >= 0.
 using ScheduleCurve = std::function<double(double progress, double final_factor)>;
 
 namespace schedules {
-/// The kinds of schedules. A program adds its own curves:
+/// Holds the kinds of schedules. A program adds its own curves:
 ///   schedules::registry().add("root", "1 over the root of the progress", [] { return curve; });
 using Registry = config::Registry<ScheduleCurve()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace schedules
 
 /// Describes how the learning rate, and with one_cycle the momentum, changes over a fit; depends on

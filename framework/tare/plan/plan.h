@@ -23,14 +23,14 @@ struct PlanOptions {
   bool advice = true;  ///< also look for the largest batches and for savings, by further plans
 };
 
-/// The peak of the same fit with one change.
+/// Gives the peak of the same fit with one change.
 struct PlanSaving {
   std::string change{};    ///< e.g. "optimizer.kind=sgd optimizer.momentum=0"
   int64_t peak_bytes = 0;  ///< as MemoryPlan::peak_bytes
   bool at_least = false;   ///< true: a bound, the peak may be higher
 };
 
-/// A value. Bytes are those of tensors: allocated ones as `tare run` measures them.
+/// Predicts the memory of a fit. A value. Bytes are allocated ones, as `tare run` measures them.
 struct MemoryPlan {
   std::string name{};             ///< of the recipe's phase; empty for Learner::plan
   std::string device{};           ///< planned for

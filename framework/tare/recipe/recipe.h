@@ -18,7 +18,7 @@
 
 namespace tare {
 
-/// A model by name and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`.
+/// Names a model and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`.
 struct ModelChoice {
   std::string name = "resnet9";  ///< of the registry, see `tare ls models`
   /// Classes (0, in YAML `auto`: as many as the labels of the recipe's data) and sample_shape,
@@ -29,15 +29,15 @@ struct ModelChoice {
 void from_node(const config::Node& node, ModelChoice& value);
 [[nodiscard]] config::Node to_node(const ModelChoice& value);
 
-/// A callback by its name in callbacks::registry(), with its options.
+/// Names a callback of callbacks::registry(), with its options.
 struct CallbackChoice : config::Choice {};
 /// Reads the name and completes the options. Throws ConfigError for a name or option that the
 /// registry does not have.
 void from_node(const config::Node& node, CallbackChoice& value);
 [[nodiscard]] config::Node to_node(const CallbackChoice& value);
 
-/// One phase: data, what is frozen, epochs and learning rate. Each phase is measured by an
-/// Experiment and purged at its end.
+/// Configures one phase: data, what is frozen, epochs and learning rate. Each phase is measured by
+/// an Experiment and purged at its end.
 struct PhaseOptions {
   std::string name{};                       ///< empty: "phase N", counted from 1
   std::optional<DataOptions> data{};        ///< unset: the recipe's
@@ -81,7 +81,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("save", o.save, config::text_or_null());
 }
 
-/// The file that a recipe was read from, for messages about its values. A value.
+/// Locates the values of a recipe in its file, for messages. A value.
 class RecipeFile {
  public:
   RecipeFile() = default;
@@ -101,7 +101,7 @@ class RecipeFile {
   std::shared_ptr<const config::Node> root_;
 };
 
-/// A whole recipe; docs/recipes.md explains every key.
+/// Holds a whole recipe; docs/recipes.md explains every key.
 struct RecipeOptions {
   std::string name = "run";               ///< of the run's folder, a single path component
   std::filesystem::path folder = "runs";  ///< the run's folder is folder/name

@@ -35,7 +35,7 @@ LabelCount labels_of(const Splits& data) {
     const int64_t* labels = targets.const_data_ptr<int64_t>();
     seen.insert(labels, labels + targets.numel());
   }
-  seen.erase(seen.begin(), seen.lower_bound(0));  // what a loss leaves out
+  seen.erase(seen.begin(), seen.lower_bound(0));  // what a loss ignores
   if (seen.empty()) return count;
   return {.classes = std::max(count.classes, *seen.rbegin() + 1),
           .seen = std::max(count.seen, static_cast<int64_t>(seen.size()))};

@@ -8,8 +8,8 @@
 
 namespace tare {
 
-/// One key. What it means stands in docs/recipes.md, which is built into the program; all else is
-/// asked of the options themselves.
+/// Describes one key. What it means stands in docs/recipes.md, which is built into the program; all
+/// else is asked of the options themselves.
 struct RecipeKey {
   std::string path{};                ///< "batch", "phases.N.lr", "phases.N.schedule.kind"
   std::string meaning{};             ///< plain text, without a full stop at the end
@@ -35,7 +35,7 @@ struct RecipeKey {
 /// docs/recipes.md, as it was when the program was built.
 extern const char* const kRecipePage;
 
-/// The rows of the page's tables as "key" or "phases.N.key" and their text, Markdown taken away.
+/// Holds a row of the page's tables: "key" or "phases.N.key", and its text without Markdown.
 struct KeyText {
   std::string path{}, default_value{}, meaning{};  ///< cells of the row
 };

@@ -10,20 +10,20 @@
 
 namespace tare {
 
-/// For which device a recipe is planned, and how thoroughly.
+/// Selects the device for which a recipe is planned, and how thoroughly.
 struct RecipePlanOptions {
   std::string device{};   ///< see plan::parse_target; empty: the recipe's
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
   bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };
 
-/// A plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
+/// Holds a plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
 struct RecipePlan {
   std::string name{}, device{};      ///< the recipe's name; the device as it was given
   int64_t capacity_bytes = 0;        ///< what tensors can take there
   std::vector<MemoryPlan> phases{};  ///< in order
 
-  [[nodiscard]] bool known() const;  ///< every phase could be predicted
+  [[nodiscard]] bool known() const;  ///< whether every phase could be predicted
   [[nodiscard]] bool fits() const;  ///< every phase that could be predicted fits with whole batches
   [[nodiscard]] bool runs() const;  ///< as fits(), if need be with batches in parts
   /// Returns the least of the phases' largest batches and micro-batches.

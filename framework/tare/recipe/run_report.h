@@ -8,8 +8,8 @@
 
 namespace tare {
 
-/// The figures of report.json, which to_json() writes, and what only the caller of run_recipe()
-/// needs.
+/// Holds the figures of report.json, which to_json() writes, and what only the caller of
+/// run_recipe() needs.
 struct RunReport : RunFigures {
   std::filesystem::path folder{};      ///< of the run; empty after a dry run
   memory::TrackerCost tracker_cost{};  ///< what `tracker` was made of

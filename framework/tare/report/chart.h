@@ -26,7 +26,7 @@ inline constexpr std::array<const char*, kColours> kOnWhite{
 /// Selects how a series is drawn; `automatic`: as a line, and as dots where its points are few.
 enum class Mark { automatic, line, dots };
 
-/// A curve of a LineChart.
+/// Describes a curve of a LineChart.
 struct Series {
   std::string name{};           ///< in the legend
   std::vector<Point> points{};  ///< x ascending
@@ -35,14 +35,14 @@ struct Series {
   Mark mark = Mark::automatic;  ///< as a line or as dots
 };
 
-/// A stretch of the x axis that has a name, drawn with a line at its start. Names that are wider
-/// than their stretches stand in two rows, one name above the next.
+/// Names a stretch of the x axis, drawn with a line at its start. Names that are wider than their
+/// stretches stand in two rows, one name above the next.
 struct Span {
   double start = 0, end = 0;  ///< on the x axis, start <= end
   std::string name{};         ///< written beside its line
 };
 
-/// A chart of curves over one x axis. A value.
+/// Describes a chart of curves over one x axis. A value.
 struct LineChart {
   std::string title{}, description{};                ///< the text alternative
   std::string x_title{}, y_title{};                  ///< of the axes; empty: none
@@ -55,14 +55,14 @@ struct LineChart {
 /// values are above zero and the highest is more than 50 times the lowest.
 [[nodiscard]] std::string line_chart(const LineChart& chart);
 
-/// A layer of an AreaChart.
+/// Describes a layer of an AreaChart.
 struct Layer {
   std::string name{};            ///< in the legend
   std::vector<double> values{};  ///< >= 0, as many as AreaChart::x
   size_t colour = 0;             ///< by number, < kColours
 };
 
-/// A chart of layers that lie one above the other. A value.
+/// Describes a chart of layers that lie one above the other. A value.
 struct AreaChart {
   std::string title{}, description{};  ///< the title above the chart, and the text alternative
   std::string x_title{}, y_title{};    ///< of the axes; empty: none
@@ -77,14 +77,14 @@ struct AreaChart {
 /// Draws a chart of stacked areas; returns "" with fewer than two x values.
 [[nodiscard]] std::string area_chart(const AreaChart& chart);
 
-/// A bar of a BarChart.
+/// Describes a bar of a BarChart.
 struct Bar {
   std::string label{}, text{};  ///< the texts before and behind the bar
   double value = 0;             ///< >= 0
   size_t colour = 0;            ///< by number, < kColours
 };
 
-/// A chart of horizontal bars, one below the other. A value.
+/// Describes a chart of horizontal bars, one below the other. A value.
 struct BarChart {
   std::string title{}, description{};  ///< above the chart; the text alternative
   std::vector<Bar> bars{};             ///< from top to bottom
@@ -93,7 +93,7 @@ struct BarChart {
 /// Draws a chart of bars; returns "" without bars.
 [[nodiscard]] std::string bar_chart(const BarChart& chart);
 
-/// A legend's entry for a colour.
+/// Describes a legend's entry for a colour.
 struct LegendItem {
   std::string name{};   ///< the name of the series or layer
   size_t colour = 0;    ///< by number, < kColours

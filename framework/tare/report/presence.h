@@ -3,8 +3,8 @@
 
 namespace tare {
 
-/// When a file has a field of a list. Names and order of the keys never change; a field
-/// that is new has `since_later`.
+/// Says when a file has a field of a list. Names and order of the keys never change; a field that
+/// is new has `since_later`.
 enum class Presence {
   always,       ///< every version writes it; a file without it is damaged
   since_later,  ///< always written now; an earlier version did not, which leaves its default

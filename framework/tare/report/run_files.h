@@ -16,13 +16,13 @@
 
 namespace tare {
 
-/// A figure with its name, such as a metric over a whole split.
+/// Holds a figure with its name, such as a metric over a whole split.
 struct MetricValue {
   std::string name{};  ///< such as "accuracy"
   double value = 0;    ///< of the figure
 };
 
-/// One line of the epochs table.
+/// Holds one line of the epochs table.
 struct EpochRow {
   int64_t epoch = 0;                   ///< from 1, counted over the Learner's life
   double train_loss = 0;               ///< mean over what was counted, as the weights changed
@@ -41,14 +41,14 @@ void visit_fields(Visit& visit, EpochRow& row) {
   visit("samples", row.samples);
 }
 
-/// One optimizer step in the table of steps.
+/// Holds one optimizer step of the table of steps.
 struct StepRow {
   int64_t step = 0;  ///< from 1, of its fit
   double loss = 0;   ///< of the step's batch
   double lr = 0;     ///< of the last parameter group
 };
 
-/// Blocks that a phase left behind and that no object answers for; see Experiment's leaks.
+/// Reports blocks that a phase left and that no object answers for; see Experiment's leaks.
 struct PhaseLeak {
   std::string phase{};  ///< in force when they were allocated: "forward"
   std::string site{};   ///< the line that allocated them; empty without RunOptions::call_sites
@@ -65,7 +65,7 @@ void visit_fields(Visit& visit, PhaseLeak& leak) {
   visit("oldest_steps", leak.oldest_steps);
 }
 
-/// One phase of a run. "Tracked" bytes are allocated bytes on the run's device.
+/// Reports one phase of a run. "Tracked" bytes are allocated bytes on the run's device.
 struct PhaseReport {
   std::string name{};              ///< of the phase
   std::vector<EpochRow> epochs{};  ///< whole epochs, in order
@@ -116,7 +116,7 @@ void visit_fields(Visit& visit, SplitFigures& split) {
   visit.by_name("metrics", split.metrics);
 }
 
-/// A sample by its index in the split, with the loss of its own.
+/// Names a sample by its index in the split, with the loss of its own.
 struct WorstSample {
   int64_t index = 0;                 ///< in the split, from 0
   std::string label{}, predicted{};  ///< names of classes
@@ -168,7 +168,7 @@ void visit_fields(Visit& visit, Machine& machine) {
   visit("device", machine.device);
 }
 
-/// A bundle that a run has written.
+/// Describes a bundle that a run has written.
 struct ExportedBundle {
   std::filesystem::path path{};  ///< of the bundle
   int64_t bytes = 0;             ///< size of the file
@@ -192,7 +192,7 @@ void visit_fields(Visit& visit, TrackerFigures& tracker) {
   visit("share", tracker.share);
 }
 
-/// Why a fit, or a run, ended.
+/// Says why a fit, or a run, ended.
 enum class StopReason {
   finished,     ///< all epochs
   callback,     ///< a callback ended it before its last epoch
@@ -205,7 +205,7 @@ inline constexpr std::array kStopReasons{"finished", "callback", "interrupted"};
   return kStopReasons[static_cast<size_t>(reason)];
 }
 
-/// A whole run, as report.json holds it; after an interrupt what was done of it.
+/// Reports a whole run, as report.json holds it; after an interrupt what was done of it.
 struct RunFigures {
   /// The name of the recipe; one line of its data; the device that it ran on.
   std::string name{}, data{}, device{};

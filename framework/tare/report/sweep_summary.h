@@ -9,7 +9,7 @@
 
 namespace tare::report {
 
-/// A key that varies: a choice, or a number from `low` to `high`, both included.
+/// Describes a key that varies: a choice, or a number from `low` to `high`, both included.
 struct SweepParameter {
   std::string name{};                  ///< dotted path
   std::vector<std::string> choices{};  ///< texts; empty: a number
@@ -22,7 +22,7 @@ struct SweepParameter {
 /// SweepRun::state of a run that was made from an earlier version of the recipe.
 inline constexpr const char* kEarlierRun = "EARLIER";
 
-/// A run of a sweep, as its page shows it.
+/// Describes a run of a sweep, as its page shows it.
 struct SweepRun {
   std::string name{};  ///< of the folder
   int64_t number = 0;  ///< in the order in which runs were asked for
@@ -38,7 +38,7 @@ struct SweepRun {
   double seconds = 0;                                       ///< wall time
 };
 
-/// A value.
+/// Holds what the page of a sweep shows. A value.
 struct SweepSummary {
   std::string name{}, metric{};              ///< of the sweep; of what it compares
   bool maximize = false;                     ///< else the lowest value is the best

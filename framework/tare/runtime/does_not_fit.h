@@ -7,8 +7,8 @@
 
 namespace tare {
 
-/// Thrown before the work begins, so that nothing has changed. Not an OutOfMemory: no allocation
-/// was refused.
+/// Reports a plan above the memory before the work begins: nothing has changed. It is no
+/// OutOfMemory, since no allocation was refused.
 class DoesNotFit : public Error {
  public:
   /// Takes the whole message, with what to do at its end.

@@ -5,7 +5,7 @@
 
 namespace tare {
 
-/// Exit status of the programs; kFailed is any failure that has none of its own.
+/// Lists the exit status of the programs; kFailed is any failure that has none of its own.
 enum ExitCode { kSuccess = 0, kFailed = 1, kBadInput = 2, kOutOfMemory = 3, kIo = 4 };
 
 /// The exit codes as text for --help and the man pages.

@@ -41,8 +41,8 @@ class HostServices {
 /// refused.
 inline constexpr int kPluginVersion = 11;
 
-/// The plug-in's only symbol, "tare_open_plugin": adds its backends and returns kPluginVersion;
-/// adds nothing if `version` differs from its own.
+/// Points to the plug-in's only symbol, "tare_open_plugin", which adds its backends and returns
+/// kPluginVersion; adds nothing if `version` differs from its own.
 using OpenPlugin = int (*)(int version, HostServices& services);
 inline constexpr const char* kOpenPluginName = "tare_open_plugin";  ///< the name of that symbol
 

@@ -8,7 +8,7 @@
 
 namespace tare::runtime {
 
-/// A process of the machine and its resident set, which includes pages that it shares.
+/// Describes a process of the machine and its resident set, which includes pages that it shares.
 struct ProcessMemory {
   int64_t id = 0;              ///< of the process
   int64_t resident_bytes = 0;  ///< pages of it that are in memory
@@ -19,7 +19,7 @@ struct ProcessMemory {
 [[nodiscard]] std::vector<ProcessMemory> largest_processes(size_t count,
                                                            const std::filesystem::path& root = "/");
 
-/// Whose a process is and what it runs. Both are text of others: print them by printable().
+/// Says whose a process is and what it runs. Both are text of others: print them by printable().
 struct ProcessOwner {
   std::string user{};     ///< name, or number where it has none; empty: there is no such process
   std::string command{};  ///< its arguments with spaces between; a kernel thread's name in brackets

@@ -11,7 +11,7 @@
 
 namespace tare::search {
 
-/// One stream of numbers. A value; not thread-safe.
+/// Draws one stream of numbers. A value; not thread-safe.
 class CounterRng {
  public:
   /// Starts a stream, which is unrelated to that of other counters: (trial, try).

@@ -8,7 +8,7 @@
 
 namespace tare::search {
 
-/// Options of `asha` and `asha_promotion`.
+/// Configures `asha` and `asha_promotion`.
 struct AshaOptions {
   StepCount min_resource{};      ///< steps to the first rung; auto: a hundredth of the longest
                                  ///< complete trial, which has to come first
@@ -18,7 +18,7 @@ struct AshaOptions {
 };
 void visit_fields(config::Visitor& visit, AshaOptions& o);
 
-/// Successive halving with its numbers resolved.
+/// Holds the numbers of successive halving, resolved.
 struct Halving {
   int64_t first = 1;      ///< steps to the lowest rung, before the rate
   int64_t factor = 4;     ///< one of so many continues at each rung, >= 2

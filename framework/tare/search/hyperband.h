@@ -7,7 +7,7 @@
 
 namespace tare::search {
 
-/// Options of `hyperband`.
+/// Configures `hyperband`.
 struct HyperbandOptions {
   StepCount min_resource{};      ///< steps to the first rung; auto: 1
   StepCount max_resource{};      ///< steps of a whole run; auto: of a complete trial

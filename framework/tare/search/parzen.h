@@ -9,7 +9,7 @@
 
 namespace tare::search {
 
-/// The values of one parameter as numbers: those of a range, or the indices of its choices.
+/// Describes a parameter's values as numbers: those of a range, or the indices of its choices.
 struct Domain {
   int64_t choices = 0;       ///< above 0: categorical, and the rest has no meaning
   double low = 0, high = 0;  ///< both included; high is low + a whole number of steps
@@ -30,12 +30,12 @@ struct Domain {
 /// Coordinates in the order of the domains.
 using Coordinates = std::vector<double>;
 
-/// A mixture with one component for each observation and a prior, each a product of kernels over
-/// the domains: truncated normal ones, their mass over a step, or a distribution of choices. Widths
-/// by the gaps between neighbours, weights by age: Bergstra et al. 2011, Algorithms for
-/// Hyper-Parameter Optimization, section 4, with the rules of Optuna 5.0.0: prior weight 1, widths
-/// of at least 1 / min(100, n + 2) of the range ("magic clip"), no gaps to the range's ends. A
-/// value; drawing changes nothing.
+/// Represents a mixture with one component for each observation and a prior, each a product of
+/// kernels over the domains: truncated normal ones, their mass over a step, or a distribution of
+/// choices. Widths by the gaps between neighbours, weights by age: Bergstra et al. 2011, Algorithms
+/// for Hyper-Parameter Optimization, section 4, with the rules of Optuna 5.0.0: prior weight 1,
+/// widths of at least 1 / min(100, n + 2) of the range ("magic clip"), no gaps to the range's ends.
+/// A value; drawing changes nothing.
 class Parzen {
  public:
   /// Fits the densities to `observations`, which lie inside the domains, the oldest first; without
@@ -47,7 +47,7 @@ class Parzen {
   [[nodiscard]] Coordinates draw(CounterRng& rng) const;
 
  private:
-  /// The kernels of one domain, one for each component.
+  /// Holds the kernels of one domain, one for each component.
   struct Kernels {
     Domain domain{};
     double low = 0, high = 0;                     // where normal kernels end

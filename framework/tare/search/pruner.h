@@ -10,8 +10,8 @@
 
 namespace tare::search {
 
-/// The steps that `auto` stood for when they were first known. They are kept with the study, so
-/// that a resumed sweep decides as before.
+/// Holds the steps that `auto` stood for when they were first known. They are kept with the study,
+/// so that a resumed sweep decides as before.
 struct ResolvedSteps {
   /// Steps, by their option; unset: not known yet.
   std::optional<int64_t> min_resource{}, max_resource{};
@@ -32,14 +32,14 @@ struct PruneResult {
   ResolvedSteps resolved{};     ///< to be kept
 };
 
-/// A study as a pruner knows it.
+/// Describes a study as a pruner knows it.
 struct Study {
   std::string name{};        ///< hyperband computes the bracket of a trial from it
   bool maximize = false;     ///< the higher values of the metric are better
   ResolvedSteps resolved{};  ///< what `auto` has come to
 };
 
-/// A paused trial that may continue.
+/// Names a paused trial that may continue.
 struct Promotion {
   int64_t number = 0;  ///< of the trial
   int64_t rung = 0;    ///< where it waited

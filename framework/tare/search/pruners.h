@@ -9,14 +9,14 @@
 namespace tare::search {
 
 namespace pruners {
-/// The pruners that have a name. A program adds its own; no option is called `type`:
+/// Holds the pruners that have a name. A program adds its own; no option is called `type`:
 ///   pruners::registry().add<MedianOptions>("median", "ends what is worse than the median",
 ///                                          [](const auto& o) { return median_pruner(o); });
 using Registry = config::Registry<std::shared_ptr<const Pruner>()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace pruners
 
-/// A pruner with its options, `{type: asha, min_resource: 3}`; one that is read is complete.
+/// Names a pruner with its options, `{type: asha, min_resource: 3}`; one that is read is complete.
 struct PrunerChoice : config::Choice {
   PrunerChoice() : Choice{.name = "none", .flat = true} {}
 };

@@ -5,7 +5,7 @@
 
 namespace tare::search {
 
-/// A sampler with its options; one that is read is complete.
+/// Names a sampler with its options; one that is read is complete.
 struct SamplerChoice : config::Choice {};
 /// Throws ConfigError, with place and nearest name.
 void from_node(const config::Node& node, SamplerChoice& value);

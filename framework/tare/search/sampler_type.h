@@ -21,7 +21,7 @@ struct Seen {
 /// exclusions or earlier runs rule the point out. Its only randomness is `rng`.
 using Draw = std::function<Point(CounterRng& rng)>;
 
-/// A method, ready for use. A value.
+/// Holds a method, ready for use. A value.
 struct Sampler {
   /// Looks at the trials once for each trial that is drawn; a pure function. Empty: nothing is
   /// drawn, and the runs are all combinations of the values, as for `grid`.

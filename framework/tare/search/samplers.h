@@ -7,10 +7,10 @@
 namespace tare::search {
 
 namespace samplers {
-/// The samplers that have a name. A program adds its own:
+/// Holds the samplers that have a name. A program adds its own:
 ///   samplers::registry().add<SobolOptions>("sobol", "a sequence that fills the space", sobol);
 using Registry = config::Registry<Sampler()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace samplers
 
 }  // namespace tare::search

@@ -22,15 +22,15 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// One key of the recipe that varies. In YAML: a list, {values: [...]} or
-/// {min: A, max: B, step: C, log: true}.
+/// Describes one key of the recipe that varies. In YAML: a list, {values: [...]} or {min: A, max:
+/// B, step: C, log: true}.
 struct Parameter {
   std::string name{};                  ///< dotted, "optimizer.weight_decay"
   std::vector<config::Node> values{};  ///< empty: a range
   std::optional<Range> range{};        ///< unset: one of `values`
 };
 
-/// The parameters in the order of the file.
+/// Holds the parameters in the order of the file.
 struct Space {
   std::vector<Parameter> parameters{};  ///< in the order of the file
   /// Returns the parameter of that name, or nullptr; valid until the list changes.

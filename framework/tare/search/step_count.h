@@ -8,8 +8,8 @@
 
 namespace tare::search {
 
-/// A number of steps, at least 1, or `auto`. A step is one report of the metric, an epoch, and
-/// counts from 1: a trial's report of step k was made after k epochs.
+/// Holds a number of steps, at least 1, or `auto`. A step is one report of the metric, an epoch,
+/// and counts from 1: a trial's report of step k was made after k epochs.
 struct StepCount {
   std::optional<int64_t> steps{};  ///< unset: auto
 };

@@ -12,14 +12,14 @@
 
 namespace tare::search {
 
-/// Options of the sampler `tpe`; the defaults are Optuna's.
+/// Configures the sampler `tpe`; the defaults are Optuna's.
 struct TpeOptions {
   int64_t start_trials = 10;  ///< finished ones, before which draws are random
   int64_t candidates = 24;    ///< drawn for each choice; more follow the model more closely
 };
 void visit_fields(config::Visitor& visit, TpeOptions& o);
 
-/// Parameters that are drawn together, and the two densities that decide.
+/// Holds parameters that are drawn together, and the two densities that decide.
 struct TpePart {
   std::vector<const Parameter*> parameters{};  ///< drawn together; of the space
   Parzen good, rest;  ///< densities of the better trials, and of the others

@@ -15,17 +15,17 @@ namespace tare::search {
 /// Holds the settings that one run has beside SearchOptions::set. A value.
 using Cell = Settings;
 
-/// Optuna's states.
+/// Lists Optuna's states.
 enum class TrialState { waiting, running, complete, pruned, failed };
-[[nodiscard]] const char* to_string(TrialState state);  ///< "WAITING", ..., "FAIL"
+[[nodiscard]] const char* to_string(TrialState state);  ///< returns "WAITING", ..., "FAIL"
 /// Returns the state with that name; unset for another text.
 [[nodiscard]] std::optional<TrialState> trial_state(const std::string& name);
 
-/// Values of parameters by name, in Optuna's internal representation: the index of a choice, or the
-/// number itself.
+/// Maps parameters to their values, in Optuna's internal representation: the index of a choice, or
+/// the number itself.
 using Point = std::map<std::string, double>;
 
-/// One trial. A value.
+/// Describes one trial. A value.
 struct SeenTrial {
   int64_t number = 0;                                       ///< of the trial in its study
   TrialState state = TrialState::waiting;                   ///< how it stands

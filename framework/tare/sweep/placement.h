@@ -9,13 +9,13 @@
 
 namespace tare::sweep {
 
-/// A run that occupies a device now.
+/// Describes a run that occupies a device now.
 struct Placed {
   size_t device = 0;  ///< index of its slot
   int64_t bytes = 0;  ///< reserved
 };
 
-/// A run that waits, in the order of the queue.
+/// Describes a run that waits, in the order of the queue.
 struct Waiting {
   int64_t bytes = 0;        ///< to reserve; at most the largest device's, else it runs alone
   int64_t passed_over = 0;  ///< runs behind it that were started before it

@@ -24,19 +24,19 @@ struct RunNow {
   double seconds = 0;                                       ///< since it started
 };
 
-/// The number of runs in each state.
+/// Counts the runs in each state.
 struct RunCounts {
   int64_t complete = 0, pruned = 0, failed = 0, waiting = 0;  ///< runs that have ended so, or wait
 };
 
-/// The progress of a sweep.
+/// Reports the progress of a sweep.
 struct SweepProgress : RunCounts {
   std::vector<RunNow> running{};  ///< oldest first
   std::string best{};             ///< name of the best complete run; empty: none
   double best_value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN: none
 };
 
-/// A run that has been started and not yet waited for.
+/// Describes a run that has been started and not yet waited for.
 struct ActiveRun {
   Trial trial{};                               ///< as the store has it
   std::unique_ptr<launch::Process> process{};  ///< that computes it

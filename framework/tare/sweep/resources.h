@@ -26,7 +26,7 @@ namespace tare::sweep {
 /// Runs at a time: `jobs` at most, 0: as many as the slots take.
 [[nodiscard]] int64_t jobs_in(const std::vector<launch::DeviceSlot>& slots, int64_t jobs);
 
-/// The slots of a sweep that runs.
+/// Holds the slots of a sweep that runs.
 class Slots {
  public:
   /// Looks for the devices that the options allow.

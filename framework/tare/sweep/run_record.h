@@ -14,13 +14,13 @@
 
 namespace tare::sweep {
 
-/// A metric by epoch. Either list may be empty: it was not measured there.
+/// Holds a metric by epoch. Either list may be empty: it was not measured there.
 struct MetricHistory {
   std::string name{};                    ///< "loss", "accuracy", ...; any text
   std::vector<double> train{}, valid{};  ///< the first value is of epoch 1
 };
 
-/// A run that has ended. A value.
+/// Describes a run that has ended. A value.
 struct RunRecord {
   config::Node config{};  ///< the run's whole configuration, a map, in its order
   std::chrono::system_clock::time_point start{}, end{};  ///< on this machine's clock

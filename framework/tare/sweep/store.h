@@ -16,10 +16,10 @@
 
 namespace tare::sweep {
 
-/// The database of a sweep. One process at a time writes it, the coordinator, which holds the
-/// folder's lock; any process may read it. Every change is a transaction. Throws IoError, also for
-/// a file of another kind; FormatError for a store of another schema version; ConfigError for a
-/// study with another metric goal.
+/// Reads and writes the database of a sweep. One process at a time writes it, the coordinator,
+/// which holds the folder's lock; any process may read it. Every change is a transaction. Throws
+/// IoError, also for a file of another kind; FormatError for a store of another schema version;
+/// ConfigError for a study with another metric goal.
 class Store {
  public:
   /// Creates the file and the study if they are not there. `sweep` must outlive it.

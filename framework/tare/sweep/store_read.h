@@ -15,7 +15,7 @@ namespace tare::sweep {
 
 class Database;  // database.h
 
-/// The metric by epochs done, by number of the trial.
+/// Maps the number of a trial to its metric by epochs done.
 using Reported = std::map<int64_t, std::map<int64_t, double>>;
 
 /// Holds the contents of a store.

@@ -10,7 +10,7 @@
 
 namespace tare::sweep {
 
-/// The file of a sweep, which may be edited while the sweep runs. Not thread-safe.
+/// Reads the file of a sweep, which may be edited while the sweep runs. Not thread-safe.
 class SweepFile {
  public:
   /// Reads a sweep from a file and overrides, as read_sweep() does.

@@ -17,7 +17,7 @@
 
 namespace tare::sweep {
 
-/// A number of bytes, or `auto`.
+/// Holds a number of bytes, or `auto`.
 struct ByteLimit {
   std::optional<int64_t> bytes{};  ///< unset: auto
 };
@@ -40,7 +40,7 @@ struct OnFailure {
 };
 void visit_fields(config::Visitor& visit, OnFailure& o);
 
-/// The name of a setting for a key of the recipe.
+/// Names a setting for a key of the recipe.
 struct Alias {
   std::string name{}, key{};  ///< the setting; the key of the recipe, dotted
   bool lower_case = false;    ///< values are written in lower case in the recipe
@@ -66,7 +66,7 @@ struct SweepOrigin {
   std::string (*key_of)(const std::string& field) = nullptr;
 };
 
-/// A whole sweep: what it searches, and how its runs are done; docs/sweeps.md explains every key.
+/// Configures a sweep: what it searches, and how runs are done; docs/sweeps.md explains the keys.
 struct SweepOptions : search::SearchOptions {
   std::string name{};                 ///< of the study and of the runs' folders; a path component
   std::filesystem::path recipe{};     ///< beside the sweep's file, if not absolute

@@ -14,7 +14,7 @@
 
 namespace tare::sweep {
 
-/// One row: a run and how it went.
+/// Holds one row: a run and how it went.
 struct Trial {
   int64_t id = 0;      ///< of the row in the store
   int64_t number = 0;  ///< from 0, never used again; in the run's name

@@ -117,8 +117,8 @@ AllocationTrace measure(const Convolution& call) {
                      "plan with a batch that can be run on the host");
 }
 
-/// Returns the smaller of two successive batches for which LibTorch takes the kernel of the call;
-/// 0: run the call as it is.
+/// Returns a small batch for which LibTorch takes the kernel of the call; the call is measured with
+/// it and with one sample more. 0: the call is measured with its own batch.
 int64_t probing_batch(const Convolution& call) {
   if (!batch_is_outermost(call.input) || (call.backward() && !batch_is_outermost(call.grad_output)))
     return 0;

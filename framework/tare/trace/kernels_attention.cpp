@@ -115,7 +115,7 @@ bool flash_takes(const Tensor& query, const Tensor& key, const Tensor& value, co
          query.size(3) == value.size(3);
 }
 
-/// A boolean mask becomes one to be added.
+/// Returns the mask to be added to the scores; a boolean one becomes 0 where true, else -infinity.
 Mask additive(const Mask& mask, const Tensor& query) {
   if (!mask || mask->scalar_type() != at::kBool) return mask;
   const auto options = at::TensorOptions().dtype(query.scalar_type()).device(mask->device());

@@ -57,7 +57,7 @@ struct Trace {
   std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
   std::vector<Mark> marks{};          ///< see mark()
   std::vector<CardSum> sums{};        ///< of a card, in order
-  /// Maps blocks by number to the category that note() recorded; other blocks are not in it.
+  /// Holds the category that note() gave to a block, by the block's number; others have no entry.
   std::unordered_map<int64_t, Category> categories{};
 
   /// Returns the index of the first mark of that name. Throws ConfigError without one.

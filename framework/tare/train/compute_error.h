@@ -7,12 +7,12 @@
 
 namespace tare {
 
-/// The error for an operation that LibTorch refused, most often for the shapes or dtypes of its
-/// operands. The message names the stage, the module if it is known, the operands and what to
-/// change; LibTorch's own exception, with its stack, is nested (std::rethrow_if_nested).
+/// Reports an operation that LibTorch refused, most often for the shapes or dtypes of its operands.
+/// The message names the stage, the module if it is known, the operands and what to change;
+/// LibTorch's own exception, with its stack, is nested (std::rethrow_if_nested).
 class ComputeError : public Error {
  public:
-  /// The part of a step that failed.
+  /// Names the part of a step that failed.
   enum class Stage { forward, loss, backward, step };
 
   /// Describes the operation; texts are empty where they are not known.

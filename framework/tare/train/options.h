@@ -29,7 +29,7 @@ struct StepResult {
   Outputs outputs{};  ///< of the model, for the metrics
 };
 
-/// A step of one optimizer of several, on the batch that all turns of a task share.
+/// Describes a step of one optimizer of several, on the batch that all turns of a task share.
 struct Turn {
   std::string optimizer{};  ///< its name in LearnerOptions::optimizers
   /// The loss that this optimizer lowers. The parameters of the other optimizers want no gradients
@@ -59,7 +59,7 @@ struct Task {
   explicit operator bool() const { return static_cast<bool>(step); }
 };
 
-/// Samples per forward: a number, or `auto`, found by what memory allows.
+/// Sets the samples per forward: a number, or `auto`, found by what memory allows.
 struct MicroBatch {
   std::optional<int64_t> samples{};  ///< unset: auto
   bool operator==(const MicroBatch&) const = default;
@@ -67,7 +67,7 @@ struct MicroBatch {
 void from_node(const config::Node& node, MicroBatch& value);
 [[nodiscard]] config::Node to_node(const MicroBatch& value);
 
-/// Some blocks of the model: names, or `all`, `none`; for `recompute` also `auto`.
+/// Names some blocks of the model, or `all`, `none`; for `recompute` also `auto`.
 struct BlockNames {
   std::vector<std::string> modules{};  ///< see LearnerOptions::recompute
   bool operator==(const BlockNames&) const = default;
@@ -151,7 +151,7 @@ struct FitSetup {
   std::optional<std::vector<std::string>> offload{};    ///< see LearnerOptions::offload
 };
 
-/// One call of fit().
+/// Configures one call of fit().
 struct FitOptions {
   /// One rate, or lr_range(first, last) over the layer groups; unset: the optimizer's own.
   std::optional<LearningRate> lr{};
@@ -171,7 +171,7 @@ inline constexpr int64_t kMostEpochs = 1'000'000'000;
 /// Whether LearnerOptions::recompute is left to a plan.
 [[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
 
-/// One call of fit_one_cycle(). The curve is fastai's (see schedule.h).
+/// Configures one call of fit_one_cycle(). The curve is fastai's (see schedule.h).
 struct OneCycleOptions {
   LearningRate max_lr = 1e-3;            ///< peak; one rate, or lr_range(first, last)
   OneCycle shape{};                      ///< of the curve
@@ -192,7 +192,7 @@ struct FitResult {
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
 };
 
-/// Figures over a whole split.
+/// Reports figures over a whole split.
 struct Evaluation {
   /// The mean over all samples, or over all labels that are not ignored; NaN without any.
   double loss = std::numeric_limits<double>::quiet_NaN();
@@ -204,7 +204,7 @@ struct Evaluation {
 
 /// Selects one of the Learner's Splits for a call.
 enum class Split { train, valid, test };
-[[nodiscard]] const char* to_string(Split split);  ///< the enumerator's name; static
+[[nodiscard]] const char* to_string(Split split);  ///< returns the enumerator's name; static
 
 /// Sets how get_preds() predicts.
 struct PredictOptions {
@@ -214,7 +214,7 @@ struct PredictOptions {
   int64_t first_micro_batch = 0;
 };
 
-/// Predictions of a whole split, in the order of the data set, on the host.
+/// Holds the predictions of a whole split, in the order of the data set, on the host.
 struct Predictions {
   at::Tensor outputs{};  ///< the first output, [samples, ...] float32
   at::Tensor targets{};  ///< the first target, [samples, ...]; undefined where the data has none
@@ -245,7 +245,7 @@ struct FreezeReport {
   /// their scales, and the others.
   std::optional<int64_t> held_bytes{};
   int64_t other_bytes = 0;                ///< bytes of the other frozen parameters
-  [[nodiscard]] std::string str() const;  ///< one line
+  [[nodiscard]] std::string str() const;  ///< returns one line
 };
 
 /// Selects the parts of a checkpoint that load() takes.
@@ -265,7 +265,7 @@ struct LoadReport {
   std::vector<std::string> optimizer_fresh{};  ///< trainable parameters without optimizer state
   PurgeReport purged{};                        ///< what LoadOptions::purge freed
   bool resumable = false;                      ///< saved inside a fit: resume() continues it
-  [[nodiscard]] std::string str() const;       ///< one line
+  [[nodiscard]] std::string str() const;       ///< returns one line
 };
 
 /// Sets how export_to() writes a bundle.

@@ -11,8 +11,8 @@
 
 namespace tare {
 
-/// Epoch rows as tensors, without the names of the metrics. A value of a metric that is NaN or
-/// infinite stays as it is.
+/// Holds epoch rows as tensors, without the names of the metrics. A value of a metric that is NaN
+/// or infinite stays as it is.
 struct RowTable {
   /// The metrics' names of the rows, each combination once.
   std::vector<std::vector<std::string>> columns{};

@@ -50,7 +50,7 @@ struct FitPlan {
 /// Throws ConfigError, naming `call`, if one is null.
 void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call);
 
-/// A callback's state in a checkpoint.
+/// Holds a callback's state in a checkpoint.
 struct CallbackState {
   std::string name{};   ///< Callback::name()
   std::string state{};  ///< what Callback::state() returned
@@ -60,13 +60,13 @@ struct CallbackState {
 /// Restores the state of each of `callbacks` that has one under its name. Throws what they throw.
 void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks);
 
-/// An unfinished fit, which resume() continues.
+/// Describes an unfinished fit, which resume() continues.
 struct Unfinished {
   FitPlan plan{};                          ///< what is left of the fit
   std::vector<CallbackState> callbacks{};  ///< of the callbacks that have one
 };
 
-/// The Learner's progress in a checkpoint, without its tensors.
+/// Holds the Learner's progress in a checkpoint, without its tensors.
 struct TrainState {
   int64_t epochs_done = 0;          ///< over the Learner's life; seeds sample order
   int64_t saves = 0;                ///< checkpoints written so far, including this one
@@ -101,7 +101,7 @@ struct CheckpointInfo {
 [[nodiscard]] std::optional<CheckpointInfo> newest_checkpoint(
     const std::filesystem::path& folder, const std::vector<std::string>& names);
 
-/// A TrainState as a checkpoint holds it. What grows with the epochs is in tensors, each verified
+/// Holds a TrainState as a checkpoint does. What grows with the epochs is in tensors, each verified
 /// by the manifest's digest, because a manifest is limited in size.
 struct StoredState {
   std::string json{};                  ///< an object

@@ -19,8 +19,8 @@ namespace tare {
                   (number * 0xd1342543de82ef95U + 0x2545f4914f6cdd1dU));
 }
 
-/// SplitMix64: value i of a stream is mix_bits(seed + (i + 1) * golden ratio). A value type; one
-/// per thread.
+/// Draws by SplitMix64: value i of a stream is mix_bits(seed + (i + 1) * golden ratio). A value
+/// type; one per thread.
 class RandomBits {
  public:
   /// Starts the stream of a seed.

@@ -31,7 +31,7 @@ struct Resize {
   bool round = false;
   bool operator==(const Resize&) const = default;
 };
-/// (value - mean) / std per channel; the statistics are those of images in [0, 1].
+/// Computes (value - mean) / std per channel; the statistics are those of images in [0, 1].
 struct Normalise {
   std::vector<double> mean{};  ///< one for each channel, or one for all
   std::vector<double> std{};   ///< as many as `mean`, > 0
@@ -77,8 +77,8 @@ void visit_fields(auto& visit, Affine& a) {
   visit("zoom", a.zoom, config::between(0, 0.9));
 }
 
-/// A transform that a program adds to transforms::registry(). Its functions are called from several
-/// threads at once.
+/// Is the base of a transform that a program adds to transforms::registry(). Its functions are
+/// called from several threads at once.
 class ImageTransform {
  public:
   virtual ~ImageTransform() = default;
@@ -103,7 +103,7 @@ class ImageTransform {
   }
 };
 
-/// An ImageTransform with the name and the options that it was made from.
+/// Holds an ImageTransform with the name and the options that it was made from.
 struct Added {
   std::shared_ptr<const ImageTransform> transform{};  ///< what changes the image
   config::Choice choice{};                            ///< set where it is read by name
@@ -111,7 +111,7 @@ struct Added {
   bool operator==(const Added& other) const { return choice == other.choice; }
 };
 
-/// One transform, by its type.
+/// Holds one transform, by its type.
 using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
 /// Returns "resize", "normalise", "flip", "shift", "affine" or the name of an added transform.
 [[nodiscard]] std::string name_of(const Transform& transform);
@@ -119,16 +119,16 @@ using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
 [[nodiscard]] config::Choice choice_of(const Transform& transform);
 
 namespace transforms {
-/// The transforms by name. A program adds its own:
+/// Holds the transforms by name. A program adds its own:
 ///   transforms::registry().add<BlurOptions>(
 ///       "blur", "blur with a Gaussian",
 ///       [](const BlurOptions& o) { return Added{std::make_shared<Blur>(o)}; });
 /// A bundle names it, so that a program which predicts with the bundle must add it too.
 using Registry = config::Registry<Transform()>;
-[[nodiscard]] Registry& registry();  ///< the one registry of the process
+[[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace transforms
 
-/// An ordered list of transforms; a value. In YAML:
+/// Holds an ordered list of transforms; a value. In YAML:
 ///   - resize: {height: 32, width: 32}
 ///   - normalise: {mean: [0.13], std: [0.31]}
 ///   - shift: {pixels: 2}
