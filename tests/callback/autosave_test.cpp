@@ -24,6 +24,40 @@ TEST(Autosave, SavesEverySoManyStepsUnderTwoNamesInTurn) {
   EXPECT_THAT(learner.saved, ElementsAre("autosave-1", "autosave-0", "autosave-1"));
 }
 
+TEST(Autosave, SavesInEveryFit) {
+  FakeLearner learner;
+  Autosave autosave(4);
+  for (int fit = 0; fit < 3; ++fit) {
+    FitContext context{.learner = learner};
+    autosave.before_fit(context);
+    for (context.step = 1; context.step <= 5; ++context.step) autosave.after_batch(context);
+  }
+  EXPECT_THAT(learner.saved, ElementsAre("autosave-1", "autosave-0", "autosave-1"));
+}
+
+TEST(Autosave, DoesNotSaveTheStepThatAFitContinues) {
+  FakeLearner learner;
+  FitContext context{.learner = learner};
+  Autosave autosave(4);
+  context.step = 4;
+  autosave.before_fit(context);
+  autosave.after_batch(context);  // without a step
+  EXPECT_TRUE(learner.saved.empty());
+}
+
+TEST(Autosave, SaysWhetherACheckpointIsThereWhenOneFails) {
+  Autosave autosave(0);
+  const auto full = [](const std::string&) { throw IoError("io.write", "somewhere", ENOSPC); };
+  const auto warning = [&] {
+    ::testing::internal::CaptureStderr();
+    autosave.write(full);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warning(), ::testing::HasSubstr("there is none yet"));
+  autosave.write([](const std::string&) {});
+  EXPECT_THAT(warning(), ::testing::HasSubstr("the one before stays"));
+}
+
 TEST(Autosave, PassesOverBatchesWithoutAStep) {
   FakeLearner learner;
   FitContext context{.learner = learner};

@@ -1,16 +1,18 @@
 // The cards that the CUDA stand-in plays, and how much of their memory is taken. Settings, all from
 // the environment:
-//   STAND_IN_CARDS        number of cards (default 1, at most 8)
-//   STAND_IN_BYTES        memory of each card, one number or one for each with commas (default 16
-//   GiB) STAND_IN_SM           compute capability times ten, likewise (default 90) STAND_IN_NAME
-//   name of the cards (default "CUDA stand-in") STAND_IN_CONTEXT      bytes that a process takes
-//   with its first allocation on a card (default 0) STAND_IN_SHARED       a file in which processes
-//   share what they hold (default: each is alone) STAND_IN_LAG          how often an event is asked
-//   for before it is through (default 0) STAND_IN_REFUSE       the number, from 1, of the
-//   allocation of device memory that is refused once STAND_IN_LOSE         the card is lost after
-//   so many launched kernels STAND_IN_CUDNN_BYTES  workspace that every convolution of cuDNN asks
-//   for (default 0) STAND_IN_TRACE        prints calls that are not played STAND_IN_VALUES       a
-//   library that computes what kernels would write (values.cpp)
+// - STAND_IN_CARDS: the number of cards (default 1, at most 8)
+// - STAND_IN_BYTES: the memory of each card, one number or one for each with commas (16 GiB)
+// - STAND_IN_SM: the compute capability times ten, one number or one for each (90)
+// - STAND_IN_NAME: the name of the cards ("CUDA stand-in")
+// - STAND_IN_CONTEXT: the bytes that a process takes with its first allocation on a card (0)
+// - STAND_IN_SHARED: a file in which processes share what they hold (each is alone)
+// - STAND_IN_LAG: how often an event is asked for before it is through (0)
+// - STAND_IN_REFUSE: the number, from 1, of the allocation of device memory that is refused once
+// - STAND_IN_LOSE: the card is lost after so many launched kernels
+// - STAND_IN_CUDNN_BYTES: the workspace that every convolution of cuDNN asks for (0)
+// - STAND_IN_RISING_ADDRESSES: each segment is behind all earlier ones, not at the lowest address
+// - STAND_IN_TRACE: prints calls that are not played
+// - STAND_IN_VALUES: a library that computes what kernels would write (values.cpp)
 // CUDA_VISIBLE_DEVICES chooses among the cards by number or UUID, as with the driver.
 #pragma once
 

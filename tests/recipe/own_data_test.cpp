@@ -149,7 +149,7 @@ TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
   recipe.data = own.options("text_folder");
   recipe.model = {.name = "convnet"};
   const auto refused = [&] { return refusal(recipe, {}); };
-  EXPECT_THAT(refused(), HasSubstr("model.name does not take the samples of the data, of shape"));
+  EXPECT_THAT(refused(), HasSubstr("model.name cannot be made for samples of shape"));
   recipe.model = {.name = "lstm"};
   recipe.data.collate = {.name = "pad"};
   recipe.data.collate.options.set("with", config::Node::string("none"));

@@ -96,6 +96,28 @@ INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
                                   std::to_string(test.param.batch);
                          });
 
+// A batch is made in several copies, at any moment of a step.
+TEST(PlanRecipe, IsAnUpperBoundForLoaderThreads) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.data.size = 24;
+  recipe.batch = 8;
+  recipe.phases.resize(1);
+  recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
+  recipe.model = {.name = "mlp"};
+  recipe.model.options.width = 0;
+  recipe.model.options.hidden = {1};
+  recipe.data.transforms = Transforms{Normalise{{0.1}, {0.3}}, Shift{2}, Flip{0.5}};
+  for (const int64_t workers : {1, 2, 3}) {
+    recipe.learner.workers = workers;
+    const auto planned = plan_recipe(recipe, {.advice = false}).phases.at(0);
+    int64_t most = 0;
+    for (int i = 0; i < 5; ++i) most = std::max(most, run_recipe(recipe).phases.at(0).peak_bytes);
+    EXPECT_LE(most, planned.peak_bytes) << workers;
+    EXPECT_GT(most, planned.peak_bytes / 2) << workers;
+  }
+}
+
 TEST(PlanRecipe, CountsOptimizerStatesThatAPhaseKeeps) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
@@ -366,6 +388,28 @@ TEST(RunWithPlan, CountsTheCheckpointOfTheBestEpoch) {
   recipe.phases[0].best.clear();
   recipe.callbacks = {{{.name = "save_best"}}};
   EXPECT_GT(planned(), without);
+}
+
+// Three batches of two samples and a short one; automatic checkpoints after any of them.
+TEST(RunWithPlan, CountsAutomaticCheckpointsAfterTheShortBatch) {
+  const TempDir folder;
+  RecipeOptions recipe = of_small_steps(folder);
+  recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
+  recipe.data.count = 9;
+  recipe.phases.push_back(recipe.phases[0]);
+  recipe.phases[1].name = "second";
+  for (auto& phase : recipe.phases) {
+    phase.epochs = 4;
+    phase.save.clear();
+  }
+  for (const int64_t every : {0, 1, 2, 3, 4, 5, 8, 12, 16, 17}) {
+    recipe.save_every = every;
+    const auto planned = plan_recipe(recipe, {.advice = false});
+    const RunReport report = run_recipe(recipe);
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(planned.phases.at(i).peak_bytes, report.phases.at(i).peak_bytes)
+          << "phase " << i << " with save_every " << every;
+  }
 }
 
 TEST(RunWithPlan, CountsTheCheckpointOfThePhase) {

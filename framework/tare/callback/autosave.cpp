@@ -23,6 +23,7 @@ bool Autosave::write(const std::function<void(const std::string&)>& save) {
   try {
     save(names()[turn_]);
     failed_ = false;
+    has_one_ = true;
   } catch (const c10::Error& error) {  // its what() has a stack
     fail(before, error.what_without_backtrace());
   } catch (const std::exception& error) {
@@ -35,7 +36,13 @@ void Autosave::fail(size_t turn_before, const std::string& reason) {
   turn_ = turn_before;
   failed_ = true;
   log::warning("no checkpoint was written: " + printable(reason) +
-               "; the one before stays, training continues");
+               (has_one_ ? "; the one before stays, training continues"
+                         : "; there is none yet, training continues"));
+}
+
+Action Autosave::before_fit(FitContext& context) {
+  seen_step_ = context.step;  // a fit that continues has the checkpoint of its first step
+  return Action::proceed;
 }
 
 Action Autosave::after_batch(FitContext& context) {
@@ -56,6 +63,7 @@ void Autosave::load_state(const std::string& json) {
     throw FormatError("autosave.load_state", name(), "turn", "is not in the checkpoint's state");
   }
   turn_ = value["turn"].get<size_t>();
+  has_one_ = true;
 }
 
 }  // namespace tare

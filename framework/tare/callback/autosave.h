@@ -27,6 +27,7 @@ class Autosave final : public Callback {
   [[nodiscard]] bool failed() const { return failed_; }
 
   [[nodiscard]] std::string name() const override { return "autosave"; }
+  Action before_fit(FitContext& context) override;
   Action after_batch(FitContext& context) override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
@@ -38,6 +39,7 @@ class Autosave final : public Callback {
   int64_t seen_step_ = 0;
   size_t turn_ = 0;  // of the last save, or of the one under way
   bool failed_ = false;
+  bool has_one_ = false;  // a checkpoint was written
 };
 
 }  // namespace tare

@@ -10,6 +10,7 @@
 
 #include "tare/base/error.h"
 #include "tare/memory/phase.h"
+#include "tare/trace/blocks.h"
 #include "tare/trace/host_trace.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
@@ -21,8 +22,8 @@ namespace {
 using plan::AllocationTrace;
 
 /// A data set with batches of a given shape: real ones, or of meta tensors whose get() allocates
-/// what the real one does on the host. What its loader has made ahead is alive meanwhile. For one
-/// epoch in order.
+/// what the real one does on the host. What its loader has made ahead is alive meanwhile, and for
+/// each thread of the loader what making a batch takes at most. For one epoch in order.
 class SyntheticDataset final : public Dataset {
  public:
   SyntheticDataset(std::shared_ptr<const BatchAllocations> work, SplitShape shape, bool real)
@@ -39,6 +40,7 @@ class SyntheticDataset final : public Dataset {
     Batch next = std::move(ahead_.front());
     ahead_.pop_front();
     if (made_ == shape_.size() && ahead_.empty()) made_ = 0;  // another epoch may follow
+    if (made_ == shape_.size() || made_ == 0) making_.clear();
     return next;
   }
 
@@ -46,12 +48,16 @@ class SyntheticDataset final : public Dataset {
   void make() const {
     if (made_ == shape_.size()) return;
     const int64_t samples = std::min(shape_.whole.samples, shape_.size() - made_);
+    if (shape_.makers > 0 && made_ == 0)
+      making_ = plan::hold(shape_.makers * plan::peak_above_results(work_->of(samples)),
+                           real_ ? c10::kCPU : c10::kMeta);
     ahead_.push_back(real_ ? work_->read(samples) : of_allocations(work_->of(samples)));
     made_ += samples;
   }
   [[nodiscard]] Batch of_allocations(const AllocationTrace& work) const {
     std::vector<c10::DataPtr> held;
-    const auto tensors = plan::play(shape_.counted ? work : results_only(work), held);
+    const bool alone = shape_.counted && shape_.makers == 0;  // no thread makes it meanwhile
+    const auto tensors = plan::play(alone ? work : results_only(work), held);
     return work_->named(tensors);
   }
   static AllocationTrace results_only(const AllocationTrace& work) {
@@ -69,6 +75,7 @@ class SyntheticDataset final : public Dataset {
   bool real_;
   mutable std::deque<Batch> ahead_;  // the loader of a plan has one thread
   mutable int64_t made_ = 0;
+  mutable c10::DataPtr making_;
 };
 
 /// Tells the trace what tensors are used for, while they are alive.
@@ -103,10 +110,12 @@ void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
 /// Saves after each batch, each epoch or both.
 class SavedState final : public Callback {
  public:
-  SavedState(bool batches, bool epochs) : batches_(batches), epochs_(epochs) {}
+  SavedState(SavingBatches batches, bool has_short_one, bool epochs)
+      : batches_(batches), has_short_one_(has_short_one), epochs_(epochs) {}
   [[nodiscard]] std::string name() const override { return "saved_state"; }
   Action after_batch(FitContext& context) override {
-    if (batches_) save(context);
+    const bool is_short = has_short_one_ && context.step % context.batches == 0;
+    if (is_short ? batches_.last : batches_.whole) save(context);
     return Action::proceed;
   }
   Action after_epoch(FitContext& context) override {
@@ -119,7 +128,8 @@ class SavedState final : public Callback {
     save_state(context.learner.model(), context.learner.optimizer(), context.learner.device());
   }
 
-  bool batches_, epochs_;
+  SavingBatches batches_;
+  bool has_short_one_, epochs_;
 };
 
 /// Returns whole batches that fill the loader twice, and the last batch of the epoch.
@@ -131,12 +141,14 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const int64_t ahead = request.on_host && options.workers > 0
                             ? std::max(LoaderOptions{}.prefetch, options.workers)
                             : 0;
-  const int64_t whole = std::min(samples / size, ahead + 2);
+  // Two steps, while a thread of the loader is at work.
+  const int64_t whole = std::min(samples / size, ahead + (ahead > 0 ? 3 : 2));
   const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
   return {.whole = batch_shape(size, part),
           .last = batch_shape(rest, part),
           .count = whole,
           .ahead = ahead,
+          .makers = ahead > 0 ? options.workers : 0,
           .counted = request.on_host};
 }
 
@@ -165,8 +177,10 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
   const bool saves_epochs =
       std::ranges::any_of(request.options.callbacks,
                           [](const CallbackPtr& planned) { return planned->facts().saves_epochs; });
-  if (request.on_host && (request.saves || saves_epochs))
-    options.callbacks.push_back(std::make_shared<SavedState>(request.saves, saves_epochs));
+  const SavingBatches saving = request.saving;
+  if (request.on_host && (saving.whole || saving.last || saves_epochs))
+    options.callbacks.push_back(
+        std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));
   options.progress = false;
   options.stop_on_nan = false;
   if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without

@@ -43,6 +43,12 @@ class BatchAllocations {
   Batch sample_;  // the first one read, on the meta device
 };
 
+/// Batches of an epoch after which a checkpoint is saved.
+struct SavingBatches {
+  bool whole = false;  ///< after a batch that is not the short one at the end
+  bool last = false;   ///< after the short one
+};
+
 /// A fit to be planned.
 struct PlanRequest {
   std::function<Model()> model{};  ///< builds it anew
@@ -57,8 +63,8 @@ struct PlanRequest {
   /// Changes the model between the start of counting and the fit; may be empty.
   std::function<void(LearnerState&)> set_up{};
   bool on_host = true;  ///< data and loader count too
-  /// An automatic checkpoint is written after a whole batch. What writing it takes counts.
-  bool saves = false;
+  /// After which batches automatic checkpoints are written. What writing one takes counts.
+  SavingBatches saving{};
   /// Whether a checkpoint is saved when the fit has ended, which counts on the host.
   bool saves_at_end = false;
 };
@@ -96,6 +102,7 @@ struct SplitShape {
   BatchShape whole{}, last{};  ///< last: the shorter one at the end
   int64_t count = 0;           ///< whole batches
   int64_t ahead = 0;           ///< batches that the loader has made ahead
+  int64_t makers = 0;          ///< threads of the loader, which make batches at any moment
   bool counted = true;         ///< false: only the tensors count, as for a device that gets them
   [[nodiscard]] int64_t size() const { return count * whole.samples + last.samples; }
 };

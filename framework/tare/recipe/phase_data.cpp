@@ -245,9 +245,9 @@ void make_for(const RecipeOptions& recipe, const DataFacts& data,
   } catch (const ConfigError& error) {
     if (!error.field().empty() || recipe.file.has("model.sample_shape")) throw;
     refuse(recipe, "model.name",
-           "does not take the samples of the data, of shape " +
-               c10::str(at::IntArrayRef(data.sample_shape)) + ": " + error.what(),
-           "another model, or other data", recipe.model.name);
+           "cannot be made for samples of shape " + c10::str(at::IntArrayRef(data.sample_shape)) +
+               ": " + error.what(),
+           "other options of the model, another model, or other data", recipe.model.name);
   }
 }
 

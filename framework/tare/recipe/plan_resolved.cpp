@@ -66,10 +66,8 @@ class RecipePlanner {
     ModelOptions options = model_options(recipe_, facts_);
     options.weights.clear();  // their values do not matter, their sizes are the model's
     ModelSpec spec{recipe_.model.name, config::to_yaml(config::to_node(options))};
-    make_for(recipe_, facts_, [&] {
-      models::check(recipe_.model.name, options);
-      check_on_meta(spec, [this](Model& model) { check_model(recipe_, facts_, model); });
-    });
+    make_for(recipe_, facts_, [&] { models::check(recipe_.model.name, options); });
+    check_on_meta(spec, [this](Model& model) { check_model(recipe_, facts_, model); });
     return spec;
   }
 
@@ -77,8 +75,9 @@ class RecipePlanner {
   void check_on_meta(const ModelSpec& spec, const std::function<void(Model&)>& check) const {
     try {
       const plan::MetaScope meta;
-      Model model = models::make(spec);
-      check(model);
+      std::optional<Model> model;
+      make_for(recipe_, facts_, [&] { model.emplace(models::make(spec)); });
+      check(*model);
     } catch (const plan::NotPlannable& error) {
       log::debug("phases are not checked against the model: " + std::string(error.what()));
     }
@@ -114,7 +113,7 @@ class RecipePlanner {
     request.train = data.train;
     request.valid = data.valid;
     if (request.on_host) request.data_set = reading_of(data);
-    request.saves = saves_inside_an_epoch(index, data.facts);
+    request.saving = saving_batches(index, data.facts);
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
     request.set_up = [&phase = recipe_.phases[index]](LearnerState& state) {
@@ -134,16 +133,17 @@ class RecipePlanner {
     return all;
   }
 
-  /// Whether an automatic checkpoint is written after a batch that is not the epoch's short one.
-  [[nodiscard]] bool saves_inside_an_epoch(size_t index, const DataFacts& data) const {
+  /// Returns after which batches of an epoch an automatic checkpoint is written at some time.
+  [[nodiscard]] SavingBatches saving_batches(size_t index, const DataFacts& data) const {
     const int64_t batch = batch_of(recipe_, recipe_.phases[index], data);
     const int64_t samples = data.training_samples, every = recipe_.save_every;
-    const int64_t batches = (samples - 1) / batch + 1;
-    const bool short_one = samples % batch != 0;
-    if (every == 0) return false;
+    const bool short_one = samples % batch != 0 && !recipe_.learner.drop_last.value_or(false);
+    const int64_t batches = samples / batch + (short_one ? 1 : 0);
+    SavingBatches saving;
+    if (every == 0) return saving;
     for (int64_t step = every; step <= batches * recipe_.phases[index].epochs; step += every)
-      if (!short_one || step % batches != 0) return true;
-    return false;
+      (short_one && step % batches == 0 ? saving.last : saving.whole) = true;
+    return saving;
   }
 
   /// Keeps the optimizer states that earlier phases have left.

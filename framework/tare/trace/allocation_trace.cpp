@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/memory/event_log.h"
@@ -103,6 +104,18 @@ AllocationTrace extrapolate(const AllocationTrace& at_a, int64_t a, const Alloca
     }
   }
   return work;
+}
+
+int64_t peak_above_results(const AllocationTrace& work) {
+  std::unordered_map<size_t, int64_t> sizes;  // of the live blocks
+  int64_t live = 0, peak = 0, results = 0;
+  for (const HostStep& step : work.steps) {
+    live += step.bytes > 0 ? step.bytes : -std::exchange(sizes[step.block], 0);
+    if (step.bytes > 0) sizes[step.block] = step.bytes;
+    if (step.result >= 0) results += step.bytes;
+    peak = std::max(peak, live);
+  }
+  return std::max<int64_t>(peak - results, 0);
 }
 
 std::vector<Tensor> play(const AllocationTrace& work, std::vector<c10::DataPtr>& held,

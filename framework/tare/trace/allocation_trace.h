@@ -53,6 +53,9 @@ class OnTheHost {
 [[nodiscard]] AllocationTrace record(const std::function<std::vector<at::Tensor>()>& work,
                                      size_t capacity = size_t{1} << 16);
 
+/// Returns how many bytes the work has at most beside its results, >= 0.
+[[nodiscard]] int64_t peak_above_results(const AllocationTrace& work);
+
 /// Whether two recordings differ at most in the sizes of their steps.
 [[nodiscard]] bool same_steps(const AllocationTrace& a, const AllocationTrace& b);
 
