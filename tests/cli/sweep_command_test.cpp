@@ -210,6 +210,13 @@ TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
+  // Files that the sweep itself writes to the folder of a run.
+  EXPECT_THAT(message("w.yaml", head + "set: {export: loss.svg}\nparameters: {batch: [8]}\n"),
+              HasSubstr("w.yaml:3:15: set.export would be written to 'loss.svg'"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.save: [a, accuracy.png]}\n"),
+              HasSubstr("w.yaml:3:33: parameters.phases.0.save would be written to 'accuracy.png"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {export: [w.log, w12_x.err]}\n"),
+              HasSubstr("w.yaml:3:30: parameters.export would be written to 'w12_x.err'"));
   // An option of what the recipe names: the error is about all of its options.
   EXPECT_THAT(message("w.yaml", head + "set: {callbacks: [{save_best: {}}]}\n"
                                        "parameters:\n  callbacks.0.save_best.monitor: [valid_loss, "
@@ -238,6 +245,54 @@ TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
   EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8],\n "
                                           "\"optimizer_name\": [\"SGD\", \"Addam\"]}"),
               HasSubstr("w.json:4:28: optimizer_name is not known"));
+  EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8],\n "
+                                          "\"export\": \"w0.log\"}"),
+              HasSubstr("w.json:4:12: export would be written to 'w0.log'"));
+}
+
+TEST(SweepCommand, AValueThatNoCombinationAcceptsIsReportedAtItsPlace) {
+  const Sweep sweep;
+  const auto message = [&](const std::string& text) {
+    std::ofstream(sweep.folder / "w.yaml") << "name: w\nrecipe: recipe.yaml\n" << text;
+    const auto plan = sweep.tare({"plan", "w.yaml"});
+    EXPECT_EQ(plan.status, 2) << text;
+    return plan.err;
+  };
+  EXPECT_THAT(message("parameters: {batch: [16, 32], micro_batch: [16, 64]}\n"),
+              HasSubstr("w.yaml:3:49: parameters.micro_batch is larger than the batch"));
+  const std::string one_left = "set: {data.size: 8, data.train: 129, data.valid: 40}\n";
+  EXPECT_THAT(message(one_left + "parameters: {phases.0.lr: [0.1], drop_last: [true, false]}\n"),
+              HasSubstr("w.yaml:4:52: parameters.drop_last is refused: the last batch"));
+  // The recipe refuses other values because of this one.
+  EXPECT_THAT(message("set: {batch: 64}\nparameters: {phases.0.lr: [0.1], data.train: [60]}\n"),
+              HasSubstr("w.yaml:3:14: set.batch is larger than the training split"));
+  std::ofstream(sweep.folder / "recipe.yaml", std::ios::app) << "micro_batch: 16\n";
+  EXPECT_THAT(message("parameters: {phases.0.lr: [0.1], batch: [32, 8]}\n"),
+              HasSubstr("w.yaml:3:46: parameters.batch is refused by the recipe: micro_batch is "
+                        "larger than the batch of phase 1"));
+}
+
+TEST(SweepCommand, ACombinationThatIsInvalidOnlyTogetherIsNamedAndFailsAlone) {
+  const Sweep sweep;
+  for (const char* batches : {"[32, 64]", "[64, 32]"}) {
+    const std::string parameters =
+        std::string("parameters={batch: ") + batches + ", micro_batch: [16, 64]}";
+    const auto plan = sweep.tare({"plan", "sweep.yaml", parameters});
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    EXPECT_THAT(plan.out, ::testing::ContainsRegex("tiny[13]_b32_mb64  is refused: [^\n]*"
+                                                   "micro_batch is larger than the batch"));
+    EXPECT_THAT(plan.out, ::testing::ContainsRegex("tiny[13]_b64_mb64  round [12]  planned"));
+  }
+  const std::string parameters = "parameters={batch: [32, 64], micro_batch: [16, 64]}";
+  const auto run = sweep.tare({"run", "sweep.yaml", parameters});
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_THAT(run.err, AllOf(HasSubstr("the combination {batch: 32, micro_batch: 64} will fail: "),
+                             HasSubstr("add the combination to `exclude` to skip it")));
+  EXPECT_THAT(run.out, HasSubstr("tiny: 3 complete, 1 failed"));
+  const auto without =
+      sweep.tare({"plan", "sweep.yaml", parameters, "exclude=[{batch: 32, micro_batch: 64}]"});
+  EXPECT_EQ(without.err, "");
+  EXPECT_THAT(without.out, HasSubstr("tiny: 3 runs"));
 }
 
 TEST(SweepCommand, AnEditWithAWrongValueIsReportedAndChangesNothing) {
