@@ -173,12 +173,34 @@ int plan(const SweepOptions& sweep) {
   return kSuccess;
 }
 
+/// Removes the earlier attempts of runs that have been tried again.
+void keep_last_attempts(std::vector<sweep::Trial>& trials) {
+  std::map<std::string, int64_t> last;  // number by run; what was dropped is no attempt
+  for (const auto& trial : trials)
+    if (trial.reason != sweep::kDropped) last[trial.run_name] = trial.number;
+  std::erase_if(trials, [&](const auto& trial) {
+    return trial.reason != sweep::kDropped && last[trial.run_name] != trial.number;
+  });
+}
+
+/// Marks the runs that the killed coordinator of a sweep has left as running: processes of this
+/// machine have ended with it, and wait until the sweep continues. Jobs of a cluster go on.
+void mark_stopped(std::vector<sweep::Trial>& trials) {
+  for (auto& trial : trials) {
+    if (trial.state != TrialState::running || !trial.child.executor().empty()) continue;
+    trial.state = TrialState::waiting;
+    trial.reason = "stopped, because its sweep was killed; tare sweep run continues it";
+  }
+}
+
 sweep::StoreContents contents_of(const SweepOptions& sweep) {
   const auto file = sweep.log_dir / (sweep.name + ".sqlite");
   if (!std::filesystem::exists(file))
     throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
                                         " is not there; tare sweep run starts it");
   auto contents = sweep::read_store(file, sweep.name);
+  keep_last_attempts(contents.trials);
+  if (!launch::is_alive(contents.coordinator)) mark_stopped(contents.trials);
   sweep::mark_earlier(sweep, contents.trials);
   if (contents.trials.empty() ||
       !std::ranges::all_of(contents.trials, [](const auto& trial) { return trial.is_earlier; }))
