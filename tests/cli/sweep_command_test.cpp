@@ -150,6 +150,37 @@ TEST(SweepCommand, AFailedRunSaysWhy) {
   EXPECT_THAT(status.err, HasSubstr("words key=value of `tare sweep run` are missing here"));
 }
 
+TEST(SweepCommand, ListsARunThatHasBeenTriedAgainOnce) {
+  const Sweep sweep;
+  const std::vector<std::string> words{"sweep.yaml", "parameters={phases.0.lr: [1.0e-3, 1.0e30]}",
+                                       "set={optimizer.kind: sgd, phases.0.schedule: constant}"};
+  const auto tare = [&](std::vector<std::string> all) {
+    all.insert(all.end(), words.begin(), words.end());
+    return sweep.tare(all).out;
+  };
+  EXPECT_THAT(tare({"run"}), HasSubstr("1 complete, 1 failed"));
+  EXPECT_THAT(tare({"retry"}), HasSubstr("1 failed, 0 waiting; 1 started"));
+  const std::string status = tare({"status"});
+  const size_t failed = status.find("tiny1_p0l1e-30  FAIL");
+  ASSERT_NE(failed, std::string::npos) << status;
+  EXPECT_EQ(status.find("tiny1_p0l1e-30", failed + 1), std::string::npos) << status;
+}
+
+TEST(SweepCommand, AKilledSweepHasNoRunningRuns) {
+  const Sweep sweep;
+  Program program("tare",
+                  {"sweep", "run", "sweep.yaml", "resources.jobs=1", "set.phases.0.epochs=200"},
+                  sweep.folder.path());
+  while (!fs::exists(sweep.folder / "runs/tiny/tiny0_p0l0-001_mw4/all.csv"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(program.pid(), SIGKILL);
+  (void)program.wait();
+  const auto status = sweep.tare({"status", "sweep.yaml", "set.phases.0.epochs=200"}).out;
+  EXPECT_THAT(status, HasSubstr("tiny: is not running"));
+  EXPECT_THAT(status, HasSubstr("tiny0_p0l0-001_mw4  WAITING  stopped, because its sweep was "
+                                "killed; tare sweep run continues it"));
+}
+
 TEST(SweepCommand, TakesShortFormsOfTheRecipe) {
   const Sweep sweep;
   std::string text = content_of(sweep.folder / "recipe.yaml");
