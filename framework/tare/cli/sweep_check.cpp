@@ -208,11 +208,9 @@ bool is_accepted_somewhere(SweepOptions sweep, const Setting& setting, const Che
 /// accepts.
 void throw_if_never_accepted(const SweepOptions& sweep, const Cell& cell, const Check& check,
                              const ConfigError& error) {
-  if (const Setting* setting = named_by(sweep, cell, error)) {
-    if (!is_accepted_somewhere(sweep, *setting, check))
-      throw_named(sweep, "parameters", *setting, error);
-    return;
-  }
+  const Setting* named = named_by(sweep, cell, error);
+  if (named && !is_accepted_somewhere(sweep, *named, check))
+    throw_named(sweep, "parameters", *named, error);
   for (size_t i = 0; i < cell.values.size(); ++i) {
     const Setting& setting = cell.values[i];
     if (!is_accepted(sweep, sweep.set, without(cell, i), check)) continue;
@@ -231,8 +229,8 @@ void warn_of(const SweepOptions& sweep, const Cell& cell, const ConfigError& err
   for (const auto& [key, value] : cell.values)
     pairs += (pairs.empty() ? "" : ", ") + key + ": " + search::flow_text(value);
   const std::string exclude = sweep.origin.key_of ? "meta.exclude_configs" : "exclude";
-  log::warning("the run of the combination {" + printable(pairs, 300) + "} will fail: " +
-               error.what() + "; add the combination to `" + exclude + "` to skip it");
+  log::warning("a run of the combination {" + printable(pairs, 300) + "} fails: " + error.what() +
+               "; add the combination to `" + exclude + "` to skip it");
 }
 
 void check_cell(const SweepOptions& sweep, const Cell& cell, const Check& check,
