@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tare/launch/executor.h"
@@ -38,10 +39,10 @@ class Plans {
   std::map<std::string, std::optional<int64_t>> known_;  // by recipe
 };
 
-/// Prints the runs of a sweep in the rounds in which they would run together. The sweep and the
-/// slots must outlive it.
+/// Prints the runs of a sweep in the rounds in which they would run together.
 class PlannedRounds {
  public:
+  /// Plans the runs of `sweep` in the slots of `executor`. `sweep` and `slots` must outlive this.
   PlannedRounds(const sweep::SweepOptions& sweep, const launch::Executor& executor,
                 const std::vector<launch::DeviceSlot>& slots);
 
