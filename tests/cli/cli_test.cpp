@@ -328,6 +328,9 @@ TEST(Cli, ListsAndDoctor) {
   EXPECT_THAT(run_program("tare", {"ls", "losses"}).out,
               ::testing::HasSubstr("options: label_smoothing=0"));
   EXPECT_NE(run_program("tare", {"ls", "datasets"}).out.find("digits"), std::string::npos);
+  EXPECT_THAT(run_program("tare", {"ls", "datasets"}).out, ::testing::HasSubstr("style=printed"));
+  EXPECT_THAT(run_program("tare", {"ls", "--help"}).out,
+              ::testing::Not(::testing::HasSubstr("....")));
   const auto recipes = run_program("tare", {"ls", "recipes"}, std::getenv("TARE_SOURCE_DIR"));
   EXPECT_NE(recipes.out.find("recipes/configs/digits/staged.yaml  "), std::string::npos)
       << recipes.err;

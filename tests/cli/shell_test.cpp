@@ -237,6 +237,9 @@ TEST(Shell, EveryCommandAndOptionIsInEachScriptAndPage) {
   EXPECT_EQ(run_program("tare", {"man"}).out, overview);
   const auto recipe = run_program("tare", {"man", "recipe"}).out;
   EXPECT_EQ(recipe, content_of(folder / "man5/tare-recipe.5"));
+  EXPECT_EQ(run_program("tare", {"man", "tare-recipe"}).out, recipe);
+  EXPECT_EQ(run_program("tare", {"man", "tare-run"}).out, run_program("tare", {"man", "run"}).out);
+  EXPECT_EQ(run_program("tare", {"man", "tare"}).out, overview);
   EXPECT_THAT(recipe, HasSubstr(".B phases.N.lr\npeak rate, "));
   EXPECT_THAT(bash, HasSubstr("phases.N.schedule.kind) echo 'constant cosine exponential linear"));
   EXPECT_EQ(run_program("tare", {"man", "run"}).out, content_of(folder / "man1/tare-run.1"));

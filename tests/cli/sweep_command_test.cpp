@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "cli/tiny_recipe.h"
+#include "cli/tiny_sweep.h"
 #include "support/files.h"
 #include "support/program.h"
 #include "support/small_disk.h"
@@ -22,23 +22,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Sweep {
-  Sweep() {
-    std::ofstream(folder / "recipe.yaml") << kTinyRecipe;
-    std::ofstream(folder / "sweep.yaml") << R"(name: tiny
-recipe: recipe.yaml
-metric: {name: accuracy, goal: maximize}
-parameters: {phases.0.lr: [1.0e-3, 1.0e-2], model.width: [4, 8]}
-)";
-  }
-  [[nodiscard]] ProgramResult tare(std::vector<std::string> words) const {
-    words.insert(words.begin(), "sweep");
-    return run_program("tare", words, folder.path());
-  }
-  [[nodiscard]] std::string data() const { return content_of(folder / "runs/tiny/run_data.csv"); }
-  TempDir folder;
-};
 
 TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
   const Sweep sweep;
@@ -150,6 +133,37 @@ TEST(SweepCommand, AFailedRunSaysWhy) {
   EXPECT_THAT(status.err, HasSubstr("words key=value of `tare sweep run` are missing here"));
 }
 
+TEST(SweepCommand, ListsARunThatHasBeenTriedAgainOnce) {
+  const Sweep sweep;
+  const std::vector<std::string> words{"sweep.yaml", "parameters={phases.0.lr: [1.0e-3, 1.0e30]}",
+                                       "set={optimizer.kind: sgd, phases.0.schedule: constant}"};
+  const auto tare = [&](std::vector<std::string> all) {
+    all.insert(all.end(), words.begin(), words.end());
+    return sweep.tare(all).out;
+  };
+  EXPECT_THAT(tare({"run"}), HasSubstr("1 complete, 1 failed"));
+  EXPECT_THAT(tare({"retry"}), HasSubstr("1 failed, 0 waiting; 1 started"));
+  const std::string status = tare({"status"});
+  const size_t failed = status.find("tiny1_p0l1e-30  FAIL");
+  ASSERT_NE(failed, std::string::npos) << status;
+  EXPECT_EQ(status.find("tiny1_p0l1e-30", failed + 1), std::string::npos) << status;
+}
+
+TEST(SweepCommand, AKilledSweepHasNoRunningRuns) {
+  const Sweep sweep;
+  Program program("tare",
+                  {"sweep", "run", "sweep.yaml", "resources.jobs=1", "set.phases.0.epochs=200"},
+                  sweep.folder.path());
+  while (!fs::exists(sweep.folder / "runs/tiny/tiny0_p0l0-001_mw4/all.csv"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(program.pid(), SIGKILL);
+  (void)program.wait();
+  const auto status = sweep.tare({"status", "sweep.yaml", "set.phases.0.epochs=200"}).out;
+  EXPECT_THAT(status, HasSubstr("tiny: is not running"));
+  EXPECT_THAT(status, HasSubstr("tiny0_p0l0-001_mw4  WAITING  stopped, because its sweep was "
+                                "killed; tare sweep run continues it"));
+}
+
 TEST(SweepCommand, TakesShortFormsOfTheRecipe) {
   const Sweep sweep;
   std::string text = content_of(sweep.folder / "recipe.yaml");
@@ -170,74 +184,6 @@ TEST(SweepCommand, RefusesWhatIsNotThere) {
   const auto wrong = sweep.tare({"run", "sweep.yaml", "set={model.widht: 4}"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
-}
-
-// The deepest batch norm sees one value per channel of an image of 8 x 8 pixels.
-TEST(SweepCommand, PlanRefusesALastBatchThatTheRunsWouldRefuse) {
-  const Sweep sweep;
-  const auto plan = sweep.tare({"plan", "sweep.yaml",
-                                "set={data.size: 8, data.train: 129, data.valid: 40, drop_last: "
-                                "false, phases.0.epochs: 1}"});
-  EXPECT_EQ(plan.status, 2) << plan.out;
-  EXPECT_THAT(plan.err,
-              HasSubstr("the last batch of an epoch has 1 sample (129 in batches of 32)"));
-}
-
-// Before any run, with the key and the line of the sweep's own file.
-TEST(SweepCommand, AWrongValueIsReportedAtItsPlace) {
-  const Sweep sweep;
-  const auto message = [&](const std::string& file, const std::string& text) {
-    std::ofstream(sweep.folder / file) << text;
-    const auto run = sweep.tare({"run", file});
-    EXPECT_EQ(run.status, 2) << text;
-    EXPECT_FALSE(fs::exists(sweep.folder / "runs/w")) << text;
-    return run.err;
-  };
-  const std::string head = "name: w\nrecipe: recipe.yaml\n";
-  EXPECT_THAT(message("w.yaml", head + "set: {phases.0.epochs: 0}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:24: set.phases.0.epochs must be from 1 to 1000000000"));
-  EXPECT_THAT(message("w.yaml", head + "parameters:\n  batch: [8, 16]\n  phases.0.lr:\n"
-                                       "    - 1.0e-3\n    - fast\n"),
-              HasSubstr("w.yaml:7:7: parameters.phases.0.lr must be"));
-  EXPECT_THAT(message("w.yaml", head + "parameters: {model.name: [resnet9, resnet9k]}\n"),
-              HasSubstr("w.yaml:3:36: parameters.model.name is not known"));
-  EXPECT_THAT(message("w.yaml", head + "parameters: {model.widht: [4]}\n"),
-              HasSubstr("w.yaml:3:28: parameters.model.widht is not a known key"));
-  EXPECT_THAT(message("w.yaml", head + "method: random\ntrials: 2\n"
-                                       "parameters: {phases.0.lr: {min: -1, max: 1}}\n"),
-              HasSubstr("w.yaml:5:27: parameters.phases.0.lr must be > 0"));
-  EXPECT_THAT(message("w.yaml", head + "metric: {name: acuracy}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
-  EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
-              HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
-  // An option of what the recipe names: the error is about all of its options.
-  EXPECT_THAT(message("w.yaml", head + "set: {callbacks: [{save_best: {}}]}\n"
-                                       "parameters:\n  callbacks.0.save_best.monitor: [valid_loss, "
-                                       "nope]\n"),
-              HasSubstr("w.yaml:5:47: parameters.callbacks.0.save_best.monitor"));
-  // The data or the model refuse the following settings.
-  EXPECT_THAT(message("w.yaml", head + "set: {phases.0.freeze_to: 9}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:27: set.phases.0.freeze_to is no layer group of the model"));
-  EXPECT_THAT(message("w.yaml", head + "parameters: {batch: [8, 5000]}\n"),
-              HasSubstr("w.yaml:3:25: parameters.batch is larger than the training split"));
-  EXPECT_THAT(message("w.yaml", head + "parameters: {loss: [cross_entropy, mse]}\n"),
-              HasSubstr("w.yaml:3:36: parameters.loss does not take the targets of the data"));
-  EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder, data.folder: gone}\n"
-                                       "parameters: {phases.0.lr: [0.1]}\n"),
-              HasSubstr("set.data.folder is not there, got gone"));
-  EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder}\n"
-                                       "parameters: {data.folder: [\".\", gone]}\n"),
-              HasSubstr("parameters.data.folder is not there, got gone"));
-  const std::string furcate =
-      "{\"data_name\": \"w\", \"data_dir\": \"d\", \"recipe\": \"recipe.yaml\", \"log_dir\": "
-      "\"runs/w\",\n \"meta\": {\"allow_cpu\": true},\n ";
-  EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8, 0]}"),
-              HasSubstr("w.json:3:33: batch_size must be >= 1"));
-  EXPECT_THAT(message("w.json", furcate + "\"epochs\": \"x\", \"batch_size\": [8]}"),
-              HasSubstr("w.json:3:12: epochs must be"));
-  EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8],\n "
-                                          "\"optimizer_name\": [\"SGD\", \"Addam\"]}"),
-              HasSubstr("w.json:4:28: optimizer_name is not known"));
 }
 
 TEST(SweepCommand, AnEditWithAWrongValueIsReportedAndChangesNothing) {

@@ -236,6 +236,11 @@ TEST_F(PredictProgram, TakesTokensAndText) {
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.output, HasSubstr("tokens must be in [0, 4), the model's vocabulary, got 4"));
   EXPECT_THAT(wrong.output, HasSubstr("a time of 1 to 6"));
+  EXPECT_THAT(wrong.output, HasSubstr("error: ids:2: [models.gpt] "));
+  std::filesystem::create_directory(dir_ / "texts");
+  overwrite(dir_ / "texts/long.txt", "abc abc");
+  EXPECT_THAT(predict("gpt.tare --text texts").output,
+              HasSubstr("error: texts/long.txt: [models.gpt] "));
   EXPECT_EQ(predict("m.tare --text text").code, 2);
 }
 

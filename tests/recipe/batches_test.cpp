@@ -74,7 +74,8 @@ TEST_F(Batches, ALastOneOfOneSampleIsRefusedWhereItIsKept) {
             HasSubstr("the last batch of an epoch has 1 sample (33 in batches of 16): batch norm"),
             HasSubstr("leave drop_last unset, or take another batch")));
   std::ofstream(folder_ / "over.yaml", std::ios::app) << "drop_last: false\n";
-  EXPECT_THAT(outcome(recipe()), HasSubstr("over.yaml:10:12: the last batch of an epoch"));
+  EXPECT_THAT(outcome(recipe()),
+              HasSubstr("over.yaml:10:12: drop_last is refused: the last batch of an epoch"));
 }
 
 TEST_F(Batches, ALastOneIsDroppedOrKeptAsSaid) {
@@ -94,7 +95,8 @@ TEST_F(Batches, AModelWithoutBatchNormTrainsOnOneSample) {
 }
 
 TEST_F(Batches, OfOneSampleEachAreRefusedAtTheirPlace) {
-  EXPECT_THAT(outcome(recipe({"phases.1.batch=1"})), HasSubstr("batch 1 makes single samples"));
+  EXPECT_THAT(outcome(recipe({"phases.1.batch=1"})),
+              HasSubstr("phases.1.batch is refused: batch 1 makes single samples"));
   EXPECT_THAT(outcome(recipe({"micro_batch=1"})), HasSubstr("micro_batch 1 makes single samples"));
 }
 

@@ -104,6 +104,38 @@ TEST(RunFolder, OverwriteKeepsTheWeightsThatTheRunStartsFrom) {
   EXPECT_EQ(run_recipe(recipe, {.overwrite = true}).folder, folder / "tiny");
 }
 
+TEST(RunFolder, OverwriteRemovesWhatTheEarlierRunWroteUnderNamesOfItsOwn) {
+  const TempDir folder;
+  RecipeOptions before = one_phase(folder), after = one_phase(folder);
+  before.phases[0].save = "earlier";
+  before.phases[0].name = "other";
+  before.callbacks = {{{.name = "csv_log", .options = config::parse_text("{file: own.csv}", "")}}};
+  after.export_to.reset();
+  after.phases[0].save.clear();
+  (void)run_recipe(before);
+  const std::vector<std::string> files{"tiny.tare", "earlier", "other.csv", "other.steps.csv",
+                                       "own.csv"};
+  for (const auto& file : files) ASSERT_TRUE(fs::exists(folder / "tiny" / file)) << file;
+  std::ofstream(folder / "tiny/notes.tare") << "mine";
+  (void)run_recipe(after, {.overwrite = true});
+  for (const auto& file : files) EXPECT_FALSE(fs::exists(folder / "tiny" / file)) << file;
+  EXPECT_TRUE(fs::exists(folder / "tiny/notes.tare"));
+}
+
+TEST(RunFolder, OverwriteRemovesNothingForARecipeThatNoRunHasWritten) {
+  for (const char* text : {"export: ../mine.tare\nphases: [{}]\n", "export: trial.json\n",
+                           "exports: mine.tare\n", "export: [mine.tare\n"}) {
+    const TempDir folder;
+    fs::create_directories(folder / "tiny");
+    for (const char* file : {"mine.tare", "tiny/mine.tare", "tiny/trial.json"})
+      std::ofstream(folder / file) << "mine";
+    std::ofstream(folder / "tiny/recipe.yaml") << text;
+    (void)run_recipe(one_phase(folder), {.overwrite = true});
+    for (const char* file : {"mine.tare", "tiny/mine.tare", "tiny/trial.json"})
+      EXPECT_TRUE(fs::exists(folder / file)) << text << file;
+  }
+}
+
 TEST(RunFolder, AFolderWithoutARunIsTaken) {
   const TempDir folder;
   fs::create_directories(folder / "tiny");
@@ -168,6 +200,10 @@ INSTANTIATE_TEST_SUITE_P(
         Clash{"HalfWritten", [](auto& r) { r.export_to = "report.json.partial"; },
               "a file of the run itself"},
         Clash{"Page", [](auto& r) { r.export_to = "report.html"; }, "a file of the run itself"},
+        Clash{"Plot", [](auto& r) { r.export_to = "loss.svg"; }, "a file of the run itself"},
+        Clash{"PlotOfAMetric",
+              [](auto& r) { r.phases[0].save = r.phases[1].load = "accuracy.png"; },
+              "a file of the run itself"},
         Clash{"StepsOfAnother", [](auto& r) { r.phases[1].name = "all.steps"; }, "'all.steps.csv'"},
         Clash{"TableOfAPhase", [](auto& r) { r.export_to = "head.csv"; }, "the table of phase 2"},
         Clash{"SavedTwice", [](auto& r) { r.phases[1].save = "first"; },

@@ -168,6 +168,25 @@ TEST_F(LostTest, AStoreIsMadeAgainFromTheFolders) {
   EXPECT_THAT(rows(store(), "PRAGMA integrity_check"), ElementsAre("ok"));
 }
 
+TEST_F(LostTest, ATableAloneIsNotReplacedAndTheStoreIsMadeFromIt) {
+  ASSERT_EQ(run(kThree, "finish 0.$a 1").complete, 3);
+  lose_store();
+  for (const char* name : {"s0_a1", "s1_a2", "s2_a3"}) fs::remove_all(files_.log_dir() / name);
+  const std::string table = file("run_data.csv");
+  try {
+    (void)run(kThree, "finish 0.9 1");
+    ADD_FAILURE() << "all runs ran again";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("tare sweep rebuild"));
+  }
+  EXPECT_EQ(file("run_data.csv"), table);
+  EXPECT_EQ(sweep::rebuild_store(read(kThree)).complete, 3);
+  EXPECT_EQ(run(kThree, "finish 0.9 1").started, 0);
+  lose_store();
+  io::write_atomically(files_.log_dir() / "run_data.csv", table.substr(0, table.find('\n') + 1));
+  EXPECT_EQ(run(kThree, "finish 0.9 1").started, 3) << "a table without rows holds no results";
+}
+
 TEST_F(LostTest, APrunerSeesTheSameInTheNewStore) {
   const std::string text =
       "parameters: {a: [9, 5, 7, 1]}\nresources: {jobs: 1}\n"

@@ -52,7 +52,7 @@ const std::vector<Command>& commands() {
        {"tare plan recipes/configs/digits/staged.yaml batch=256 --device cuda:24GiB"},
        plan_command},
       {"sweep",
-       "run a recipe with every combination of settings, as many at a time as fit; each once",
+       "run a recipe once for each combination of settings, several at a time where they fit",
        "run|plan|status|report|stop|retry|rebuild|agent FILE [key=value ...]",
        2,
        {},
@@ -68,7 +68,7 @@ const std::vector<Command>& commands() {
         {"rebuild", "make a lost store again from the folders of the runs"},
         {"agent", "work for a sweep on a cluster; the sweep itself starts it"}}},
       {"ls",
-       "list what has a name: models, data sets, recipes, callbacks, losses ...",
+       "list what has a name, such as models, data sets, recipes, callbacks and losses",
        "callbacks|collates|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|"
        "samplers|"
        "schedules|transforms",

@@ -102,6 +102,7 @@ config::Node data_options(const std::string& name) {
   const config::Node standard = config::to_node(DataOptions{});
   config::Node options = config::Node::map();
   for (const auto& field : datasets::fields_of(name)) options.set(field, *standard.find(field));
+  if (options.find("style")) options.set("style", config::Node::string(GeneratedDigits{}.style));
   return options;
 }
 

@@ -26,8 +26,7 @@ Resume resume_of(const Arguments& arguments) {
   const std::string value = arguments.get("resume");
   if (value == "auto") return Resume::automatic;
   if (value == "always") return Resume::always;
-  throw ConfigError("tare run",
-                    "--resume stands alone or with auto, got '" + printable(value) + "'");
+  throw ConfigError("tare run", "--resume takes always or auto, got '" + printable(value) + "'");
 }
 
 report::MemoryMonitorOptions memory_monitor_of(const Arguments& arguments) {

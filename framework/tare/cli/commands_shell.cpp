@@ -1,12 +1,15 @@
 // `tare completion` and `tare man`: prints scripts for shells, and man pages.
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
+#include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/cli/command.h"
 #include "tare/cli/completion.h"
 #include "tare/cli/man_page.h"
 #include "tare/cli/man_recipe.h"
+#include "tare/config/node.h"
 #include "tare/recipe/recipe_keys.h"
 
 namespace tare::cli {
@@ -28,6 +31,22 @@ std::vector<Setting> settings() {
   return all;
 }
 
+/// Returns the man page of a name as `tare man` and as `man` take it: "run" or "tare-run".
+std::string page_of(const std::string& word) {
+  constexpr std::string_view kPrefix = "tare-";
+  const std::string name = word.starts_with(kPrefix) ? word.substr(kPrefix.size()) : word;
+  if (name == "tare") return man_overview(commands(), TARE_VERSION);
+  if (name == "recipe") return man_recipe(recipe_keys(), TARE_VERSION);
+  std::vector<std::string> names{"recipe"};
+  for (const auto& command : commands()) {
+    if (command.name == name) return man_page(command, TARE_VERSION);
+    names.push_back(command.name);
+  }
+  throw ConfigError("tare man", "no page is named '" + printable(word) + "'" +
+                                    did_you_mean(name, names) + "; there are " +
+                                    config::joined(names));
+}
+
 }  // namespace
 
 int completion_command(const Arguments& arguments) {
@@ -38,12 +57,7 @@ int completion_command(const Arguments& arguments) {
 int man_command(const Arguments& arguments) {
   if (!arguments.has("out")) {
     const auto& words = arguments.positional();
-    if (!words.empty() && words.front() == "recipe") {
-      std::cout << man_recipe(recipe_keys(), TARE_VERSION);
-      return kSuccess;
-    }
-    std::cout << (words.empty() ? man_overview(commands(), TARE_VERSION)
-                                : man_page(find_command(words.front()), TARE_VERSION));
+    std::cout << page_of(words.empty() ? "tare" : words.front());
     return kSuccess;
   }
   const std::filesystem::path root = arguments.get("out"), folder = root / "man1";

@@ -22,6 +22,7 @@
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/sweep_check.h"
+#include "tare/cli/sweep_plan.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
@@ -31,7 +32,6 @@
 #include "tare/launch/executors.h"
 #include "tare/launch/fork_server.h"
 #include "tare/launch/local_executor.h"
-#include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
 #include "tare/runtime/init.h"
@@ -55,46 +55,6 @@ namespace {
 
 using search::TrialState;
 using sweep::SweepOptions;
-
-/// Predicts the memory that runs will need; each plan is made once.
-class Plans {
- public:
-  /// Plans runs; `download` is set if the runs follow, which would download their data anyway.
-  Plans(std::filesystem::path recipe, bool download)
-      : recipe_(std::move(recipe)), download_(download) {}
-
-  /// Returns the highest bytes of tensors over the phases; unset if a phase cannot be predicted.
-  std::optional<int64_t> bytes(const std::vector<std::string>& settings) {
-    const auto recipe = needed(settings);
-    const std::string key = config::to_yaml(config::to_node(recipe));
-    const auto known = known_.find(key);
-    return known != known_.end() ? known->second
-                                 : known_.emplace(key, planned(recipe)).first->second;
-  }
-
-  /// Returns a text that is equal for runs that need equal memory.
-  [[nodiscard]] std::string signature(const std::vector<std::string>& settings) const {
-    return config::to_yaml(config::to_node(needed(settings)));
-  }
-
- private:
-  [[nodiscard]] RecipeOptions needed(const std::vector<std::string>& settings) const {
-    return without_what_no_plan_needs(read_recipe(recipe_, settings));
-  }
-  [[nodiscard]] std::optional<int64_t> planned(const RecipeOptions& recipe) const {
-    int64_t bytes = 0;
-    for (const MemoryPlan& phase :
-         plan_recipe(recipe, {.advice = false, .download = download_}).phases) {
-      if (!phase.known()) return std::nullopt;
-      bytes = std::max(bytes, phase.reserved_bytes);
-    }
-    return bytes;
-  }
-
-  std::filesystem::path recipe_;
-  bool download_;
-  std::map<std::string, std::optional<int64_t>> known_;  // by recipe
-};
 
 std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executor& executor,
                                 const std::vector<std::string>& settings,
@@ -206,41 +166,31 @@ int plan(const SweepOptions& sweep) {
   const auto slots = slots_of(sweep, *executor, sweep.resources);
   prepare(sweep, slots);
   check_sweep_with_data(sweep);
-  Plans plans(sweep.recipe, /*download=*/false);
   const auto cells = first_cells(sweep);
-  const int64_t jobs = sweep::jobs_in(slots, sweep.resources.jobs);
-  std::string head = sweep.name + ": " + std::to_string(cells.size()) +
-                     (search::draws(sweep) ? " initial runs, " : " runs, ") + std::to_string(jobs) +
-                     " at a time, in";
-  for (const auto& slot : slots)
-    head += ' ' + (slot.is_remote()
-                       ? slot.name
-                       : (slot.is_gpu() ? slot.name + ' ' : "") + format_bytes(slot.total_bytes));
-  std::cout << fitted(head, std::cout) << '\n';
-  constexpr size_t kLongest = 4096;  // values, on the line of their run
-  std::vector<sweep::Placed> round;
-  int64_t rounds = 1, number = 0;
-  for (const auto& cell : cells) {
-    const auto name = sweep::run_name(sweep, number++, cell);
-    const auto planned = plans.bytes(sweep::settings_of(sweep, cell, name));
-    const int64_t asked = sweep::reservation(sweep, planned);
-    const sweep::Waiting waiting{.bytes = asked > 0 ? asked + slots.front().context_bytes
-                                                    : slots.front().total_bytes};
-    auto place = sweep::next_start(slots, round, {waiting});
-    if (!place || static_cast<int64_t>(round.size()) == jobs) {
-      round.clear();
-      ++rounds;
-      place = sweep::next_start(slots, round, {waiting});
-    }
-    round.push_back({place->device, place->bytes});
-    std::string line = name + "  round " + std::to_string(rounds) + "  planned " +
-                       (planned ? format_bytes(*planned) : "cannot be predicted");
-    if (!executor->has_own_memory_limits()) line += ", reserves " + format_bytes(place->bytes);
-    if (slots.size() > 1) line += " of " + slots[place->device].name;
-    line += "  " + printable(search::python_text(cell), kLongest);
-    std::cout << fitted(line, std::cout) << '\n';
-  }
+  PlannedRounds rounds(sweep, *executor, slots);
+  rounds.print_head(cells.size());
+  for (const auto& cell : cells) rounds.print(cell);
   return kSuccess;
+}
+
+/// Removes the earlier attempts of runs that have been tried again.
+void keep_last_attempts(std::vector<sweep::Trial>& trials) {
+  std::map<std::string, int64_t> last;  // number by run; what was dropped is no attempt
+  for (const auto& trial : trials)
+    if (trial.reason != sweep::kDropped) last[trial.run_name] = trial.number;
+  std::erase_if(trials, [&](const auto& trial) {
+    return trial.reason != sweep::kDropped && last[trial.run_name] != trial.number;
+  });
+}
+
+/// Marks the runs that the killed coordinator of a sweep has left as running: processes of this
+/// machine have ended with it, and wait until the sweep continues. Jobs of a cluster go on.
+void mark_stopped(std::vector<sweep::Trial>& trials) {
+  for (auto& trial : trials) {
+    if (trial.state != TrialState::running || !trial.child.executor().empty()) continue;
+    trial.state = TrialState::waiting;
+    trial.reason = "stopped, because its sweep was killed; tare sweep run continues it";
+  }
 }
 
 sweep::StoreContents contents_of(const SweepOptions& sweep) {
@@ -249,6 +199,8 @@ sweep::StoreContents contents_of(const SweepOptions& sweep) {
     throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
                                         " is not there; tare sweep run starts it");
   auto contents = sweep::read_store(file, sweep.name);
+  keep_last_attempts(contents.trials);
+  if (!launch::is_alive(contents.coordinator)) mark_stopped(contents.trials);
   sweep::mark_earlier(sweep, contents.trials);
   if (contents.trials.empty() ||
       !std::ranges::all_of(contents.trials, [](const auto& trial) { return trial.is_earlier; }))

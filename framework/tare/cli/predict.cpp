@@ -44,8 +44,8 @@ int64_t parse_top(const std::string& text) {
 
 CudaMode cuda_for(const std::string& device) {
   runtime::check_device_name(device);
-  if (device == "cpu") return CudaMode::off;
-  return device == "auto" ? CudaMode::automatic : CudaMode::on;
+  // A device that is not there is refused by the predictor, which knows those that are.
+  return device == "cpu" ? CudaMode::off : CudaMode::automatic;
 }
 
 Request read(const Arguments& arguments) {
@@ -184,7 +184,9 @@ int predict(const Request& request) {
                                  [&](const SamplePlace& place) {
                                    printer.add_failure(place);
                                    if (++failures > kShownFailures) return;
-                                   const int failed = report_error(std::current_exception());
+                                   const int failed =
+                                       report_error(std::current_exception(),
+                                                    printable(place.path, 1000), place.line);
                                    if (code == kSuccess) code = failed;
                                  }};
   for (const auto& input : request.inputs) predict_input(inputs, input);

@@ -3,20 +3,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/config/scalar.h"
+#include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resolve.h"
 #include "tare/search/grid.h"
 #include "tare/search/sampler.h"
+#include "tare/search/value_text.h"
 #include "tare/sweep/identity.h"
+#include "tare/sweep/run_name.h"
 
 namespace tare {
 namespace {
@@ -25,6 +31,7 @@ using config::Node;
 using search::Cell;
 using search::Settings;
 using sweep::SweepOptions;
+using Setting = std::pair<std::string, Node>;
 
 /// Returns the recipe's name of a setting.
 std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
@@ -34,8 +41,9 @@ std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
 
 /// Throws an error at the place of a value in the sweep's file: a parameter's under its name.
 [[noreturn]] void throw_at(const SweepOptions& sweep, const std::string& group,
-                           const std::string& key, const Node& value, const std::string& behind,
+                           const Setting& setting, const std::string& behind,
                            const ConfigError& error) {
+  const auto& [key, value] = setting;
   const ConfigError own(value.source, group + '.' + key + behind, error.problem(), error.allowed(),
                         error.got());
   throw at_its_place(sweep, own);
@@ -48,16 +56,30 @@ bool is_part_of(const std::string& one, const std::string& other) {
   return longer == shorter || longer.starts_with(shorter + '.');
 }
 
-/// Throws if the error is about one of the settings, about a part of one, or about what one is a
-/// part of.
-void throw_if_about(const SweepOptions& sweep, const std::string& group, const Settings& settings,
-                    const ConfigError& error) {
-  for (const auto& [key, value] : settings.values) {
-    const std::string name = recipe_key(sweep, key);
-    const std::string& field = error.field();
-    if (!field.empty() && is_part_of(field, name))
-      throw_at(sweep, group, key, value, field.substr(std::min(field.size(), name.size())), error);
-  }
+/// Returns the setting that the error is about, about a part of which it is, or which is a part of
+/// what it is about; nullptr: there is none.
+const Setting* named_by(const SweepOptions& sweep, const Settings& settings,
+                        const ConfigError& error) {
+  for (const auto& setting : settings.values)
+    if (!error.field().empty() && is_part_of(error.field(), recipe_key(sweep, setting.first)))
+      return &setting;
+  return nullptr;
+}
+
+/// Throws the error of a setting that the error is about, see named_by().
+[[noreturn]] void throw_named(const SweepOptions& sweep, const std::string& group,
+                              const Setting& setting, const ConfigError& error) {
+  const std::string name = recipe_key(sweep, setting.first), &field = error.field();
+  throw_at(sweep, group, setting, field.substr(std::min(field.size(), name.size())), error);
+}
+
+/// Throws the error at the place of a setting that causes it and is not named in it.
+[[noreturn]] void throw_caused(const SweepOptions& sweep, const std::string& group,
+                               const Setting& setting, const ConfigError& error) {
+  const std::string field = error.field().empty() ? "" : error.field() + ' ';
+  throw_at(sweep, group, setting, "",
+           {setting.second.source, setting.first,
+            "is refused by the recipe: " + field + error.problem(), error.allowed(), error.got()});
 }
 
 /// Returns the sweep with each range reduced to its two ends.
@@ -77,13 +99,18 @@ SweepOptions with_ends(SweepOptions sweep) {
   return sweep;
 }
 
+/// Returns how many combinations there are, also of those that are excluded.
+double count_of(const SweepOptions& sweep) {
+  double count = 1;
+  for (const auto& parameter : sweep.parameters.parameters) count *= search::count_of(parameter);
+  return count;
+}
+
 /// Returns cells such that each value of each parameter is in one of them. In a small grid they are
 /// the cells that have a value which no earlier cell of the grid has.
 std::vector<Cell> with_every_value(const SweepOptions& sweep) {
-  double count = 1;
-  for (const auto& parameter : sweep.parameters.parameters) count *= search::count_of(parameter);
   std::vector<Cell> cells;
-  if (count <= static_cast<double>(search::kMaxCells)) {
+  if (count_of(sweep) <= static_cast<double>(search::kMaxCells)) {
     std::set<std::string> seen;
     for (Cell& cell : search::grid(sweep)) {
       bool is_new = false;
@@ -125,6 +152,30 @@ void check_countable(const SweepOptions& sweep) {
 /// Checks a recipe; throws ConfigError.
 using Check = std::function<void(const RecipeOptions&)>;
 
+/// Checks the recipe of a combination; throws ConfigError.
+void check_recipe_of(const SweepOptions& sweep, const Settings& set, const Settings& cell,
+                     const Check& check) {
+  auto settings = sweep::override_texts(sweep, set);
+  for (auto& text : sweep::override_texts(sweep, cell)) settings.push_back(std::move(text));
+  check(read_recipe(sweep.recipe, settings));
+}
+
+bool is_accepted(const SweepOptions& sweep, const Settings& set, const Settings& cell,
+                 const Check& check) {
+  try {
+    check_recipe_of(sweep, set, cell, check);
+    return true;
+  } catch (const ConfigError& error) {
+    log::debug("a combination is refused: " + std::string(error.what()));
+    return false;
+  }
+}
+
+Settings without(Settings settings, size_t index) {
+  settings.values.erase(settings.values.begin() + static_cast<std::ptrdiff_t>(index));
+  return settings;
+}
+
 /// Reads the recipe with the settings that all runs share.
 RecipeOptions read_with_set(const SweepOptions& sweep, const Check& check) {
   try {
@@ -132,37 +183,101 @@ RecipeOptions read_with_set(const SweepOptions& sweep, const Check& check) {
     check(recipe);
     return recipe;
   } catch (const ConfigError& error) {
-    throw_if_about(sweep, "set", sweep.set, error);
+    const auto& values = sweep.set.values;
+    if (const Setting* setting = named_by(sweep, sweep.set, error))
+      throw_named(sweep, "set", *setting, error);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (is_accepted(sweep, without(sweep.set, i), {}, check))
+        throw_caused(sweep, "set", values[i], error);
     throw;
   }
 }
 
-void check_cell(const SweepOptions& sweep, const Cell& cell, const Check& check) {
-  auto settings = sweep::override_texts(sweep, sweep.set);
-  for (auto& text : sweep::override_texts(sweep, cell)) settings.push_back(std::move(text));
+/// Whether the recipe accepts a combination that has the setting.
+bool is_accepted_somewhere(SweepOptions sweep, const Setting& setting, const Check& check) {
+  constexpr double kMost = 256;  // of all combinations; of more, each other value is in one
+  for (auto& parameter : sweep.parameters.parameters)
+    if (parameter.name == setting.first) parameter.values = {setting.second};
+  const auto cells = count_of(sweep) <= kMost ? search::grid(sweep) : with_every_value(sweep);
+  return std::ranges::any_of(cells, [&](const Cell& cell) {
+    return cell.find(setting.first) && is_accepted(sweep, sweep.set, cell, check);
+  });
+}
+
+/// Throws the error of a combination if one of its values is in no combination that the recipe
+/// accepts.
+void throw_if_never_accepted(const SweepOptions& sweep, const Cell& cell, const Check& check,
+                             const ConfigError& error) {
+  const Setting* named = named_by(sweep, cell, error);
+  if (named && !is_accepted_somewhere(sweep, *named, check))
+    throw_named(sweep, "parameters", *named, error);
+  for (size_t i = 0; i < cell.values.size(); ++i) {
+    const Setting& setting = cell.values[i];
+    if (!is_accepted(sweep, sweep.set, without(cell, i), check)) continue;
+    if (is_accepted_somewhere(sweep, setting, check)) continue;
+    if (const Setting* shared = named_by(sweep, sweep.set, error))
+      throw_named(sweep, "set", *shared, error);
+    throw_caused(sweep, "parameters", setting, error);
+  }
+}
+
+/// Whether a combination that is invalid only as a whole is named in a warning.
+enum class Together { silent, warned };
+
+void warn_of(const SweepOptions& sweep, const Cell& cell, const ConfigError& error) {
+  std::string pairs;
+  for (const auto& [key, value] : cell.values)
+    pairs += (pairs.empty() ? "" : ", ") + key + ": " + search::flow_text(value);
+  const std::string exclude = sweep.origin.key_of ? "meta.exclude_configs" : "exclude";
+  log::warning("a run of the combination {" + printable(pairs, 300) + "} fails: " + error.what() +
+               "; add the combination to `" + exclude + "` to skip it");
+}
+
+void check_cell(const SweepOptions& sweep, const Cell& cell, const Check& check,
+                Together together) {
   try {
-    check(read_recipe(sweep.recipe, settings));
+    check_recipe_of(sweep, sweep.set, cell, check);
   } catch (const ConfigError& error) {
-    throw_if_about(sweep, "parameters", cell, error);
-    throw_if_about(sweep, "set", sweep.set, error);
+    throw_if_never_accepted(sweep, cell, check, error);
+    if (together == Together::warned) warn_of(sweep, cell, error);
+  }
+}
+
+void check_all(const SweepOptions& sweep, const Check& check, Together together) {
+  const SweepOptions ends = with_ends(sweep);
+  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell, check, together);
+}
+
+/// Throws if a file of a run would have the name of what the runs of the sweep print.
+void check_logs(const SweepOptions& sweep, const RecipeOptions& recipe) {
+  for (const auto& file : named_files(recipe)) {
+    const std::filesystem::path path(file.name);
+    if (path.extension() != ".log" && path.extension() != ".err") continue;
+    if (!sweep::number_in(path.stem().string(), sweep.name)) continue;
+    throw ConfigError(recipe.file.place(file.key), file.key,
+                      "would be written to '" + file.name +
+                          "', and the output of the sweep's runs has such names",
+                      "another name", file.name);
   }
 }
 
 }  // namespace
 
 void check_sweep(const SweepOptions& sweep) {
-  check_metric(sweep, read_with_set(sweep, check_files));
+  const Check check = [&sweep](const RecipeOptions& recipe) {
+    check_files(recipe);
+    check_logs(sweep, recipe);
+  };
+  check_metric(sweep, read_with_set(sweep, check));
   check_countable(sweep);
-  const SweepOptions ends = with_ends(sweep);
-  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell, check_files);
+  check_all(sweep, check, Together::silent);
 }
 
 void check_sweep_with_data(const SweepOptions& sweep) {
   RecipeData data(datasets::Network::forbidden);
   const Check check = [&data](const RecipeOptions& recipe) { check_run(recipe, data); };
   static_cast<void>(read_with_set(sweep, check));
-  const SweepOptions ends = with_ends(sweep);
-  for (const Cell& cell : with_every_value(ends)) check_cell(ends, cell, check);
+  check_all(sweep, check, Together::warned);
 }
 
 }  // namespace tare

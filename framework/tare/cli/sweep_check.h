@@ -6,15 +6,16 @@
 namespace tare {
 
 /// Checks the metric and every value of `set` and `parameters` against the recipe; of a range both
-/// ends. Throws the ConfigError that a run with the value would throw, with the key and the place
-/// that the value has in the sweep's own file. A combination that only the recipe as a whole
-/// refuses is no error here: its run has failed, and others are run. Throws IoError and ConfigError
-/// for the recipe itself.
+/// ends. For a value that the recipe accepts in no combination, throws the ConfigError that a run
+/// with the value would throw, with the key and the place that the value has in the sweep's own
+/// file. A combination whose values the recipe refuses only together is no error here: its run
+/// fails, and others are run. Throws IoError and ConfigError for the recipe itself.
 void check_sweep(const sweep::SweepOptions& sweep);
 
 /// Checks the values likewise against the data and the model, such as a batch that is larger than
 /// the training split. Makes tensors, so Tare must have been started. Reads each data set once,
-/// without the network. Throws as check_sweep().
+/// without the network. Warns of each combination it has tried whose values are refused only
+/// together. Throws as check_sweep().
 void check_sweep_with_data(const sweep::SweepOptions& sweep);
 
 }  // namespace tare

@@ -258,7 +258,8 @@ Node parse_text(std::string_view source, const std::string& name) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    throw ConfigError(builder.at(error.mark), "", "is not valid YAML: " + error.msg);
+    const std::string language = name.ends_with(".json") ? "JSON" : "YAML";
+    throw ConfigError(builder.at(error.mark), "", "is not valid " + language + ": " + error.msg);
   }
   return builder.take();
 }

@@ -221,8 +221,12 @@ void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& d
                          .micro_batch = micro_batch_of(recipe, options),
                          .drop_last = recipe.learner.drop_last};
   const bool every = single_part(sizes) == SinglePart::every_batch;
-  at_value(recipe, every ? samples_path(recipe, phase) : "drop_last",
-           [&] { check_single_samples("recipe.run", sizes, refuses); });
+  try {
+    check_single_samples("recipe.run", sizes, refuses);
+  } catch (const ConfigError& error) {
+    refuse(recipe, every ? samples_path(recipe, phase) : "drop_last",
+           "is refused: " + error.problem(), error.allowed(), error.got());
+  }
 }
 
 bool refuses_one_of(const DataFacts& data, Model& model) {

@@ -12,8 +12,8 @@
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
-#include "tare/recipe/run_folder.h"
 #include "tare/runtime/device_name.h"
 
 namespace tare {
@@ -52,7 +52,7 @@ class Checker {
       fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
            "true");
     check_phases();
-    check_run_files(recipe_);
+    check_file_names(recipe_);
   }
 
  private:

@@ -24,6 +24,7 @@
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/file_names.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/machine.h"
 #include "tare/recipe/memory_monitor.h"

@@ -1,9 +1,8 @@
-// Chooses the folder of a run, and checks the names of its files.
+// Chooses the folder of a run, and removes what an earlier run has left there.
 #include "tare/recipe/run_folder.h"
 
-#include <map>
+#include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -11,8 +10,7 @@
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
 #include "tare/config/node.h"
-#include "tare/recipe/chosen_callbacks.h"
-#include "tare/recipe/phase_data.h"
+#include "tare/recipe/file_names.h"
 #include "tare/recipe/resume.h"
 
 namespace tare {
@@ -106,58 +104,42 @@ bool is_in(const fs::path& file, const fs::path& path) {
   return std::ranges::mismatch(start, whole).in1 == start.end();
 }
 
-// Removes what an earlier run has left under the names of this one, so that a run which is killed
-// before its first checkpoint is not taken for that run. The report comes first: it says that a run
-// ended. Weights from which this run starts stay until the run writes over them.
-void remove_results(const RecipeOptions& recipe, const fs::path& folder) {
-  std::vector<std::string> names{"report.json", "report.html", export_name(recipe)};
-  for (size_t i = 0; i < recipe.phases.size(); ++i) {
-    for (const char* suffix : {".csv", ".steps.csv"}) names.push_back(name_of(recipe, i) + suffix);
-    names.push_back(recipe.phases[i].save);
-  }
+void remove_file_of(const RecipeOptions& recipe, const fs::path& file) {
   const std::string& weights = recipe.model.options.weights;
-  for (const auto& name : names) {
-    if (name.empty() || (!weights.empty() && is_in(weights, folder / name))) continue;
-    io::remove_all(folder / name);
+  if (weights.empty() || !is_in(weights, file)) io::remove_all(file);
+}
+
+// Whether the name is that of an entry of a folder: no path leads out of it.
+bool is_entry(const fs::path& name) {
+  return name.filename() == name && name != "." && name != "..";
+}
+
+// Lists what the earlier run of the folder has written by its own recipe.
+std::vector<std::string> earlier_results(const fs::path& folder) {
+  const fs::path file = folder / "recipe.yaml";
+  if (!is_there(file)) return {};
+  try {
+    const auto recipe = config::read<RecipeOptions>(config::parse_file(file));
+    check_file_names(recipe);
+    auto names = result_names(recipe);
+    if (std::ranges::all_of(names, is_entry)) return names;
+    throw ConfigError(file.string(), "names a file that is not in the folder");
+  } catch (const ConfigError& error) {
+    log::warning("files that an earlier run has written to '" + printable(folder.string()) +
+                 "' may stay there, because its recipe cannot be read: " + error.what());
+    return {};
   }
 }
 
-// The files of a run's folder, and whose they are.
-class Names {
- public:
-  explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
-    for (const char* name : {"recipe.yaml", "report.json", "report.html", "run_data.json",
-                             "run_data.csv", "history.json", "trial.json", "timeline.csv",
-                             "trace.json", "snapshot.pickle", "peak.folded"})
-      own(name);
-    own(recipe.name + ".log");
-    own(recipe.name + ".err");
-    for (const auto& name : Autosave::names()) {
-      own(name);
-      own("before-" + name);
-    }
-  }
-
-  /// Returns a file that the run writes for every recipe.
-  void own(const std::string& name) { claim(name, "", "a file of the run itself"); }
-
-  /// Claims the folder; `key` is the place of the name in the recipe, empty: it has none.
-  void claim(const std::string& name, const std::string& key, const std::string& owner) {
-    // A file or folder that is written under another name first must not have that of another.
-    for (const char* suffix : {"", ".partial", ".old"}) {
-      const auto [found, is_new] = owners_.emplace(name + suffix, owner);
-      if (is_new || key.empty()) continue;
-      throw ConfigError(recipe_.file.place(key), key,
-                        "would be written to '" + name + suffix +
-                            "' in the run's folder, which is " + found->second,
-                        "another name", name);
-    }
-  }
-
- private:
-  const RecipeOptions& recipe_;
-  std::map<std::string, std::string> owners_;
-};
+// Removes what an earlier run has written, by its own recipe and under the names of this one, so
+// that neither a predictor nor a report takes it for a result of this run. The report comes first:
+// it says that a run ended. Weights from which this run starts stay until the run writes over them.
+void remove_results(const RecipeOptions& recipe, const fs::path& folder) {
+  const auto earlier = earlier_results(folder);
+  for (const char* name : {"report.json", "report.html"}) remove_file_of(recipe, folder / name);
+  for (const auto& names : {earlier, result_names(recipe)})
+    for (const auto& name : names) remove_file_of(recipe, folder / name);
+}
 
 }  // namespace
 
@@ -186,31 +168,6 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
     remove_leftovers(path);  // of a run that was killed after its end
   }
   return new_folder(base);
-}
-
-std::string best_checkpoint(size_t phase) { return "best-" + std::to_string(phase); }
-
-void check_run_files(const RecipeOptions& recipe) {
-  Names names(recipe);
-  for (size_t i = 0; i < recipe.phases.size(); ++i)
-    if (!recipe.phases[i].best.empty()) names.own(best_checkpoint(i));
-  for (size_t i = 0; i < recipe.phases.size(); ++i) {
-    const PhaseOptions& phase = recipe.phases[i];
-    const std::string number = phase_number(i), key = "phases." + std::to_string(i);
-    if (!phase.name.empty()) {
-      names.claim(phase.name + ".csv", key + ".name", "the table of " + number);
-      names.claim(phase.name + ".steps.csv", key + ".name", "the steps of " + number);
-    }
-    if (!phase.save.empty()) names.claim(phase.save, key + ".save", "the checkpoint of " + number);
-  }
-  for (size_t i = 0; i <= recipe.phases.size(); ++i) {
-    const auto of = i == 0 ? std::optional<size_t>() : std::optional(i - 1);
-    for (const auto& [callback, path] : make_callbacks(recipe, of))
-      for (const auto& file : callback->facts().files)
-        names.claim(file, path, "written by the callback " + callback->name());
-  }
-  const std::string name = export_name(recipe);
-  if (!name.empty()) names.claim(name, "export", "the bundle");
 }
 
 }  // namespace tare

@@ -1,5 +1,4 @@
-// The folder of a run: which one it is, what it holds, and that no two files in it have one name.
-// Internal.
+// The folder of a run: which one it is, and what it holds. Internal.
 #pragma once
 
 #include <filesystem>
@@ -31,11 +30,5 @@ struct RunFolder {
 /// checkpoint verifies; IoError.
 [[nodiscard]] RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
                                         const Origin& origin);
-
-/// Returns the name of the checkpoint of PhaseOptions::best.
-[[nodiscard]] std::string best_checkpoint(size_t phase);
-
-/// Throws ConfigError for two files of the run's folder that would have one name.
-void check_run_files(const RecipeOptions& recipe);
 
 }  // namespace tare

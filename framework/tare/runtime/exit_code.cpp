@@ -10,32 +10,37 @@
 
 namespace tare {
 
-int report_error(const std::exception_ptr& error) {
+int report_error(const std::exception_ptr& error, const std::string& file, int64_t line) {
+  const auto show = [&](const std::string& message) {
+    const bool named = file.empty() || message.find(file) != message.npos;
+    const std::string place = file + (line > 0 ? ':' + std::to_string(line) : "");
+    log::error(named ? message : place + ": " + message);
+  };
   if (const auto oom = memory::classify(error)) {
-    log::error(oom->message);
+    show(oom->message);
     return kOutOfMemory;
   }
   try {
     std::rethrow_exception(error);
   } catch (const IoError& e) {
-    log::error(e.what());
+    show(e.what());
     const int cause = e.error_number();
     const bool wrong_path = cause == ENOENT || cause == ENOTDIR || cause == EISDIR;
     return wrong_path ? kBadInput : kIo;
   } catch (const DoesNotFit& e) {
-    log::error(e.what());
+    show(e.what());
     return kOutOfMemory;
   } catch (const DivergedError& e) {
-    log::error(e.what());
+    show(e.what());
     return kFailed;
   } catch (const Error& e) {
-    log::error(e.what());
+    show(e.what());
     return kBadInput;
   } catch (const c10::Error& e) {
-    log::error(e.what_without_backtrace());
+    show(e.what_without_backtrace());
     return kFailed;
   } catch (const std::exception& e) {
-    log::error(e.what());
+    show(e.what());
     return kFailed;
   }
 }

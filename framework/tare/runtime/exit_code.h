@@ -1,7 +1,9 @@
 // Exit codes of the programs, and report_error(), which turns an error into one.
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <string>
 
 namespace tare {
 
@@ -13,7 +15,8 @@ inline constexpr const char* kExitCodes =
     "0 done, 1 the run failed, 2 bad input, 3 out of memory, 4 I/O, 130 and 143 stopped by a "
     "signal";
 
-/// Logs the error as one line and returns its exit code.
-int report_error(const std::exception_ptr& error);
+/// Logs the error as one line and returns its exit code. `file`, with a `line` > 0 of it, stands in
+/// front of a message that does not name the file.
+int report_error(const std::exception_ptr& error, const std::string& file = {}, int64_t line = 0);
 
 }  // namespace tare

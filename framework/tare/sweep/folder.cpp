@@ -17,6 +17,14 @@ namespace fs = std::filesystem;
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kBetween{10};
 
+/// Whether the table of runs is there and has a row, so that a new one would replace results.
+bool has_rows(const fs::path& table) {
+  if (!fs::exists(table)) return false;
+  const std::string text = io::read_text(table);
+  const size_t head = text.find('\n');
+  return head != text.npos && text.find_first_not_of("\r\n", head) != text.npos;
+}
+
 }  // namespace
 
 std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
@@ -42,7 +50,8 @@ std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
 
 fs::path checked_store_file(const SweepOptions& sweep) {
   const fs::path file = sweep.log_dir / (sweep.name + ".sqlite");
-  const bool has_runs = !run_folders(sweep.log_dir, sweep.name).empty();
+  const bool has_runs =
+      !run_folders(sweep.log_dir, sweep.name).empty() || has_rows(sweep.log_dir / "run_data.csv");
   if (has_runs && !fs::exists(file))
     throw ConfigError("sweep", "log_dir",
                       "holds runs of the sweep '" + printable(sweep.name) + "', but not its store",

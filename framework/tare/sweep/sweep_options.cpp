@@ -98,6 +98,16 @@ Source place_in(const Node& node, std::string_view path) {
   return place_in(node.items[*index], dot == path.npos ? std::string_view() : path.substr(dot + 1));
 }
 
+/// Throws ConfigError for a recipe in the place of a sweep, with the command to type.
+void refuse_recipe(const Node& root, const std::filesystem::path& file) {
+  const Node* own = root.find("phases") ? root.find("phases") : root.find("model");
+  if (!own || root.find("recipe") || root.find("parameters")) return;
+  const std::string name = printable(file.string());
+  throw ConfigError(own->source, "",
+                    "'" + name + "' is a recipe, not a sweep: type `tare run " + name +
+                        "`, or name it as `recipe` in the file of a sweep");
+}
+
 }  // namespace
 
 ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error) {
@@ -183,6 +193,7 @@ void apply_override(Node& root, const std::string& assignment) {
 SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
+  refuse_recipe(root, file);
   for (const auto& assignment : overrides) apply_override(root, assignment);
   auto sweep = config::read<SweepOptions>(root);
   sweep.root = std::move(root);

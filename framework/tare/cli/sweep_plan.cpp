@@ -1,0 +1,98 @@
+// Plans the runs of a sweep, and prints the plan.
+#include "tare/cli/sweep_plan.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/terminal.h"
+#include "tare/recipe/plan.h"
+#include "tare/recipe/read_recipe.h"
+#include "tare/search/sampler.h"
+#include "tare/search/value_text.h"
+#include "tare/sweep/resources.h"
+#include "tare/sweep/run_name.h"
+
+namespace tare::cli {
+
+std::optional<int64_t> Plans::bytes(const std::vector<std::string>& settings) {
+  const auto recipe = needed(settings);
+  const std::string key = config::to_yaml(config::to_node(recipe));
+  const auto known = known_.find(key);
+  return known != known_.end() ? known->second : known_.emplace(key, planned(recipe)).first->second;
+}
+
+std::string Plans::signature(const std::vector<std::string>& settings) const {
+  return config::to_yaml(config::to_node(needed(settings)));
+}
+
+RecipeOptions Plans::needed(const std::vector<std::string>& settings) const {
+  return without_what_no_plan_needs(read_recipe(recipe_, settings));
+}
+
+std::optional<int64_t> Plans::planned(const RecipeOptions& recipe) const {
+  int64_t bytes = 0;
+  for (const MemoryPlan& phase :
+       plan_recipe(recipe, {.advice = false, .download = download_}).phases) {
+    if (!phase.known()) return std::nullopt;
+    bytes = std::max(bytes, phase.reserved_bytes);
+  }
+  return bytes;
+}
+
+PlannedRounds::PlannedRounds(const sweep::SweepOptions& sweep, const launch::Executor& executor,
+                             const std::vector<launch::DeviceSlot>& slots)
+    : sweep_(sweep),
+      slots_(slots),
+      jobs_(sweep::jobs_in(slots, sweep.resources.jobs)),
+      has_own_limits_(executor.has_own_memory_limits()),
+      plans_(sweep.recipe, /*download=*/false) {}
+
+void PlannedRounds::print_head(size_t runs) const {
+  std::string head = sweep_.name + ": " + std::to_string(runs) +
+                     (search::draws(sweep_) ? " initial runs, " : " runs, ") +
+                     std::to_string(jobs_) + " at a time, in";
+  for (const auto& slot : slots_) {
+    const std::string place = slot.is_gpu() ? slot.name + ' ' : "";
+    head += ' ' + (slot.is_remote() ? slot.name : place + format_bytes(slot.total_bytes));
+  }
+  std::cout << fitted(head, std::cout) << '\n';
+}
+
+void PlannedRounds::print(const search::Cell& cell) {
+  constexpr size_t kLongest = 4096;  // values, on the line of their run
+  const auto name = sweep::run_name(sweep_, number_++, cell);
+  const std::string line = name + "  " + text_of(sweep::settings_of(sweep_, cell, name)) + "  " +
+                           printable(search::python_text(cell), kLongest);
+  std::cout << fitted(line, std::cout) << '\n';
+}
+
+/// Returns the round and the memory of a run, or why its recipe is refused.
+std::string PlannedRounds::text_of(const std::vector<std::string>& settings) {
+  try {
+    return placed(plans_.bytes(settings));
+  } catch (const ConfigError& error) {
+    return std::string("is refused: ") + error.what();
+  }
+}
+
+std::string PlannedRounds::placed(const std::optional<int64_t>& planned) {
+  const int64_t asked = sweep::reservation(sweep_, planned);
+  const sweep::Waiting waiting{.bytes = asked > 0 ? asked + slots_.front().context_bytes
+                                                  : slots_.front().total_bytes};
+  auto place = sweep::next_start(slots_, round_, {waiting});
+  if (!place || static_cast<int64_t>(round_.size()) == jobs_) {
+    round_.clear();
+    ++rounds_;
+    place = sweep::next_start(slots_, round_, {waiting});
+  }
+  round_.push_back({place->device, place->bytes});
+  std::string text = "round " + std::to_string(rounds_) + "  planned " +
+                     (planned ? format_bytes(*planned) : "cannot be predicted");
+  if (!has_own_limits_) text += ", reserves " + format_bytes(place->bytes);
+  if (slots_.size() > 1) text += " of " + slots_[place->device].name;
+  return text;
+}
+
+}  // namespace tare::cli

@@ -1,0 +1,107 @@
+// Lists and checks the names of the files in a run's folder.
+#include "tare/recipe/file_names.h"
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include "tare/base/error.h"
+#include "tare/callback/autosave.h"
+#include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/phase_data.h"
+
+namespace tare {
+namespace {
+
+// The files of a run's folder, and whose they are.
+class Names {
+ public:
+  explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
+    for (const char* name : {"recipe.yaml", "report.json", "report.html", "run_data.json",
+                             "run_data.csv", "history.json", "trial.json", "timeline.csv",
+                             "trace.json", "snapshot.pickle", "peak.folded"})
+      own(name);
+    own(recipe.name + ".log");
+    own(recipe.name + ".err");
+    own_plots("loss");
+    for (const auto& metric : chosen_metrics(recipe)) own_plots(metric);
+    for (const auto& name : Autosave::names()) {
+      own(name);
+      own("before-" + name);
+    }
+    for (size_t i = 0; i < recipe.phases.size(); ++i)
+      if (!recipe.phases[i].best.empty()) own(best_checkpoint(i));
+  }
+
+  /// Claims a name in the folder.
+  void claim(const NamedFile& file) {
+    // A file or folder that is written under another name first must not have that of another.
+    for (const char* suffix : kSuffixes) {
+      const auto [found, is_new] = owners_.emplace(file.name + suffix, file.owner);
+      if (is_new) continue;
+      throw ConfigError(recipe_.file.place(file.key), file.key,
+                        "would be written to '" + file.name + suffix +
+                            "' in the run's folder, which is " + found->second,
+                        "another name", file.name);
+    }
+  }
+
+ private:
+  static constexpr std::array kSuffixes{"", ".partial", ".old"};
+
+  /// Claims a file that the run writes for every recipe.
+  void own(const std::string& name) {
+    for (const char* suffix : kSuffixes) owners_.emplace(name + suffix, "a file of the run itself");
+  }
+
+  /// Claims the plots of a figure, which a sweep makes.
+  void own_plots(const std::string& figure) {
+    for (const char* type : {".svg", ".png"}) own(figure + type);
+  }
+
+  const RecipeOptions& recipe_;
+  std::map<std::string, std::string> owners_;
+};
+
+void add_phase(const RecipeOptions& recipe, size_t index, std::vector<NamedFile>& files) {
+  const std::string number = phase_number(index), key = "phases." + std::to_string(index);
+  const std::string name = name_of(recipe, index), save = recipe.phases[index].save;
+  files.push_back({name + ".csv", key + ".name", "the table of " + number});
+  files.push_back({name + ".steps.csv", key + ".name", "the steps of " + number});
+  if (!save.empty()) files.push_back({save, key + ".save", "the checkpoint of " + number});
+}
+
+void add_callbacks(const std::vector<ChosenCallback>& callbacks, std::vector<NamedFile>& files) {
+  for (const auto& [callback, path] : callbacks)
+    for (const auto& file : callback->facts().files)
+      files.push_back({file, path, "written by the callback " + callback->name()});
+}
+
+}  // namespace
+
+std::vector<NamedFile> named_files(const RecipeOptions& recipe) {
+  std::vector<NamedFile> files;
+  for (size_t i = 0; i < recipe.phases.size(); ++i) add_phase(recipe, i, files);
+  add_callbacks(make_callbacks(recipe), files);
+  for (size_t i = 0; i < recipe.phases.size(); ++i) add_callbacks(make_callbacks(recipe, i), files);
+  const std::string bundle = export_name(recipe);
+  if (!bundle.empty()) files.push_back({bundle, "export", "the bundle"});
+  return files;
+}
+
+std::vector<std::string> result_names(const RecipeOptions& recipe) {
+  std::vector<std::string> names;
+  for (const auto& file : named_files(recipe)) names.push_back(file.name);
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    if (!recipe.phases[i].best.empty()) names.push_back(best_checkpoint(i));
+  return names;
+}
+
+std::string best_checkpoint(size_t phase) { return "best-" + std::to_string(phase); }
+
+void check_file_names(const RecipeOptions& recipe) {
+  Names names(recipe);
+  for (const auto& file : named_files(recipe)) names.claim(file);
+}
+
+}  // namespace tare
