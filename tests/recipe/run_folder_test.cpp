@@ -143,6 +143,21 @@ TEST(RunFolder, AFolderWithoutARunIsTaken) {
   EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny");
 }
 
+TEST(RunFolder, FilesOfOthersUnderTheNamesOfARunAreNeverWrittenOver) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.phases[0].save = "model";
+  const fs::path mine = folder / "tiny/model/thesis.tex", bundle = folder / "tiny/tiny.tare";
+  fs::create_directories(mine.parent_path());
+  for (const fs::path& file : {mine, bundle}) std::ofstream(file) << "mine";
+  EXPECT_EQ(run_recipe(recipe).folder, folder / "tiny-2");
+  EXPECT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).folder, folder / "tiny-3");
+  EXPECT_THROW((void)run_recipe(recipe, {.overwrite = true}), ConfigError);
+  EXPECT_THROW((void)run_recipe(recipe, {.resume = Resume::automatic, .overwrite = true}),
+               ConfigError);
+  for (const fs::path& file : {mine, bundle}) EXPECT_EQ(fs::file_size(file), 4) << file;
+}
+
 TEST(RunFolder, AFolderThatAnotherProcessHasIsPassedUnlessItMustBeTaken) {
   const TempDir folder;
   fs::create_directories(folder / "tiny");

@@ -89,6 +89,7 @@ struct CallbackFacts {
   std::vector<std::string> columns{};  ///< columns that it adds to the epochs table
   std::vector<std::string> files{};    ///< files and checkpoints that it writes, by name
   bool saves_epochs = false;  ///< it may save a checkpoint after an epoch, which a plan counts
+  int64_t bytes_on_card = 0;  ///< of a tensor that it keeps on a card during a fit, likewise
 };
 
 /// Is the base of all callbacks: every event does nothing and proceeds. Callbacks run in the order

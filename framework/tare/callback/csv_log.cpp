@@ -1,7 +1,7 @@
 // Writes epochs and steps as CSV files.
 #include "tare/callback/csv_log.h"
 
-#include <ATen/ops/stack.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <limits>
@@ -15,7 +15,7 @@
 namespace tare {
 namespace {
 
-constexpr size_t kUnread = 64;
+constexpr int64_t kUnread = 64;
 static_assert(StepsLog::kRows % 2 == 0);  // so the first step after thinning out is a kept one
 
 void warn(const IoError& error) {
@@ -100,8 +100,14 @@ void CsvLog::load_state(const std::string& json) {
   columns_ = value["columns"].get<std::vector<std::string>>();
 }
 
+CallbackFacts StepsLog::facts() const {
+  return {.files = {file_.string()}, .bytes_on_card = kUnread * int64_t{sizeof(float)}};
+}
+
 Action StepsLog::before_fit(FitContext& context) {
   make_folder_of(context.learner.folder() / file_);
+  const c10::Device device = context.learner.device();
+  if (!device.is_cpu()) losses_ = at::empty({kUnread}, at::TensorOptions(device));
   return Action::proceed;
 }
 
@@ -111,18 +117,19 @@ Action StepsLog::after_step(FitContext& context) {
   if (rows_.size() == kRows) thin_out();
   const bool on_host = context.loss.device().is_cpu();
   rows_.push_back({context.step, on_host ? context.loss_value() : 0, context.lr});
-  if (!on_host) unread_.push_back(context.loss.detach());
-  if (unread_.size() >= kUnread) read_losses();
+  if (on_host) return Action::proceed;
+  losses_.select(0, unread_++).copy_(context.loss.detach(), /*non_blocking=*/true);
+  if (unread_ == kUnread) read_losses();
   return Action::proceed;
 }
 
 void StepsLog::read_losses() const {
-  if (unread_.empty()) return;
-  const at::Tensor losses = at::stack(unread_).to(c10::kCPU, c10::kDouble);
-  const size_t first = rows_.size() - unread_.size();
-  for (size_t i = 0; i < unread_.size(); ++i)
-    rows_[first + i].loss = losses.const_data_ptr<double>()[i];
-  unread_.clear();
+  if (unread_ == 0) return;
+  const at::Tensor losses = losses_.narrow(0, 0, unread_).to(c10::kCPU);
+  const size_t first = rows_.size() - static_cast<size_t>(unread_);
+  for (size_t i = 0; i < static_cast<size_t>(unread_); ++i)
+    rows_[first + i].loss = losses.const_data_ptr<float>()[i];
+  unread_ = 0;
 }
 
 void StepsLog::thin_out() {
@@ -139,6 +146,7 @@ Action StepsLog::after_epoch(FitContext& context) {
 
 Action StepsLog::after_fit(FitContext& context) {
   if (written_ != seen_) write(context);
+  losses_.reset();
   return Action::proceed;
 }
 
@@ -151,7 +159,7 @@ void StepsLog::write(const FitContext& context) {
 }
 
 void StepsLog::account(Ledger& ledger) const {
-  for (const auto& loss : unread_) ledger.add(Category::other, "steps_log", loss);
+  if (losses_.defined()) ledger.add(Category::other, "steps_log", losses_);
 }
 
 std::string StepsLog::state() const {
@@ -184,7 +192,7 @@ void StepsLog::load_state(const std::string& json) {
     rows.push_back({row[0].get<int64_t>(), number_of(row[1]), number_of(row[2])});
   }
   if (stride < 1 || rows.size() > kRows) refuse();
-  unread_.clear();
+  unread_ = 0;
   rows_ = std::move(rows);
   seen_ = written_ = seen;
   stride_ = stride;

@@ -47,12 +47,15 @@ class StepsLog final : public Callback {
   explicit StepsLog(std::filesystem::path file = "steps.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "steps_log:" + file_.string(); }
-  [[nodiscard]] CallbackFacts facts() const override { return {.files = {file_.string()}}; }
+  [[nodiscard]] CallbackFacts facts() const override;
   Action before_fit(FitContext& context) override;
   Action after_step(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
-  void purge() override { read_losses(); }
+  void purge() override {
+    read_losses();
+    losses_.reset();
+  }
   void account(Ledger& ledger) const override;
   [[nodiscard]] std::string state() const override;
   void load_state(const std::string& json) override;
@@ -66,7 +69,8 @@ class StepsLog final : public Callback {
   int64_t seen_ = 0, stride_ = 1;
   int64_t written_ = 0;  // seen_ when the file was written
   mutable std::vector<StepRow> rows_;
-  mutable std::vector<at::Tensor> unread_;  // losses of the last rows, detached, oldest first
+  at::Tensor losses_;           // on the device, of the last rows; none on the host
+  mutable int64_t unread_ = 0;  // how many of them, oldest first
 };
 
 }  // namespace tare

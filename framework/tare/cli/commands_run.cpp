@@ -99,6 +99,9 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
                       "--device-budget is for a GPU, and this run uses the host; give "
                       "--host-budget");
   }
+  if (!device.is_cpu() && arguments.has("host-budget"))
+    log::warning("--host-budget limits the tensors of the host, and the run is on " + device.str() +
+                 ": --device-budget limits those");
   set_budget(arguments, "host-budget", c10::kCPU);
   set_budget(arguments, "device-budget", device);
   set_process_limit(arguments);

@@ -132,6 +132,27 @@ class SavedState final : public Callback {
   bool has_short_one_, epochs_;
 };
 
+/// Keeps what callbacks of the fit keep on a card.
+class KeptOnCard final : public Callback {
+ public:
+  explicit KeptOnCard(const std::vector<CallbackPtr>& planned) {
+    for (const auto& callback : planned) bytes_.push_back(callback->facts().bytes_on_card);
+  }
+  [[nodiscard]] std::string name() const override { return "kept_on_card"; }
+  Action before_fit(FitContext&) override {
+    for (const int64_t bytes : bytes_) held_.push_back(plan::hold(bytes));
+    return Action::proceed;
+  }
+  Action after_fit(FitContext&) override {
+    held_.clear();
+    return Action::proceed;
+  }
+
+ private:
+  std::vector<int64_t> bytes_;
+  std::vector<c10::DataPtr> held_;
+};
+
 /// Returns whole batches that fill the loader twice, and the last batch of the epoch.
 SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work, int64_t batch,
                        int64_t part, bool training) {
@@ -181,6 +202,8 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
   if (request.on_host && (saving.whole || saving.last || saves_epochs))
     options.callbacks.push_back(
         std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));
+  if (!request.on_host)
+    options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
   options.progress = false;
   options.stop_on_nan = false;
   if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/base/log.h"
+#include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
 #include "tare/plan/plan_adapted.h"
@@ -123,9 +124,9 @@ class RecipePlanner {
     return request;
   }
 
-  /// Returns the callbacks of the phase that may save checkpoints.
+  /// Returns the callbacks of the phase that may save checkpoints, or keep memory on a card.
   [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) const {
-    std::vector<CallbackPtr> all;
+    std::vector<CallbackPtr> all{std::make_shared<StepsLog>()};  // as the run has for each phase
     for (const auto& of : {std::optional<size_t>(), std::optional(index)})
       for (auto& chosen : make_callbacks(recipe_, of)) all.push_back(std::move(chosen.callback));
     if (const std::string& best = recipe_.phases[index].best; !best.empty())

@@ -39,6 +39,25 @@ bool is_finished(const fs::path& folder) {
   return is_there(folder / "report.json") && !has_autosaves(folder);
 }
 
+/// Returns a name that the run would write and that is taken in a folder without a run; empty:
+/// there is none. Links count too, wherever they lead.
+std::string foreign_file(const RecipeOptions& recipe, const fs::path& folder) {
+  if (holds_run(folder)) return {};
+  std::error_code ignored;
+  for (const auto& name : result_names(recipe))
+    if (fs::exists(fs::symlink_status(folder / name, ignored))) return name;
+  return {};
+}
+
+void require_no_foreign_file(const RecipeOptions& recipe, const fs::path& folder) {
+  const std::string name = foreign_file(recipe, folder);
+  if (!name.empty())
+    throw ConfigError("recipe.run", "'" + printable(folder.string()) + "' holds no run, but '" +
+                                        printable(name) +
+                                        "', which the run would write over: move it away, or set "
+                                        "another name or folder");
+}
+
 RunFolder locked(const fs::path& path) {
   io::make_directories(path);
   return {.path = path, .lock = std::make_unique<io::FolderLock>(path)};
@@ -66,18 +85,21 @@ bool can_be_taken(const fs::path& path) {
 
 // Two programs that are started at once find two folders: one that the other has locked is passed,
 // and whether it holds a run is asked again under the lock.
-RunFolder new_folder(const fs::path& base) {
+RunFolder new_folder(const RecipeOptions& recipe, const fs::path& base) {
+  const auto is_free = [&](const fs::path& path) {
+    return !holds_run(path) && foreign_file(recipe, path).empty();
+  };
   fs::path unfinished;
   for (int64_t number = 1;; ++number) {
     const fs::path path = numbered(base, number);
-    if (holds_run(path)) {
+    if (!is_free(path)) {
       if (has_autosaves(path) && can_be_taken(path)) unfinished = path;
       continue;
     }
     try {
       RunFolder folder = locked(path);
       folder.unfinished = unfinished;
-      if (!holds_run(path)) return folder;
+      if (is_free(path)) return folder;
     } catch (const StateError& error) {
       log::debug("another folder is looked for: " + std::string(error.what()));
     }
@@ -146,9 +168,10 @@ void remove_results(const RecipeOptions& recipe, const fs::path& folder) {
 RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
                           const Origin& origin) {
   const fs::path base = recipe.folder / recipe.name;
-  if (resume == Resume::never && !overwrite) return new_folder(base);
+  if (resume == Resume::never && !overwrite) return new_folder(recipe, base);
   if (resume == Resume::never) {
     RunFolder folder = locked(base);
+    require_no_foreign_file(recipe, base);
     set_autosaves_aside(base);
     remove_results(recipe, base);
     return folder;
@@ -158,6 +181,8 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
     if (has_autosaves(numbered(base, *number))) return resumed(numbered(base, *number), origin);
   if (resume == Resume::always) refuse_resume(base);
   const fs::path path = numbered(base, numbers.back());
+  if (overwrite) require_no_foreign_file(recipe, path);
+  if (!foreign_file(recipe, path).empty()) return new_folder(recipe, base);
   if (overwrite || !is_finished(path)) {
     RunFolder folder = resumed(path, origin);
     if (!folder.from) remove_results(recipe, path);
@@ -167,7 +192,7 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
     const RunFolder finished = locked(path);
     remove_leftovers(path);  // of a run that was killed after its end
   }
-  return new_folder(base);
+  return new_folder(recipe, base);
 }
 
 }  // namespace tare

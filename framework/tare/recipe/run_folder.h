@@ -22,12 +22,13 @@ struct RunFolder {
       unfinished{};  ///< the last run passed by that could be continued; empty: none
 };
 
-/// Finds or makes the folder: folder/name or, where that holds a run, the first of folder/name-2,
-/// folder/name-3 ... that does not. With Resume::always or automatic the last of them whose run is
-/// unfinished. With `overwrite` always folder/name. Throws ConfigError with Resume::always if there
-/// is nothing to resume, and if the checkpoint belongs to another recipe or other data than
-/// `origin`; StateError if another process runs in the folder that must be taken; FormatError if no
-/// checkpoint verifies; IoError.
+/// Finds or makes the folder: folder/name or, where that holds a run or files of others under the
+/// names that the run writes, the first of folder/name-2, folder/name-3 ... that does not. With
+/// Resume::always or automatic the last of them whose run is unfinished. With `overwrite` always
+/// folder/name. Throws ConfigError with Resume::always if there is nothing to resume, if the
+/// checkpoint belongs to another recipe or other data than `origin`, and with `overwrite` for a
+/// folder without a run that holds such files; StateError if another process runs in the folder
+/// that must be taken; FormatError if no checkpoint verifies; IoError.
 [[nodiscard]] RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
                                         const Origin& origin);
 

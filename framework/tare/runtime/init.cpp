@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -64,12 +66,28 @@ void keep_large_blocks() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
+/// Whether LibTorch is told to leave memory to CUDA's own allocator, which counts nothing.
+bool has_foreign_allocator() {
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
+    if (const char* text = std::getenv(name);
+        text && std::string_view(text).find("cudaMallocAsync") != std::string_view::npos)
+      return true;
+  return false;
+}
+
+std::string cuda_problem(bool driver) {
+  if (!driver) return "no NVIDIA driver (libcuda.so.1)";
+  if (has_foreign_allocator())
+    return "PYTORCH_CUDA_ALLOC_CONF names the backend cudaMallocAsync, whose memory cannot be "
+           "counted: take the backend out of it";
+  return runtime::load_cuda_plugin();
+}
+
 void start_cuda(CudaMode mode) {
   if (mode == CudaMode::off) return;
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // read at the first CUDA call
   const bool driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
-  const std::string problem =
-      driver ? runtime::load_cuda_plugin() : "no NVIDIA driver (libcuda.so.1)";
+  const std::string problem = cuda_problem(driver);
   if (problem.empty()) return memory::SavedTensors::install();
   if (mode == CudaMode::on)
     throw DeviceError("tare::init", problem + "; cuda = automatic runs without");

@@ -1,0 +1,165 @@
+// The program `tare` on cards: on real ones, and in every test run on the CUDA stand-in.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "support/files.h"
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+constexpr const char* kRecipe = R"(name: card
+workers: 0
+batch: 32
+device: cuda:0
+data: {name: generated_digits, count: 200, size: 16}
+model: {name: resnet9, width: 8}
+save_every: 2
+phases: [{name: head, freeze_to: -1}, {name: all, epochs: 2}]
+export: card.tare
+)";
+
+class CardCli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    doctor_ = run_program("tare", {"doctor"}).out;
+    if (doctor_.find("cuda:0") == std::string::npos)
+      GTEST_SKIP() << "there is no card:\n" << doctor_;
+    std::ofstream(folder_ / "card.yaml") << kRecipe;
+    ::setenv("STAND_IN_SHARED", (folder_ / "shared").c_str(), 1);
+  }
+  void TearDown() override {
+    for (const char* name : {"STAND_IN_SHARED", "STAND_IN_BYTES"}) ::unsetenv(name);
+  }
+  [[nodiscard]] ProgramResult tare(const std::vector<std::string>& arguments) const {
+    return run_program("tare", arguments, folder_.path());
+  }
+  [[nodiscard]] nlohmann::json json_of(const fs::path& file) const {
+    return nlohmann::json::parse(content_of(folder_ / file));
+  }
+  /// Whether the cards are those of the stand-in, whose kernels do nothing.
+  [[nodiscard]] static bool is_stand_in() { return std::getenv("TARE_STAND_IN") != nullptr; }
+  [[nodiscard]] bool has_two_cards() const { return doctor_.find("cuda:1") != std::string::npos; }
+
+  std::string doctor_;
+  TempDir folder_;
+};
+
+/// Expects of each phase of a report that it took what was planned.
+void expect_as_planned(const nlohmann::json& report) {
+  ASSERT_FALSE(report["phases"].empty());
+  for (const auto& phase : report["phases"])
+    EXPECT_EQ(phase["planned_peak_bytes"], phase["peak_bytes"]) << phase["name"];
+}
+
+TEST_F(CardCli, TopShowsTheCards) {
+  const auto top = tare({"top", "--json"});
+  ASSERT_EQ(top.status, 0) << top.err;
+  EXPECT_THAT(top.out, HasSubstr("cuda:0"));
+}
+
+TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
+  const auto plan = tare({"plan", "card.yaml"});
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("card on cuda:0"));
+  const auto run = tare({"run", "card.yaml", "--json", "run.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("after destroy: 0 B tracked above the start"));
+  if (is_stand_in()) expect_as_planned(json_of("run.json"));
+}
+
+TEST_F(CardCli, TheSecondCardIsTaken) {
+  if (!has_two_cards()) GTEST_SKIP() << "there is one card";
+  const auto run = tare({"run", "card.yaml", "device=cuda:1", "--json", "run.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  if (is_stand_in()) expect_as_planned(json_of("run.json"));
+}
+
+TEST_F(CardCli, ABudgetIsKeptByMicroBatches) {
+  const auto run = tare({"run", "card.yaml", "batch=128", "data.size=28", "phases=[{name: all}]",
+                         "--device-budget", "44MiB", "--json", "run.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("in micro-batches of "));
+  if (is_stand_in()) expect_as_planned(json_of("run.json"));
+}
+
+TEST_F(CardCli, WhatDoesNotFitIsRefusedBeforeTheRun) {
+  const auto run = tare({"run", "card.yaml", "--device-budget", "34MiB"});
+  EXPECT_EQ(run.status, 3) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("does not fit"));
+}
+
+TEST_F(CardCli, ABudgetOfTheHostIsNoBudgetOfTheCard) {
+  const auto run = tare({"run", "card.yaml", "--host-budget", "1GiB"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("--host-budget limits the tensors of the host, and the run is on "
+                                 "cuda:0: --device-budget limits those"));
+}
+
+TEST_F(CardCli, AnAllocatorThatCannotBeCountedIsNamed) {
+  ::setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync", 1);
+  const auto run = tare({"run", "card.yaml"}), doctor = tare({"doctor"});
+  ::unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err,
+              HasSubstr("names the backend cudaMallocAsync, whose memory cannot be counted"));
+  EXPECT_EQ(doctor.status, 0);
+}
+
+TEST_F(CardCli, AKilledRunIsContinued) {
+  Program program("tare", {"run", "card.yaml", "phases.1.epochs=200"}, folder_.path());
+  const fs::path autosave = folder_ / "runs/card/autosave-0/state.safetensors";
+  for (int i = 0; i < 2000 && !fs::exists(autosave); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(program.pid(), SIGKILL);
+  EXPECT_EQ(program.wait().status, 128 + SIGKILL);
+  const auto run = tare({"run", "card.yaml", "phases.1.epochs=200", "--resume"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("continues"));
+  EXPECT_EQ(json_of("runs/card/report.json")["phases"].size(), 2);
+}
+
+TEST_F(CardCli, ABundleIsPredictedFromOnACardAndThePageIsWritten) {
+  ASSERT_EQ(tare({"run", "card.yaml", "--quiet"}).status, 0);
+  ASSERT_EQ(
+      tare({"data", "make", "generated_digits", "--count", "10", "--png", "--out", "png"}).status,
+      0);
+  const auto predict = tare({"predict", "runs/card", "png", "--device", "cuda:0"});
+  EXPECT_EQ(predict.status, 0) << predict.err;
+  EXPECT_EQ(std::ranges::count(predict.out, '\n'), 10) << predict.out;
+  ASSERT_EQ(tare({"report", "runs/card"}).status, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "runs/card/report.html"));
+}
+
+TEST_F(CardCli, ASweepPlacesItsRunsOnBothCards) {
+  if (!has_two_cards()) GTEST_SKIP() << "there is one card";
+  std::ofstream(folder_ / "sweep.yaml") << "name: cards\nrecipe: card.yaml\nset: {device: auto}\n"
+                                           "parameters: {seed: [1, 2, 3]}\n"
+                                           "resources: {max_per_gpu: 2}\n";
+  const auto plan = tare({"sweep", "plan", "sweep.yaml"});
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr(" of cuda:1"));
+  const auto sweep = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(sweep.status, 0) << sweep.out << sweep.err;
+  EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out, HasSubstr("COMPLETE"));
+}
+
+TEST_F(CardCli, ACardThatIsNotThereIsRefusedByName) {
+  for (const char* device : {"cuda:7", "cuda:x", "cud"}) {
+    const auto run = tare({"run", "card.yaml", std::string("device=") + device});
+    EXPECT_EQ(run.status, 2) << device;
+    EXPECT_THAT(run.err, HasSubstr(device));
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing
