@@ -35,7 +35,7 @@ std::vector<Mistake> mistakes_that_diverge() {
   return {
       {"NanInTheData",
        "DivergedError",
-       {"[phase head] the loss is nan in epoch 1, step 0; lower the learning rate"},
+       {"[phase head] the loss is nan in epoch 1, step 1; lower the learning rate"},
        [](Bench& b) {
          b.options.batch = 32;
          b.fit(with_nan(32), {fail_on_nan()});
@@ -49,7 +49,7 @@ std::vector<Mistake> mistakes_that_diverge() {
        }},
       {"RateThatDiverges",
        "DivergedError",
-       {"[phase head] the loss is ", "in epoch 1, step 1;"},
+       {"[phase head] the loss is ", "in epoch 1, step 2;"},
        [](Bench& b) {
          Learner learner(make_net(), {.train = points(48, 1)}, b.options);
          learner.fit(1, {.lr = 1e30, .callbacks = {fail_on_nan()}});
@@ -74,21 +74,22 @@ std::vector<Mistake> mistakes_in_options() {
   return {
       {"UnknownLoss",
        "ConfigError",
-       {"no loss is named 'cross_entropi'; did you mean 'cross_entropy'?", "smooth_l1"},
+       {"no loss is named 'cross_entropi' (did you mean \"cross_entropy\"?); allowed: bce",
+        "smooth_l1"},
        [](Bench& b) {
          b.options.loss = "cross_entropi";
          b.fit(points(48, 1));
        }},
       {"UnknownMetric",
        "ConfigError",
-       {"no metric is named 'acuracy'; did you mean 'accuracy'?", "rmse"},
+       {"no metric is named 'acuracy' (did you mean \"accuracy\"?); allowed: ", "rmse"},
        [](Bench& b) {
          b.options.metrics = {"acuracy"};
          b.fit(points(48, 1));
        }},
       {"UnknownModel",
        "ConfigError",
-       {"no model is named 'resnet81'; did you mean 'resnet18'?", "convnet"},
+       {"no model is named 'resnet81' (did you mean \"resnet18\"?); allowed: convnet, gpt"},
        [](Bench&) { (void)models::make("resnet81"); }},
       {"NoEpochs",
        "ConfigError",

@@ -322,7 +322,9 @@ std::string bundle_input(c10::ScalarType dtype) {
 c10::ScalarType bundle_dtype(const std::string& input) {
   const auto found = std::ranges::find(kInputs, input, &Input::name);
   if (found != kInputs.end()) return found->dtype;
-  throw ConfigError("bundle", "no input is named '" + printable(input) + "'");
+  std::vector<std::string> known;
+  for (const Input& one : kInputs) known.emplace_back(one.name);
+  throw unknown_name("bundle", "input", input, known);
 }
 
 bool takes_tokens(const ModelSpec& model) {

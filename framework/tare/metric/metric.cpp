@@ -54,13 +54,6 @@ constexpr std::array<Kind, 6> kKinds{{
      count_in_top_5, same},
 }};
 
-[[noreturn]] void refuse_name(const std::string& name) {
-  const std::string near = nearest(name, metric_names());
-  throw ConfigError("metric", "no metric is named '" + printable(name) + "'" +
-                                  (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                  " Known: " + config::joined(metric_names()));
-}
-
 }  // namespace
 
 void from_node(const config::Node& node, Metric& value) { value = config::read<std::string>(node); }
@@ -95,7 +88,8 @@ MetricState::MetricState(const Metric& metric) {
 }
 
 void MetricState::use_name(const std::string& name) {
-  if (!metrics::registry().contains(name)) refuse_name(name);
+  if (!metrics::registry().contains(name))
+    throw unknown_name("metric", "metric", name, metric_names(), "metrics");
   const Metric named = metrics::registry().make(name);
   if (const auto* own = std::get_if<std::string>(&named)) return use_kind(*own);
   use_function(named);

@@ -149,8 +149,7 @@ Optimizer& OptimizerSet::part(const std::string& name) {
   if (found != parts_.end()) return *found->optimizer;
   std::vector<std::string> known;
   for (const Part& one : parts_) known.push_back(one.name);
-  throw ConfigError("optimizers", "no optimizer is named '" + printable(name) + "'" +
-                                      did_you_mean(name, known) + "; known: " + listed(known));
+  throw unknown_name("optimizers", "optimizer", name, known);
 }
 
 void OptimizerSet::set_rates(const std::vector<double>& rates, const Schedule& schedule,

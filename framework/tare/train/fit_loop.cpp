@@ -295,7 +295,8 @@ void FitLoop::account(Ledger& ledger) const {
 }
 
 void FitLoop::diverged(const char* figure, double loss) const {
-  throw DivergedError(call_, figure, loss, context_.epoch, context_.step);
+  const bool of_step = updating_;  // whose loss it is; else of all steps so far
+  throw DivergedError(call_, figure, loss, context_.epoch + 1, context_.step + (of_step ? 1 : 0));
 }
 
 FitPlan FitLoop::current_plan() const {
