@@ -217,6 +217,23 @@ TEST(Export, KnowsTheSizeThatAFolderOfPicturesWasReadWith) {
   const auto last = predictor.classify(folder / "b/3.png", 2);
   for (const auto& prediction : last)
     EXPECT_NEAR(prediction.probability, expected[7][prediction.index].item<double>(), 1e-5);
+TEST(LoadLearner, ConvertsImagesOfBytesForABundleWithoutTransforms) {
+  const TempDir folder;
+  const DatasetPtr raw = shades(8, {"dark", "bright"});
+  Learner learner(shade_model(8), both(transformed(raw, {})), quiet(folder));
+  learner.fit(1);
+  learner.export_to(folder / "net.tare");
+  const auto preds = [&](const DatasetPtr& test) {
+    return load_learner(folder / "net.tare", {.test = test, .device = "cpu", .batch = 16})
+        ->get_preds(Split::test)
+        .outputs;
+  };
+  const auto expected = learner.get_preds().outputs;
+  EXPECT_TRUE(torch::equal(preds(raw), expected));
+  EXPECT_TRUE(torch::equal(preds(subset(raw, {0, 1})), expected.slice(0, 0, 2)));
+  EXPECT_TRUE(torch::equal(preds(transformed(raw, {})), expected));
+}
+
   // The folder as test data: without labels, read with that size or with the model's own.
   auto loaded = load_learner(folder / "net.tare",
                              {.test = pictures(folder / "b"), .device = "cpu", .batch = 4});
