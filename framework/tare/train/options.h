@@ -253,8 +253,10 @@ struct LoadOptions {
   /// Whether to load optimizer state, progress and random generators too; false: weights only, and
   /// the present optimizer state is freed.
   bool with_opt = true;
-  bool purge = true;   ///< purge first, so that old state and new weights never coexist
-  bool strict = true;  ///< every tensor must fit; false: what fits is loaded, the rest reported
+  bool purge = true;  ///< purge first, so that old state and new weights never coexist
+  /// Every tensor must fit; false: what fits is loaded, the rest reported. The optimizer's state of
+  /// parameters that have another shape starts from zeros.
+  bool strict = true;
 };
 
 /// Reports what load() took from a checkpoint. `fresh` and `ignored` are empty when it was strict.
