@@ -207,6 +207,8 @@ LearnerState::Labels LearnerState::check_outputs(const Outputs& outputs, const B
       check_batch(loss, outputs[i], target);
     } else if (labels.back() && outputs[i].dim() > 1) {
       check_labels(loss, *labels.back(), outputs[i].size(1));
+  if (outputs.size() > 0 && outputs.front().defined() && outputs.front().dim() > 1)
+    seen_outputs = outputs.front().size(1);
     }
   }
   checked_batch = true;

@@ -97,6 +97,7 @@ struct LearnerState {
     Slicer train = slices_of, valid = slices_of;
   } slicers;
 
+  std::optional<int64_t> seen_outputs;        ///< of the model: classes or values of a sample
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
   void set_up(c10::Device to);
@@ -266,6 +267,10 @@ class RunningScope {
   }
   RunningScope(const RunningScope&) = delete;
   RunningScope& operator=(const RunningScope&) = delete;
+  /// Throws ConfigError, naming `call`, for class names of which two are equal, or that are not as
+  /// many as the model's outputs, where their number is known.
+  void check_labels_fit(const BundleManifest& manifest, const std::vector<std::string>& labels,
+                        const char* call) const;
 
  private:
   LearnerState& state_;

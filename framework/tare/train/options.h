@@ -272,8 +272,9 @@ struct LoadReport {
 
 /// Sets how export_to() writes a bundle.
 struct ExportOptions {
-  bool destroy = false;               ///< destroy the Learner once the file is safe
-  std::vector<std::string> labels{};  ///< class names; empty: those of the data
+  bool destroy = false;  ///< destroy the Learner once the file is safe
+  /// Class names, a different one for each output of the model; empty: those of the data.
+  std::vector<std::string> labels{};
   /// as_is | fp32 | fp8, see state_for(): as they are trained, 16-bit ones as float32, or matrices
   /// in a quarter of the bytes, as E4M3 with a scale for each row.
   std::string weights = "as_is";
