@@ -53,6 +53,10 @@ void check_one(const NamedOptimizer& one, const Model& model, const std::string&
                                  "', which no parameter of the model has" +
                                  did_you_mean(member, known) + "; known: " + listed(known));
   }
+  if (one.factory && one.options != OptimizerOptions{})
+    throw ConfigError(where, place +
+                                 "has options and a factory; give the factory its options, and "
+                                 "leave NamedOptimizer::options out");
   if (!one.factory) {
     config::validate(one.options, where);
     check_optimizer(one.options);

@@ -265,6 +265,7 @@ void FitLoop::add_to(TrainState& state) const {
   if (closing_) state.history.back() = context_.row;
   if (!plan_.finished()) state.plan = current_plan();
   state.callbacks = states_of(callbacks_);
+  check_names(state.callbacks, "learner.save");  // of a state that came during the fit
 }
 
 std::optional<Unfinished> FitLoop::unfinished() const {

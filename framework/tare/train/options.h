@@ -78,7 +78,8 @@ void from_node(const config::Node& node, BlockNames& value);
 /// Sets how a Learner trains in every fit.
 struct LearnerOptions {
   Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
-  /// Names (see metric_names()) or functions, computed in each validation. Of data with several
+  /// Names (see metric_names()) or functions, computed in each validation, each of another name. In
+  /// a fit with a validation split they are checked at the first batch. Of data with several
   /// targets each metric has a column for each target: "mae.age".
   std::vector<Metric> metrics{};
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
@@ -114,7 +115,8 @@ struct LearnerOptions {
   /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
   /// unscaled. Not allowed with step_in_backward, which never has all gradients.
   ClipOptions clip{};
-  /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
+  /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`, which
+  /// must be unset beside it: the factory gets its own options.
   OptimizerFactory optimizer_factory{};
   /// Several optimizers, each for parameters of its own, in place of `optimizer` and
   /// `optimizer_factory`; see Task::turns. Every trainable parameter belongs to one of them. A
@@ -210,7 +212,7 @@ enum class Split { train, valid, test };
 struct PredictOptions {
   bool activation = true;  ///< apply the loss's activation (cross_entropy: softmax)
   bool losses = false;     ///< also the loss of each sample
-  /// Samples per forward with which evaluate() begins its search, such as a plan found; 0: a batch.
+  /// Samples per forward with which the search begins, such as a plan found; 0: a batch.
   int64_t first_micro_batch = 0;
 };
 
