@@ -77,8 +77,8 @@ struct LearnerState {
     int64_t dims = 0;
     bool operator==(const TargetKind&) const = default;
   };
-  /// Those for which the first batch of the fit checks the metrics; unset: there is nothing to
-  /// check.
+  /// The first batch of the fit checks the metrics for targets of these kinds; unset: there is
+  /// nothing to check.
   std::optional<std::vector<TargetKind>> metrics_to_check{};
   bool checked_graph = false;  ///< the first loss was searched for tensors that are not trained
   /// Whether the model refuses to train on one sample, for data of that shape.
