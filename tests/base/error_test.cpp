@@ -39,6 +39,35 @@ TEST(ConfigError, ForValuesInCodeStartsWithTheOperation) {
   EXPECT_EQ(parts.field(), "epochs");
 }
 
+TEST(ConfigError, AboutKeepsTheMessage) {
+  const ConfigError whole("learner.fit", "batch 64 is larger than the training split");
+  const ConfigError parts = whole.about("batch", "at most 48", "64");
+  EXPECT_STREQ(parts.what(), whole.what());
+  EXPECT_EQ(parts.field(), "batch");
+  EXPECT_EQ(parts.allowed(), "at most 48");
+  EXPECT_EQ(parts.got(), "64");
+}
+
+TEST(UnknownName, NamesTheNearestAndAll) {
+  const std::vector<std::string> known{"l1", "mse"};
+  EXPECT_STREQ(unknown_name("loss", "loss", "hinge", known).what(),
+               "[loss] no loss is named 'hinge'; allowed: l1, mse");
+  const ConfigError near = unknown_name("loss", "loss", "mze", known);
+  EXPECT_STREQ(near.what(),
+               "[loss] no loss is named 'mze' (did you mean \"mse\"?); allowed: l1, mse");
+  EXPECT_EQ(near.field(), "loss");
+  EXPECT_EQ(near.allowed(), "l1, mse");
+  EXPECT_EQ(near.got(), "mze");
+  EXPECT_EQ(unknown_name("metric", "metric", "mze", known, "metrics").field(), "metrics");
+}
+
+TEST(DivergedError, CountsEpochAndStepFromOne) {
+  const DivergedError error("fit", "loss", 1e39, 1, 2);
+  EXPECT_THAT(error.what(), HasSubstr("in epoch 1, step 2;"));
+  EXPECT_EQ(error.epoch(), 1);
+  EXPECT_EQ(error.step(), 2);
+}
+
 TEST(ConfigError, WithinPutsTheParentBeforeTheField) {
   const ConfigError inner({}, "epochs", "must be >= 1");
   const ConfigError outer = inner.within("2", {"run.yaml", 7, 1}).within("phases", {"other", 1, 1});

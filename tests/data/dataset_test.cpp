@@ -146,6 +146,45 @@ TEST(Transformed, MovesMasksWithTheirPictures) {
   }
 }
 
+std::string refusal_of(const at::Tensor& target, const Transforms& transforms, bool decorated) {
+  const DatasetPtr raw = tensor_dataset(at::rand({8, 1, 12, 12}), target);
+  const DatasetPtr base = decorated ? map(
+                                          raw, [](Batch b) { return b; }, {}, Transforms{})
+                                    : raw;
+  try {
+    (void)get(transformed(base, transforms), {0, 1}, 3, true);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Transformed, RefusesMasksOfAnotherSizeThatWouldNotMove) {
+  for (const bool decorated : {false, true})
+    for (const Transforms& moving :
+         {Transforms{Normalise{{0.5}, {1}}, Flip{0.5}}, Transforms{Shift{2}}, Transforms{Affine{}}})
+      for (const auto& shape : std::vector<std::vector<int64_t>>{
+               {8, 6, 6}, {8, 1, 12, 12, 1}, {8, 3, 24, 24}, {8, 12, 11}}) {
+        const std::string refusal = refusal_of(at::ones(shape, at::kLong), moving, decorated);
+        EXPECT_THAT(refusal, HasSubstr("would move the images ["));
+        EXPECT_THAT(refusal, HasSubstr(", 1, 12, 12] but not the target 'target' ["));
+        EXPECT_THAT(refusal, HasSubstr("give masks of the images' height and width"));
+      }
+  EXPECT_THAT(refusal_of(at::ones({8, 6, 6}), {Flip{}}, false),
+              HasSubstr("[transform.flip] would move the images [8, 1, 12, 12] but not the target "
+                        "'target' [8, 6, 6]"));
+}
+
+TEST(Transformed, LeavesTargetsThatAreNoImages) {
+  const Transforms moving{Flip{0.5}, Shift{2}};
+  for (const bool decorated : {false, true}) {
+    for (const auto& shape : std::vector<std::vector<int64_t>>{
+             {8}, {8, 1}, {8, 40}, {8, 1, 40}, {8, 40, 1}, {8, 1, 1, 1}, {8, 12, 12}})
+      EXPECT_EQ(refusal_of(at::ones(shape, at::kLong), moving, decorated), "");
+    EXPECT_EQ(refusal_of(at::ones({8, 6, 6}), {Normalise{{0.5}, {1}}}, decorated), "");
+  }
+}
+
 TEST(Subset, SelectsAndRepeats) {
   const DatasetPtr data = subset(numbers(), {9, 2, 2});
   EXPECT_EQ(data->size(), 3);

@@ -97,6 +97,20 @@ TEST(Experiment, ListsWhatCannotBePurgedNow) {
   EXPECT_THAT(report.str(), HasSubstr("not purged"));
 }
 
+TEST(Experiment, ListsTheKeptTensorsThatAreAlive) {
+  Experiment stage("stage", quiet());
+  const auto kept = at::empty({125, 4}, at::kFloat);
+  auto dead = bytes_of(100);
+  stage.keep(kept);
+  stage.keep(kept.view({500}));
+  stage.keep(dead);
+  dead.reset();
+  const auto report = stage.finish();
+  EXPECT_THAT(report.kept, ElementsAre("tensor [125, 4] (2 KiB on cpu)"));
+  EXPECT_THAT(report.str(), HasSubstr("kept: tensor [125, 4] (2 KiB on cpu)\n"));
+  EXPECT_TRUE(report.leaks.empty());
+}
+
 struct Noted {
   Noted(std::vector<int>& deaths, int number, int64_t bytes)
       : deaths_(deaths), number_(number), data(bytes_of(bytes)) {}

@@ -92,6 +92,47 @@ TEST(Inspect, GivesJson) {
   EXPECT_THROW((void)inspect_json(dir / "none"), IoError);
 }
 
+// A transform of another program, which this one does not add to the registry.
+class Negative final : public ImageTransform {
+ public:
+  [[nodiscard]] at::Tensor apply(at::Tensor images, std::span<const uint64_t>) const override {
+    return images.neg_();
+  }
+};
+
+TEST(Inspect, NamesTransformsThatThisProgramDoesNotHave) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  const Added negative{std::make_shared<Negative>(), {.name = "negative"}};
+  const Normalise normalise{.mean = {0.5}, .std = {0.25}};
+  manifest.transforms = Transforms{negative, normalise};
+  write_bundle(dir / "m.tare", manifest, model.state());
+  const std::string text = inspect(dir / "m.tare");
+  EXPECT_THAT(text, HasSubstr(", verified\n"));
+  EXPECT_THAT(text, HasSubstr("mlp, 163 weights"));
+  EXPECT_THAT(text, HasSubstr("negative"));
+  EXPECT_THAT(text, HasSubstr("normalise"));
+  EXPECT_THAT(text, HasSubstr("unknown       this program has no transform 'negative'"));
+  const auto bundle = nlohmann::json::parse(inspect_json(dir / "m.tare"));
+  EXPECT_EQ(bundle["verified"], true);
+  EXPECT_EQ(bundle["unknown_transforms"], nlohmann::json({"negative"}));
+  EXPECT_EQ(bundle["transforms"].size(), 2U);
+  try {
+    (void)open_bundle(dir / "m.tare");
+    FAIL() << "the transform would be left out";
+  } catch (const FormatError& error) {
+    EXPECT_EQ(error.part(), "transforms");
+    EXPECT_THAT(error.what(), HasSubstr("this program has no transform 'negative'; add it to"));
+  }
+  EXPECT_THROW((void)open_to_describe(dir / "m.tare")
+                   .manifest()
+                   .transforms.apply(at::rand({1, 1, 4, 4}), {}, false),
+               StateError);
+  flip_last_bit(dir / "m.tare");
+  EXPECT_THAT(inspect(dir / "m.tare"), HasSubstr(", damaged\n"));
+}
+
 TEST(Inspect, SaysWhatIsWrongWithADamagedBundle) {
   const TempDir dir;
   const Model model = small_model();

@@ -243,7 +243,7 @@ TEST(StopOnNanByDefault, EndsAFitThatDivergesBeforeTheStep) {
   const Splits data{.train = tensor_dataset(input, torch::arange(32) % kClasses)};
   Learner learner(make_net(), data, options);
   EXPECT_THAT(outcome_of([&] { (void)learner.fit(1); }),
-              StartsWith("DivergedError: [learner.fit] the loss is nan in epoch 1, step 1;"));
+              StartsWith("DivergedError: [learner.fit] the loss is nan in epoch 1, step 2;"));
   EXPECT_TRUE(torch::isfinite(flat(learner.model())).all().item<bool>());
   EXPECT_TRUE(learner.can_resume());
 
@@ -266,7 +266,7 @@ TEST(StopOnNanByDefault, ReadsTheMeanOfTheValidation) {
       {.train = points(48, 1), .valid = tensor_dataset(input, torch::arange(32) % kClasses)},
       quiet(folder));
   EXPECT_THAT(outcome_of([&] { (void)learner.fit(1); }),
-              StartsWith("DivergedError: [learner.fit] the valid_loss is nan in epoch 1"));
+              StartsWith("DivergedError: [learner.fit] the valid_loss is nan in epoch 1, step 3;"));
 }
 
 }  // namespace

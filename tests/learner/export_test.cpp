@@ -159,6 +159,30 @@ TEST_P(EveryFamily, PredictsFromABundleThatWasNeverTrained) {
 INSTANTIATE_TEST_SUITE_P(Registry, EveryFamily, ::testing::ValuesIn(families_of_one_input()),
                          [](const auto& param) { return param.param; });
 
+TEST(Export, RefusesLabelsThatAreNotAsManyAsTheOutputs) {
+  const TempDir folder;
+  const DatasetPtr data = shades(8, {});
+  Learner learner(shade_model(8), both(transformed(data, {})), quiet(folder));
+  const auto refusal = [&](Learner& l, std::vector<std::string> labels) {
+    return outcome_of([&] { l.export_to(folder / "net.tare", {.labels = std::move(labels)}); });
+  };
+  EXPECT_THAT(refusal(learner, {"dark"}),
+              HasSubstr("[learner.export_to] labels must be a name for each output of the model, "
+                        "got 1; allowed: 2 names"));
+  EXPECT_THAT(refusal(learner, {"dark", "bright", "grey"}), HasSubstr("got 3; allowed: 2 names"));
+  EXPECT_THAT(refusal(learner, {"dark", "dark"}),
+              HasSubstr("labels must differ from one another, got 'dark' twice"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "net.tare"));
+  learner.export_to(folder / "net.tare", {.labels = {"dark", "bright"}});
+  EXPECT_THAT(open_bundle(folder / "net.tare").manifest().labels, ElementsAre("dark", "bright"));
+
+  // The outputs of a module that is not in the registry are known from a batch on.
+  Learner own(make_net(), split_points(), quiet(folder));
+  own.fit(1);
+  EXPECT_THAT(refusal(own, {"a", "b"}), HasSubstr("got 2; allowed: 3 names"));
+  own.export_to(folder / "own.tare", {.labels = {"a", "b", "c"}});
+}
+
 TEST(Export, WithoutDataAModelOfSeveralInputsIsRefused) {
   const TempDir folder;
   Learner learner(models::make("lstm"), {}, quiet(folder));
@@ -191,6 +215,23 @@ TEST(LoadLearner, AppliesTheBundlesTransformsOrRefusesOthers) {
   EXPECT_THAT(refused, HasSubstr("[load_learner] the data set has other transforms"));
   EXPECT_THAT(refused,
               HasSubstr("normalise {mean: [0.9], std: [0.1]}, the bundle: resize {height: 8"));
+}
+
+TEST(LoadLearner, ConvertsImagesOfBytesForABundleWithoutTransforms) {
+  const TempDir folder;
+  const DatasetPtr raw = shades(8, {"dark", "bright"});
+  Learner learner(shade_model(8), both(transformed(raw, {})), quiet(folder));
+  learner.fit(1);
+  learner.export_to(folder / "net.tare");
+  const auto preds = [&](const DatasetPtr& test) {
+    return load_learner(folder / "net.tare", {.test = test, .device = "cpu", .batch = 16})
+        ->get_preds(Split::test)
+        .outputs;
+  };
+  const auto expected = learner.get_preds().outputs;
+  EXPECT_TRUE(torch::equal(preds(raw), expected));
+  EXPECT_TRUE(torch::equal(preds(subset(raw, {0, 1})), expected.slice(0, 0, 2)));
+  EXPECT_TRUE(torch::equal(preds(transformed(raw, {})), expected));
 }
 
 TEST(Export, KnowsTheSizeThatAFolderOfPicturesWasReadWith) {

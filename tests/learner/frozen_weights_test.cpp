@@ -280,8 +280,9 @@ TEST(FrozenFp8, RefusesWhatCannotBeHeld) {
   };
   EXPECT_THAT(refusal([&] { Learner(resnet(), images(), with(folder, "fp4")); }),
               HasSubstr("frozen_weights must be as_is or fp8, got 'fp4'"));
-  EXPECT_THAT(refusal([&] { Learner(make_net(), split_points(), with(folder)); }),
-              HasSubstr("has no block that can"));
+  EXPECT_THAT(
+      refusal([&] { Learner(make_net(), split_points(), with(folder)); }),
+      HasSubstr("the model has no block that can hold its frozen weights as fp8: mark its blocks"));
   Learner learner(resnet(), images(), with(folder));
   for (const auto& p : learner.model().parameters())
     if (p.name == "layer1.0.weight") p.tensor.detach().fill_(std::nanf(""));

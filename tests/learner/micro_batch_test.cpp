@@ -360,6 +360,25 @@ TEST(MicroBatches, AreRememberedFromFitToFit) {
   EXPECT_EQ(parts->parts, 2);
 }
 
+TEST(MicroBatches, OfPredictionsStartWhereTheCallerSays) {
+  Scene s;
+  std::vector<int64_t> sizes;
+  s.options.task.step = [&](Model& model, const Batch& batch) -> StepResult {
+    sizes.push_back(batch.size());
+    const auto outputs = model.forward(batch);
+    return {torch::cross_entropy_loss(outputs.front(), batch.target()), outputs};
+  };
+  auto l = s.learner();
+  const auto whole = l.get_preds(Split::valid).outputs;
+  EXPECT_EQ(std::ranges::max(sizes), 30);
+  s.options.folder = s.options.folder / "other";
+  auto in_parts = s.learner();
+  sizes.clear();
+  EXPECT_TRUE(torch::allclose(in_parts.get_preds(Split::valid, {.first_micro_batch = 10}).outputs,
+                              whole, 1e-5, 1e-6));
+  EXPECT_EQ(std::ranges::max(sizes), 10);
+}
+
 TEST(MicroBatches, StartWhereTheCallerSays) {
   Scene s;
   auto l = s.learner();

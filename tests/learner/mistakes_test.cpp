@@ -11,6 +11,7 @@
 #include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/callback/monitor.h"
+#include "tare/config/field.h"
 #include "tare/inference/predictor.h"
 #include "tare/model/registry.h"
 #include "tare/train/interrupt.h"
@@ -35,7 +36,7 @@ std::vector<Mistake> mistakes_that_diverge() {
   return {
       {"NanInTheData",
        "DivergedError",
-       {"[phase head] the loss is nan in epoch 1, step 0; lower the learning rate"},
+       {"[phase head] the loss is nan in epoch 1, step 1; lower the learning rate"},
        [](Bench& b) {
          b.options.batch = 32;
          b.fit(with_nan(32), {fail_on_nan()});
@@ -49,7 +50,7 @@ std::vector<Mistake> mistakes_that_diverge() {
        }},
       {"RateThatDiverges",
        "DivergedError",
-       {"[phase head] the loss is ", "in epoch 1, step 1;"},
+       {"[phase head] the loss is ", "in epoch 1, step 2;"},
        [](Bench& b) {
          Learner learner(make_net(), {.train = points(48, 1)}, b.options);
          learner.fit(1, {.lr = 1e30, .callbacks = {fail_on_nan()}});
@@ -74,21 +75,22 @@ std::vector<Mistake> mistakes_in_options() {
   return {
       {"UnknownLoss",
        "ConfigError",
-       {"no loss is named 'cross_entropi'; did you mean 'cross_entropy'?", "smooth_l1"},
+       {"no loss is named 'cross_entropi' (did you mean \"cross_entropy\"?); allowed: bce",
+        "smooth_l1"},
        [](Bench& b) {
          b.options.loss = "cross_entropi";
          b.fit(points(48, 1));
        }},
       {"UnknownMetric",
        "ConfigError",
-       {"no metric is named 'acuracy'; did you mean 'accuracy'?", "rmse"},
+       {"no metric is named 'acuracy' (did you mean \"accuracy\"?); allowed: ", "rmse"},
        [](Bench& b) {
          b.options.metrics = {"acuracy"};
          b.fit(points(48, 1));
        }},
       {"UnknownModel",
        "ConfigError",
-       {"no model is named 'resnet81'; did you mean 'resnet18'?", "convnet"},
+       {"no model is named 'resnet81' (did you mean \"resnet18\"?); allowed: convnet, gpt"},
        [](Bench&) { (void)models::make("resnet81"); }},
       {"NoEpochs",
        "ConfigError",
@@ -136,6 +138,141 @@ std::vector<Mistake> mistakes_in_options() {
        [](Bench&) {
          const InterruptScope outer;
          const InterruptScope inner;
+       }},
+  };
+}
+
+/// Notes the state that it is given, under a name that others may have too.
+class Counted final : public Callback {
+ public:
+  explicit Counted(std::string state) : state_(std::move(state)) {}
+  [[nodiscard]] std::string name() const override { return "counted"; }
+  [[nodiscard]] std::string state() const override { return state_; }
+  void load_state(const std::string& text) override { state_ = text; }
+
+ private:
+  std::string state_;
+};
+
+CallbackPtr counted(const char* state) { return std::make_shared<Counted>(state); }
+
+at::Tensor loss_of_each(const at::Tensor& out, const at::Tensor& target) {
+  return torch::nll_loss(torch::log_softmax(out, 1), target, {}, at::Reduction::None);
+}
+
+std::vector<Mistake> mistakes_of_two_at_once() {
+  return {
+      {"TwoCallbacksOfOneName",
+       "ConfigError",
+       {"[learner.fit] two callbacks that have a state are named 'counted'", "name() of its own"},
+       [](Bench& b) {
+         b.options.callbacks = {counted("1")};
+         b.fit(points(48, 1), {counted("2")});
+       }},
+      {"TwoCallbacksOfOneNameOfALearner",
+       "ConfigError",
+       {"[learner] two callbacks that have a state are named 'counted'"},
+       [](Bench& b) {
+         b.options.callbacks = {counted("1"), counted("2")};
+         b.fit(points(48, 1));
+       }},
+      {"OneMetricTwice",
+       "ConfigError",
+       {"[learner] two metrics are named 'accuracy'", "leave one out"},
+       [](Bench& b) {
+         b.options.metrics = {"accuracy", "accuracy"};
+         b.fit(points(48, 1));
+       }},
+      {"OptimizerBesideAFactory",
+       "ConfigError",
+       {"[learner] optimizer is without effect beside optimizer_factory; give its options to"},
+       [](Bench& b) {
+         b.options.optimizer.lr = 0.1;
+         b.options.optimizer_factory = [](std::vector<ParameterGroup> groups) {
+           return make_optimizer({}, std::move(groups));
+         };
+         b.fit(points(48, 1));
+       }},
+  };
+}
+
+std::vector<Mistake> mistakes_in_functions() {
+  return {
+      {"LossThatIsNoScalar",
+       "ShapeError",
+       {"[learner.loss] expected a scalar from the loss function", "got float32 [16]"},
+       [](Bench& b) {
+         b.options.loss = LossFunction(loss_of_each);
+         b.fit(points(48, 1));
+       }},
+      {"LossThatIsNoScalarInValidation",
+       "ShapeError",
+       {"[learner.loss] expected a scalar from the loss function", "got float32 [16]"},
+       [](Bench& b) {
+         b.options.loss = LossFunction(loss_of_each);
+         (void)Learner(make_net(), {.valid = points(48, 1)}, b.options).validate();
+       }},
+      {"TaskWhoseLossIsNoScalar",
+       "ShapeError",
+       {"[learner.loss] expected a scalar from the task's step", "got float32 [16]"},
+       [](Bench& b) {
+         b.options.task.step = [](Model& model, const Batch& batch) -> StepResult {
+           const auto output = model.forward(batch);
+           return {loss_of_each(output.front(), batch.target()), output};
+         };
+         b.fit(points(48, 1));
+       }},
+      {"MetricOfMoreClassesThanTheModel",
+       "ShapeError",
+       {"[metric.top_5_accuracy] expected output", "at least 5 classes"},
+       [](Bench& b) {
+         b.options.metrics = {"accuracy", "top_5_accuracy"};
+         b.options.callbacks = {at(Event::before_batch, 1, [](FitContext&) {
+           throw StateError("test", "a step was taken", "check the metrics before");
+         })};
+         Learner(make_net(), split_points(), b.options).fit(1);
+       }},
+      {"MetricOfValuesOnLabels",
+       "ShapeError",
+       {"[metric.mae] expected floating-point target"},
+       [](Bench& b) {
+         b.options.metrics = {"mae"};
+         b.options.callbacks = {at(Event::before_batch, 1, [](FitContext&) {
+           throw StateError("test", "a step was taken", "check the metrics before");
+         })};
+         Learner(make_net(), split_points(), b.options).fit(1);
+       }},
+  };
+}
+
+std::vector<Mistake> mistakes_in_first_micro_batches() {
+  return {
+      {"FirstMicroBatchAboveTheBatch",
+       "ConfigError",
+       {"[learner.fit] first_micro_batch must not be larger than the batch", "got 17", "1 to 16"},
+       [](Bench& b) {
+         Learner(make_net(), {.train = points(48, 1)}, b.options).fit(1, {.first_micro_batch = 17});
+       }},
+      {"FirstValidationMicroBatchAboveTheBatch",
+       "ConfigError",
+       {"[learner.fit] first_validation_micro_batch must not be larger", "got -1"},
+       [](Bench& b) {
+         Learner(make_net(), {.train = points(48, 1)}, b.options)
+             .fit(1, {.first_validation_micro_batch = -1});
+       }},
+      {"FirstMicroBatchOfPredictions",
+       "ConfigError",
+       {"[learner.get_preds] first_micro_batch must not be larger", "got 900"},
+       [](Bench& b) {
+         Learner learner(make_net(), {.valid = points(48, 1)}, b.options);
+         (void)learner.get_preds(Split::valid, {.first_micro_batch = 900});
+       }},
+      {"FirstMicroBatchOfAValidation",
+       "ConfigError",
+       {"[learner.validate] first_micro_batch must not be larger", "got 17"},
+       [](Bench& b) {
+         Learner learner(make_net(), {.valid = points(48, 1)}, b.options);
+         (void)learner.validate(Split::valid, 17);
        }},
   };
 }
@@ -209,8 +346,10 @@ std::vector<Mistake> mistakes_with_files() {
 
 std::vector<Mistake> mistakes() {
   std::vector<Mistake> all;
-  for (const auto& part : {mistakes_about_devices(), mistakes_about_data(), mistakes_that_diverge(),
-                           mistakes_in_options(), mistakes_about_models(), mistakes_with_files()})
+  for (const auto& part :
+       {mistakes_about_devices(), mistakes_about_data(), mistakes_that_diverge(),
+        mistakes_in_options(), mistakes_of_two_at_once(), mistakes_in_functions(),
+        mistakes_in_first_micro_batches(), mistakes_about_models(), mistakes_with_files()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -233,6 +372,91 @@ TEST_P(LearnerMistakes, IsATypedExceptionThatLeavesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, LearnerMistakes, ::testing::ValuesIn(mistakes()),
                          [](const auto& row) { return row.param.name; });
+
+/// Returns the error of a Learner's options, or of a fit with them.
+std::optional<ConfigError> error_of(const std::function<void(LearnerOptions&)>& change,
+                                    int64_t epochs = 1, int64_t samples = 48) {
+  Bench bench;
+  bench.options.metrics = {};
+  change(bench.options);
+  try {
+    Learner(make_net(), {.train = points(samples, 1)}, bench.options).fit(epochs);
+  } catch (const ConfigError& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+TEST(LearnerMistake, InOneOptionNamesTheOptionAndWhatIsAllowed) {
+  struct Row {
+    std::string field, allowed, got;
+    std::function<void(LearnerOptions&)> change{};
+    int64_t epochs = 1, samples = 48;
+  };
+  const auto none = [](LearnerOptions&) {};
+  for (const Row& row : std::vector<Row>{
+           {"batch", "", "0", [](auto& o) { o.batch = 0; }},
+           {"batch", "1 to 15", "16", none, 1, 15},
+           {"epochs", "", "0", none, 0},
+           {"epochs", "", "1000000001", none, kMostEpochs + 1},
+           {"micro_batch", "1 to 16", "17", [](auto& o) { o.micro_batch = 17; }},
+           {"precision", "fp32, bf16, fp16, bf16-true", "fp8",
+            [](auto& o) { o.precision = "fp8"; }},
+           {"frozen_weights", "as_is, fp8", "fp4", [](auto& o) { o.frozen_weights = "fp4"; }},
+           {"loss", config::joined(loss_names()), "mze", [](auto& o) { o.loss = "mze"; }},
+           {"metrics", config::joined(metric_names()), "mze", [](auto& o) { o.metrics = {"mze"}; }},
+           {"metrics", "each name once", "mae",
+            [](auto& o) {
+              o.metrics = {"mae", "mae"};
+            }},
+           {"callbacks", "one of a name", "counted",
+            [](auto& o) {
+              o.callbacks = {counted("1"), counted("2")};
+            }},
+           {"clip", "none", "norm 2",
+            [](auto& o) {
+              o.step_in_backward = true;
+              o.clip.norm = 2;
+            }},
+           {"offload", "a model with blocks", "", [](auto& o) { o.offload = {"all"}; }}}) {
+    const auto error = error_of(row.change, row.epochs, row.samples);
+    ASSERT_TRUE(error) << row.field;
+    EXPECT_EQ(error->field(), row.field) << error->what();
+    EXPECT_EQ(error->allowed(), row.allowed) << error->what();
+    EXPECT_EQ(error->got(), row.got) << error->what();
+  }
+}
+
+TEST(LearnerMistake, CallbacksWithoutAStateMayShareAName) {
+  const Bench bench;
+  Learner learner(make_net(), {.train = points(48, 1)}, bench.options);
+  const auto other = std::make_shared<Counted>("");
+  EXPECT_EQ(learner.fit(1, {.callbacks = {counted(""), other, counted("1")}}).steps, 3);
+  // A state that comes during the fit is refused when it would be saved.
+  const auto late = at(Event::before_batch, 1, [&](FitContext& c) {
+    other->load_state("2");
+    c.learner.save("both");
+  });
+  EXPECT_THAT(outcome_of([&] {
+                (void)learner.fit(1, {.callbacks = {other, late, counted("1")}});
+              }),
+              HasSubstr("[learner.save] two callbacks that have a state are named 'counted'"));
+}
+
+TEST(LearnerMistake, MetricsOfOtherTargetsThanTheTrainingsAreNotCheckedBefore) {
+  const Bench bench;
+  LearnerOptions options = bench.options;
+  options.loss = LossFunction([](const at::Tensor& out, const at::Tensor& target) {
+    return torch::cross_entropy_loss(out, target);  // of labels or of probabilities
+  });
+  options.metrics = {"accuracy"};
+  const auto soft = torch::softmax(torch::randn({48, kClasses}), 1);
+  Learner learner(
+      make_net(),
+      {.train = tensor_dataset(torch::randn({48, kFeatures}), soft), .valid = points(30, 12)},
+      options);
+  EXPECT_EQ(learner.fit(1).epochs.front().metrics.front().name, "accuracy");
+}
 
 TEST(LearnerMistake, InALaterBatchKeepsWhatWasLearnedBefore) {
   const Bench bench;

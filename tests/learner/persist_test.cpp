@@ -1,4 +1,5 @@
 // Saving, loading, resuming and exporting a Learner.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -115,6 +116,39 @@ TEST(Load, RefusesWhatDoesNotFitAndChangesNothing) {
   const LoadReport report = learner.load("other", {.with_opt = false, .strict = false});
   EXPECT_FALSE(report.fresh.empty());
   EXPECT_FALSE(report.ignored.empty());
+}
+
+/// A body and a head for so many classes.
+torch::nn::Sequential with_head(int64_t classes) {
+  return torch::nn::Sequential(torch::nn::Linear(kFeatures, 4), torch::nn::ReLU(),
+                               torch::nn::Linear(4, classes));
+}
+
+TEST(Load, NotStrictTakesTheOptimizerStateThatFits) {
+  const TempDir folder;
+  Learner first(with_head(kClasses + 2), split_points(), quiet(folder));
+  (void)first.fit(1, {.callbacks = {std::make_shared<SaveAt>(6, true)}});
+  first.save("done");
+  Learner second(with_head(kClasses), split_points(), quiet(folder));
+  second.fit(1);
+  EXPECT_THAT(outcome_of([&] { (void)second.load("done"); }),
+              ::testing::HasSubstr("strict = false takes what fits, of the optimizer too"));
+  for (const char* name : {"done", "middle"}) {
+    const LoadReport report = second.load(name, {.strict = false});
+    EXPECT_TRUE(report.optimizer_loaded);
+    EXPECT_THAT(report.fresh, ::testing::UnorderedElementsAre("2.weight", "2.bias"));
+    EXPECT_THAT(report.optimizer_fresh, ::testing::UnorderedElementsAre("2.weight", "2.bias"));
+    const auto mine = second.optimizer().state(), saved = first.optimizer().state();
+    for (const auto& entry : saved) {
+      const auto own = std::ranges::find(mine, entry.name, &NamedTensor::name);
+      if (own == mine.end()) continue;
+      if (entry.name.find("/2.") == std::string::npos)
+        EXPECT_TRUE(torch::equal(own->tensor, entry.tensor)) << entry.name;
+      else
+        EXPECT_EQ(own->tensor.abs().sum().item<double>(), 0) << entry.name;
+    }
+  }
+  EXPECT_EQ(second.fit(1).steps, 6);
 }
 
 TEST(Load, RefusesAFitOfOtherLayerGroups) {

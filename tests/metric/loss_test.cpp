@@ -256,7 +256,7 @@ TEST(Loss, AFunctionMayNameItsActivation) {
 
 TEST(Loss, UnknownNameNamesTheNearest) {
   EXPECT_THAT(message<ConfigError>([] { (void)resolve("cross_entropi"); }),
-              HasSubstr("did you mean 'cross_entropy'?"));
+              HasSubstr("(did you mean \"cross_entropy\"?); allowed: bce_with_logits, "));
   EXPECT_THROW((void)resolve(LossFunction{}), ConfigError);
 }
 

@@ -37,6 +37,23 @@ TEST(Metric, AccuracyGoesOverEveryPixel) {
   EXPECT_DOUBLE_EQ(once("accuracy", output, target), 17.0 / 18.0);
 }
 
+TEST(Metric, CheckRefusesWhatUpdateRefusesAndComputesNothing) {
+  const Tensor three = at::rand({4, 3}), labels = at::zeros({4}, at::kLong);
+  EXPECT_THROW(MetricState("top_5_accuracy").check(three, labels), ShapeError);
+  EXPECT_THROW(MetricState("mae").check(three, labels), ShapeError);
+  int calls = 0;
+  const Metric own("own", [&](const Tensor& output, const Tensor&) {
+    ++calls;
+    return output.mean();
+  });
+  EXPECT_THROW(MetricState(own).check(three, at::zeros({5})), ShapeError);
+  MetricState accuracy("accuracy");
+  EXPECT_NO_THROW(accuracy.check(three, labels));
+  EXPECT_NO_THROW(MetricState(own).check(three, labels));
+  EXPECT_EQ(calls, 0);
+  EXPECT_FALSE(accuracy.sum().defined());
+}
+
 TEST(Metric, TopFiveLooksAtTheFiveHighest) {
   const Tensor output = at::arange(7, at::kFloat).repeat({3, 1});  // the five highest: 2 to 6
   EXPECT_DOUBLE_EQ(once("top_5_accuracy", output, at::tensor(std::vector<int64_t>{1, 2, 6})),

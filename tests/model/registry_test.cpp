@@ -21,7 +21,7 @@ std::string refusal(const std::string& name, const ModelOptions& options = {}) {
 }
 
 TEST(Registry, NamesTheNearestModel) {
-  EXPECT_NE(refusal("resnet_9").find("'resnet9'"), std::string::npos) << refusal("resnet_9");
+  EXPECT_NE(refusal("resnet_9").find("\"resnet9\""), std::string::npos) << refusal("resnet_9");
   EXPECT_NE(refusal("zzz").find("convnet"), std::string::npos) << "lists what there is";
 }
 

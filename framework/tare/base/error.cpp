@@ -43,8 +43,13 @@ std::string config_text(const Source& source, std::string_view field, std::strin
 }  // namespace
 
 ConfigError::ConfigError(Parts parts)
-    : Error("[" + printable(parts.where) + "] " +
-            config_text(parts.source, parts.field, parts.problem, parts.allowed, parts.got)),
+    : ConfigError(
+          "[" + printable(parts.where) + "] " +
+              config_text(parts.source, parts.field, parts.problem, parts.allowed, parts.got),
+          parts) {}
+
+ConfigError::ConfigError(const std::string& message, Parts parts)
+    : Error(message),
       where_(std::move(parts.where)),
       source_(std::move(parts.source)),
       field_(std::move(parts.field)),
@@ -68,6 +73,11 @@ ConfigError::ConfigError(std::string_view where, std::string field, std::string_
                         std::string(problem),
                         std::move(allowed),
                         std::move(got)}) {}
+
+ConfigError ConfigError::about(std::string field, std::string allowed, std::string got) const {
+  return {what(),
+          Parts{where_, source_, std::move(field), problem_, std::move(allowed), std::move(got)}};
+}
 
 ConfigError ConfigError::within(std::string_view parent, const Source& source) const {
   std::string field(parent);
@@ -99,7 +109,7 @@ DivergedError::DivergedError(std::string_view where, std::string_view figure, do
                              int64_t epoch, int64_t step)
     : Error(message(where, "the " + std::string(figure) + " is " +
                                (std::isnan(value) ? "nan" : std::to_string(value)) + " in epoch " +
-                               std::to_string(epoch + 1) + ", step " + std::to_string(step) +
+                               std::to_string(epoch) + ", step " + std::to_string(step) +
                                "; lower the learning rate, or look for NaN in the data")),
       value_(value),
       epoch_(epoch),
@@ -212,6 +222,15 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
     }
   }
   return result;
+}
+
+ConfigError unknown_name(std::string_view where, const std::string& kind, const std::string& name,
+                         const std::vector<std::string>& known, const std::string& field) {
+  std::string allowed;
+  for (const std::string& one : known) allowed += (allowed.empty() ? "" : ", ") + printable(one);
+  return ConfigError(where, "no " + kind + " is named '" + printable(name) + "'" +
+                                did_you_mean(name, known) + "; allowed: " + allowed)
+      .about(field.empty() ? kind : field, allowed, name);
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

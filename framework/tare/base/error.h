@@ -45,6 +45,9 @@ class ConfigError : public Error {
   ConfigError(std::string_view where, std::string field, std::string_view problem,
               std::string allowed, std::string got);
 
+  /// Returns the error with its message as it is, as one about a single value given in code.
+  [[nodiscard]] ConfigError about(std::string field, std::string allowed, std::string got) const;
+
   /// Returns where the value stands; empty for a value given in code.
   [[nodiscard]] const Source& source() const { return source_; }
   /// Returns dotted path, e.g. "phases.2.epochs".
@@ -67,6 +70,7 @@ class ConfigError : public Error {
     std::string field, problem, allowed, got;
   };
   explicit ConfigError(Parts parts);
+  ConfigError(const std::string& message, Parts parts);
 
   std::string where_;
   Source source_;
@@ -115,14 +119,17 @@ class DeviceError : public Error {
 /// Reports a training that cannot continue: the loss is NaN or infinite.
 class DivergedError : public Error {
  public:
-  /// Counts `epoch` and `step` from 0 within their fit; `figure` names the loss: "loss",
-  /// "valid_loss".
+  /// Counts `epoch` and `step` from 1 within their fit, as the progress line and the CSV files do;
+  /// `figure` names the loss: "loss", "valid_loss".
   DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
                 int64_t step);
   /// Returns the value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
-  [[nodiscard]] int64_t epoch() const { return epoch_; }  ///< counts from 0, within the fit
-  [[nodiscard]] int64_t step() const { return step_; }    ///< optimizer step from 0, within the fit
+  /// Returns the epoch, from 1, within the fit.
+  [[nodiscard]] int64_t epoch() const { return epoch_; }
+  /// Returns the optimizer step, from 1, within the fit: the one whose loss it was and which was
+  /// not taken; for the mean of an epoch the last step before it.
+  [[nodiscard]] int64_t step() const { return step_; }
 
  private:
   double value_;
@@ -167,6 +174,13 @@ class FormatError : public Error {
 /// or "".
 [[nodiscard]] std::string nearest(std::string_view name,
                                   const std::vector<std::string>& candidates);
+
+/// Returns the error for a name that is not among the known ones: "[loss] no loss is named 'mze'
+/// (did you mean "mse"?); allowed: l1, mse". `field`: see ConfigError::field(); empty: `kind`.
+[[nodiscard]] ConfigError unknown_name(std::string_view where, const std::string& kind,
+                                       const std::string& name,
+                                       const std::vector<std::string>& known,
+                                       const std::string& field = {});
 
 /// Returns ` (did you mean "epochs"?)`, or "" if no candidate is near.
 [[nodiscard]] std::string did_you_mean(std::string_view name,

@@ -74,7 +74,7 @@ Action LeakWatch::before_batch(FitContext& context) {
 Action LeakWatch::after_loss(FitContext& context) {
   if (kept_graph_) return Action::proceed;
   if (!graphs_) graphs_ = std::make_unique<Graphs>();
-  graphs_->step = context.step;
+  graphs_->step = context.step + 1;
   graphs_->number = memory::current_step();
   const auto watch = [this](const at::Tensor& tensor) {
     if (tensor.defined() && tensor.grad_fn()) graphs_->nodes.push_back(weak(tensor.grad_fn()));

@@ -31,7 +31,7 @@ struct Growth {
 /// Reports a graph of an earlier batch that is still alive when the next one begins.
 struct KeptGraph {
   c10::Device device = c10::kCPU;  ///< where the graph's tensors are
-  int64_t step = 0;                ///< of the fit, from 0
+  int64_t step = 0;                ///< of the fit, from 1
   int64_t bytes = 0;  ///< in no ledger, allocated in that step; at least what the graph holds
 
   [[nodiscard]] std::string str() const;  ///< returns one line, as in the warning

@@ -156,22 +156,22 @@ Action StopOnNan::before_fit(FitContext&) {
 
 Action StopOnNan::after_loss(FitContext& context) {
   if (!context.loss.device().is_cpu() && context.step % options_.every != 0) return Action::proceed;
-  return check(context, "loss", context.loss_value());
+  return check(context, "loss", context.loss_value(), context.step + 1);
 }
 
 Action StopOnNan::after_validate(FitContext& context) {
-  return check(context, "valid_loss", context.row.valid_loss);
+  return check(context, "valid_loss", context.row.valid_loss, context.step);
 }
 
 Action StopOnNan::after_epoch(FitContext& context) {
   if (context.row.samples == 0) return Action::proceed;  // every batch was skipped
-  return check(context, "train_loss", context.row.train_loss);
+  return check(context, "train_loss", context.row.train_loss, context.step);
 }
 
-Action StopOnNan::check(const FitContext& context, const char* figure, double loss) {
+Action StopOnNan::check(const FitContext& context, const char* figure, double loss, int64_t step) {
   if (stopped_ || std::isfinite(loss)) return Action::proceed;
   const DivergedError error(options_.where.empty() ? "fit" : options_.where, figure, loss,
-                            context.epoch, context.step);
+                            context.epoch + 1, step);
   if (options_.fail) throw error;
   log::warning(std::string("stopped: ") + error.what());
   stopped_ = true;

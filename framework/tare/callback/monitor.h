@@ -117,7 +117,8 @@ class StopOnNan final : public Callback {
   Action after_epoch(FitContext& context) override;
 
  private:
-  [[nodiscard]] Action check(const FitContext& context, const char* figure, double loss);
+  [[nodiscard]] Action check(const FitContext& context, const char* figure, double loss,
+                             int64_t step);
 
   StopOnNanOptions options_;
   bool stopped_ = false;  // one warning is enough

@@ -26,6 +26,7 @@ std::string right(const std::string& text, size_t width) {
 }
 
 std::string number(double value) {
+  if (std::isnan(value)) return "nan";  // printf writes the sign of some as well
   char text[32];
   std::snprintf(text, sizeof text, "%.6f", value);
   return text;

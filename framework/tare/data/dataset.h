@@ -104,6 +104,8 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 /// `transforms` applied after its own. Further inputs that are images, of any size, get them too,
 /// with random numbers of their own; other inputs stay as they are. Targets that are images of the
 /// first input's height and width (masks) are moved with it, see Transforms::apply_to_targets.
+/// Targets that look like images of another size are refused where a random step moves the images,
+/// see Transforms::check_targets_move: at once of a tensor_dataset, else by get().
 /// transforms() gives the whole list. On a tensor_dataset, gather and transforms are one pass.
 [[nodiscard]] DatasetPtr transformed(const DatasetPtr& base, const Transforms& transforms);
 

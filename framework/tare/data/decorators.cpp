@@ -60,9 +60,11 @@ class Transformed : public Decorator {
     const BatchRequest own{request.indices, derive_seed(request.seed, ~depth_), true};
     const std::vector<uint64_t> seeds = random ? sample_seeds(own) : std::vector<uint64_t>();
     const std::vector<int64_t> images = batch.input().sizes().vec();
-    for (auto& [name, target] : batch.targets)
+    for (auto& [name, target] : batch.targets) {
+      own_.check_targets_move(name, target.sizes(), images);
       if (Transforms::are_images(target.sizes(), images))
         target = own_.apply_to_targets(target.contiguous(), seeds, random);
+    }
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
       at::Tensor& input = batch.inputs[i].tensor;
       if (i == 0 || input.dim() == 4)

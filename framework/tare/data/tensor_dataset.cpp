@@ -56,7 +56,11 @@ TensorDataset::TensorDataset(const NamedTensors& inputs, const NamedTensors& tar
   targets_.assign(inputs_.begin() + static_cast<std::ptrdiff_t>(inputs.size()), inputs_.end());
   inputs_.resize(inputs.size());
   sample_shape_ = raw_input().sizes().slice(1).vec();
-  if (transforms_) sample_shape_ = transforms_->output_shape(sample_shape_);
+  if (transforms_) {
+    sample_shape_ = transforms_->output_shape(sample_shape_);
+    for (const auto& [name, target] : targets_)
+      transforms_->check_targets_move(name, target.sizes(), raw_input().sizes());
+  }
   if (!labels_.empty() && !targets_.empty() && targets_.front().tensor.scalar_type() == at::kLong)
     check_labels(targets_.front().tensor, static_cast<int64_t>(labels_.size()));
 }

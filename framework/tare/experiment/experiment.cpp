@@ -188,7 +188,8 @@ void Experiment::keep(const at::Tensor& tensor) {
   for (const auto& baseline : baselines_) {
     if (baseline->backend.device() != tensor.device()) continue;
     for (const auto& block : baseline->backend.live_blocks(baseline->mark))
-      if (block.data == data) kept_blocks_.emplace_back(tensor.device(), block.sequence);
+      if (block.data == data)
+        kept_blocks_.push_back({{tensor.device(), block.sequence}, c10::str(tensor.sizes())});
   }
 }
 
@@ -279,7 +280,7 @@ void Experiment::find_leaks(ExperimentReport& report) {
     Origins leaked, perhaps;
     std::vector<uint64_t> numbers;
     for (const auto& block : baseline.backend.live_blocks(baseline.mark)) {
-      if (known.contains(block.data) || kept(i, block)) continue;
+      if (list_kept(i, block, report) || known.contains(block.data) || kept(i, block)) continue;
       const bool is_unclear = unclear(i, block);
       if (is_unclear) numbers.push_back(block.sequence);
       count(block, options_.call_sites, is_unclear ? perhaps : leaked);
@@ -295,9 +296,17 @@ void Experiment::find_leaks(ExperimentReport& report) {
     if (owned.kept && !owned.account) report.opaque.push_back(owned.name);
 }
 
-bool Experiment::kept(size_t baseline, const memory::LiveBlock& block) const {
+bool Experiment::list_kept(size_t baseline, const memory::LiveBlock& block,
+                           ExperimentReport& report) const {
   const Block key(baselines_[baseline]->backend.device(), block.sequence);
-  if (std::ranges::find(kept_blocks_, key) != kept_blocks_.end()) return true;
+  const auto found = std::ranges::find(kept_blocks_, key, &KeptBlock::block);
+  if (found == kept_blocks_.end()) return false;
+  report.kept.push_back("tensor " + found->sizes + " (" + format_bytes(block.bytes) + " on " +
+                        key.first.str() + ")");
+  return true;
+}
+
+bool Experiment::kept(size_t baseline, const memory::LiveBlock& block) const {
   return std::ranges::any_of(owned_, [&](const Owned& owned) {
     return owned.kept && baseline < owned.first.size() && block.sequence > owned.first[baseline] &&
            block.sequence <= owned.last[baseline];

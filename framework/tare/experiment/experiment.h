@@ -70,8 +70,9 @@ class Experiment {
   /// yet is measured from now on, unless the options name the devices.
   void attend(Accountable& object);
 
-  /// Excludes the tensor's storage from the report of leaks. Does not keep the tensor alive. Throws
-  /// StateError after finish().
+  /// Excludes the tensor's storage from the report of leaks, which lists it as kept, with its
+  /// bytes, where it is alive at finish(). Does not keep the tensor alive. Throws StateError after
+  /// finish().
   void keep(const at::Tensor& tensor);
   /// Keeps the owned object, which outlives finish() and is destroyed with the experiment; its
   /// tensors are not reported as leaks. Those are the tensors that its type lists (see
@@ -120,6 +121,11 @@ class Experiment {
   };
   using Block = std::pair<c10::Device, uint64_t>;  ///< a block's device and number
 
+  struct KeptBlock {
+    Block block;
+    std::string sizes{};  ///< of the tensor, for the report: "[500]"
+  };
+
   /// Adds the baseline of a device that has none.
   void start_measuring(c10::Device device);
   void check_new_name(const std::string& owned_name) const;
@@ -131,6 +137,8 @@ class Experiment {
   void reclaim(ExperimentReport& report) const;
   void find_leaks(ExperimentReport& report);
   [[nodiscard]] Ledger answered() const;
+  /// Lists the block in the report and returns true if it is of a tensor that keep() was given.
+  bool list_kept(size_t baseline, const memory::LiveBlock& block, ExperimentReport& report) const;
   [[nodiscard]] bool kept(size_t baseline, const memory::LiveBlock& block) const;
   [[nodiscard]] bool unclear(size_t baseline, const memory::LiveBlock& block) const;
   void warn_of_leaked_with_kept();
@@ -142,7 +150,7 @@ class Experiment {
   std::vector<std::unique_ptr<DeviceBaseline>> baselines_;
   std::vector<Attended> attended_;
   std::vector<Owned> owned_;
-  std::vector<Block> kept_blocks_;
+  std::vector<KeptBlock> kept_blocks_;
   std::vector<std::pair<c10::Device, std::vector<uint64_t>>> unclear_blocks_;  // numbers rise
   std::optional<ExperimentReport> report_;
 };

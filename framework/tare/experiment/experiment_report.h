@@ -81,7 +81,9 @@ struct ExperimentReport {
   std::vector<DeviceReport> devices{};  ///< the host first
   /// Attended objects in order, then owned ones in reverse.
   std::vector<ReleasedObject> released{};
-  std::vector<std::string> kept{};  ///< names given to keep()
+  /// Names given to keep(), then the tensors given to it that are alive: "tensor [500] (2 KiB on
+  /// cpu)".
+  std::vector<std::string> kept{};
   std::vector<LeakReport> leaks{};  ///< largest first on each device
   /// Blocks that are leaks unless a kept object of `opaque` holds them.
   std::vector<LeakReport> unclear{};

@@ -292,6 +292,20 @@ ForkOptimizer Fork::get_optimizer() {
 
 Loss Fork::get_loss() { return "cross_entropy"; }
 
+namespace {
+
+/// Returns a factory that finds a rate in its groups, which one of torch::optim replaces by its
+/// own.
+OptimizerFactory with_rate(const OptimizerFactory& factory, double rate) {
+  if (!factory) return factory;
+  return [factory, rate](std::vector<ParameterGroup> groups) {
+    for (ParameterGroup& group : groups) group.lr = rate;
+    return factory(std::move(groups));
+  };
+}
+
+}  // namespace
+
 std::unique_ptr<Learner> Fork::model_compile(Model model, const ForkOptimizer& optimizer,
                                              const Loss& loss, const std::vector<Metric>& metrics,
                                              Splits data) {
@@ -305,9 +319,8 @@ std::unique_ptr<Learner> Fork::model_compile(Model model, const ForkOptimizer& o
   options.shuffle = !shuffle_buffer_size || *shuffle_buffer_size > 1;
   options.folder = log_dir;
   options.progress = verbose >= 2;
-  options.optimizer.lr = learning_rate;
   if (const auto* factory = std::get_if<OptimizerFactory>(&optimizer))
-    options.optimizer_factory = *factory;
+    options.optimizer_factory = with_rate(*factory, learning_rate);
   else
     options.optimizer = std::get<OptimizerOptions>(optimizer);
   return std::make_unique<Learner>(std::move(model), std::move(data), std::move(options));

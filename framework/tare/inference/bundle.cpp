@@ -122,6 +122,52 @@ bool has_fp8(const std::vector<NamedTensor>& tensors) {
   });
 }
 
+// Stands for a transform that another program added.
+class UnknownTransform final : public ImageTransform {
+ public:
+  explicit UnknownTransform(std::string name) : name_(std::move(name)) {}
+  [[nodiscard]] at::Tensor apply(at::Tensor, std::span<const uint64_t>) const override {
+    throw StateError("transform." + name_, "in a program that does not have it",
+                     "add it to transforms::registry()");
+  }
+
+ private:
+  std::string name_;
+};
+
+// The choice of a transform that the program lacks; unset: it has it, or the item is none.
+std::optional<config::Choice> unknown_choice(const config::Node& item) {
+  const bool named = item.kind == config::Kind::scalar ||
+                     (item.kind == config::Kind::map && item.entries.size() == 1);
+  if (!named) return std::nullopt;
+  auto choice = config::read<config::Choice>(item);
+  if (transforms::registry().contains(choice.name)) return std::nullopt;
+  return choice;
+}
+
+Transforms read_transforms(const config::Node& list, std::vector<std::string>& unknown) {
+  std::vector<Transform> steps;
+  config::Node known = list;
+  known.items.clear();
+  const auto take_known = [&] {
+    const auto read = config::read<Transforms>(known);
+    steps.insert(steps.end(), read.steps().begin(), read.steps().end());
+    known.items.clear();
+  };
+  for (const config::Node& item : list.items) {
+    const auto choice = unknown_choice(item);
+    if (!choice) {
+      known.items.push_back(item);
+      continue;
+    }
+    take_known();
+    unknown.push_back(choice->name);
+    steps.push_back(Added{std::make_shared<UnknownTransform>(choice->name), *choice});
+  }
+  take_known();
+  return Transforms(std::move(steps));
+}
+
 // Reads the fields of a manifest, each with its type checked.
 class Reader {
  public:
@@ -196,9 +242,10 @@ class Reader {
     }
     return result;
   }
-  [[nodiscard]] Transforms transforms() const {
+  /// Appends the names of transforms that the program lacks.
+  [[nodiscard]] Transforms transforms(std::vector<std::string>& unknown) const {
     try {
-      return config::read<Transforms>(config::parse_text(text("transforms"), "transforms"));
+      return read_transforms(config::parse_text(text("transforms"), "transforms"), unknown);
     } catch (const ConfigError& error) {
       fail("transforms", error.what());
     }
@@ -221,6 +268,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   if (weights != kFp8 && weights != "as_is") reader.fail("weights", "is neither fp8 nor as_is");
   const json& model = reader.object("model");
   const ModelSpec spec{reader.text("name", model), reader.text("options", model)};
+  std::vector<std::string> unknown;
+  Transforms transforms = reader.transforms(unknown);
   BundleManifest result{
       .model = spec,
       .sample_shape = reader.shape(),
@@ -228,7 +277,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
       .text_length =
           version == kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,
-      .transforms = reader.transforms(),
+      .transforms = std::move(transforms),
+      .unknown_transforms = std::move(unknown),
       .labels = reader.labels(),
       .metrics = reader.metrics(),
       .activation = reader.text("activation"),
@@ -287,6 +337,16 @@ void write_bundle(const std::filesystem::path& path, const BundleManifest& manif
 }
 
 Bundle open_bundle(const std::filesystem::path& path) {
+  Bundle bundle = open_to_describe(path);
+  const auto& unknown = bundle.manifest().unknown_transforms;
+  if (unknown.empty()) return bundle;
+  throw FormatError(kOpen, path.string(), "transforms",
+                    "this program has no transform '" + printable(unknown.front()) +
+                        "'; add it to transforms::registry(), as the program did that wrote the "
+                        "bundle");
+}
+
+Bundle open_to_describe(const std::filesystem::path& path) {
   auto file = checkpoint::SafeTensors::open(path);
   const auto entry = file.metadata().find(kKey);
   if (entry == file.metadata().end()) {
@@ -322,7 +382,9 @@ std::string bundle_input(c10::ScalarType dtype) {
 c10::ScalarType bundle_dtype(const std::string& input) {
   const auto found = std::ranges::find(kInputs, input, &Input::name);
   if (found != kInputs.end()) return found->dtype;
-  throw ConfigError("bundle", "no input is named '" + printable(input) + "'");
+  std::vector<std::string> known;
+  for (const Input& one : kInputs) known.emplace_back(one.name);
+  throw unknown_name("bundle", "input", input, known);
 }
 
 bool takes_tokens(const ModelSpec& model) {

@@ -51,6 +51,9 @@ struct BundleManifest {
   /// Steps for every input that is an image [channels, height, width]. Random ones are skipped when
   /// writing.
   Transforms transforms{};
+  /// Names in `transforms` that this program's transforms::registry() lacks; see
+  /// open_to_describe().
+  std::vector<std::string> unknown_transforms{};
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
   std::vector<BundleMetric> metrics{};  ///< measured at the export
@@ -102,7 +105,7 @@ class Bundle {
   [[nodiscard]] int64_t elements() const;  ///< counts weights and buffers, without scales
 
  private:
-  friend Bundle open_bundle(const std::filesystem::path& path);
+  friend Bundle open_to_describe(const std::filesystem::path& path);
   Bundle(checkpoint::SafeTensors file, BundleManifest manifest,
          std::map<std::string, at::Tensor> scales)
       : file_(std::move(file)), manifest_(std::move(manifest)), scales_(std::move(scales)) {}
@@ -113,8 +116,12 @@ class Bundle {
 
 /// Maps a bundle into memory and verifies all of it, including the hash of every tensor. Throws
 /// IoError; FormatError, naming tensor or field, for a file that is truncated, altered, no bundle,
-/// or of a newer format, and for float8 weights that scales_in() refuses.
+/// or of a newer format, for float8 weights that scales_in() refuses, and for a transform that
+/// another program added and this one did not.
 [[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
+/// Opens and verifies a bundle likewise, but lists transforms that this program lacks in
+/// BundleManifest::unknown_transforms. They throw StateError when they are applied.
+[[nodiscard]] Bundle open_to_describe(const std::filesystem::path& path);
 
 /// Returns the name of a dtype for BundleManifest::input; bfloat16 and float16 are float32, to
 /// which a model in full precision takes its input. Throws ConfigError for a dtype that no bundle

@@ -162,6 +162,10 @@ void add_manifest(Page& out, const BundleManifest& m) {
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));
+  for (const std::string& name : m.unknown_transforms)
+    add_line(out, "unknown",
+             "this program has no transform '" + printable(name) +
+                 "', so it cannot predict with the bundle");
   add_line(out, "activation", m.activation);
   if (!m.loss.empty()) add_line(out, "loss", m.loss);
   if (!m.labels.empty())
@@ -228,7 +232,7 @@ void inspect_file(Page& out, const std::filesystem::path& path) {
   const std::string size = format_bytes(file.file_bytes());
   if (file.metadata().contains("tare")) {
     try {
-      const Bundle bundle = open_bundle(path);
+      const Bundle bundle = open_to_describe(path);
       add_title(out, path, "bundle, " + size + ", verified");
       add_summary(out, bundle.manifest(), bundle.elements());
       add_manifest(out, bundle.manifest());

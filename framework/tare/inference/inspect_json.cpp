@@ -70,6 +70,7 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["classes"] = classes ? json(*classes) : json();
   out["labels"] = m.labels;
   out["transforms"] = to_json(config::to_node(m.transforms));
+  out["unknown_transforms"] = m.unknown_transforms;
   out["activation"] = m.activation;
   out["loss"] = m.loss;
   out["weights"] = m.weights;
@@ -106,7 +107,7 @@ void add_file(json& out, const std::filesystem::path& path) {
   if (file.metadata().contains("tare")) {
     out["kind"] = "bundle";
     try {
-      add_manifest(out, open_bundle(path).manifest());
+      add_manifest(out, open_to_describe(path).manifest());
       out["verified"] = true;
     } catch (const FormatError& error) {
       out["verified"] = false;

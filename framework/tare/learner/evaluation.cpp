@@ -5,8 +5,8 @@
 namespace tare {
 namespace {
 
-void check_first(int64_t micro_batch, const LearnerState& state, const char* call) {
-  if (micro_batch != 0) check_micro_batch(micro_batch, state.options.batch, call);
+void check_first(int64_t samples, const LearnerState& state, const char* call) {
+  check_first_micro_batch(samples, state.options.batch, call, "first_micro_batch");
 }
 
 }  // namespace
@@ -38,6 +38,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   LearnerState& p = idle("learner.get_preds");
   const DatasetPtr& set = p.split(split, "learner.get_preds");
   p.check_predict(options, "learner.get_preds");
+  check_first(options.first_micro_batch, p, "learner.get_preds");
   const RunningScope running(p, "learner.get_preds");
   return p.get_preds(set, options,
                      [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });

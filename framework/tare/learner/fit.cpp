@@ -43,23 +43,23 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
                              const FirstMicroBatches& first) {
   LearnerState& p = *state_;
   p.check_fit(work.plan, call);
-  for (const int64_t samples : {first.train, first.valid})
-    if (samples != 0) check_micro_batch(samples, p.options.batch, call);
+  check_first_micro_batch(first.train, p.options.batch, call, "first_micro_batch");
+  check_first_micro_batch(first.valid, p.options.batch, call, "first_validation_micro_batch");
+  callbacks.insert(callbacks.begin(), p.options.callbacks.begin(), p.options.callbacks.end());
   check_callbacks(callbacks, call);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
   p.hold_frozen();  // of what may have been frozen or not since
   p.ensure_optimizer();
   p.check_turns(work.plan, call);
+  p.expect_metrics();
   choose_recompute(p);
   auto micro_batches = p.training_micro_batches(first.train);
   if (!micro_batches.fixed) micro_batches.search.suggest = suggestion_by_plan(p);
-  std::vector<CallbackPtr> all = p.options.callbacks;
-  all.insert(all.end(), callbacks.begin(), callbacks.end());
-  if (p.progress) all.push_back(p.progress);
+  if (p.progress) callbacks.push_back(p.progress);
   FitLoop loop(p, *this,
                {.work = std::move(work),
-                .callbacks = std::move(all),
+                .callbacks = std::move(callbacks),
                 .micro_batches = std::move(micro_batches),
                 .validation = p.validation_micro_batches(first.valid)},
                call);

@@ -45,20 +45,30 @@ void check_several_optimizers(const Model& model, const LearnerOptions& options)
   }
 }
 
+// Both would make the optimizer: one of them would have no effect.
+void check_factory(const LearnerOptions& options) {
+  if (!options.optimizer_factory || options.optimizer == OptimizerOptions{}) return;
+  throw ConfigError("learner",
+                    "optimizer is without effect beside optimizer_factory; give its options to the "
+                    "factory, and the rate there or to fit()")
+      .about("optimizer", "unset beside optimizer_factory", options.optimizer.kind);
+}
+
 void check(const Model& model, const LearnerOptions& options) {
   if (model.empty())
     throw StateError("learner", "without a model", "the model was moved away before");
-  if (options.batch < 1) {
-    throw ConfigError("learner", "batch must be >= 1, got " + std::to_string(options.batch));
-  }
+  if (options.batch < 1)
+    throw ConfigError("learner", "batch", "must be >= 1", "", std::to_string(options.batch));
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");
   check_several_optimizers(model, options);
+  check_factory(options);
   if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")
     throw ConfigError("learner", "frozen_weights must be as_is or fp8, got '" +
-                                     printable(options.frozen_weights) + "'");
+                                     printable(options.frozen_weights) + "'")
+        .about("frozen_weights", "as_is, fp8", options.frozen_weights);
 }
 
 }  // namespace
@@ -126,7 +136,7 @@ void Learner::apply(FitSetup setup, const char* call) {
   }
   if (setup.batch) p.options.batch = *setup.batch;
   if (other_batches) {
-    p.checked_batch = false;
+    p.checked_batch = p.checked_metrics = false;
     p.pending.reset();
   }
   if (setup.micro_batch) p.options.micro_batch = setup.micro_batch->samples;

@@ -60,17 +60,28 @@ void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
                  std::make_move_iterator(more.end()));
 }
 
-void check_fits(const checkpoint::Loaded& loaded, const TrainState& state, const Model& model,
-                const LoadOptions& options, const std::string& path) {
+// Leaves out the state of parameters that have another shape in the file: it starts from zeros.
+std::vector<NamedTensor> fitting(std::vector<NamedTensor> state, const checkpoint::Match& match) {
+  for (const checkpoint::Difference& one : match.different)
+    std::erase_if(state, [end = "/" + one.name](const NamedTensor& entry) {
+      return entry.name.ends_with(end);
+    });
+  return state;
+}
+
+checkpoint::Match check_fits(const checkpoint::Loaded& loaded, const TrainState& state,
+                             const Model& model, const LoadOptions& options,
+                             const std::string& path) {
   const auto match = compare_stored(model, loaded.model, "learner.load", path);
   if (options.strict && !match.complete()) {
     throw FormatError("learner.load", path, "model",
-                      match.str() + "; strict = false takes what fits");
+                      match.str() + "; strict = false takes what fits, of the optimizer too");
   }
   if (options.with_opt && state.plan && state.plan->rates.size() != model.layer_groups().size()) {
     throw FormatError("learner.load", path, "state.fit.rates",
                       "is for another number of layer groups");
   }
+  return match;
 }
 
 }  // namespace
@@ -97,11 +108,11 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const auto path = place_of(name, p.options.folder);
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
   const TrainState state = train_state_from(loaded.state, loaded.extra, path);
-  check_fits(loaded, state, p.model, options, path.string());
+  const checkpoint::Match match = check_fits(loaded, state, p.model, options, path.string());
   LearnerState::Gradients gradients;
   if (options.with_opt) {
     check_rng_state(p.device, loaded.extra, "learner.load", path);
-    gradients = p.loaded_gradients(loaded.extra, path.string());
+    gradients = p.loaded_gradients(fitting(loaded.extra, match), path.string());
   }
 
   // From here on only a callback or the optimizer can refuse, before anything has changed.
@@ -111,7 +122,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
     try {
       restore(state.callbacks, p.options.callbacks);
       if (loaded.has_optimizer) {
-        report.optimizer_fresh = p.ensure_optimizer().load_state(loaded.optimizer);
+        report.optimizer_fresh = p.ensure_optimizer().load_state(fitting(loaded.optimizer, match));
         report.optimizer_loaded = true;
       }
     } catch (...) {

@@ -157,13 +157,6 @@ Tensor activate(const std::string& name, const Tensor& output) {
   return output;
 }
 
-[[noreturn]] void refuse_name(const std::string& name) {
-  const std::string near = nearest(name, loss_names());
-  throw ConfigError("loss", "no loss is named '" + printable(name) + "'" +
-                                (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                " Known: " + config::joined(loss_names()));
-}
-
 bool takes_labels(const std::string& loss) { return loss == "cross_entropy" || loss == "nll"; }
 
 // Of each sample [n, ...], over the labels that count.
@@ -208,8 +201,7 @@ std::string checked_activation(const std::string& name) {
   static const std::vector<std::string> known{"softmax", "exp", "sigmoid", "none"};
   if (name.empty()) return "none";
   if (std::ranges::find(known, name) != known.end()) return name;
-  throw ConfigError("loss", "no activation is named '" + printable(name) + "'" +
-                                did_you_mean(name, known) + "; known: softmax, exp, sigmoid, none");
+  throw unknown_name("loss", "activation", name, known, "loss");
 }
 
 bool has_labels(const ResolvedLoss& loss, const Tensor& target) {
@@ -328,7 +320,8 @@ std::vector<double> balanced(const at::Tensor& labels, int64_t classes) {
 
 ResolvedLoss resolve(const Loss& loss) {
   if (const auto* name = std::get_if<std::string>(&loss)) {
-    if (!losses::registry().contains(*name)) refuse_name(*name);
+    if (!losses::registry().contains(*name))
+      throw unknown_name("loss", "loss", *name, loss_names());
     const Loss named = losses::registry().make({.name = *name, .options = loss.options});
     if (const auto* own = std::get_if<std::string>(&named))
       return resolve_kind(*std::ranges::find(kinds(), *own, &Kind::name), named.options);

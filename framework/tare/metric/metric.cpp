@@ -54,13 +54,6 @@ constexpr std::array<Kind, 6> kKinds{{
      count_in_top_5, same},
 }};
 
-[[noreturn]] void refuse_name(const std::string& name) {
-  const std::string near = nearest(name, metric_names());
-  throw ConfigError("metric", "no metric is named '" + printable(name) + "'" +
-                                  (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                  " Known: " + config::joined(metric_names()));
-}
-
 }  // namespace
 
 void from_node(const config::Node& node, Metric& value) { value = config::read<std::string>(node); }
@@ -95,7 +88,8 @@ MetricState::MetricState(const Metric& metric) {
 }
 
 void MetricState::use_name(const std::string& name) {
-  if (!metrics::registry().contains(name)) refuse_name(name);
+  if (!metrics::registry().contains(name))
+    throw unknown_name("metric", "metric", name, metric_names(), "metrics");
   const Metric named = metrics::registry().make(name);
   if (const auto* own = std::get_if<std::string>(&named)) return use_kind(*own);
   use_function(named);
@@ -107,9 +101,10 @@ void MetricState::use_function(const Metric& metric) {
   if (!function)
     throw ConfigError("metric", "the metric function is empty; give a name or a function");
   name_ = metric.label.empty() ? "metric" : metric.label;
-  batch_sums_ = [f = function, counted = metric.counted, where = "metric." + name_](
-                    const Tensor& o, const Tensor& t) -> Sums {
+  check_ = [where = "metric." + name_](const Tensor& o, const Tensor& t) {
     check_batch_size(where, o, t);
+  };
+  batch_sums_ = [f = function, counted = metric.counted](const Tensor& o, const Tensor& t) -> Sums {
     const double count = counted ? counted(t) : static_cast<double>(o.size(0));
     const Tensor mean = count > 0 ? f(o, t) : at::zeros({}, o.options());  // else it may be NaN
     return {.sum = mean.to(at::kDouble).mul(count), .counted = {}, .count = count};
@@ -121,20 +116,25 @@ void MetricState::use_kind(const std::string& name) {
                                    [&](const Kind& each) { return name == each.name; });
   name_ = kind.name;
   finish_ = kind.finish;
-  batch_sums_ = [kind, where = "metric." + name_](const Tensor& o, const Tensor& t) -> Sums {
-    if (kind.classes > 0) {
-      check_classes(where, o, t, kind.classes);
+  check_ = [kind, where = "metric." + name_](const Tensor& o, const Tensor& t) {
+    kind.classes > 0 ? check_classes(where, o, t, kind.classes) : check_same_shape(where, o, t);
+  };
+  batch_sums_ = [kind](const Tensor& o, const Tensor& t) -> Sums {
+    if (kind.classes > 0)
       return {.sum = kind.sum(o, t), .counted = t.ne(kIgnoredLabel).sum(at::kDouble)};
-    }
-    check_same_shape(where, o, t);
     return {.sum = kind.sum(o, t), .counted = {}, .count = static_cast<double>(t.numel())};
   };
 }
 
 void MetricState::reset() { sums_ = {}; }
 
+void MetricState::check(const at::Tensor& output, const at::Tensor& target) const {
+  check_(output, target);
+}
+
 void MetricState::update(const at::Tensor& output, const at::Tensor& target) {
   const c10::NoGradGuard no_grad;
+  check_(output, target);
   Sums batch = batch_sums_(output.detach(), target);
   if (batch.sum.numel() != 1)
     throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch.sum));

@@ -87,6 +87,8 @@ class MetricState {
   void add_to_name(const std::string& text) { name_ += text; }
   /// Starts again from zero and frees the sum.
   void reset();
+  /// Throws what update() throws for the shapes and dtypes of a batch, and computes nothing.
+  void check(const at::Tensor& output, const at::Tensor& target) const;
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps
   /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
   void update(const at::Tensor& output, const at::Tensor& target);
@@ -117,7 +119,8 @@ class MetricState {
   void use_kind(const std::string& name);
 
   std::string name_;
-  std::function<Sums(const at::Tensor& output, const at::Tensor& target)> batch_sums_;
+  std::function<void(const at::Tensor& output, const at::Tensor& target)> check_;
+  std::function<Sums(const at::Tensor& output, const at::Tensor& target)> batch_sums_;  // checked
   std::function<double(double mean)> finish_;  // empty: the mean itself
   Sums sums_;
 };

@@ -75,10 +75,17 @@ std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
   return blocks;
 }
 
+ConfigError without_blocks(const std::string& option, const std::string& can) {
+  return ConfigError(option, "the model has no block that can " + can +
+                                 ": mark its blocks as docs/needing-less.md says under "
+                                 "Recomputing, or leave the option out")
+      .about(option, "a model with blocks", "");
+}
+
 [[noreturn]] void throw_no_block(const std::string& option, const std::string& module,
                                  const std::vector<NamedBlock>& blocks) {
   if (blocks.empty())
-    throw ConfigError(option, "the model has no block that can; see tare/model/block.h");
+    throw without_blocks(option, option == "offload" ? "be offloaded" : "be recomputed");
   std::string allowed;
   for (const auto& block : blocks) allowed += (allowed.empty() ? "" : ", ") + block.name;
   throw ConfigError(option, "'" + module + "' names no block of the model; blocks: " + allowed);
@@ -259,7 +266,7 @@ void Model::hold_frozen(bool on) {
   if (!on && held_.empty()) return;
   const auto blocks = blocks_of(*module_);
   if (on && blocks.empty())
-    throw ConfigError("frozen_weights", "the model has no block that can; see tare/model/block.h");
+    throw without_blocks("frozen_weights", "hold its frozen weights as fp8");
   const Owners owners = owners_of(*module_);
   for (const auto& [name, block] : blocks) {
     auto weights = block->held();

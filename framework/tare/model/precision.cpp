@@ -30,7 +30,8 @@ Precision parse_precision(const std::string& name, const std::string& where) {
   const auto names = precision_names();
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
-    throw ConfigError(where, "precision must be fp32, bf16, fp16 or bf16-true, got '" + name + "'");
+    throw ConfigError(where, "precision must be fp32, bf16, fp16 or bf16-true, got '" + name + "'")
+        .about("precision", "fp32, bf16, fp16, bf16-true", name);
   return static_cast<Precision>(found - names.begin());
 }
 

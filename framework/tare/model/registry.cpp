@@ -109,10 +109,7 @@ void add(const std::string& name, std::function<Model(int64_t classes)> factory)
 
 Family family(const std::string& name) {
   if (registry().contains(name)) return registry().make(name);
-  const std::string near = nearest(name, names());
-  throw ConfigError("models.make", "no model is named '" + printable(name) + "'" +
-                                       (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                       " Known: " + config::joined(names()));
+  throw unknown_name("models.make", "model", name, names());
 }
 
 std::vector<std::string> names() { return registry().names(); }

@@ -53,6 +53,10 @@ void check_one(const NamedOptimizer& one, const Model& model, const std::string&
                                  "', which no parameter of the model has" +
                                  did_you_mean(member, known) + "; known: " + listed(known));
   }
+  if (one.factory && one.options != OptimizerOptions{})
+    throw ConfigError(where, place +
+                                 "has options and a factory; give the factory its options, and "
+                                 "leave NamedOptimizer::options out");
   if (!one.factory) {
     config::validate(one.options, where);
     check_optimizer(one.options);
@@ -149,8 +153,7 @@ Optimizer& OptimizerSet::part(const std::string& name) {
   if (found != parts_.end()) return *found->optimizer;
   std::vector<std::string> known;
   for (const Part& one : parts_) known.push_back(one.name);
-  throw ConfigError("optimizers", "no optimizer is named '" + printable(name) + "'" +
-                                      did_you_mean(name, known) + "; known: " + listed(known));
+  throw unknown_name("optimizers", "optimizer", name, known);
 }
 
 void OptimizerSet::set_rates(const std::vector<double>& rates, const Schedule& schedule,

@@ -59,6 +59,13 @@ std::string dtype_name(c10::ScalarType type) {
   return std::ranges::find(kNamed, type) != kNamed.end() ? bundle_input(type) : c10::toString(type);
 }
 
+// Whether the data set still gives the bytes of its images. The model takes float32, and each
+// pipeline converts to it, even one without steps.
+bool needs_conversion(const Dataset& data, const BundleManifest& manifest) {
+  return manifest.input == bundle_input(c10::kFloat) && data.sample_shape().size() == 3 &&
+         data.first_sample().input().scalar_type() == c10::kByte;
+}
+
 bool all_named(const Transforms& transforms) {
   return std::ranges::all_of(transforms.steps(),
                              [](const Transform& step) { return !choice_of(step).name.empty(); });
@@ -190,7 +197,8 @@ DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest) {
                           text_of(have) + ", the bundle: " + text_of(manifest.transforms) +
                           "; give the data without transforms, the bundle's are applied");
   }
-  return rest->steps().empty() ? data : transformed(data, *rest);
+  const bool ready = rest->steps().empty() && !needs_conversion(*data, manifest);
+  return ready ? data : transformed(data, *rest);
 }
 
 }  // namespace tare

@@ -57,7 +57,8 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
 void check_describable(const BundleData& data, const char* call);
 
 /// Returns `data` for a model from a bundle: with the bundle's transforms, or with those of them
-/// that the data set does not have yet. Throws ConfigError for a data set that has other ones,
+/// that the data set does not have yet. uint8 images become float32 where the model takes it, as
+/// Predictor converts them. Throws ConfigError for a data set that has other ones,
 /// naming both.
 [[nodiscard]] DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest);
 

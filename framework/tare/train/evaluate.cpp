@@ -109,6 +109,7 @@ LearnerState::Seen LearnerState::evaluate(const Batch& whole, int64_t size,
       loss_value = explained(ComputeError::Stage::loss, nullptr,
                              [&] { return mean_loss(outputs, batch, counts); });
     }
+    check_scalar(loss_value);
     seen.counted += counts;
     if (part.share != 1) loss_value = loss_value.mul(part.share);
     if (part.share > 0) seen.loss = seen.loss.defined() ? seen.loss.add(loss_value) : loss_value;
@@ -180,7 +181,9 @@ Predictions LearnerState::get_preds(const DatasetPtr& set, const PredictOptions&
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::predict);
-  MicroBatches micro_batches(this->micro_batches("predict"), sizes);
+  MicroBatches::Settings settings = this->micro_batches("predict");
+  settings.search.start = wanted.first_micro_batch;
+  MicroBatches micro_batches(std::move(settings), sizes);
   GeneratorSnapshot generators;
   Collected all;
   Loader loader = ordered(set, options);

@@ -265,6 +265,7 @@ void FitLoop::add_to(TrainState& state) const {
   if (closing_) state.history.back() = context_.row;
   if (!plan_.finished()) state.plan = current_plan();
   state.callbacks = states_of(callbacks_);
+  check_names(state.callbacks, "learner.save");  // of a state that came during the fit
 }
 
 std::optional<Unfinished> FitLoop::unfinished() const {
@@ -295,7 +296,8 @@ void FitLoop::account(Ledger& ledger) const {
 }
 
 void FitLoop::diverged(const char* figure, double loss) const {
-  throw DivergedError(call_, figure, loss, context_.epoch, context_.step);
+  const bool of_step = updating_;  // whose loss it is; else of all steps so far
+  throw DivergedError(call_, figure, loss, context_.epoch + 1, context_.step + (of_step ? 1 : 0));
 }
 
 FitPlan FitLoop::current_plan() const {

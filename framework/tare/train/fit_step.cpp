@@ -115,6 +115,8 @@ void FitLoop::forward(std::optional<double> counted) {
                          [&] { return p.mean_loss(c.outputs, c.data, counts); });
     counted_ += counts;
   }
+  p.check_scalar(c.loss);
+  if (p.metrics_to_check && !turn_) p.check_metrics(c.outputs, c.data);
 }
 
 void FitLoop::check_loss() const {

@@ -2,43 +2,60 @@
 #include <algorithm>
 
 #include "tare/base/error.h"
+#include "tare/config/node.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 
 namespace tare {
+
+namespace {
+
+std::string clip_text(const ClipOptions& clip) {
+  return (clip.norm > 0 ? "norm " : "value ") +
+         config::to_node(clip.norm > 0 ? clip.norm : clip.value).text;
+}
+
+void check_epochs(int64_t epochs, const std::string& call) {
+  if (epochs <= 0) throw ConfigError(call, "epochs", "must be > 0", "", std::to_string(epochs));
+  if (epochs > kMostEpochs)
+    throw ConfigError(call, "epochs", "must be at most 1,000,000,000", "", std::to_string(epochs));
+}
+
+}  // namespace
 
 void check_step_in_backward(const LearnerOptions& options, const std::string& where) {
   if (!options.step_in_backward) return;
   if (options.micro_batch && *options.micro_batch < options.batch)
     throw ConfigError(where,
                       "step_in_backward steps at the first backward: leave micro_batch out, "
-                      "or lower batch");
+                      "or lower batch")
+        .about("micro_batch", "the batch, or unset", std::to_string(*options.micro_batch));
   if (options.precision == "fp16")
     throw ConfigError(where,
                       "step_in_backward leaves nothing to unscale: fp16 needs all gradients "
-                      "before the step; use bf16");
+                      "before the step; use bf16")
+        .about("precision", "fp32, bf16 or bf16-true", options.precision);
   if (!options.optimizers.empty())
     throw ConfigError(where, "step_in_backward is for one optimizer, and optimizers has " +
                                  std::to_string(options.optimizers.size()) +
-                                 ": leave one of them out");
+                                 ": leave one of them out")
+        .about("optimizers", "none", std::to_string(options.optimizers.size()));
   if (options.clip)
     throw ConfigError(where,
-                      "step_in_backward never has all gradients, which clip needs: leave one out");
+                      "step_in_backward never has all gradients, which clip needs: leave one out")
+        .about("clip", "none", clip_text(options.clip));
 }
 
 void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
-  if (plan.epochs <= 0)
-    throw ConfigError(call, "epochs must be > 0, got " + std::to_string(plan.epochs));
-  if (plan.epochs > kMostEpochs)
-    throw ConfigError(call,
-                      "epochs must be at most 1,000,000,000, got " + std::to_string(plan.epochs));
+  check_epochs(plan.epochs, call);
   plan.schedule.check();
   const int64_t samples = split(Split::train, call.c_str())->size();
   if (plan.order) check_same_order(*plan.order, sample_order(), call);
   if (options.batch > samples) {
     throw ConfigError(call, "batch " + std::to_string(options.batch) +
                                 " is larger than the training split of " + std::to_string(samples) +
-                                " samples; lower it");
+                                " samples; lower it")
+        .about("batch", "1 to " + std::to_string(samples), std::to_string(options.batch));
   }
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
   check_step_in_backward(options, call);
@@ -51,7 +68,7 @@ void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
 
 void LearnerState::check(const FitSetup& setup, const std::string& call) const {
   if (setup.batch && *setup.batch < 1)
-    throw ConfigError(call, "batch must be >= 1, got " + std::to_string(*setup.batch));
+    throw ConfigError(call, "batch", "must be >= 1", "", std::to_string(*setup.batch));
   if (setup.micro_batch) {
     LearnerOptions wanted = options;
     wanted.batch = setup.batch.value_or(options.batch);

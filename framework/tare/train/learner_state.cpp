@@ -11,6 +11,8 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/phase.h"
+#include "tare/metric/check.h"
 #include "tare/model/fp8.h"
 #include "tare/model/held_weights.h"
 
@@ -21,6 +23,7 @@ void LearnerState::set_up(c10::Device to) {
   set_recompute(options.recompute);
   loss = resolve(options.loss);
   for (const auto& metric : options.metrics) metrics.emplace_back(metric);
+  check_metric_names();
   device = to;
   check_autocast();
   set_offload(options.offload);
@@ -33,6 +36,17 @@ void LearnerState::set_up(c10::Device to) {
   if (device.is_meta()) return;
   model.to(device);
   born_after = memory::backend(device).sequence();
+}
+
+void LearnerState::check_metric_names() const {
+  for (auto metric = metrics.begin(); metric != metrics.end(); ++metric) {
+    const auto named = [&](const MetricState& other) { return other.name() == metric->name(); };
+    if (std::find_if(metrics.begin(), metric, named) == metric) continue;
+    throw ConfigError("learner", "two metrics are named '" + printable(metric->name()) +
+                                     "', as their columns of the epochs table would be; leave one "
+                                     "out, or give a function another name: Metric(name, function)")
+        .about("metrics", "each name once", metric->name());
+  }
 }
 
 // A plan computes on meta tensors, which have no backend.
@@ -193,6 +207,8 @@ std::optional<LabelRange> LearnerState::labels_of(const at::Tensor& target) cons
 
 LearnerState::Labels LearnerState::check_outputs(const Outputs& outputs, const Batch& batch) {
   Labels labels;
+  if (outputs.size() > 0 && outputs.front().defined() && outputs.front().dim() > 1)
+    seen_outputs = outputs.front().size(1);
   if (loss.batch_mean) return labels;
   const size_t targets = std::max<size_t>(1, batch.targets.size());
   if (outputs.size() != targets)
@@ -246,6 +262,38 @@ at::Tensor LearnerState::mean_loss(const Outputs& outputs, const Batch& batch,
     sum = sum.defined() ? sum.add(part) : part;
   }
   return sum;
+}
+
+void LearnerState::check_scalar(const at::Tensor& value) const {
+  if (!value.defined() || value.numel() == 1) return;
+  throw ShapeError("learner.loss",
+                   std::string("a scalar from ") +
+                       (options.task ? "the task's step" : "the loss function") +
+                       ", such as the mean over the batch",
+                   tare::describe(value));
+}
+
+void LearnerState::expect_metrics() {
+  metrics_to_check.reset();
+  if (checked_metrics || options.metrics.empty() || !data.valid) return;
+  metrics_to_check.emplace();
+  const memory::Phase phase(memory::PhaseKind::data);
+  for (const NamedTensor& target : data.valid->first_sample().targets)
+    metrics_to_check->push_back({target.tensor.scalar_type(), target.tensor.dim()});
+}
+
+void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
+  const auto expected = std::exchange(metrics_to_check, std::nullopt);
+  checked_metrics = true;
+  if (!expected || expected->size() != batch.targets.size()) return;
+  const size_t targets = std::max<size_t>(1, batch.targets.size());
+  for (size_t i = 0; i < std::min(targets, outputs.size()); ++i) {
+    const at::Tensor target = batch.targets.empty() ? at::Tensor() : batch.targets[i].tensor;
+    const bool alike =
+        !target.defined() || expected->at(i) == TargetKind{target.scalar_type(), target.dim()};
+    for (const Metric& metric : options.metrics)
+      if (alike) MetricState(metric).check(outputs[i], target);
+  }
 }
 
 void LearnerState::prepare_metrics(const Batch& batch) {

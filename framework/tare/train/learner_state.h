@@ -70,6 +70,16 @@ struct LearnerState {
     int64_t version = 0, elements = 0;
   };
   std::vector<SentLabels> sent;
+  bool checked_metrics = false;  ///< the metrics were checked against an output and its target
+  /// The dtype and the number of dimensions of a target of the validation split.
+  struct TargetKind {
+    c10::ScalarType type{};
+    int64_t dims = 0;
+    bool operator==(const TargetKind&) const = default;
+  };
+  /// The first batch of the fit checks the metrics for targets of these kinds; unset: there is
+  /// nothing to check.
+  std::optional<std::vector<TargetKind>> metrics_to_check{};
   bool checked_graph = false;  ///< the first loss was searched for tensors that are not trained
   /// Whether the model refuses to train on one sample, for data of that shape.
   struct SingleSample {
@@ -87,6 +97,7 @@ struct LearnerState {
   std::optional<BundleData> trained_on;
   std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
+  std::optional<int64_t> seen_outputs;        ///< of the model: classes or values of a sample
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
@@ -102,6 +113,8 @@ struct LearnerState {
   void set_up(c10::Device to);
   /// Throws ConfigError, naming `call`, for what Learner::set_up() does not take.
   void check(const FitSetup& setup, const std::string& call) const;
+  /// Throws ConfigError for two metrics of one name.
+  void check_metric_names() const;
   /// Throws ConfigError for a precision that the device cannot compute in.
   void check_autocast() const;
   /// Throws ConfigError for what set_recompute() does not take.
@@ -211,6 +224,14 @@ struct LearnerState {
   /// Returns the mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
                                      double counted) const;
+  /// Throws ShapeError for a loss of a batch that is no scalar. An undefined one passes.
+  void check_scalar(const at::Tensor& value) const;
+  /// Looks at the targets of the validation split, for check_metrics(), unless its metrics were
+  /// checked before. Reads one sample.
+  void expect_metrics();
+  /// Checks the metrics against a training batch, where its targets are like those of the
+  /// validation, so that an epoch is not trained for nothing. Throws as MetricState::check().
+  void check_metrics(const Outputs& outputs, const Batch& batch);
   /// Makes a state for each metric and each of so many targets, with names of their own.
   void prepare_metrics(const Batch& batch);
   /// Throws DeviceError for a batch that is not on the model's device.
@@ -246,6 +267,10 @@ struct LearnerState {
   [[nodiscard]] std::optional<BundleData> described_data() const;
   /// Notes the data that the weights of a checkpoint were trained on, see TrainState::data.
   void note_loaded(const std::string& described);
+  /// Throws ConfigError, naming `call`, for class names of which two are equal, or that are not as
+  /// many as the model's outputs, where their number is known.
+  void check_labels_fit(const BundleManifest& manifest, const std::vector<std::string>& labels,
+                        const char* call) const;
   /// Throws StateError, naming `call`, for data that no bundle can describe.
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
                                         const char* call) const;

@@ -1,5 +1,7 @@
 // Describes a Learner's model and data for a bundle.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -21,6 +23,22 @@ std::optional<BundleData> seen_data(const LearnerState& state) {
 }
 
 }  // namespace
+
+void LearnerState::check_labels_fit(const BundleManifest& manifest,
+                                    const std::vector<std::string>& labels,
+                                    const char* call) const {
+  std::set<std::string> different;
+  for (const std::string& label : labels)
+    if (!different.insert(label).second)
+      throw ConfigError(call, "labels", "must differ from one another", "each name once",
+                        "'" + label + "' twice");
+  auto outputs = seen_outputs;
+  if (!outputs) outputs = class_count({.model = manifest.model});
+  if (!outputs) outputs = class_count(manifest);  // by the labels of the data
+  if (!outputs || std::cmp_equal(labels.size(), *outputs)) return;
+  throw ConfigError(call, "labels", "must be a name for each output of the model",
+                    std::to_string(*outputs) + " names", std::to_string(labels.size()));
+}
 
 void LearnerState::note_trained() { trained_on = seen_data(*this); }
 
@@ -63,7 +81,10 @@ BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
   } else if (!origin && takes_tokens(manifest.model)) {
     manifest.input = "int64";
   }
-  if (!labels.empty()) manifest.labels = labels;
+  if (!labels.empty()) {
+    check_labels_fit(manifest, labels, call);
+    manifest.labels = labels;
+  }
   const auto named = loss_names();
   manifest.activation = loss.activation_name;
   const bool is_named = std::ranges::find(named, loss.name) != named.end();

@@ -31,7 +31,16 @@ void check_micro_batch(int64_t samples, int64_t batch, const std::string& where)
   if (samples >= 1 && samples <= batch) return;
   throw ConfigError(where, "micro_batch must be between 1 and the batch of " +
                                std::to_string(batch) + ", got " + std::to_string(samples) +
-                               "; leave it unset to have it found");
+                               "; leave it unset to have it found")
+      .about("micro_batch", "1 to " + std::to_string(batch), std::to_string(samples));
+}
+
+void check_first_micro_batch(int64_t samples, int64_t batch, const std::string& where,
+                             const std::string& option) {
+  if (samples >= 0 && samples <= batch) return;
+  const std::string allowed = "1 to " + std::to_string(batch) + ", or 0 to begin with the batch";
+  throw ConfigError(where, option, "must not be larger than the batch or negative", allowed,
+                    std::to_string(samples));
 }
 
 std::vector<Batch> slices_of(const Batch& whole, int64_t size) {

@@ -17,6 +17,10 @@ namespace tare {
 
 /// Throws ConfigError, naming `where`, unless 1 <= samples <= batch.
 void check_micro_batch(int64_t samples, int64_t batch, const std::string& where);
+/// Throws ConfigError, naming the option, for a first micro-batch that is neither 0, for none, nor
+/// one of 1 to `batch` samples.
+void check_first_micro_batch(int64_t samples, int64_t batch, const std::string& where,
+                             const std::string& option);
 
 /// A part of a batch, and its share of the batch's mean loss.
 struct BatchPart {

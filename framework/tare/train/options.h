@@ -78,7 +78,8 @@ void from_node(const config::Node& node, BlockNames& value);
 /// Sets how a Learner trains in every fit.
 struct LearnerOptions {
   Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
-  /// Names (see metric_names()) or functions, computed in each validation. Of data with several
+  /// Names (see metric_names()) or functions, computed in each validation, each of another name. In
+  /// a fit with a validation split they are checked at the first batch. Of data with several
   /// targets each metric has a column for each target: "mae.age".
   std::vector<Metric> metrics{};
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N; auto: the first GPU, else the CPU
@@ -114,7 +115,8 @@ struct LearnerOptions {
   /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
   /// unscaled. Not allowed with step_in_backward, which never has all gradients.
   ClipOptions clip{};
-  /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`.
+  /// Any other optimizer, e.g. torch_optimizer<torch::optim::RMSprop>(); empty: `optimizer`, which
+  /// must be unset beside it: the factory gets its own options.
   OptimizerFactory optimizer_factory{};
   /// Several optimizers, each for parameters of its own, in place of `optimizer` and
   /// `optimizer_factory`; see Task::turns. Every trainable parameter belongs to one of them. A
@@ -210,7 +212,7 @@ enum class Split { train, valid, test };
 struct PredictOptions {
   bool activation = true;  ///< apply the loss's activation (cross_entropy: softmax)
   bool losses = false;     ///< also the loss of each sample
-  /// Samples per forward with which evaluate() begins its search, such as a plan found; 0: a batch.
+  /// Samples per forward with which the search begins, such as a plan found; 0: a batch.
   int64_t first_micro_batch = 0;
 };
 
@@ -253,8 +255,10 @@ struct LoadOptions {
   /// Whether to load optimizer state, progress and random generators too; false: weights only, and
   /// the present optimizer state is freed.
   bool with_opt = true;
-  bool purge = true;   ///< purge first, so that old state and new weights never coexist
-  bool strict = true;  ///< every tensor must fit; false: what fits is loaded, the rest reported
+  bool purge = true;  ///< purge first, so that old state and new weights never coexist
+  /// Every tensor must fit; false: what fits is loaded, the rest reported. The optimizer's state of
+  /// parameters that have another shape starts from zeros.
+  bool strict = true;
 };
 
 /// Reports what load() took from a checkpoint. `fresh` and `ignored` are empty when it was strict.
@@ -270,8 +274,9 @@ struct LoadReport {
 
 /// Sets how export_to() writes a bundle.
 struct ExportOptions {
-  bool destroy = false;               ///< destroy the Learner once the file is safe
-  std::vector<std::string> labels{};  ///< class names; empty: those of the data
+  bool destroy = false;  ///< destroy the Learner once the file is safe
+  /// Class names, a different one for each output of the model; empty: those of the data.
+  std::vector<std::string> labels{};
   /// as_is | fp32 | fp8, see state_for(): as they are trained, 16-bit ones as float32, or matrices
   /// in a quarter of the bytes, as E4M3 with a scale for each row.
   std::string weights = "as_is";

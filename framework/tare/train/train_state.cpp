@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tare/base/error.h"
 #include "tare/config/field.h"
@@ -225,6 +226,18 @@ GradScaler scaler_from(const Reader& reader) {
 void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call) {
   for (const auto& callback : callbacks)
     if (!callback) throw ConfigError(call, "a callback is null");
+  check_names(states_of(callbacks), call);
+}
+
+void check_names(const std::vector<CallbackState>& states, const std::string& call) {
+  std::set<std::string> names;
+  for (const CallbackState& saved : states) {
+    if (names.insert(saved.name).second) continue;
+    throw ConfigError(call, "two callbacks that have a state are named '" + printable(saved.name) +
+                                "', and a checkpoint holds one state of a name: give each a "
+                                "name() of its own, or leave one out")
+        .about("callbacks", "one of a name", saved.name);
+  }
 }
 
 std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks) {

@@ -47,9 +47,6 @@ struct FitPlan {
   [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
 };
 
-/// Throws ConfigError, naming `call`, if one is null.
-void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call);
-
 /// Holds a callback's state in a checkpoint.
 struct CallbackState {
   std::string name{};   ///< Callback::name()
@@ -57,6 +54,11 @@ struct CallbackState {
 };
 /// Returns the states of the callbacks that have one.
 [[nodiscard]] std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks);
+/// Throws ConfigError, naming `call`, if one is null, or if two that have a state have one name,
+/// under which a checkpoint holds one state. Those without a state may share a name.
+void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call);
+/// Throws ConfigError, naming `call`, for two states of one name.
+void check_names(const std::vector<CallbackState>& states, const std::string& call);
 /// Restores the state of each of `callbacks` that has one under its name. Throws what they throw.
 void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks);
 

@@ -117,6 +117,11 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
   return result;
 }
 
+bool moves_pixels(const Transform& step) {
+  return std::holds_alternative<Flip>(step) || std::holds_alternative<Shift>(step) ||
+         std::holds_alternative<Affine>(step);
+}
+
 void check_targets(const at::Tensor& targets) {
   const bool fits = targets.device().is_cpu() && targets.is_contiguous() &&
                     (targets.scalar_type() == at::kLong || targets.scalar_type() == at::kFloat ||
@@ -134,6 +139,23 @@ void check_targets(const at::Tensor& targets) {
 bool Transforms::are_images(c10::IntArrayRef targets, c10::IntArrayRef images) {
   return images.size() == 4 && (targets.size() == 3 || targets.size() == 4) &&
          targets.slice(targets.size() - 2) == images.slice(2);
+}
+
+void Transforms::check_targets_move(const std::string& name, c10::IntArrayRef targets,
+                                    c10::IntArrayRef images) const {
+  const bool like_images =
+      targets.size() > 2 &&
+      std::ranges::count_if(targets.slice(1), [](int64_t size) { return size > 1; }) > 1;
+  if (!like_images || images.size() != 4 || are_images(targets, images)) return;
+  for (const Transform& step : steps_) {
+    if (!moves_pixels(step)) continue;
+    throw ConfigError(
+        "transform." + name_of(step),
+        "would move the images " + c10::str(images) + " but not the target '" + printable(name) +
+            "' " + c10::str(targets) + ": give masks of the images' height and width, [samples, " +
+            "height, width] or [samples, channels, height, width]; flatten a target that is no " +
+            "image to [samples, values]");
+  }
 }
 
 at::Tensor Transforms::apply_to_targets(const at::Tensor& targets,

@@ -165,6 +165,12 @@ class Transforms {
   /// Whether targets of this shape are images of the inputs' size, which apply_to_targets() moves:
   /// [N, height, width] or [N, channels, height, width] for images [N, channels, height, width].
   [[nodiscard]] static bool are_images(c10::IntArrayRef targets, c10::IntArrayRef images);
+  /// Throws ConfigError, naming both shapes, if a flip, shift or affine moves images of this shape
+  /// but not the targets, though they look like images: two or more of their sizes after the batch
+  /// are over 1, and are_images() is false. Transforms that a program adds are not checked.
+  /// `name`: of the target.
+  void check_targets_move(const std::string& name, c10::IntArrayRef targets,
+                          c10::IntArrayRef images) const;
   /// Does to targets that are images what apply() with equal seeds does to the images: resize,
   /// flip, shift and affine, but no normalise. float32 targets are interpolated, and what moves in
   /// is 0; int64 and uint8 targets are classes, so the nearest pixel is taken, and what moves in is
