@@ -8,6 +8,7 @@
 #include "recipe/tiny.h"
 #include "support/files.h"
 #include "tare/base/error.h"
+#include "tare/base/file_system.h"
 #include "tare/base/io.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/rows.h"
@@ -235,15 +236,33 @@ TEST(RunRecipe, RefusesASampleShapeThatIsNotThatOfTheData) {
   EXPECT_EQ(refusal(recipe, {}), "accepted") << "the shape that the first phase shows";
 }
 
+/// Lets no bundle be opened while in scope.
+class NoBundle final : public io::FileSystem {
+ public:
+  NoBundle() : before_(io::set_file_system(this)) {}
+  ~NoBundle() override { io::set_file_system(before_); }
+  NoBundle(const NoBundle&) = delete;
+  NoBundle& operator=(const NoBundle&) = delete;
+
+  int open(const char* path, io::Mode mode) override {
+    return std::string_view(path).find(".tare") == std::string_view::npos
+               ? FileSystem::open(path, mode)
+               : -EACCES;
+  }
+
+ private:
+  io::FileSystem* before_;
+};
+
 TEST(RunRecipe, KeepsItsReportWhereTheBundleCannotBeWritten) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
   recipe.phases.resize(1);
-  const auto run = folder / "tiny";
-  io::make_directories(run / "tiny.tare" / "in the way");
-  EXPECT_THROW((void)run_recipe(recipe), IoError);
-  EXPECT_THAT(content_of(run / "report.json"), HasSubstr("\"accuracy\""));
-  std::filesystem::remove_all(run / "tiny.tare");
+  {
+    const NoBundle no_bundle;
+    EXPECT_THROW((void)run_recipe(recipe), IoError);
+  }
+  EXPECT_THAT(content_of(folder / "tiny/report.json"), HasSubstr("\"accuracy\""));
   const RunReport report = run_recipe(recipe, {.resume = Resume::always});
   EXPECT_TRUE(std::filesystem::is_regular_file(report.exported->path))
       << "the training was not lost";

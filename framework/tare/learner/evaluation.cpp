@@ -20,7 +20,7 @@ EvaluatedPredictions Learner::evaluate(Split split, const PredictOptions& option
   EvaluatedPredictions result;
   result.figures = p.evaluate(
       set, p.validation_micro_batches(options.first_micro_batch),
-      [&](MicroBatchChange change) { p.tell(*this, std::move(change)); }, options,
+      [&](MicroBatchChange change) { p.report(*this, std::move(change)); }, options,
       &result.predictions);
   return result;
 }
@@ -31,7 +31,7 @@ Evaluation Learner::validate(Split split, int64_t first_micro_batch) {
   check_first(first_micro_batch, p, "learner.validate");
   const RunningScope running(p, "learner.validate");
   return p.evaluate(set, p.validation_micro_batches(first_micro_batch),
-                    [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+                    [&](MicroBatchChange change) { p.report(*this, std::move(change)); });
 }
 
 Predictions Learner::get_preds(Split split, const PredictOptions& options) {
@@ -41,7 +41,7 @@ Predictions Learner::get_preds(Split split, const PredictOptions& options) {
   check_first(options.first_micro_batch, p, "learner.get_preds");
   const RunningScope running(p, "learner.get_preds");
   return p.get_preds(set, options,
-                     [&](MicroBatchChange change) { p.tell(*this, std::move(change)); });
+                     [&](MicroBatchChange change) { p.report(*this, std::move(change)); });
 }
 
 }  // namespace tare

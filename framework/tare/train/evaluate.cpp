@@ -170,7 +170,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   return result;
 }
 
-void LearnerState::tell(LearnerView& learner, MicroBatchChange change) const {
+void LearnerState::report(LearnerView& learner, MicroBatchChange change) const {
   FitContext context{.learner = learner};
   context.micro_batch_change = std::move(change);
   notify(options.callbacks, &Callback::on_micro_batch, context);

@@ -172,7 +172,7 @@ void FitLoop::train_batch() {
   if (allows(&Callback::before_batch, Action::skip) && update()) end_step();
   updating_ = false;
   if (snapshot_.taken()) count_batch();  // without a step
-  micro_batches_->take_changes([&](MicroBatchChange change) { tell(std::move(change)); });
+  micro_batches_->take_changes([&](MicroBatchChange change) { report(std::move(change)); });
   allows(&Callback::after_batch, Action::stop_epoch);
   release_step();
 }
@@ -203,7 +203,7 @@ void FitLoop::train_turns() {
   }
   last_turn_ = true;
   if (snapshot_.taken()) count_turn();  // without a step of the last turn
-  micro_batches_->take_changes([&](MicroBatchChange change) { tell(std::move(change)); });
+  micro_batches_->take_changes([&](MicroBatchChange change) { report(std::move(change)); });
   allows(&Callback::after_batch, Action::stop_epoch);
   release_step();
 }
@@ -215,7 +215,7 @@ void FitLoop::validate_epoch() {
   if (!p.data.valid || !allows(&Callback::before_validate, Action::skip)) return;
   const auto started = Clock::now();
   const Evaluation result = p.evaluate(p.data.valid, validation_,
-                                       [&](MicroBatchChange change) { tell(std::move(change)); });
+                                       [&](MicroBatchChange change) { report(std::move(change)); });
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
   c.row.seconds += seconds_since(started);
@@ -324,7 +324,7 @@ void FitLoop::notify_quietly(EventMethod event) {
   }
 }
 
-void FitLoop::tell(MicroBatchChange change) {
+void FitLoop::report(MicroBatchChange change) {
   context_.micro_batch_change = std::move(change);
   allows(&Callback::on_micro_batch, Action::stop_epoch);
   context_.micro_batch_change.reset();

@@ -103,7 +103,7 @@ class FitLoop {
   }
   void notify_quietly(EventMethod event);
   /// Tells callbacks of a change of the micro-batch.
-  void tell(MicroBatchChange change);
+  void report(MicroBatchChange change);
   [[nodiscard]] FitPlan current_plan() const;
 
   LearnerState& state_;

@@ -168,7 +168,7 @@ struct LearnerState {
   Predictions get_preds(const DatasetPtr& set, const PredictOptions& wanted,
                         const std::function<void(MicroBatchChange)>& on_change);
   /// Notifies the Learner's own callbacks of a change outside a fit.
-  void tell(LearnerView& learner, MicroBatchChange change) const;
+  void report(LearnerView& learner, MicroBatchChange change) const;
   /// Returns the micro-batches of a fit that starts now, before the optimizer's state is made.
   /// `first` is the size with which the fit starts, see FitOptions.
   [[nodiscard]] MicroBatches::Settings training_micro_batches(int64_t first) const;

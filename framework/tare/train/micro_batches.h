@@ -70,10 +70,10 @@ class MicroBatches {
     return search.attempt(samples, work, undo);
   }
 
-  /// Calls tell(MicroBatchChange) for each change since the last call.
-  template <class Tell>
-  void take_changes(Tell&& tell) {
-    for (auto& change : std::exchange(changes_, {})) tell(std::move(change));
+  /// Calls report(MicroBatchChange) for each change since the last call.
+  template <class Report>
+  void take_changes(Report&& report) {
+    for (auto& change : std::exchange(changes_, {})) report(std::move(change));
   }
 
  private:
