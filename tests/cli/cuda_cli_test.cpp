@@ -86,6 +86,29 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   if (is_stand_in()) expect_as_planned(json_of("run.json"));
 }
 
+TEST_F(CardCli, EveryPhaseOfTheRecipesPeaksAsPlanned) {
+  const fs::path recipes = fs::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs/digits";
+  const std::vector<std::vector<std::string>> all{
+      {"lean.yaml", "phases.0.epochs=2"},
+      {"tight.yaml", "phases.0.epochs=2"},
+      {"early.yaml", "phases.0.epochs=2"},
+      {"staged.yaml", "phases.0.data.count=200", "phases.2.epochs=1", "phases.4.epochs=1",
+       "test=false"}};
+  for (const auto& recipe : all) {
+    std::vector<std::string> words{"run",
+                                   (recipes / recipe[0]).string(),
+                                   "device=cuda:0",
+                                   "data.name=generated_digits",
+                                   "data.count=600",
+                                   "--json",
+                                   "run.json"};
+    words.insert(words.end(), recipe.begin() + 1, recipe.end());
+    const auto run = tare(words);
+    ASSERT_EQ(run.status, 0) << recipe[0] << run.err;
+    if (is_stand_in()) expect_as_planned(json_of("run.json"));
+  }
+}
+
 TEST_F(CardCli, TheSecondCardIsTaken) {
   if (!has_two_cards()) GTEST_SKIP() << "there is one card";
   const auto run = tare({"run", "card.yaml", "device=cuda:1", "--json", "run.json"});
@@ -122,6 +145,43 @@ TEST_F(CardCli, AnAllocatorThatCannotBeCountedIsNamed) {
   EXPECT_THAT(run.err,
               HasSubstr("names the backend cudaMallocAsync, whose memory cannot be counted"));
   EXPECT_EQ(doctor.status, 0);
+}
+
+TEST_F(CardCli, ARefusedAllocationIsTriedAgain) {
+  if (!is_stand_in()) GTEST_SKIP() << "a card refuses nothing on request";
+  for (const char* number : {"1", "2", "3", "5", "9"}) {
+    ::setenv("STAND_IN_REFUSE", number, 1);
+    const auto run = tare({"run", "card.yaml", "--overwrite", "--json", "run.json"});
+    ::unsetenv("STAND_IN_REFUSE");
+    ASSERT_EQ(run.status, 0) << number << run.err;
+    expect_as_planned(json_of("run.json"));
+  }
+}
+
+TEST_F(CardCli, ALostCardIsOneMessageAndTheRunCanBeContinued) {
+  if (!is_stand_in()) GTEST_SKIP() << "a card is not lost on request";
+  ::setenv("STAND_IN_LOSE", "1500", 1);
+  const auto lost = tare({"run", "card.yaml", "phases.1.epochs=20"});
+  ::unsetenv("STAND_IN_LOSE");
+  EXPECT_EQ(lost.status, 1);
+  EXPECT_THAT(lost.err, HasSubstr("the card failed and cannot be used by this process any more"));
+  EXPECT_EQ(lost.err.find("CUDA_LAUNCH_BLOCKING"), std::string::npos) << lost.err;
+  const auto run = tare({"run", "card.yaml", "phases.1.epochs=20", "--resume"});
+  EXPECT_EQ(run.status, 0) << run.err;
+}
+
+TEST_F(CardCli, CardsOfOtherSizesAndKindsAreAsPlanned) {
+  if (!is_stand_in()) GTEST_SKIP() << "there is one kind of card";
+  for (const char* setting : {"STAND_IN_BYTES=67108864", "STAND_IN_BYTES=85899345920",
+                              "STAND_IN_SM=75", "STAND_IN_SM=80", "STAND_IN_SM=100"}) {
+    const std::string text = setting;
+    const std::string name = text.substr(0, text.find('='));
+    ::setenv(name.c_str(), text.substr(name.size() + 1).c_str(), 1);
+    const auto run = tare({"run", "card.yaml", "--overwrite", "--json", "run.json"});
+    ::unsetenv(name.c_str());
+    ASSERT_EQ(run.status, 0) << setting << run.err;
+    expect_as_planned(json_of("run.json"));
+  }
 }
 
 TEST_F(CardCli, AKilledRunIsContinued) {

@@ -148,11 +148,11 @@ TEST(Fp8Bundle, SaysItsVersionAndHowWeightsAreStored) {
   EXPECT_EQ(open_bundle(dir / "small.tare").manifest().weights, "fp8");
   EXPECT_EQ(open_bundle(dir / "full.tare").manifest().weights, "as_is");
 
-  const std::string text = inspect(dir / "small.tare");
+  const std::string text = inspect(dir / "small.tare").text;
   EXPECT_THAT(text, HasSubstr("mlp, 163 weights")) << "scales are none";
   EXPECT_THAT(text, HasSubstr("fp8: float8_e4m3fn, a float32 scale a row"));
   EXPECT_THAT(text, HasSubstr("float8_e4m3fn [8, 16]"));
-  const auto json = nlohmann::json::parse(inspect_json(dir / "small.tare"));
+  const auto json = nlohmann::json::parse(inspect_json(dir / "small.tare").text);
   EXPECT_EQ(json["weights"], "fp8");
   EXPECT_EQ(json["verified"], true);
 }

@@ -27,7 +27,8 @@ TEST(Inspect, DescribesABundle) {
   const TempDir dir;
   const Model model = small_model();
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
-  const std::string text = inspect(dir / "m.tare");
+  EXPECT_FALSE(inspect(dir / "m.tare").is_damaged);
+  const std::string text = inspect(dir / "m.tare").text;
   EXPECT_THAT(text, HasSubstr("bundle"));
   EXPECT_THAT(text, HasSubstr(", verified\n"));
   EXPECT_THAT(text, HasSubstr("mlp"));
@@ -43,7 +44,7 @@ TEST(Inspect, BeginsWithASummary) {
   const TempDir dir;
   const Model model = small_model();
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
-  const std::string text = inspect(dir / "m.tare");
+  const std::string text = inspect(dir / "m.tare").text;
   const std::string summary = text.substr(0, text.find("\n\n"));
   EXPECT_THAT(summary, HasSubstr("model         mlp, 163 weights\n"));
   EXPECT_THAT(summary, HasSubstr("input         images of 1 x 4 x 4\n"));
@@ -55,7 +56,7 @@ TEST(Inspect, GivesJson) {
   const TempDir dir;
   const Model model = small_model();
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
-  const auto bundle = nlohmann::json::parse(inspect_json(dir / "m.tare"));
+  const auto bundle = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
   EXPECT_EQ(bundle["kind"], "bundle");
   EXPECT_EQ(bundle["verified"], true);
   EXPECT_EQ(bundle["model"]["name"], "mlp");
@@ -69,7 +70,7 @@ TEST(Inspect, GivesJson) {
   EXPECT_EQ(bundle["tensors"].size(), model.state().size());
   EXPECT_EQ(bundle["tensors"][0]["dtype"], "float32");
   flip_last_bit(dir / "m.tare");
-  const auto damaged = nlohmann::json::parse(inspect_json(dir / "m.tare"));
+  const auto damaged = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
   EXPECT_EQ(damaged["verified"], false);
   EXPECT_THAT(damaged["problem"].get<std::string>(), HasSubstr("another hash"));
 
@@ -77,15 +78,15 @@ TEST(Inspect, GivesJson) {
                                .optimizer = {{"exp_avg/w", at::rand({2, 3})}},
                                .extra = {},
                                .state = R"({"epochs_done":7,"history":[{"valid_loss":0.5}]})"});
-  const auto saved = nlohmann::json::parse(inspect_json(dir / "c"));
+  const auto saved = nlohmann::json::parse(inspect_json(dir / "c").text);
   EXPECT_EQ(saved["kind"], "checkpoint");
   EXPECT_EQ(saved["state"]["epochs_done"], 7);
   EXPECT_EQ(saved["optimizer"][0]["shape"], nlohmann::json({2, 3}));
-  EXPECT_THAT(inspect(dir / "c"), HasSubstr("trained       7 whole epochs\n"));
-  EXPECT_THAT(inspect(dir / "c"), HasSubstr("metrics       valid_loss 0.5\n"));
+  EXPECT_THAT(inspect(dir / "c").text, HasSubstr("trained       7 whole epochs\n"));
+  EXPECT_THAT(inspect(dir / "c").text, HasSubstr("metrics       valid_loss 0.5\n"));
 
   checkpoint::write(dir / "w", {{"weight", at::rand({2, 3})}}, {{"note", "\x1b"}});
-  const auto plain = nlohmann::json::parse(inspect_json(dir / "w"));
+  const auto plain = nlohmann::json::parse(inspect_json(dir / "w").text);
   EXPECT_EQ(plain["kind"], "safetensors");
   EXPECT_TRUE(plain["verified"].is_null());
   EXPECT_EQ(plain["metadata"]["note"], "\x1b");
@@ -108,13 +109,13 @@ TEST(Inspect, NamesTransformsThatThisProgramDoesNotHave) {
   const Normalise normalise{.mean = {0.5}, .std = {0.25}};
   manifest.transforms = Transforms{negative, normalise};
   write_bundle(dir / "m.tare", manifest, model.state());
-  const std::string text = inspect(dir / "m.tare");
+  const std::string text = inspect(dir / "m.tare").text;
   EXPECT_THAT(text, HasSubstr(", verified\n"));
   EXPECT_THAT(text, HasSubstr("mlp, 163 weights"));
   EXPECT_THAT(text, HasSubstr("negative"));
   EXPECT_THAT(text, HasSubstr("normalise"));
   EXPECT_THAT(text, HasSubstr("unknown       this program has no transform 'negative'"));
-  const auto bundle = nlohmann::json::parse(inspect_json(dir / "m.tare"));
+  const auto bundle = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
   EXPECT_EQ(bundle["verified"], true);
   EXPECT_EQ(bundle["unknown_transforms"], nlohmann::json({"negative"}));
   EXPECT_EQ(bundle["transforms"].size(), 2U);
@@ -130,7 +131,9 @@ TEST(Inspect, NamesTransformsThatThisProgramDoesNotHave) {
                    .transforms.apply(at::rand({1, 1, 4, 4}), {}, false),
                StateError);
   flip_last_bit(dir / "m.tare");
-  EXPECT_THAT(inspect(dir / "m.tare"), HasSubstr(", damaged\n"));
+  EXPECT_THAT(inspect(dir / "m.tare").text, HasSubstr(", damaged\n"));
+  EXPECT_TRUE(inspect(dir / "m.tare").is_damaged);
+  EXPECT_TRUE(inspect_json(dir / "m.tare").is_damaged);
 }
 
 TEST(Inspect, SaysWhatIsWrongWithADamagedBundle) {
@@ -138,7 +141,7 @@ TEST(Inspect, SaysWhatIsWrongWithADamagedBundle) {
   const Model model = small_model();
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
   flip_last_bit(dir / "m.tare");
-  const std::string text = inspect(dir / "m.tare");
+  const std::string text = inspect(dir / "m.tare").text;
   EXPECT_THAT(text, HasSubstr(", damaged\n"));
   EXPECT_THAT(text, HasSubstr("another hash"));
   EXPECT_THAT(text, Not(HasSubstr("verified")));
@@ -150,18 +153,18 @@ TEST(Inspect, DescribesACheckpointAndItsDamage) {
                                .optimizer = {{"exp_avg/w", at::rand({2, 3})}},
                                .extra = {},
                                .state = R"({"epoch":7})"});
-  const std::string text = inspect(dir / "c");
+  const std::string text = inspect(dir / "c").text;
   EXPECT_THAT(text, HasSubstr("checkpoint, verified"));
   EXPECT_THAT(text, HasSubstr(R"({"epoch":7})"));
   EXPECT_THAT(text, HasSubstr("exp_avg/w"));
   flip_last_bit(dir / "c/model.safetensors");
-  EXPECT_THAT(inspect(dir / "c"), HasSubstr("checkpoint, damaged"));
+  EXPECT_THAT(inspect(dir / "c").text, HasSubstr("checkpoint, damaged"));
 }
 
 TEST(Inspect, DescribesAPlainFileAndEscapesItsText) {
   const TempDir dir;
   checkpoint::write(dir / "w", {{"weight", at::rand({2, 3})}}, {{"note", "line\n\x1b[31mred"}});
-  const std::string text = inspect(dir / "w");
+  const std::string text = inspect(dir / "w").text;
   EXPECT_THAT(text, HasSubstr("safetensors file"));
   EXPECT_THAT(text, HasSubstr("weight"));
   EXPECT_THAT(text, HasSubstr("1 tensors, 6 elements, 24 B"));
@@ -170,11 +173,11 @@ TEST(Inspect, DescribesAPlainFileAndEscapesItsText) {
 
 TEST(Inspect, OtherFilesAreErrors) {
   const TempDir dir;
-  EXPECT_THROW((void)inspect(dir / "none"), IoError);
+  EXPECT_THROW((void)inspect(dir / "none").text, IoError);
   overwrite(dir / "text", "this is a text file, and a long one");
-  EXPECT_THROW((void)inspect(dir / "text"), FormatError);
+  EXPECT_THROW((void)inspect(dir / "text").text, FormatError);
   io::make_directories(dir / "folder");
-  EXPECT_THROW((void)inspect(dir / "folder"), FormatError);
+  EXPECT_THROW((void)inspect(dir / "folder").text, FormatError);
 }
 
 }  // namespace

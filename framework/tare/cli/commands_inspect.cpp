@@ -14,8 +14,10 @@ int inspect_command(const Arguments& arguments) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error) && !checkpoint::exists(path))
     path = bundle_at(path);
-  std::cout << (arguments.has("json") ? inspect_json(path) : inspect(path, width_for(std::cout)));
-  return kSuccess;
+  const Description found =
+      arguments.has("json") ? inspect_json(path) : inspect(path, width_for(std::cout));
+  std::cout << found.text;
+  return found.is_damaged ? kBadInput : kSuccess;
 }
 
 }  // namespace tare::cli

@@ -24,6 +24,7 @@ constexpr size_t kTextLimit = 2000;
 struct Page {
   std::ostringstream text{};
   size_t width = kAnyWidth;
+  bool is_damaged = false;
 };
 template <class T>
 Page& operator<<(Page& page, const T& value) {
@@ -222,6 +223,7 @@ void inspect_checkpoint(Page& out, const std::filesystem::path& path) {
     if (!loaded.extra.empty()) add_tensors(out, "extra", loaded.extra);
   } catch (const FormatError& error) {
     if (!checkpoint::exists(path)) throw;
+    out.is_damaged = true;
     add_title(out, path, "checkpoint, damaged");
     add_line(out, "problem", error.what());
   }
@@ -237,6 +239,7 @@ void inspect_file(Page& out, const std::filesystem::path& path) {
       add_summary(out, bundle.manifest(), bundle.elements());
       add_manifest(out, bundle.manifest());
     } catch (const FormatError& error) {
+      out.is_damaged = true;
       add_title(out, path, "bundle, " + size + ", damaged");
       add_line(out, "problem", error.what());
     }
@@ -250,7 +253,7 @@ void inspect_file(Page& out, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string inspect(const std::filesystem::path& path, size_t width) {
+Description inspect(const std::filesystem::path& path, size_t width) {
   Page out{.width = width};
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -258,7 +261,7 @@ std::string inspect(const std::filesystem::path& path, size_t width) {
   } else {
     inspect_file(out, path);
   }
-  return out.text.str();
+  return {out.text.str(), out.is_damaged};
 }
 
 }  // namespace tare

@@ -8,6 +8,12 @@
 
 namespace tare {
 
+/// Describes a file or folder.
+struct Description {
+  std::string text{};       ///< lines, or a JSON object, each with a newline at its end
+  bool is_damaged = false;  ///< a checksum or a rule of the format is broken
+};
+
 /// Describes a bundle, a checkpoint directory or a plain safetensors file: first a summary (what it
 /// is and whether it verified or what is wrong with it, model, input, classes, metrics), then
 /// manifest or metadata, and the tensors with shape, dtype and bytes. Damage is described, not
@@ -15,9 +21,9 @@ namespace tare {
 /// Text from the file is escaped. Throws IoError if it cannot be read at all, FormatError for a
 /// file that is not one of the three. Texts that are longer than `width` columns continue in
 /// further lines.
-[[nodiscard]] std::string inspect(const std::filesystem::path& path, size_t width = kAnyWidth);
+[[nodiscard]] Description inspect(const std::filesystem::path& path, size_t width = kAnyWidth);
 /// Returns the description as one JSON object, see docs/formats.md. Text that is not UTF-8 has
 /// U+FFFD in it.
-[[nodiscard]] std::string inspect_json(const std::filesystem::path& path);
+[[nodiscard]] Description inspect_json(const std::filesystem::path& path);
 
 }  // namespace tare

@@ -123,7 +123,7 @@ void add_file(json& out, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string inspect_json(const std::filesystem::path& path) {
+Description inspect_json(const std::filesystem::path& path) {
   json out{{"path", path.string()}};
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -131,7 +131,7 @@ std::string inspect_json(const std::filesystem::path& path) {
   } else {
     add_file(out, path);
   }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+  return {out.dump(2, ' ', false, json::error_handler_t::replace) + '\n', out["verified"] == false};
 }
 
 }  // namespace tare

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -235,6 +236,10 @@ bool refuses_one_of(const DataFacts& data, Model& model) {
 }
 
 void check_files(const RecipeOptions& recipe) {
+  const std::string& weights = recipe.model.options.weights;
+  std::error_code ignored;  // a file that may not be looked at is refused when it is read
+  if (!weights.empty() && !std::filesystem::exists(weights, ignored) && !ignored)
+    refuse(recipe, "model.weights", "is not there", "a bundle or a safetensors file", weights);
   at_fields(recipe, "data", [&] { datasets::check_files(recipe.data); });
   for (size_t i = 0; i < recipe.phases.size(); ++i)
     if (recipe.phases[i].data)

@@ -9,6 +9,19 @@
 #include "tare/runtime/does_not_fit.h"
 
 namespace tare {
+namespace {
+
+/// Returns the first line of an error of a card, and what can be done: the others are about
+/// debugging kernels.
+std::string text_of(const c10::AcceleratorError& error) {
+  const std::string text = error.what_without_backtrace();
+  return "the card failed and cannot be used by this process any more: " +
+         text.substr(0, text.find('\n')) +
+         "; start the program again (tare run --resume continues from the last checkpoint), and "
+         "look at `dmesg` and `nvidia-smi` if it happens again";
+}
+
+}  // namespace
 
 int report_error(const std::exception_ptr& error, const std::string& file, int64_t line) {
   const auto show = [&](const std::string& message) {
@@ -36,6 +49,9 @@ int report_error(const std::exception_ptr& error, const std::string& file, int64
   } catch (const Error& e) {
     show(e.what());
     return kBadInput;
+  } catch (const c10::AcceleratorError& e) {
+    show(text_of(e));
+    return kFailed;
   } catch (const c10::Error& e) {
     show(e.what_without_backtrace());
     return kFailed;

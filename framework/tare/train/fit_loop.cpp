@@ -318,8 +318,9 @@ void FitLoop::notify_quietly(EventMethod event) {
     try {
       (callback.get()->*event)(context_);
     } catch (const std::exception& second) {  // the first error is on its way and must not be lost
+      const std::string text = second.what();  // of a card's error the first line says what it is
       log::error("callback '" + callback->name() +
-                 "' failed while the fit was ending: " + second.what());
+                 "' failed while the fit was ending: " + text.substr(0, text.find('\n')));
     }
   }
 }
