@@ -300,10 +300,10 @@ TEST(Block, RefusesANameWithoutABlock) {
   EXPECT_THAT(
       message("resnet9", "layer9"),
       HasSubstr("'layer9' names no block of the model; blocks: prep, layer1, layer2, layer3"));
-  EXPECT_THAT(
-      message("mlp", "all"),
-      HasSubstr("[recompute] the model has no block that can be recomputed: mark its blocks as "
-                "docs/needing-less.md says"));
+  EXPECT_THAT(message("mlp", "all"),
+              HasSubstr("[recompute] has no effect, because the model has no block that can be "
+                        "recomputed: mark its blocks as "
+                        "docs/needing-less.md says"));
 }
 
 }  // namespace

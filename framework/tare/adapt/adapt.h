@@ -181,7 +181,7 @@ auto chunked(const at::Tensor& tensor, int64_t initial_step, F f, int64_t dim = 
   return Chunked<F>(initial_step, std::move(f), dim, std::move(options), site)(tensor);
 }
 
-/// The names that toma gives to the functions that run at once.
+/// Holds the names that toma gives to the functions that run at once.
 namespace execute {
 using adapt::batch;
 using adapt::chunked;

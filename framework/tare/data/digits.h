@@ -31,7 +31,7 @@ void visit_fields(auto& visit, GeneratedDigits& g) {
   visit("seed", g.seed, config::at_least(0));
 }
 
-/// Pictures of digits and their classes.
+/// Holds pictures of digits and their classes.
 struct DigitImages {
   at::Tensor images;  ///< uint8 [count, 1, size, size], bright strokes on black as in MNIST
   at::Tensor labels;  ///< int64 [count]; each ten samples hold every digit once, in a seeded order

@@ -15,8 +15,8 @@ struct Splits {
   DatasetPtr test{};   ///< what validate() and get_preds() use when asked for it
 };
 
-/// Sizes of the splits: up to 1 a fraction of the data set, above 1 a (whole) number of samples; 0:
-/// no such split.
+/// Sets the sizes of the splits: up to 1 a fraction of the data set, above 1 a (whole) number of
+/// samples; 0: no such split.
 struct SplitSizes {
   double train = 0.8;  ///< of the training split
   double valid = 0.2;  ///< of the validation split

@@ -15,7 +15,7 @@ namespace tare {
 /// See Dataset::sample_name(), one for each sample; null: none has one.
 using SampleNames = std::shared_ptr<const std::vector<std::string>>;
 
-/// See tensor_dataset(). With transforms, gather and transforms are one pass.
+/// Gives the rows of tensors, see tensor_dataset(); gathers and transforms in one pass.
 class TensorDataset : public Dataset {
  public:
   /// Holds the tensors; `read_with` lists what a reader has already done to the samples.

@@ -135,7 +135,7 @@ class Agent {
     return false;
   }
 
-  /// Ends this job, which does not come back.
+  /// Marks this job as retired: it is not queued again.
   void retire() {
     state_.retired = true;
     write(folder_, state_);

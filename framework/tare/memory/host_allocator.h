@@ -19,7 +19,7 @@ namespace tare::memory {
 class EventRing;      // event_ring.h
 struct EventHistory;  // event_history.h
 
-/// Counters, consistent with each other: read under one lock.
+/// Holds counters that are consistent with each other: they are read under one lock.
 struct HostCounters {
   int64_t live_bytes = 0;   ///< of the blocks that are alive
   int64_t live_blocks = 0;  ///< that are alive
@@ -27,7 +27,7 @@ struct HostCounters {
   uint64_t births = 0;      ///< blocks allocated since the process began
 };
 
-/// The one host allocator, in force before main (see docs/decisions/0002-host-allocator.md). All
+/// Serves all host tensors, from before main (see docs/decisions/0002-host-allocator.md). All
 /// calls are thread-safe; a block may be freed on another thread than it was allocated on.
 /// Allocations share one lock. Zero bytes allocate nothing.
 namespace host_allocator {

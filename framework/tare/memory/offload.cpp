@@ -261,7 +261,7 @@ class Group {
   bool fetched_ = false, asked_ = false;
 };
 
-/// A view on a slot, or the tensor itself.
+/// Holds a view on a slot of the offload, or the tensor itself.
 class OffloadedTensor final : public torch::autograd::SavedVariableHooks {
  public:
   OffloadedTensor(std::shared_ptr<Group> group, const std::vector<const void*>& kept)

@@ -175,7 +175,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
 thread_local BlockObserver* observer = nullptr;
 
-/// Tells the observer of a block, and of none inside it.
+/// Notifies the observer of a block, and of none inside it.
 class Observed {
  public:
   explicit Observed(const torch::nn::Module& block)

@@ -47,7 +47,7 @@ void visit_fields(auto& visit, ModelOptions& o) {
 
 namespace models {
 
-/// Models that differ in their options only.
+/// Describes models that differ in their options only.
 struct Family {
   std::string name{};                   ///< e.g. "resnet18"
   std::string summary{};                ///< one line for `tare ls models`

@@ -14,7 +14,7 @@ double cosine(double from, double to, double progress) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
 }
 
-// Runs from -> peak over the rising steps and peak -> last over the others.
+// Interpolates from `first` to `peak` over the rising steps, then to `last`.
 double two_phases(int64_t step, int64_t total, double share, double first, double peak,
                   double last) {
   if (total < 1 || step < 0 || step > total) {

@@ -78,7 +78,7 @@ class SyntheticDataset final : public Dataset {
   mutable c10::DataPtr making_;
 };
 
-/// Tells the trace what tensors are used for, while they are alive.
+/// Notes in the trace what tensors are used for, while they are alive.
 class LedgerAnnotator final : public Callback {
  public:
   [[nodiscard]] std::string name() const override { return "plan"; }

@@ -80,7 +80,7 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
   const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
   shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
   const at::Tensor output = at::zeros(shape);
-  const auto attempt = [&](const std::string& path, const std::string& name, const auto& call) {
+  const auto attempt = [&](const std::string& path, const auto& call) {
     try {
       call();
     } catch (const Error& error) {
@@ -91,14 +91,12 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
       refuse(recipe, path,
              "does not take the targets of the data with a model of " + std::to_string(classes) +
                  (classes == 1 ? " output: " : " outputs: ") + error.what(),
-             "a loss or metric for such targets, or another model.classes", name);
+             "a loss or metric for such targets, or another model.classes", "");
     }
   };
-  attempt("loss", loss_name(recipe),
-          [&] { check_batch(resolve(recipe.learner.loss), output, target); });
-  const auto names = chosen_metrics(recipe);
-  for (size_t i = 0; i < names.size(); ++i)
-    attempt("metrics." + std::to_string(i), names[i],
+  attempt("loss", [&] { check_batch(resolve(recipe.learner.loss), output, target); });
+  for (size_t i = 0; i < recipe.learner.metrics.size(); ++i)
+    attempt("metrics." + std::to_string(i),
             [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
 }
 
@@ -256,7 +254,7 @@ void make_for(const RecipeOptions& recipe, const DataFacts& data,
     refuse(recipe, "model.name",
            "cannot be made for samples of shape " + c10::str(at::IntArrayRef(data.sample_shape)) +
                ": " + error.what(),
-           "other options of the model, another model, or other data", recipe.model.name);
+           "other options of the model, another model, or other data", "");
   }
 }
 

@@ -66,7 +66,8 @@ void keep_large_blocks() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-/// Whether LibTorch is told to leave memory to CUDA's own allocator, which counts nothing.
+/// Whether the environment lets LibTorch leave memory to CUDA's own allocator, which counts
+/// nothing.
 bool has_foreign_allocator() {
   for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
     if (const char* text = std::getenv(name);

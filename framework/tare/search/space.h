@@ -13,7 +13,7 @@
 
 namespace tare::search {
 
-/// Numbers from low to high, both included.
+/// Holds the numbers from low to high, both included.
 struct Range {
   double low = 0, high = 0;      ///< low <= high
   std::optional<double> step{};  ///< unset: any number between; above 0
@@ -39,7 +39,7 @@ struct Space {
 void from_node(const config::Node& node, Space& value);
 [[nodiscard]] config::Node to_node(const Space& value);
 
-/// Keys of the recipe and their values, in order.
+/// Holds keys of the recipe and their values, in order.
 struct Settings {
   std::vector<std::pair<std::string, config::Node>> values{};  ///< keys and values, in order
   /// Returns the value of that key, or nullptr; valid until the list changes.

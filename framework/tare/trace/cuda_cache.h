@@ -29,7 +29,7 @@
 
 namespace tare::plan {
 
-/// The allocator of one card. Not thread-safe.
+/// Models the allocator of one card. Not thread-safe.
 class CudaCache {
  public:
   /// The capacity of a card that never refuses.

@@ -12,7 +12,7 @@
 
 namespace tare::plan {
 
-/// Events [begin, end) of a trace.
+/// Names the events [begin, end) of a trace.
 struct Section {
   size_t begin = 0, end = 0;  ///< indices of Trace::events
 };

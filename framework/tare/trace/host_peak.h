@@ -16,7 +16,7 @@ struct Alive {
   int64_t blocks = 0;  ///< how many blocks they are
 };
 
-/// The highest live bytes of a phase, or of the whole trace.
+/// Holds the highest live bytes of a phase, or of the whole trace.
 struct Peak {
   uint32_t phase = 0;          ///< 0 for the whole trace
   int64_t peak_bytes = 0;      ///< what was alive before included

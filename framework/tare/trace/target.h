@@ -9,7 +9,8 @@
 
 namespace tare::plan {
 
-/// The target of a plan: a device, its capacity and the types that it computes with. A value.
+/// Describes the target of a plan: a device, its capacity and the types that it computes with. A
+/// value.
 struct Target {
   std::string name = "host";  ///< as it was given
   bool caches = false;  ///< tensors come from LibTorch's caching allocator, as on a card; else the

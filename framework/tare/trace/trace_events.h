@@ -13,7 +13,7 @@
 
 namespace tare::plan {
 
-/// The kernels whose memory a trace records.
+/// Names the kernels whose memory a trace records.
 enum class Machine {
   host,  ///< this processor, with the present number of threads
   card   ///< CUDA; the workspaces of cuDNN's convolutions, which only a card knows, are not in it
@@ -27,7 +27,7 @@ struct Event {
   uint32_t op = 0;     ///< index into Trace::ops: the operator at work
 };
 
-/// A moment that the traced work has named.
+/// Names a moment of the traced work.
 struct Mark {
   std::string name{};  ///< as the work has given it
   size_t event = 0;    ///< how many events had happened
@@ -38,7 +38,7 @@ inline constexpr const char* kFirstProduct = "cublas";
 /// The mark at which cublasLt takes its workspace.
 inline constexpr const char* kFirstLinear = "cublaslt";
 
-/// A sum on a card, as it is laid out over threads, see card_sum.h.
+/// Describes a sum on a card as it is laid out over threads, see card_sum.h.
 struct CardSum {
   size_t event = 0;           ///< how many events had happened
   int64_t outputs = 0;        ///< sums

@@ -102,7 +102,7 @@ class FitLoop {
     return answer < least;
   }
   void notify_quietly(EventMethod event);
-  /// Tells callbacks of a change of the micro-batch.
+  /// Notifies callbacks of a change of the micro-batch.
   void report(MicroBatchChange change);
   [[nodiscard]] FitPlan current_plan() const;
 

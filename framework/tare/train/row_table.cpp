@@ -18,8 +18,8 @@ constexpr double kLargest = 0x1p53 - 1;  // whole numbers up to this are exact
 
 [[noreturn]] void refuse(const std::string& problem) { throw ConfigError("row_table", problem); }
 
-// A tensor of zeros beside the tensors' allocator: what a save takes of the memory that is planned
-// must not grow with the number of epochs.
+// Returns zeros in memory that the tensors' allocator does not count, so that a save takes the same
+// planned memory after any number of epochs.
 at::Tensor unaccounted(at::IntArrayRef sizes, c10::ScalarType type) {
   const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(type);
   auto memory = std::make_unique<std::vector<double>>(bytes / sizeof(double) + 1);
@@ -117,7 +117,7 @@ at::Tensor tensor_of(const std::string& text) {
 std::string text_of(const at::Tensor& bytes) {
   if (!bytes.defined() || bytes.scalar_type() != at::kByte || bytes.dim() != 1 ||
       !bytes.is_contiguous() || !bytes.device().is_cpu())
-    refuse("is no text");
+    refuse("is no contiguous byte tensor on the host");
   return {reinterpret_cast<const char*>(bytes.const_data_ptr<uint8_t>()),
           static_cast<size_t>(bytes.numel())};
 }
