@@ -100,22 +100,27 @@ INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
 TEST(PlanRecipe, IsAnUpperBoundForLoaderThreads) {
   const TempDir folder;
   RecipeOptions recipe = without_workers(folder);
-  recipe.data.size = 24;
-  recipe.batch = 8;
   recipe.phases.resize(1);
   recipe.learner.optimizer = {.kind = "sgd", .momentum = 0};
   recipe.model = {.name = "mlp"};
   recipe.model.options.width = 0;
   recipe.model.options.hidden = {1};
   recipe.data.transforms = Transforms{Normalise{{0.1}, {0.3}}, Shift{2}, Flip{0.5}};
-  for (const int64_t workers : {1, 2, 3}) {
-    recipe.learner.workers = workers;
-    const auto planned = plan_recipe(recipe, {.advice = false}).phases.at(0);
-    int64_t most = 0;
-    for (int i = 0; i < 5; ++i) most = std::max(most, run_recipe(recipe).phases.at(0).peak_bytes);
-    EXPECT_LE(most, planned.peak_bytes) << workers;
-    EXPECT_GT(most, planned.peak_bytes / 2) << workers;
-  }
+  struct Epoch {
+    int64_t size, count, batch;
+  };
+  for (const auto& [size, count, batch] : {Epoch{24, 200, 8}, Epoch{64, 120, 32}})  // of 20 and 3
+    for (const int64_t workers : {1, 2, 3}) {
+      recipe.data.size = size;
+      recipe.data.count = count;
+      recipe.batch = batch;
+      recipe.learner.workers = workers;
+      const auto planned = plan_recipe(recipe, {.advice = false}).phases.at(0);
+      int64_t most = 0;
+      for (int i = 0; i < 5; ++i) most = std::max(most, run_recipe(recipe).phases.at(0).peak_bytes);
+      EXPECT_LE(most, planned.peak_bytes) << workers << " with batches of " << batch;
+      EXPECT_GT(most, planned.peak_bytes / 2) << workers << " with batches of " << batch;
+    }
 }
 
 TEST(PlanRecipe, CountsOptimizerStatesThatAPhaseKeeps) {

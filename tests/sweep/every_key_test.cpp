@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "sweep/query.h"
 #include "sweep/shell_sweep.h"
@@ -161,8 +163,14 @@ class EverySweepKey : public ShellSweepTest {
     const auto executor =
         launch::executor_type(sweep.executor).make({.folder = sweep.log_dir, .agent = {"agent"}});
     (void)executor->recover({});
+    const fs::path file = files_.log_dir().parent_path() / "submitted";
     (void)executor->has_capacity(1);
-    std::string submitted = io::read_text(files_.log_dir().parent_path() / "submitted");
+    constexpr int kTries = 2000;  // a submission that fails on a busy machine is repeated
+    for (int i = 0; i < kTries && !fs::exists(file); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      (void)executor->has_capacity(1);
+    }
+    std::string submitted = io::read_text(file);
     const size_t name = submitted.find("--job-name=");  // a new one for each folder
     submitted.erase(name, submitted.find(' ', name) - name);
     return submitted + io::read_text(sweep.log_dir / "slurm/agent.sh");
