@@ -40,7 +40,7 @@ class SyntheticDataset final : public Dataset {
     Batch next = std::move(ahead_.front());
     ahead_.pop_front();
     if (made_ == shape_.size() && ahead_.empty()) made_ = 0;  // another epoch may follow
-    if (ahead_.empty()) making_.clear();  // until then a thread may be at work
+    if (ahead_.empty()) making_.clear();                      // until then a thread may be at work
     return next;
   }
 
