@@ -39,7 +39,7 @@ constexpr const char* kScript =
     "test $a = 1 && test $c = 4 && exit 1; test $a = 2 && test $c = 3 && test ! -e $folder/again "
     "&& touch $folder/again && kill -9 $$; finish 0.$a 1000";
 
-/// What an epoch of a made-up run reports; later runs are not always better.
+/// Returns the metric of an epoch of a made-up run; later runs are not always better.
 double metric_of(int64_t number, int64_t epoch) {
   return static_cast<double>((number * 7) % 12) + 0.1 * static_cast<double>(epoch % 5);
 }
@@ -159,11 +159,14 @@ class EverySweepKey : public ShellSweepTest {
 
   /// Returns the script of the cluster's jobs, and how they are submitted.
   [[nodiscard]] std::string jobs_of(const SweepOptions& sweep) const {
+    const fs::path file = files_.log_dir().parent_path() / "submitted";
+    fs::remove_all(sweep.log_dir /
+                   "slurm");  // no agent of other settings is taken for one of these
+    fs::remove(file);
     fs::create_directories(sweep.log_dir);
     const auto executor =
         launch::executor_type(sweep.executor).make({.folder = sweep.log_dir, .agent = {"agent"}});
     (void)executor->recover({});
-    const fs::path file = files_.log_dir().parent_path() / "submitted";
     (void)executor->has_capacity(1);
     constexpr int kTries = 2000;  // a submission that fails on a busy machine is repeated
     for (int i = 0; i < kTries && !fs::exists(file); ++i) {
