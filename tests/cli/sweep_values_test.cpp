@@ -1,4 +1,4 @@
-// What `tare sweep` says of values and combinations before anything runs.
+// Tests the messages of `tare sweep` about values and combinations before anything runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -68,7 +68,7 @@ TEST(Batch, DecoratorsHandleEveryTensor) {
     EXPECT_TRUE(
         at::equal(moved.input("right"), get(data, {0, 1, 2, 3, 4, 5}, true).input("right")));
     EXPECT_FALSE(at::equal(moved.target("mask"), get(data, {0, 1, 2, 3, 4, 5}).target("mask")));
-    // What moves in is 0, which the normalise before made of 1, and -100 of the mask.
+    // Pixels that move in are 0, which the normalise before made of 1; those of the mask are -100.
     EXPECT_TRUE(at::equal(moved.target("mask").eq(1), moved.input("left").squeeze(1).ne(0)))
         << "the mask moves with the first image";
   }

@@ -101,13 +101,14 @@ void CsvLog::load_state(const std::string& json) {
 }
 
 CallbackFacts StepsLog::facts() const {
-  return {.files = {file_.string()}, .bytes_on_card = kUnread * int64_t{sizeof(float)}};
+  return {.files = {file_.string()}, .bytes_on_card = kUnread * int64_t{sizeof(double)}};
 }
 
 Action StepsLog::before_fit(FitContext& context) {
   make_folder_of(context.learner.folder() / file_);
   const c10::Device device = context.learner.device();
-  if (!device.is_cpu()) losses_ = at::empty({kUnread}, at::TensorOptions(device));
+  if (!device.is_cpu())
+    losses_ = at::empty({kUnread}, at::TensorOptions(c10::kDouble).device(device));
   return Action::proceed;
 }
 
@@ -128,7 +129,7 @@ void StepsLog::read_losses() const {
   const at::Tensor losses = losses_.narrow(0, 0, unread_).to(c10::kCPU);
   const size_t first = rows_.size() - static_cast<size_t>(unread_);
   for (size_t i = 0; i < static_cast<size_t>(unread_); ++i)
-    rows_[first + i].loss = losses.const_data_ptr<float>()[i];
+    rows_[first + i].loss = losses.const_data_ptr<double>()[i];
   unread_ = 0;
 }
 

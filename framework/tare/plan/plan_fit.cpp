@@ -113,7 +113,7 @@ class Planner {
     const int64_t batch = request_.options.batch;
     const Estimate found = first_estimate(batch);
     MemoryPlan plan = plan_for(target_, batch);
-    plan.not_counted = not_counted_;
+    plan.not_counted = not_counted_.value_or(std::vector<std::string>());
     plan.start_bytes = found.start_bytes;
     plan.peak_bytes = found.peak_bytes;
     plan.reserved_bytes = found.reserved_bytes;
@@ -242,7 +242,7 @@ class Planner {
                                   const PartSizes& parts) {
     const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
     if (!probe_ && !target_.caches) require_verified(fit.trace);
-    if (target_.caches) not_counted_ = plan::not_counted_on_card(fit.trace);
+    if (target_.caches && !not_counted_) not_counted_ = plan::not_counted_on_card(fit.trace);
     return plan::estimate(fit.trace, fit.counted, target_);
   }
 
@@ -290,7 +290,7 @@ class Planner {
   const Target& target_;
   std::optional<FitProbe> probe_;
   std::string why_probe_;
-  std::vector<std::string> not_counted_;  // of the last estimate
+  std::optional<std::vector<std::string>> not_counted_;  // of the first estimate
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Computes the buffers of long sums on a card.
 #include "tare/trace/card_sum.h"
 
+#include <ATen/ceil_div.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -13,8 +15,6 @@ constexpr int64_t kVector = 4;  // elements that a thread reads at once
 constexpr int64_t kWarp = 32;   // threads
 constexpr int64_t kMost = 512;  // threads of a block
 
-int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / part; }
-
 int64_t last_power(int64_t value) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, value))));
 }
@@ -25,7 +25,7 @@ std::vector<SummedDim> in_order(std::vector<SummedDim> dims) {
   std::erase_if(dims, [](const SummedDim& dim) { return dim.size == 1; });
   std::ranges::reverse(dims);
   std::ranges::stable_sort(dims, {}, [](const SummedDim& dim) {
-    // Those of the result are in the order of its memory.
+    // The dimensions of the result stay in the order of its memory.
     return dim.is_gone ? dim.stride : std::numeric_limits<int64_t>::max();
   });
   std::vector<SummedDim> joined;
@@ -86,15 +86,16 @@ SumBuffers buffers_of(const CardSum& sum, const memory::Multiprocessors& card) {
 
   int64_t inputs_at_once = sum.along_inputs ? width : 1;
   int64_t outputs_at_once = sum.along_inputs ? 1 : width;
-  const auto values = [&] { return parts(sum.inputs, inputs_at_once); };
+  const auto values = [&] { return at::ceil_div(sum.inputs, inputs_at_once); };
   constexpr int64_t kFewest = 16, kMostValues = 256;  // of a thread
   const bool over_warps = values() >= std::min(height * kFewest, kMostValues);
   (over_warps ? inputs_at_once : outputs_at_once) *= height;
   const int64_t blocks = card.count * (card.threads / (width * height));
-  const int64_t grid = parts(sum.outputs / sum.vector, outputs_at_once);
+  const int64_t grid = at::ceil_div(sum.outputs / sum.vector, outputs_at_once);
   if (!over_warps || values() < kMostValues || grid > blocks) return {};
-  const int64_t split = std::max(std::min(parts(blocks, grid), parts(values(), kFewest)),
-                                 parts(values(), kMostValues));
+  const int64_t split =
+      std::max(std::min(at::ceil_div(blocks, grid), at::ceil_div(values(), kFewest)),
+               at::ceil_div(values(), kMostValues));
   if (split <= 1) return {};
   const int64_t of_a_part = kBytes * (sum.along_inputs ? 1 : width * sum.vector);
   return {.parts = sum.outputs * split * of_a_part, .semaphores = grid * 4};

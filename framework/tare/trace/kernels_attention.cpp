@@ -1,6 +1,7 @@
 // Attention. The operator itself is composite and takes another path where a tensor is on the meta
 // device; here it takes that of the host or, for a card, that of CUDA.
 #include <ATen/Parallel.h>
+#include <ATen/ceil_div.h>
 #include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -70,8 +71,7 @@ Blocks blocks_of(const Tensor& query, const Tensor& key) {
 
 /// Holds the scratch of the host's threads; a card has none.
 c10::DataPtr hold_per_thread(int64_t elements, const Tensor& like) {
-  const int64_t threads = for_card() ? 0 : at::get_num_threads();
-  return hold(bytes_of(threads * elements, like.scalar_type()));
+  return hold_on_host(bytes_of(at::get_num_threads() * elements, like.scalar_type()));
 }
 
 /// Returns the result and, per query, the logarithm of the sum of exponentials.
@@ -172,8 +172,7 @@ Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Ma
 int64_t workspace_of(const Tensor& query) {
   constexpr int64_t kColumns = 64, kHeader = 4;
   const int64_t features = query.size(3), rows = features <= kColumns ? 64 : 128;
-  const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
-  const int64_t tiles = parts(query.size(2), rows) * parts(features, kColumns);
+  const int64_t tiles = at::ceil_div(query.size(2), rows) * at::ceil_div(features, kColumns);
   return bytes_of(query.size(0) * query.size(1) * tiles * (rows * kColumns + kHeader), at::kFloat);
 }
 

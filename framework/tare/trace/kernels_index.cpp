@@ -1,5 +1,6 @@
 // Choosing and placing elements, and memory that is resized.
 #include <ATen/ExpandUtils.h>
+#include <ATen/ceil_div.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty_like.h>
@@ -42,20 +43,19 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return at::empty(sizes, options);
 }
 
-int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
-int64_t rounded(int64_t bytes) { return divided(bytes, 256) * 256; }
+int64_t rounded(int64_t bytes) { return at::round_up<int64_t>(bytes, 256); }
 
 /// Returns the bytes that CUB takes to sort `count` pairs of int64, as on Hopper; other cards
 /// differ by some KiB.
 int64_t sorting_bytes(int64_t count) {
   constexpr int64_t kTile = 4608, kDigits = 1024, kBins = 16384, kCounters = 256, kSlack = 255;
-  return 2 * rounded(count * 8) + kDigits * divided(count, kTile) + kBins + kCounters + kSlack;
+  return 2 * rounded(count * 8) + kDigits * at::ceil_div(count, kTile) + kBins + kCounters + kSlack;
 }
 
 /// Returns the bytes that CUB takes to scan values in tiles of that many.
 int64_t scanning_bytes(int64_t count, int64_t tile) {
   constexpr int64_t kWarp = 32, kState = 16, kHead = 256, kSlack = 255;
-  return rounded((divided(count, tile) + kWarp) * kState) + kHead + kSlack;
+  return rounded((at::ceil_div(count, tile) + kWarp) * kState) + kHead + kSlack;
 }
 
 /// Computes the gradient of an embedding of many indices as a card does: sorted, then each row from

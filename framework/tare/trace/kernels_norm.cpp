@@ -1,5 +1,6 @@
 // Normalisations.
 #include <ATen/Parallel.h>
+#include <ATen/ceil_div.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ void require_known(const char* op, const Tensor& input) {
 
 /// Holds the host's scratch: values of each channel, `rows` times. A card has none.
 c10::DataPtr hold_channels(const Tensor& input, int64_t rows = 1) {
-  return hold(for_card() ? 0 : bytes_of(rows * input.size(1), input.scalar_type()));
+  return hold_on_host(bytes_of(rows * input.size(1), input.scalar_type()));
 }
 
 /// Holds the partial sums of a card that are over one row of channels after the other: `values` of
@@ -55,14 +56,13 @@ void hold_partial_sums(const Tensor& input, int64_t values) {
   const auto power = [](int64_t n) {
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n)));
   };
-  const auto divided = [](int64_t n, int64_t by) { return (n + by - 1) / by; };
   int64_t width = std::min(power(channels), kWidest);
-  const int64_t height = std::min(power(divided(rows, kEach)), kThreads / width);
+  const int64_t height = std::min(power(at::ceil_div(rows, kEach)), kThreads / width);
   if (width * height != kThreads) width = std::min(power(channels), kThreads / height);
-  const int64_t blocks = std::min(divided(rows, height * kEach), kMostBlocks);
+  const int64_t blocks = std::min(at::ceil_div(rows, height * kEach), kMostBlocks);
   if (blocks < kFewBlocks) return;
   const auto sums = hold(bytes_of(values * channels * blocks, input.scalar_type())),
-             semaphores = hold(bytes_of(divided(channels, width), at::kInt));
+             semaphores = hold(bytes_of(at::ceil_div(channels, width), at::kInt));
 }
 
 using Normed = std::tuple<Tensor, Tensor, Tensor>;
@@ -172,9 +172,9 @@ Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef 
   if (mask[2]) grad_bias = at::empty_like(*bias, MemoryFormat::Contiguous);
   const auto grad_copy = hold_contiguous(grad);
   // Each thread sums both gradients of its rows.
-  if ((mask[1] || mask[2]) && !for_card())
-    hold(bytes_of(int64_t{2} * at::get_num_threads() * rows_of(input, normalized).width,
-                  input.scalar_type()))
+  if (mask[1] || mask[2])
+    hold_on_host(bytes_of(int64_t{2} * at::get_num_threads() * rows_of(input, normalized).width,
+                          input.scalar_type()))
         .clear();
   return result;
 }

@@ -1,4 +1,5 @@
 // Sums, means and the like.
+#include <ATen/ceil_div.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/mean.h>
@@ -128,7 +129,7 @@ void norms(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack
   const auto tensors = torch::jit::peek(*stack, 0, arguments).toTensorVector();
   torch::jit::drop(*stack, arguments);
   int64_t most = 0;
-  for (const Tensor& tensor : tensors) most = std::max(most, (tensor.numel() + kPart - 1) / kPart);
+  for (const Tensor& tensor : tensors) most = std::max(most, at::ceil_div(tensor.numel(), kPart));
   const auto count = static_cast<int64_t>(tensors.size());
   const auto parts = hold(bytes_of(count * most, tensors.front().scalar_type()));
   std::vector<Tensor> each;
