@@ -58,12 +58,12 @@ TEST_F(ResumedRun, RemovesWhatKilledSavesHaveLeftAndNothingElse) {
   const RecipeOptions recipe = resumable(folder_);
   ASSERT_EQ(run_with_crashes(recipe, {1000}), 1);
   const fs::path run = folder_ / "tiny";
-  for (const char* name : {"best-1.partial", "autosave-1.partial", "mine.partial"})
+  for (const char* name : {"first.partial", "autosave-1.partial", "mine.partial"})
     fs::create_directory(run / name);
-  std::ofstream(run / "best-1.partial/model.safetensors") << "half";
+  std::ofstream(run / "first.partial/model.safetensors") << "half";
   std::ofstream(run / "mine.partial/notes.txt") << "mine";
   (void)run_recipe(recipe, {.resume = Resume::always});
-  EXPECT_FALSE(fs::exists(run / "best-1.partial") || fs::exists(run / "autosave-1.partial"));
+  EXPECT_FALSE(fs::exists(run / "first.partial") || fs::exists(run / "autosave-1.partial"));
   EXPECT_TRUE(fs::exists(run / "mine.partial/notes.txt"));
 }
 

@@ -25,6 +25,16 @@ RecipeOptions one_phase(const TempDir& folder) {
   return recipe;
 }
 
+void expect_refused(const RecipeOptions& recipe, const RunOptions& options,
+                    const std::string& piece) {
+  try {
+    (void)run_recipe(recipe, options);
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(piece));
+  }
+}
+
 TEST(RunFolder, AFinishedRunIsNeverWrittenOver) {
   const TempDir folder;
   const RunReport first = run_recipe(one_phase(folder));
@@ -95,13 +105,17 @@ TEST(RunFolder, OverwriteLeavesNothingThatTellsOfTheEarlierRun) {
     EXPECT_FALSE(fs::exists(folder / "tiny" / file)) << file;
 }
 
-TEST(RunFolder, OverwriteKeepsTheWeightsThatTheRunStartsFrom) {
+TEST(RunFolder, OverwriteIsRefusedWhereItWouldRemoveTheWeightsThatTheRunStartsFrom) {
   const TempDir folder;
   RecipeOptions recipe = one_phase(folder);
   (void)run_recipe(recipe);
-  ASSERT_TRUE(fs::exists(folder / "tiny/first/model.safetensors"));
-  recipe.model.options.weights = (folder / "tiny/first/model.safetensors").string();
-  EXPECT_EQ(run_recipe(recipe, {.overwrite = true}).folder, folder / "tiny");
+  for (const char* weights : {"first/model.safetensors", "tiny.tare"}) {
+    recipe.model.options.weights = (folder / "tiny" / weights).string();
+    expect_refused(recipe, {.overwrite = true}, "a result of the earlier run");
+    for (const char* file : {"first/model.safetensors", "tiny.tare", "report.json"})
+      EXPECT_TRUE(fs::exists(folder / "tiny" / file)) << file;
+  }
+  EXPECT_EQ(run_recipe(recipe).folder, folder / "tiny-2");
 }
 
 TEST(RunFolder, OverwriteRemovesWhatTheEarlierRunWroteUnderNamesOfItsOwn) {
@@ -124,16 +138,99 @@ TEST(RunFolder, OverwriteRemovesWhatTheEarlierRunWroteUnderNamesOfItsOwn) {
 
 TEST(RunFolder, OverwriteRemovesNothingForARecipeThatNoRunHasWritten) {
   for (const char* text : {"export: ../mine.tare\nphases: [{}]\n", "export: trial.json\n",
-                           "exports: mine.tare\n", "export: [mine.tare\n"}) {
+                           "exports: mine.tare\n", "export: [mine.tare\n", "name: tiny\n"}) {
     const TempDir folder;
     fs::create_directories(folder / "tiny");
-    for (const char* file : {"mine.tare", "tiny/mine.tare", "tiny/trial.json"})
-      std::ofstream(folder / file) << "mine";
+    const std::vector<std::string> files{"mine.tare", "tiny/mine.tare", "tiny/tiny.tare",
+                                         "tiny/trial.json"};
+    for (const auto& file : files) std::ofstream(folder / file) << "mine";
     std::ofstream(folder / "tiny/recipe.yaml") << text;
-    (void)run_recipe(one_phase(folder), {.overwrite = true});
-    for (const char* file : {"mine.tare", "tiny/mine.tare", "tiny/trial.json"})
-      EXPECT_TRUE(fs::exists(folder / file)) << text << file;
+    expect_refused(one_phase(folder), {.overwrite = true}, "holds 'recipe.yaml'");
+    expect_refused(one_phase(folder), {.resume = Resume::automatic, .overwrite = true},
+                   "holds 'recipe.yaml'");
+    for (const auto& file : files) EXPECT_TRUE(fs::exists(folder / file)) << text << file;
+    EXPECT_EQ(content_of(folder / "tiny/recipe.yaml"), text);
+    EXPECT_EQ(run_recipe(one_phase(folder), {.resume = Resume::automatic}).folder,
+              folder / "tiny-2");
   }
+}
+
+TEST(RunFolder, OverwriteIsRefusedForFilesThatNoRunHasWritten) {
+  const TempDir folder;
+  (void)run_recipe(one_phase(folder));
+  const fs::path notes = folder / "tiny/notes/thesis.tex", bundle = folder / "tiny/other.tare";
+  fs::create_directories(notes.parent_path());
+  for (const fs::path& file : {notes, bundle}) std::ofstream(file) << "mine";
+  RecipeOptions exports = one_phase(folder), saves = one_phase(folder);
+  exports.export_to = "other.tare";
+  saves.phases[0].save = "notes";
+  for (const Resume resume : {Resume::never, Resume::automatic}) {
+    expect_refused(exports, {.resume = resume, .overwrite = true}, "holds 'other.tare'");
+    expect_refused(saves, {.resume = resume, .overwrite = true}, "holds 'notes'");
+  }
+  for (const fs::path& file : {notes, bundle}) EXPECT_EQ(content_of(file), "mine");
+  for (const char* file : {"first", "tiny.tare", "report.json"})
+    EXPECT_TRUE(fs::exists(folder / "tiny" / file)) << file;
+}
+
+TEST(RunFolder, AReportOfAnotherProgramMakesNoRun) {
+  const TempDir folder;
+  fs::create_directories(folder / "tiny");
+  for (const char* file : {"report.json", "report.html", "tiny.tare"})
+    std::ofstream(folder / "tiny" / file) << "mine";
+  expect_refused(one_phase(folder), {.overwrite = true}, "holds 'report.json'");
+  EXPECT_EQ(run_recipe(one_phase(folder), {.resume = Resume::automatic}).folder, folder / "tiny-2");
+  for (const char* file : {"report.json", "report.html", "tiny.tare"})
+    EXPECT_EQ(content_of(folder / "tiny" / file), "mine");
+}
+
+TEST(RunFolder, AFolderUnderTheNameOfACheckpointIsNoCheckpoint) {
+  for (const char* name : {"autosave-0", "autosave-1", "before-autosave-0"}) {
+    const TempDir folder;
+    const fs::path mine = folder / "tiny" / name / "thesis.tex";
+    fs::create_directories(mine.parent_path());
+    std::ofstream(mine) << "mine";
+    const std::string held = std::string("holds '") + name;
+    expect_refused(one_phase(folder), {.overwrite = true}, held);
+    expect_refused(one_phase(folder), {.resume = Resume::automatic, .overwrite = true}, held);
+    expect_refused(one_phase(folder), {.resume = Resume::always}, "holds no unfinished run");
+    EXPECT_EQ(run_recipe(one_phase(folder), {.resume = Resume::automatic}).folder,
+              folder / "tiny-2");
+    EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny-3");
+    EXPECT_EQ(content_of(mine), "mine");
+  }
+}
+
+TEST(RunFolder, AnUnfinishedRunWithAFolderOfOthersIsNotContinued) {
+  const TempDir folder;
+  request_interrupt();
+  ASSERT_EQ(run_recipe(one_phase(folder)).reason, StopReason::interrupted);
+  const bool first = fs::exists(folder / "tiny/autosave-0");
+  const std::string name = first ? "autosave-1" : "autosave-0";
+  const fs::path mine = folder / "tiny" / name / "thesis.tex";
+  fs::create_directories(mine.parent_path());
+  std::ofstream(mine) << "mine";
+  fs::create_directories(folder / "tiny/mine.partial");
+  std::ofstream(folder / "tiny/mine.partial/model.safetensors") << "mine";
+  for (const bool overwrite : {false, true})
+    for (const Resume resume : {Resume::always, Resume::automatic})
+      expect_refused(one_phase(folder), {.resume = resume, .overwrite = overwrite},
+                     "holds '" + name);
+  EXPECT_EQ(content_of(mine), "mine");
+  fs::remove_all(mine.parent_path());
+  EXPECT_FALSE(run_recipe(one_phase(folder), {.resume = Resume::always}).resumed_from.empty());
+  EXPECT_EQ(content_of(folder / "tiny/mine.partial/model.safetensors"), "mine");
+}
+
+TEST(RunFolder, ARunThatWasKilledBeforeItsFirstCheckpointStartsAnew) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder);
+  recipe.learner.micro_batch = recipe.batch;  // what does not fit is a crash
+  memory::host_allocator::fail_at(700);
+  EXPECT_THROW((void)run_recipe(recipe), OutOfMemory);
+  memory::host_allocator::fail_at(0);
+  fs::remove(folder / "tiny/report.json");
+  EXPECT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).folder, folder / "tiny");
 }
 
 TEST(RunFolder, AFolderWithoutARunIsTaken) {
@@ -194,12 +291,7 @@ TEST_P(NamesOfFiles, ThatWouldDestroyOneAnotherAreRefusedBeforeAnyWork) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
   GetParam().spoil(recipe);
-  try {
-    (void)run_recipe(recipe);
-    ADD_FAILURE() << "accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(GetParam().piece));
-  }
+  expect_refused(recipe, {}, GetParam().piece);
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 

@@ -9,6 +9,7 @@
 #include "tare/callback/autosave.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/resume.h"
 
 namespace tare {
 namespace {
@@ -27,7 +28,7 @@ class Names {
     for (const auto& metric : chosen_metrics(recipe)) own_plots(metric);
     for (const auto& name : Autosave::names()) {
       own(name);
-      own("before-" + name);
+      own(set_aside_name(name));
     }
     for (size_t i = 0; i < recipe.phases.size(); ++i)
       if (!recipe.phases[i].best.empty()) own(best_checkpoint(i));

@@ -2,7 +2,6 @@
 #include "tare/recipe/resume.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -143,38 +142,37 @@ std::string changed_data(const std::vector<CallbackState>& callbacks, size_t pha
 
 bool has_autosaves(const fs::path& folder) {
   return std::ranges::any_of(Autosave::names(), [&](const std::string& name) {
-    std::error_code ignored;  // what cannot be looked at is refused where it is used
-    return fs::exists(io::current_directory(folder / name), ignored);
+    return checkpoint::exists(folder / name);
   });
 }
 
 namespace {
 
 // Whether a process was killed while it wrote the folder as a checkpoint, or put one in its place.
-bool is_left_of_a_save(const fs::directory_entry& entry) {
-  const fs::path extension = entry.path().extension();
-  if ((extension != ".partial" && extension != ".old") || !entry.is_directory()) return false;
-  return fs::is_empty(entry.path()) || fs::exists(entry.path() / "model.safetensors") ||
-         fs::exists(entry.path() / "manifest.json");
+bool is_left_of_a_save(const fs::path& path) {
+  return fs::is_directory(path) && (fs::is_empty(path) || fs::exists(path / "model.safetensors") ||
+                                    fs::exists(path / "manifest.json"));
 }
 
 }  // namespace
 
-void remove_leftovers(const fs::path& folder) {
-  if (!fs::exists(folder)) return;
-  std::set<fs::path> names;  // of checkpoints, also of phases and callbacks
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (is_left_of_a_save(entry)) names.insert(fs::path(entry.path()).replace_extension());
-  for (const auto& name : names)
-    for (const auto& done : io::recover_directory(name)) log::info("swept: " + done);
+void remove_leftovers(const fs::path& folder, std::vector<std::string> names) {
+  for (const auto& name : Autosave::names()) names.push_back(name);
+  for (const auto& name : names) {
+    const fs::path path = folder / name;
+    if (is_left_of_a_save(path.string() + ".partial") || is_left_of_a_save(path.string() + ".old"))
+      for (const auto& done : io::recover_directory(path)) log::info("swept: " + done);
+  }
 }
 
-void set_autosaves_aside(const fs::path& folder) {
-  remove_leftovers(folder);
+std::string set_aside_name(const std::string& autosave) { return "before-" + autosave; }
+
+void set_autosaves_aside(const fs::path& folder, const std::vector<std::string>& names) {
+  remove_leftovers(folder, names);
   bool found = false;
   for (const auto& name : Autosave::names()) {
     if (!checkpoint::exists(folder / name)) continue;
-    io::move(folder / name, folder / ("before-" + name));
+    io::move(folder / name, folder / set_aside_name(name));
     found = true;
   }
   if (found) {
@@ -204,8 +202,10 @@ std::optional<CheckpointInfo> newest_autosave(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<CheckpointInfo> find_resumable(const fs::path& folder, const Origin& origin) {
-  remove_leftovers(folder);
+std::optional<CheckpointInfo> find_resumable(const fs::path& folder,
+                                             const std::vector<std::string>& names,
+                                             const Origin& origin) {
+  remove_leftovers(folder, names);
   auto newest = newest_autosave(folder);
   if (!newest) return newest;
   const Origin before = origin_of(*newest, folder);

@@ -25,17 +25,24 @@ namespace tare {
 [[nodiscard]] bool has_autosaves(const std::filesystem::path& folder);
 
 /// Returns the newest automatic checkpoint in `folder` that verifies; unset: there is none. Removes
-/// leftovers of killed saves. Throws ConfigError if the checkpoint belongs to another recipe or
-/// other data than `origin`; FormatError if no checkpoint verifies.
+/// leftovers of killed saves, see remove_leftovers(). Throws ConfigError if the checkpoint belongs
+/// to another recipe or other data than `origin`; FormatError if no checkpoint verifies.
 [[nodiscard]] std::optional<CheckpointInfo> find_resumable(const std::filesystem::path& folder,
+                                                           const std::vector<std::string>& names,
                                                            const Origin& origin);
 
-/// Removes what killed saves and removals of checkpoints have left in `folder`.
-void remove_leftovers(const std::filesystem::path& folder);
+/// Removes what killed saves and removals have left in `folder` of the automatic checkpoints and of
+/// checkpoints under `names`.
+void remove_leftovers(const std::filesystem::path& folder, std::vector<std::string> names);
 
-/// Renames the checkpoints of an unfinished run with the prefix "before-", replacing earlier ones
-/// of that name.
-void set_autosaves_aside(const std::filesystem::path& folder);
+/// Returns the name of an automatic checkpoint of a run that was not continued:
+/// "before-autosave-0".
+[[nodiscard]] std::string set_aside_name(const std::string& autosave);
+
+/// Renames the checkpoints of an unfinished run, see set_aside_name(), replacing earlier ones of
+/// that name. Removes leftovers first, see remove_leftovers().
+void set_autosaves_aside(const std::filesystem::path& folder,
+                         const std::vector<std::string>& names);
 
 /// Throws the ConfigError for a `folder` in which there is nothing to continue.
 [[noreturn]] void refuse_resume(const std::filesystem::path& folder);

@@ -110,7 +110,7 @@ class Runner {
     print_.folder(folder_);
     print_.unfinished(folder.unfinished);
     // The run's own copy of its configuration, with every default and override in it.
-    io::write_atomically(folder_ / "recipe.yaml", config::to_yaml(config::to_node(recipe_)));
+    write_recipe(recipe_, folder_);
     return std::move(folder.lock);
   }
 

@@ -22,14 +22,19 @@ struct RunFolder {
       unfinished{};  ///< the last run passed by that could be continued; empty: none
 };
 
-/// Finds or makes the folder: folder/name or, where that holds a run or files of others under the
-/// names that the run writes, the first of folder/name-2, folder/name-3 ... that does not. With
-/// Resume::always or automatic the last of them whose run is unfinished. With `overwrite` always
-/// folder/name. Throws ConfigError with Resume::always if there is nothing to resume, if the
-/// checkpoint belongs to another recipe or other data than `origin`, and with `overwrite` for a
-/// folder without a run that holds such files; StateError if another process runs in the folder
-/// that must be taken; FormatError if no checkpoint verifies; IoError.
+/// Finds or makes the folder: folder/name or, where that holds anything under the names that the
+/// run writes, the first of folder/name-2, folder/name-3 ... that does not. With Resume::always or
+/// automatic the last of them whose run is unfinished. With `overwrite` always folder/name, from
+/// which the results of the earlier run are removed. Throws ConfigError with Resume::always if
+/// there is nothing to resume, if the checkpoint belongs to another recipe or other data than
+/// `origin`; where a folder must be taken that holds, under a name that the run writes, what no
+/// earlier run is known to have written, or the weights from which this run starts; StateError if
+/// another process runs in it; FormatError if no checkpoint verifies; IoError.
 [[nodiscard]] RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
                                         const Origin& origin);
+
+/// Writes recipe.yaml to the folder: every setting with its default or its value, below a line of
+/// comment by which open_run_folder() knows the folder of a run. Throws IoError.
+void write_recipe(const RecipeOptions& recipe, const std::filesystem::path& folder);
 
 }  // namespace tare
