@@ -114,6 +114,14 @@ TEST(SweepValues, AValueThatNoCombinationAcceptsIsReportedAtItsPlace) {
                         "larger than the batch of phase 1"));
 }
 
+TEST(SweepValues, ASharedValueThatEveryCombinationMakesValidIsAccepted) {
+  const Sweep sweep;  // its recipe has batches of 32
+  const auto run = sweep.tare({"run", "sweep.yaml", "set={micro_batch: 64, phases.0.epochs: 1}",
+                               "parameters={batch: [64, 96]}"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("tiny: 2 complete, 0 failed"));
+}
+
 TEST(SweepValues, ACombinationThatIsInvalidOnlyTogetherIsNamedAndFailsAlone) {
   const Sweep sweep;
   for (const char* batches : {"[32, 64]", "[64, 32]"}) {

@@ -220,7 +220,7 @@ std::map<std::string, Row> EverySweepKey::rows_of_options() {
       asha{"pruner={type: asha, min_resource: 1, reduction_factor: 3}"},
       promotion{"pruner={type: asha_promotion, min_resource: 1, reduction_factor: 3}"},
       hyperband{"pruner={type: hyperband, min_resource: 1, max_resource: 27}"},
-      slurm{"executor={type: slurm}"};
+      slurm{"executor=slurm"};
   return {
       {"method.tpe.start_trials", {"method={tpe: {start_trials: 4}}", tpe}},
       {"method.tpe.candidates", {"method={tpe: {candidates: 2}}", tpe}},

@@ -98,8 +98,7 @@ std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
                                          const sweep::Resources& resources) {
   auto slots = executor.slots(resources.jobs);
   if (!slots.empty()) return slots;
-  const RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-  if (recipe.learner.device != "cpu")
+  if (shared_recipe(sweep).learner.device != "cpu")
     slots = sweep::gpu_slots(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
   if (slots.empty()) slots.push_back(sweep::host_slot(resources));
   return slots;

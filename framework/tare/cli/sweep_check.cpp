@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -152,18 +153,20 @@ void check_countable(const SweepOptions& sweep) {
 /// Checks a recipe; throws ConfigError.
 using Check = std::function<void(const RecipeOptions&)>;
 
-/// Checks the recipe of a combination; throws ConfigError.
-void check_recipe_of(const SweepOptions& sweep, const Settings& set, const Settings& cell,
-                     const Check& check) {
+/// Returns the recipe of a combination; throws ConfigError, also of the check.
+RecipeOptions recipe_of(const SweepOptions& sweep, const Settings& set, const Settings& cell,
+                        const Check& check) {
   auto settings = sweep::override_texts(sweep, set);
   for (auto& text : sweep::override_texts(sweep, cell)) settings.push_back(std::move(text));
-  check(read_recipe(sweep.recipe, settings));
+  RecipeOptions recipe = read_recipe(sweep.recipe, settings);
+  check(recipe);
+  return recipe;
 }
 
 bool is_accepted(const SweepOptions& sweep, const Settings& set, const Settings& cell,
                  const Check& check) {
   try {
-    check_recipe_of(sweep, set, cell, check);
+    (void)recipe_of(sweep, set, cell, check);
     return true;
   } catch (const ConfigError& error) {
     log::debug("a combination is refused: " + std::string(error.what()));
@@ -176,13 +179,22 @@ Settings without(Settings settings, size_t index) {
   return settings;
 }
 
-/// Reads the recipe with the settings that all runs share.
+/// Returns a combination that the recipe accepts with the settings that all runs share.
+std::optional<Cell> accepted_cell(const SweepOptions& sweep, const Check& check) {
+  const SweepOptions ends = with_ends(sweep);
+  for (Cell& cell : with_every_value(ends))
+    if (is_accepted(ends, ends.set, cell, check)) return std::move(cell);
+  return {};
+}
+
+/// Reads the recipe with the settings that all runs share and, where the recipe refuses these by
+/// themselves, with a combination that makes them valid.
 RecipeOptions read_with_set(const SweepOptions& sweep, const Check& check) {
   try {
-    RecipeOptions recipe = read_recipe(sweep.recipe, sweep::override_texts(sweep, sweep.set));
-    check(recipe);
-    return recipe;
+    return recipe_of(sweep, sweep.set, {}, check);
   } catch (const ConfigError& error) {
+    if (const auto cell = accepted_cell(sweep, check))
+      return recipe_of(sweep, sweep.set, *cell, check);
     const auto& values = sweep.set.values;
     if (const Setting* setting = named_by(sweep, sweep.set, error))
       throw_named(sweep, "set", *setting, error);
@@ -236,7 +248,7 @@ void warn_of(const SweepOptions& sweep, const Cell& cell, const ConfigError& err
 void check_cell(const SweepOptions& sweep, const Cell& cell, const Check& check,
                 Together together) {
   try {
-    check_recipe_of(sweep, sweep.set, cell, check);
+    (void)recipe_of(sweep, sweep.set, cell, check);
   } catch (const ConfigError& error) {
     throw_if_never_accepted(sweep, cell, check, error);
     if (together == Together::warned) warn_of(sweep, cell, error);
@@ -278,6 +290,10 @@ void check_sweep_with_data(const SweepOptions& sweep) {
   const Check check = [&data](const RecipeOptions& recipe) { check_run(recipe, data); };
   static_cast<void>(read_with_set(sweep, check));
   check_all(sweep, check, Together::warned);
+}
+
+RecipeOptions shared_recipe(const SweepOptions& sweep) {
+  return read_with_set(sweep, [](const RecipeOptions&) {});
 }
 
 }  // namespace tare

@@ -1,6 +1,7 @@
 // Checks the settings of a sweep against its recipe before anything runs.
 #pragma once
 
+#include "tare/recipe/recipe.h"
 #include "tare/sweep/sweep_options.h"
 
 namespace tare {
@@ -17,5 +18,10 @@ void check_sweep(const sweep::SweepOptions& sweep);
 /// without the network. Warns of each combination it has tried whose values are refused only
 /// together. Throws as check_sweep().
 void check_sweep_with_data(const sweep::SweepOptions& sweep);
+
+/// Returns the recipe with the settings that all runs of the sweep share and, where the recipe
+/// refuses these by themselves, with a combination that makes them valid. Throws ConfigError at the
+/// place of a setting that is valid in no combination.
+[[nodiscard]] RecipeOptions shared_recipe(const sweep::SweepOptions& sweep);
 
 }  // namespace tare

@@ -19,11 +19,16 @@ void expand(Node& parent, const char* key, const char* name) {
   *value = std::move(map);
 }
 
+bool leads_through(std::string_view assignment, const std::string& path) {
+  return assignment.substr(0, assignment.find('=')).starts_with(path + '.');
+}
+
 struct Form {
   const char *key, *name;
 };
 constexpr Form kOfRecipe[] = {{"data", "name"}, {"model", "name"}, {"optimizer", "kind"}};
 constexpr Form kOfPhase[] = {{"data", "name"}, {"schedule", "kind"}};
+constexpr Form kOfSweep[] = {{"method", "type"}, {"pruner", "type"}, {"executor", "type"}};
 
 }  // namespace
 
@@ -35,16 +40,20 @@ void expand_short_forms(Node& recipe) {
 }
 
 void apply_recipe_override(Node& recipe, std::string_view assignment) {
-  const std::string key(assignment.substr(0, assignment.find('=')));
-  const auto leads_through = [&](const std::string& path) { return key.starts_with(path + '.'); };
   for (const Form& form : kOfRecipe)
-    if (leads_through(form.key)) expand(recipe, form.key, form.name);
+    if (leads_through(assignment, form.key)) expand(recipe, form.key, form.name);
   if (Node* phases = recipe.find("phases"))
     for (size_t i = 0; i < phases->items.size(); ++i)
       for (const Form& form : kOfPhase)
-        if (leads_through("phases." + std::to_string(i) + '.' + form.key))
+        if (leads_through(assignment, "phases." + std::to_string(i) + '.' + form.key))
           expand(phases->items[i], form.key, form.name);
   apply_override(recipe, assignment);
+}
+
+void apply_sweep_override(Node& sweep, std::string_view assignment) {
+  for (const Form& form : kOfSweep)
+    if (leads_through(assignment, form.key)) expand(sweep, form.key, form.name);
+  apply_override(sweep, assignment, {"parameters", "set"});
 }
 
 }  // namespace tare::config

@@ -6,7 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
-#include "tare/config/override.h"
+#include "tare/config/short_forms.h"
 #include "tare/runtime/threads.h"
 #include "tare/sweep/run_name.h"
 
@@ -110,7 +110,7 @@ void set_data_folder(sweep::SweepOptions& sweep) {
 
 Node parsed(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
-  for (const auto& assignment : overrides) sweep::apply_override(root, assignment);
+  for (const auto& assignment : overrides) config::apply_sweep_override(root, assignment);
   return root;
 }
 

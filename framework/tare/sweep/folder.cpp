@@ -50,13 +50,17 @@ std::unique_ptr<io::FolderLock> lock_folder(const SweepOptions& sweep) {
 
 fs::path checked_store_file(const SweepOptions& sweep) {
   const fs::path file = sweep.log_dir / (sweep.name + ".sqlite");
-  const bool has_runs =
-      !run_folders(sweep.log_dir, sweep.name).empty() || has_rows(sweep.log_dir / "run_data.csv");
-  if (has_runs && !fs::exists(file))
-    throw ConfigError("sweep", "log_dir",
-                      "holds runs of the sweep '" + printable(sweep.name) + "', but not its store",
-                      "tare sweep rebuild, which makes the store from them, or another log_dir",
-                      printable(sweep.log_dir.string()));
+  if (fs::exists(file)) return file;
+  const auto refuse = [&](const std::string& problem, const char* allowed) {
+    throw ConfigError("sweep", "log_dir", problem, allowed, printable(sweep.log_dir.string()));
+  };
+  if (!run_folders(sweep.log_dir, sweep.name).empty())
+    refuse("holds runs of the sweep '" + printable(sweep.name) + "', but not its store",
+           "tare sweep rebuild, which makes the store from them, or another log_dir");
+  if (has_rows(sweep.log_dir / "run_data.csv"))
+    refuse("holds rows of a run_data.csv, but not the store of the sweep '" +
+               printable(sweep.name) + "'",
+           "tare sweep rebuild if they are this sweep's, the file moved away, or another log_dir");
   return file;
 }
 

@@ -234,8 +234,11 @@ RebuildReport rebuild_store(const SweepOptions& sweep, const OutcomeOf& outcome)
                      "delete it first if it is damaged");
   const Rebuild runs(sweep, outcome);
   if (runs.found().empty())
-    throw ConfigError("sweep.rebuild", "there are no runs of '" + printable(sweep.name) + "' in " +
-                                           sweep.log_dir.string());
+    throw ConfigError("sweep.rebuild", "there are no runs of '" + printable(sweep.name) + "' in '" +
+                                           printable(sweep.log_dir.string()) +
+                                           "', neither folders nor rows of run_data.csv: "
+                                           "tare sweep run starts them, once files of others under "
+                                           "these names are moved away");
   RebuildReport report{.unknown = runs.unknown()};
   const SweepOptions all = with_values_of(sweep, runs.found());
   Store store(file, all);

@@ -7,8 +7,8 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/config/override.h"
 #include "tare/config/scalar.h"
+#include "tare/config/short_forms.h"
 #include "tare/search/grid.h"
 #include "tare/search/sampler.h"
 
@@ -186,15 +186,11 @@ void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file) {
   }
 }
 
-void apply_override(Node& root, const std::string& assignment) {
-  config::apply_override(root, assignment, {"parameters", "set"});
-}
-
 SweepOptions read_sweep(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
   refuse_recipe(root, file);
-  for (const auto& assignment : overrides) apply_override(root, assignment);
+  for (const auto& assignment : overrides) config::apply_sweep_override(root, assignment);
   auto sweep = config::read<SweepOptions>(root);
   sweep.root = std::move(root);
   check(sweep);

@@ -98,10 +98,6 @@ void check(const SweepOptions& sweep);
 /// Makes recipe and log_dir those of a sweep that was read from `file`.
 void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file);
 
-/// Applies `key=value` to the tree of a sweep's file; "parameters.optimizer.lr=[0.1, 0.2]" and
-/// "set.batch=64" name keys of the recipe. Throws ConfigError as config::apply_override().
-void apply_override(config::Node& root, const std::string& assignment);
-
 /// Reads and checks a sweep's file with `key=value` overrides. The recipe itself is not read.
 /// Throws ConfigError with file, line and column; IoError.
 [[nodiscard]] SweepOptions read_sweep(const std::filesystem::path& file,
