@@ -125,7 +125,7 @@ torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
   return torch::linear(ln_f(x), wte->weight).transpose(1, 2);
 }
 
-Family gpt_family() {
+void add_gpt(Registry& all) {
   Family family{.name = "gpt",
                 .summary = "GPT-2, its parameter names; tokens to logits of the next token",
                 .sample_shape = {kContext},
@@ -140,7 +140,7 @@ Family gpt_family() {
     groups.push_back({"ln_f", {"ln_f"}});
     return Model(Gpt(options), std::move(groups));
   };
-  return family;
+  add(all, std::move(family));
 }
 
 }  // namespace tare::models

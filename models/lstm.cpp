@@ -42,7 +42,7 @@ torch::Tensor LstmImpl::forward(const torch::Tensor& tokens, const torch::Tensor
   return head(drop(states.gather(1, last).squeeze(1), dropout, is_training()));
 }
 
-Family lstm_family() {
+void add_lstm(Registry& all) {
   Family family{.name = "lstm",
                 .summary = "classifier of sequences of bytes: embedding, LSTM layers, head",
                 .sample_shape = {256},
@@ -50,7 +50,7 @@ Family lstm_family() {
                 .head = "head",
                 .make = {},
                 .vocabulary = kVocabulary};
-  return make_family<Lstm>(std::move(family), {});  // every layer is a group
+  add(all, make_family<Lstm>(std::move(family), {}));  // every layer is a group
 }
 
 }  // namespace tare::models

@@ -49,14 +49,14 @@ torch::Tensor MlpImpl::forward(const torch::Tensor& x) {
   return head(drop(y, dropout, is_training()));
 }
 
-Family mlp_family() {
+void add_mlp(Registry& all) {
   Family family{.name = "mlp",
                 .summary = "multi-layer perceptron: flatten, hidden layers with ReLU, head",
                 .sample_shape = {1, 28, 28},
                 .options = {"hidden", "dropout"},
                 .head = "head",
                 .make = {}};
-  return make_family<Mlp>(std::move(family), {});  // every layer is a group
+  add(all, make_family<Mlp>(std::move(family), {}));  // every layer is a group
 }
 
 }  // namespace tare::models

@@ -15,6 +15,9 @@
 #include "tare/config/node.h"
 
 namespace tare::models {
+
+void add_entries(Registry& all);  // CMake makes it from the list in models/CMakeLists.txt
+
 namespace {
 
 constexpr int64_t kMostValues = int64_t{1} << 32;  // of a sample
@@ -82,19 +85,17 @@ void load_weights(const Model& model, const Family& family, const std::string& p
 
 Registry& registry() {
   static Registry all("model");
-  static const bool filled = [] {
-    for (const Family& family : built_in_families())
-      all.add(family.name, family.summary, [family] { return family; });
-    return true;
-  }();
+  static const bool filled = (add_entries(all), true);
   static_cast<void>(filled);
   return all;
 }
 
-void add(Family family) {
+void add(Registry& all, Family family) {
   const std::string name = family.name, summary = family.summary;
-  registry().add(name, summary, [family = std::move(family)] { return family; });
+  all.add(name, summary, [family = std::move(family)] { return family; });
 }
+
+void add(Family family) { add(registry(), std::move(family)); }
 
 void add(const std::string& name, std::function<Model(int64_t classes)> factory) {
   add(Family{.name = name,

@@ -69,6 +69,8 @@ using Registry = config::Registry<Family()>;
 
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.
 void add(Family family);
+/// Adds a family to this registry. The files of models/ call it, while registry() is being filled.
+void add(Registry& all, Family family);
 /// Registers a factory whose only option is `classes`.
 void add(const std::string& name, std::function<Model(int64_t classes)> factory);
 
@@ -92,9 +94,6 @@ void reset_head(Model& model);
 /// Returns the description of each family for lists, with the options that it takes; sorted by
 /// name.
 [[nodiscard]] std::vector<config::EntryInfo> infos();
-
-/// Returns the families of models/, defined there. Internal: the registry calls it once.
-[[nodiscard]] std::vector<Family> built_in_families();
 
 }  // namespace models
 }  // namespace tare
