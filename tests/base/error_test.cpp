@@ -61,6 +61,13 @@ TEST(UnknownName, NamesTheNearestAndAll) {
   EXPECT_EQ(unknown_name("metric", "metric", "mze", known, "metrics").field(), "metrics");
 }
 
+TEST(Listed, JoinsNamesAndEscapesThem) {
+  EXPECT_EQ(listed({}), "");
+  EXPECT_EQ(listed({"a", "b\n", "c"}), "a, b\\n, c");
+  EXPECT_EQ(listed({"a", "b", "c", "d"}, 2), "a, b and 2 more");
+  EXPECT_EQ(listed({"a", "b"}, 2), "a, b");
+}
+
 TEST(DivergedError, CountsEpochAndStepFromOne) {
   const DivergedError error("fit", "loss", 1e39, 1, 2);
   EXPECT_THAT(error.what(), HasSubstr("in epoch 1, step 2;"));

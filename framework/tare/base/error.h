@@ -182,6 +182,10 @@ class FormatError : public Error {
                                        const std::vector<std::string>& known,
                                        const std::string& field = {});
 
+/// Returns the names as "a, b, c", each as printable() shows it. More than `most` names end with
+/// "and 3 more".
+[[nodiscard]] std::string listed(const std::vector<std::string>& names, size_t most = SIZE_MAX);
+
 /// Returns ` (did you mean "epochs"?)`, or "" if no candidate is near.
 [[nodiscard]] std::string did_you_mean(std::string_view name,
                                        const std::vector<std::string>& candidates);

@@ -151,7 +151,7 @@ int list_command(const Arguments& arguments) {
   if (list == lists().end()) {
     std::vector<std::string> known;
     for (const auto& [name, rows] : lists()) known.push_back(name);
-    throw ConfigError("tare ls", "there are " + config::joined(known) + " to list, got '" +
+    throw ConfigError("tare ls", "there are " + listed(known) + " to list, got '" +
                                      printable(what) + "'" + did_you_mean(what, known));
   }
   std::cout << text_list(list->second(), 0, width_for(std::cout));

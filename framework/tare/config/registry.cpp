@@ -1,6 +1,8 @@
 // The parts of Registry that do not depend on what it makes.
 #include "tare/config/registry.h"
 
+#include "tare/base/error.h"
+
 namespace tare::config {
 
 bool Choice::operator==(const Choice& other) const {
@@ -64,7 +66,7 @@ Node to_short_node(const Choice& value) {
 void refuse_entry(const std::string& kind, const Choice& choice,
                   const std::vector<std::string>& names) {
   throw ConfigError(choice.options.source, choice.flat ? "type" : "",
-                    "is no " + kind + did_you_mean(choice.name, names), joined(names), choice.name);
+                    "is no " + kind + did_you_mean(choice.name, names), listed(names), choice.name);
 }
 
 }  // namespace tare::config

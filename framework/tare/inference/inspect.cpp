@@ -38,12 +38,6 @@ std::string number(double value) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& items) {
-  std::string text;
-  for (const auto& item : items) text += (text.empty() ? "" : ", ") + printable(item);
-  return text;
-}
-
 /// Adds a field with its value; blanks at the start of the value indent each of its lines.
 void add_line(Page& out, std::string_view field, const std::string& value) {
   constexpr size_t kStart = 16, kLeast = 20;
@@ -131,7 +125,7 @@ std::string labels_text(std::vector<std::string> labels) {
   constexpr size_t kShown = 10;
   const bool more = labels.size() > kShown;
   if (more) labels.resize(kShown);
-  return labels.empty() ? "" : " (" + joined(labels) + (more ? ", ...)" : ")");
+  return labels.empty() ? "" : " (" + listed(labels) + (more ? ", ...)" : ")");
 }
 
 void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
@@ -153,7 +147,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
   add_lines(out, "options", m.model.options);
   std::vector<std::string> sizes;
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
-  add_line(out, "sample shape", "[" + joined(sizes) + "]");
+  add_line(out, "sample shape", "[" + listed(sizes) + "]");
   add_line(out, "dtype", m.input);
   for (const BundleInput& input : m.more_inputs)
     add_line(out, "input " + printable(input.name),
@@ -170,7 +164,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
   add_line(out, "activation", m.activation);
   if (!m.loss.empty()) add_line(out, "loss", m.loss);
   if (!m.labels.empty())
-    add_line(out, "labels", std::to_string(m.labels.size()) + ": " + joined(m.labels));
+    add_line(out, "labels", std::to_string(m.labels.size()) + ": " + listed(m.labels));
   add_line(out, "written by",
            "Tare " + printable(m.tare_version) + ", LibTorch " + printable(m.libtorch_version));
 }

@@ -70,8 +70,7 @@ void check_options(const SlurmOptions& slurm) {
     if (!option.starts_with('-') || option.find('\n') != std::string::npos)
       refuse("has an entry that is not an option of sbatch", "such as --gres=gpu:1", option);
     if (is_ours(option))
-      refuse("has an option that the sweep sets itself", "none of " + config::joined(kOurs),
-             option);
+      refuse("has an option that the sweep sets itself", "none of " + listed(kOurs), option);
   }
 }
 

@@ -34,7 +34,7 @@ void check_fields(const Family& family, const ModelOptions& options) {
   for (const auto& field : config::changed_fields(options))
     if (std::ranges::find(taken, field) == taken.end())
       throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field +
-                                           "'; it takes " + config::joined(taken));
+                                           "'; it takes " + listed(taken));
 }
 
 std::string described(const at::Tensor& tensor) {

@@ -87,7 +87,7 @@ class Checker {
 
   void check_loss() const {
     if (!std::holds_alternative<std::string>(recipe_.learner.loss))
-      fail({"loss"}, "must be a name, which the run's recipe.yaml can hold", join(loss_names()),
+      fail({"loss"}, "must be a name, which the run's recipe.yaml can hold", listed(loss_names()),
            "a function");
     known(loss_name(recipe_), loss_names(), {"loss"});
     at({"loss"}, "loss", [&] {
@@ -103,7 +103,7 @@ class Checker {
       const std::string& name = names[i];
       if (!std::holds_alternative<std::string>(recipe_.learner.metrics[i]))
         fail({"metrics", std::to_string(i)}, "must be a name, which the run's recipe.yaml can hold",
-             join(metric_names()), "a function");
+             listed(metric_names()), "a function");
       known(name, metric_names(), {"metrics", std::to_string(i)});
       if (!seen.insert(name).second)
         fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
@@ -179,7 +179,8 @@ class Checker {
       if (phase.data) check_data(*phase.data, {"phases", index, "data"});
       if (!phase.load.empty() && !saved.contains(phase.load)) {
         fail({"phases", index, "load"}, "is saved by no earlier phase",
-             join({saved.begin(), saved.end()}), phase.load);
+             saved.empty() ? "nothing is saved before" : listed({saved.begin(), saved.end()}),
+             phase.load);
       }
       if (phase.lr) check_rate(*phase.lr, {"phases", index, "lr"});
       if (!phase.best.empty()) known(phase.best, figures(), {"phases", index, "best"});
@@ -252,16 +253,10 @@ class Checker {
     return path;
   }
 
-  static std::string join(const std::vector<std::string>& names) {
-    std::string all;
-    for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-    return all.empty() ? "nothing is saved before" : all;
-  }
-
   void known(const std::string& name, const std::vector<std::string>& names,
              const std::vector<std::string>& keys) const {
     if (std::ranges::find(names, name) != names.end()) return;
-    fail(keys, "is not known" + did_you_mean(name, names), join(names), name);
+    fail(keys, "is not known" + did_you_mean(name, names), listed(names), name);
   }
 
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
@@ -314,8 +309,7 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   const Source place = model ? model->source : root.source;
   recipe.file = RecipeFile(std::move(root));
   Checker(recipe).check();
-  if (!has_model)
-    throw ConfigError(place, "model.name", "is missing", config::joined(models::names()), {});
+  if (!has_model) throw ConfigError(place, "model.name", "is missing", listed(models::names()), {});
   return recipe;
 }
 

@@ -290,7 +290,7 @@ const RecipeKey& recipe_key(const std::string& path) {
   }
   if (!ends.empty())
     throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) +
-                                          "' (did you mean " + config::joined(ends) + "?)");
+                                          "' (did you mean " + listed(ends) + "?)");
   throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) + "'" +
                                         did_you_mean(wanted, known));
 }

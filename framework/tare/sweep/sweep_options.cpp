@@ -28,7 +28,7 @@ void check_known(const SweepOptions& sweep, const search::Settings& settings,
     std::vector<std::string> names;
     for (const auto& parameter : sweep.parameters.parameters) names.push_back(parameter.name);
     throw ConfigError(value.source, path + '.' + name,
-                      "is no parameter" + did_you_mean(name, names), config::joined(names), {});
+                      "is no parameter" + did_you_mean(name, names), listed(names), {});
   }
 }
 
