@@ -65,8 +65,11 @@ Node to_short_node(const Choice& value) {
 
 void refuse_entry(const std::string& kind, const Choice& choice,
                   const std::vector<std::string>& names) {
-  throw ConfigError(choice.options.source, choice.flat ? "type" : "",
-                    "is no " + kind + did_you_mean(choice.name, names), listed(names), choice.name);
+  const std::string problem = "is no " + kind + did_you_mean(choice.name, names);
+  const Source& place = choice.options.source;
+  if (place.file.empty() && !choice.flat)  // of a name given in code, which has no place
+    throw ConfigError(kind, "name", problem, listed(names), choice.name);
+  throw ConfigError(place, choice.flat ? "type" : "", problem, listed(names), choice.name);
 }
 
 }  // namespace tare::config
