@@ -20,14 +20,15 @@ int64_t context_of(const ModelOptions& options) {
   if (shape.size() == 1 && shape[0] >= 1) return shape[0];
   std::ostringstream got;
   got << torch::IntArrayRef(shape);
-  throw ConfigError("models.gpt", "sample_shape must be [context], got " + got.str());
+  throw ConfigError("models.gpt", "sample_shape", "must be the longest context of tokens",
+                    "a list of one number >= 1, such as [1024]", got.str());
 }
 
 void check_heads(int64_t width, int64_t heads) {
   if (width % heads != 0)
-    throw ConfigError("models.gpt", "width must be a multiple of heads, got width " +
-                                        std::to_string(width) + " and heads " +
-                                        std::to_string(heads));
+    throw ConfigError("models.gpt", "width", "must be a multiple of heads",
+                      "a multiple of " + std::to_string(heads) + ", or other heads",
+                      std::to_string(width));
 }
 
 torch::nn::LayerNorm norm(int64_t width) {

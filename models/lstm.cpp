@@ -22,7 +22,9 @@ constexpr int64_t kWidth = 64, kLayers = 1;
 
 LstmImpl::LstmImpl(const ModelOptions& options) : dropout(options.dropout) {
   if (options.sample_shape.size() != 1)
-    throw ConfigError("models.lstm", "sample_shape must be [longest], the length of a sequence");
+    throw ConfigError("models.lstm", "sample_shape", "must be the length of the longest sequence",
+                      "a list of one number >= 1, such as [256]",
+                      c10::str(torch::IntArrayRef(options.sample_shape)));
   const int64_t width = options.width > 0 ? options.width : kWidth;
   const int64_t count = options.layers > 0 ? options.layers : kLayers;
   embedding = register_module("embedding", torch::nn::Embedding(kVocabulary, width));

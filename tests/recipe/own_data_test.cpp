@@ -164,6 +164,39 @@ TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
   EXPECT_THAT(refused(), HasSubstr("collate.pad.value is no byte"));
 }
 
+TEST(RunRecipe, RefusesAShapeOrDataThatAModelOfTokensDoesNotTakeAtItsKey) {
+  const TempDir folder;
+  const OwnData own;
+  const auto refused = [&](const std::string& model, const std::string& data) -> std::string {
+    std::ofstream(folder / "gpt.yaml") << "name: gpt\nfolder: " << folder.path().string()
+                                       << "\ndevice: cpu\nbatch: 8\ndata: " << data
+                                       << "\nmodel: " << model << "\nphases: [{epochs: 1}]\n";
+    std::string messages;
+    for (const bool plan : {true, false}) {
+      try {
+        (void)run_recipe(read_recipe(folder / "gpt.yaml"), {.plan = plan});
+        messages += "accepted";
+      } catch (const ConfigError& error) {
+        if (messages != error.what()) messages += error.what();
+      }
+    }
+    return messages;
+  };
+  const std::string digits = "{name: generated_digits, count: 40, size: 12}";
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 8, heads: 2, sample_shape: [16]}", digits),
+              HasSubstr("gpt.yaml:6:15: model.name takes tokens, and a sample of the data is "
+                        "float32 [1, 12, 12], got gpt; allowed: data whose samples are lists"));
+  const std::string texts = "{name: text_folder, folder: " + own.options("text_folder").folder +
+                            ", collate: {pad: {with: none}}}";
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 8, heads: 2, sample_shape: [1, 2]}", texts),
+              HasSubstr("gpt.yaml:6:68: model.sample_shape must be the longest context of tokens, "
+                        "got [1, 2]; allowed: a list of one number >= 1"));
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 8, heads: 2, sample_shape: [2]}", texts),
+              HasSubstr("model.sample_shape is less than the longest sample of the data, got [2]"));
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 9, heads: 2, sample_shape: [900]}", texts),
+              HasSubstr("gpt.yaml:6:41: model.width must be a multiple of heads, got 9"));
+}
+
 TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
   const TempDir folder;
   io::make_directories(folder / "flat");
