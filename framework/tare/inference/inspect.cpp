@@ -149,6 +149,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
   add_line(out, "sample shape", "[" + listed(sizes) + "]");
   add_line(out, "dtype", m.input);
+  if (!m.input_name.empty()) add_line(out, "input", printable(m.input_name));
   for (const BundleInput& input : m.more_inputs)
     add_line(out, "input " + printable(input.name),
              input.dtype + " " + sizes_text(input.sample_shape));

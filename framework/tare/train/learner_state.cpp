@@ -110,7 +110,10 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
 }
 
 void LearnerState::to_device(Batch& batch) {
-  if (!batch.inputs.empty()) seen_input = batch.inputs.front().tensor.scalar_type();
+  if (!batch.inputs.empty()) {
+    seen_input = batch.inputs.front().tensor.scalar_type();
+    if (seen_name != batch.inputs.front().name) seen_name = batch.inputs.front().name;
+  }
   if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
   const bool converts = precision == Precision::bf16_true || options.kernels.channels_last;
   if (device.is_cpu() && !converts) return;
