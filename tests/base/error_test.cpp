@@ -73,6 +73,9 @@ TEST(DivergedError, CountsEpochAndStepFromOne) {
   EXPECT_THAT(error.what(), HasSubstr("in epoch 1, step 2;"));
   EXPECT_EQ(error.epoch(), 1);
   EXPECT_EQ(error.step(), 2);
+  EXPECT_THAT(error.what(), HasSubstr("; lower the learning rate, or look for NaN in the data"));
+  EXPECT_THAT(DivergedError("fit", "loss", 1e39, 1, 2, "use fp32").what(),
+              ::testing::EndsWith("; use fp32"));
 }
 
 TEST(ConfigError, WithinPutsTheParentBeforeTheField) {

@@ -106,11 +106,11 @@ DeviceError::DeviceError(std::string_view where, std::string_view first, std::st
                                std::string(second) + "; move one of them")) {}
 
 DivergedError::DivergedError(std::string_view where, std::string_view figure, double value,
-                             int64_t epoch, int64_t step)
+                             int64_t epoch, int64_t step, std::string_view advice)
     : Error(message(where, "the " + std::string(figure) + " is " +
                                (std::isnan(value) ? "nan" : std::to_string(value)) + " in epoch " +
-                               std::to_string(epoch) + ", step " + std::to_string(step) +
-                               "; lower the learning rate, or look for NaN in the data")),
+                               std::to_string(epoch) + ", step " + std::to_string(step) + "; " +
+                               std::string(advice))),
       value_(value),
       epoch_(epoch),
       step_(step) {}

@@ -120,9 +120,12 @@ class DeviceError : public Error {
 class DivergedError : public Error {
  public:
   /// Counts `epoch` and `step` from 1 within their fit, as the progress line and the CSV files do;
-  /// `figure` names the loss: "loss", "valid_loss".
+  /// `figure` names the loss: "loss", "valid_loss". `advice` ends the message.
   DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
-                int64_t step);
+                int64_t step, std::string_view advice = kAdvice);
+  /// What to do about a training that diverges, where nothing more is known.
+  static constexpr std::string_view kAdvice =
+      "lower the learning rate, or look for NaN in the data";
   /// Returns the value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
   /// Returns the epoch, from 1, within the fit.

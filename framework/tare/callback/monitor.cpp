@@ -172,7 +172,7 @@ Action StopOnNan::after_epoch(FitContext& context) {
 Action StopOnNan::check(const FitContext& context, const char* figure, double loss, int64_t step) {
   if (stopped_ || std::isfinite(loss)) return Action::proceed;
   const DivergedError error(options_.where.empty() ? "fit" : options_.where, figure, loss,
-                            context.epoch + 1, step);
+                            context.epoch + 1, step, context.advice_on_divergence());
   if (options_.fail) throw error;
   log::warning(std::string("stopped: ") + error.what());
   stopped_ = true;
