@@ -152,16 +152,29 @@ TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
   const auto refused = [&] { return refusal(recipe, {}); };
   EXPECT_THAT(refused(), HasSubstr("model.name cannot be made for samples of shape"));
   recipe.model = {.name = "lstm"};
-  recipe.data.collate = {.name = "pad"};
-  recipe.data.collate.options.set("with", config::Node::string("none"));
+  recipe.data.collate = config::Choice{.name = "pad"};
+  recipe.data.collate->options.set("with", config::Node::string("none"));
   EXPECT_THAT(refused(), HasSubstr("model.name takes another number of inputs than the data give, "
                                    "which is 1: text"));
   EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
-  recipe.data.collate.options.set("with", config::Node::string("mask"));
+  recipe.data.collate->options.set("with", config::Node::string("mask"));
   EXPECT_EQ(refused(), "accepted");
   recipe.name = "padded";
-  recipe.data.collate.options.set("value", config::Node::scalar("300"));
+  recipe.data.collate->options.set("value", config::Node::scalar("300"));
   EXPECT_THAT(refused(), HasSubstr("collate.pad.value is no byte"));
+}
+
+TEST(RunRecipe, RefusesACollateFunctionWhereTheDataSetJoinsNoTexts) {
+  const TempDir folder;
+  const OwnData own;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  for (const char* set : {"png_folder", "idx", "tfrecord", "generated_digits"}) {
+    recipe.data = own.options(set);
+    recipe.data.collate = config::Choice{.name = "pad"};  // what texts have where none is given
+    EXPECT_THAT(refusal(recipe, {}),
+                HasSubstr(std::string("data.collate is not taken by the data set ") + set));
+  }
 }
 
 TEST(RunRecipe, RefusesAShapeOrDataThatAModelOfTokensDoesNotTakeAtItsKey) {

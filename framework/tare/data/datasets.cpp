@@ -187,7 +187,7 @@ void check(const DataOptions& options) {
   config::validate(options, "data.make");
   check_fields(kind_of(options.name), options);
   try {
-    (void)collates::registry().make(options.collate);
+    if (options.collate) (void)collates::registry().make(*options.collate);
   } catch (const ConfigError& error) {
     throw error.within("collate", error.source());
   }

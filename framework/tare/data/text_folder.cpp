@@ -80,9 +80,10 @@ Found texts(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set text_folder",
                       "a folder of .txt files, one subfolder a class", "");
-  check_padding(o.collate);
+  const config::Choice collate = o.collate.value_or(config::Choice{.name = "pad"});
+  check_padding(collate);
   const DatasetPtr data =
-      text_folder(o.folder, {.length = o.length, .collate = collates::registry().make(o.collate)});
+      text_folder(o.folder, {.length = o.length, .collate = collates::registry().make(collate)});
   Found found{.description = format_count(data->size()) + " texts of " + printable(o.folder),
               .data = data};
   for (const auto& file : text_files(o.folder))
