@@ -156,7 +156,10 @@ TEST_F(Adapt, TellsEverySizeWhenNothingFits) {
     EXPECT_THAT(error.tried(), ElementsAre(8, 4, 2, 1));
     EXPECT_EQ(error.asked_bytes(), kItem);
     EXPECT_TRUE(error.budget_bytes());
-    EXPECT_THAT(error.what_without_backtrace(), HasSubstr("failed: 8 4 2 1"));
+    EXPECT_THAT(
+        error.what_without_backtrace(),
+        HasSubstr(
+            "not even the smallest part fits (sizes that failed: 8, 4, 2, 1): raise the budget"));
     EXPECT_THROW(std::rethrow_if_nested(error), OutOfMemory);
   }
 }
