@@ -186,7 +186,7 @@ std::vector<Mistake> mistakes_of_two_at_once() {
        }},
       {"OneMetricTwice",
        "ConfigError",
-       {"[learner] two metrics are named 'accuracy'", "leave one out"},
+       {"[learner] two metrics are named 'accuracy'", "omit one"},
        [](Bench& b) {
          b.options.metrics = {"accuracy", "accuracy"};
          b.fit(points(48, 1));

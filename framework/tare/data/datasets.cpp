@@ -50,8 +50,8 @@ void check_fields(const Kind& kind, const DataOptions& given) {
   };
   for (const auto& field : config::changed_fields(given))
     if (!takes(field))
-      throw ConfigError("data.make", field, "is not taken by the data set " + given.name,
-                        "leave it out", value_text(given, field));
+      throw ConfigError("data.make", field, "is not taken by the data set " + given.name, "omit it",
+                        value_text(given, field));
 }
 
 // Stratified, so that a folder of pictures, class behind class, keeps its classes.
@@ -214,7 +214,7 @@ Named make(const DataOptions& options, Network network) {
                      "the data set " + options.name + " must return some");
   if (found.valid && options.valid != DataOptions{}.valid)
     throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
-                      "leave it out, or valid_files", std::to_string(options.valid));
+                      "omit it, or valid_files", std::to_string(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   SplitSizes sizes{options.train, options.valid, options.test};

@@ -53,7 +53,7 @@ at::Tensor picture(const std::string& bytes, const TfSampleOptions& options, See
   if (!options.shape.empty() && image.sizes() != at::IntArrayRef(options.shape))
     refuse(options.input, "is a picture of the shape " + text_of(image.sizes()) +
                               ", and `shape` says " + text_of(options.shape) +
-                              "; leave `shape` out, and give `size` to resize");
+                              "; omit `shape`, and give `size` to resize");
   if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
     return image;
   seen.resized = true;
@@ -180,7 +180,7 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
     throw ConfigError(
         kWhere, "channels",
         "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
-        "leave it out", std::to_string(options.channels));
+        "omit it", std::to_string(options.channels));
   check_alike(read_parts);
   const auto names = names_of(read_parts);
   Transforms read_with;

@@ -47,9 +47,9 @@ void add_line(Page& out, std::string_view field, const std::string& value) {
     return;
   }
   const std::string blanks(value.find_first_not_of(' '), ' ');
-  const size_t start = kStart + blanks.size(), room = out.width - std::min(out.width, start);
+  const size_t start = kStart + blanks.size(), space = out.width - std::min(out.width, start);
   std::string indent = blanks;
-  for (const auto& line : cell_lines(value.substr(blanks.size()), std::max(kLeast, room))) {
+  for (const auto& line : cell_lines(value.substr(blanks.size()), std::max(kLeast, space))) {
     out << indent << line << "\n";
     indent = std::string(start, ' ');
   }
@@ -83,8 +83,8 @@ void add_tensors(Page& out, const char* title, const std::vector<NamedTensor>& t
                format_count(elements) + " elements, " + format_bytes(bytes));
   size_t longest = 0;
   for (const auto& named : tensors) longest = std::max(longest, figures_of(named.tensor).size());
-  const size_t room = out.width - std::min(out.width, 6 + longest);
-  const size_t names = out.width == kAnyWidth ? kAnyWidth : std::max(kLeastName, room);
+  const size_t space = out.width - std::min(out.width, 6 + longest);
+  const size_t names = out.width == kAnyWidth ? kAnyWidth : std::max(kLeastName, space);
   width = std::min(width, names);
   for (const auto& [name, tensor] : tensors) {
     const auto lines = cell_lines(printable(name), names);

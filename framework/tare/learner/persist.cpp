@@ -61,7 +61,7 @@ void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
                  std::make_move_iterator(more.end()));
 }
 
-// Leaves out the state of parameters that have another shape in the file: it starts from zeros.
+// Omits the state of parameters that have another shape in the file: it starts from zeros.
 std::vector<NamedTensor> fitting(std::vector<NamedTensor> state, const checkpoint::Match& match) {
   for (const checkpoint::Difference& one : match.different)
     std::erase_if(state, [end = "/" + one.name](const NamedTensor& entry) {

@@ -48,7 +48,7 @@ void check_one(const NamedOptimizer& one, const Model& model, const std::string&
   if (one.factory && one.options != OptimizerOptions{})
     throw ConfigError(where, place +
                                  "has options and a factory; give the factory its options, and "
-                                 "leave NamedOptimizer::options out");
+                                 "omit NamedOptimizer::options");
   if (!one.factory) {
     config::validate(one.options, where);
     check_optimizer(one.options);

@@ -32,7 +32,7 @@ void check_optimizer(const OptimizerOptions& options) {
   const auto check = [&](const char* name, const std::optional<double>& value,
                          const std::optional<double>& known) {
     if (value && !known)
-      throw ConfigError("optimizer", name, "is not taken by " + options.kind, "leave it out",
+      throw ConfigError("optimizer", name, "is not taken by " + options.kind, "omit it",
                         config::to_node(*value).text);
   };
   check("momentum", options.momentum, has.momentum);

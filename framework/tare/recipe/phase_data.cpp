@@ -227,8 +227,7 @@ void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first) {
   const auto &given = recipe.model.options.sample_shape, &found = first.sample_shape;
   if (!given.empty() && given != found)
     refuse(recipe, "model.sample_shape", "is not the shape of the samples of the first phase",
-           "leave it out, or " + c10::str(at::IntArrayRef(found)),
-           c10::str(at::IntArrayRef(given)));
+           "omit it, or " + c10::str(at::IntArrayRef(found)), c10::str(at::IntArrayRef(given)));
 }
 
 void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
