@@ -63,6 +63,20 @@ Node to_short_node(const Choice& value) {
   return value.options.entries.empty() ? Node::string(value.name) : to_node(value);
 }
 
+bool OwnOptions::operator==(const OwnOptions& other) const {
+  return to_yaml(node) == to_yaml(other.node);
+}
+
+void from_node(const Node& node, OwnOptions& value) {
+  if (node.kind != Kind::map && node.kind != Kind::null)
+    throw ConfigError(node.source, "", "must be a mapping of options to their values", "",
+                      describe(node));
+  value.node = node.kind == Kind::map ? node : Node::map();
+  value.node.source = node.source;
+}
+
+Node to_node(const OwnOptions& value) { return value.node; }
+
 void refuse_entry(const std::string& kind, const Choice& choice,
                   const std::vector<std::string>& names) {
   const std::string problem = "is no " + kind + did_you_mean(choice.name, names);

@@ -13,7 +13,7 @@ namespace {
 /// An unknown kind has nothing; config::validate refuses it.
 OptimizerKind kind_of(const OptimizerOptions& options) {
   const auto& all = optimizers::registry();
-  return all.contains(options.kind) ? all.make(options.kind) : OptimizerKind{};
+  return all.contains(options.kind) ? all.make(options.kind, options.options) : OptimizerKind{};
 }
 
 }  // namespace

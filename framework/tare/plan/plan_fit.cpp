@@ -274,6 +274,7 @@ class Planner {
       if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
       others.push_back(now);
       others.back().kind = "sgd";
+      others.back().options = {};  // of another kind
       others.back().momentum = momentum;
       others.back().beta2.reset();  // which sgd does not have
       others.back().eps.reset();

@@ -178,6 +178,7 @@ const std::map<std::string, std::string>& examples() {
       {"batch", "64"},
       {"callbacks", "[{early_stopping: {patience: 3}}]"},
       {"norm", "1.0"},
+      {"options", "{depth: 3}"},
       {"value", "0.5"},
       {"tf32", "true"}};
   return table;
