@@ -12,8 +12,8 @@ int64_t image_channels(const std::string& family, const ModelOptions& options) {
   if (shape.size() != 3 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1) {
     std::ostringstream got;
     got << torch::IntArrayRef(shape);
-    throw ConfigError("models." + family,
-                      "sample_shape must be [channels, height, width], got " + got.str());
+    throw ConfigError("models." + family, "sample_shape", "must be that of images",
+                      "[channels, height, width], such as [3, 32, 32]", got.str());
   }
   return shape[0];
 }

@@ -28,14 +28,14 @@ torch::Tensor ConvNetImpl::forward(const torch::Tensor& x) {
   return fc(drop(y, dropout, is_training()));
 }
 
-Family convnet_family() {
+void add_convnet(Registry& all) {
   Family family{.name = "convnet",
                 .summary = "three convolution blocks and a linear head",
                 .sample_shape = {1, 28, 28},
                 .options = {"width", "dropout"},
                 .head = "fc",
                 .make = {}};
-  return make_family<ConvNet>(std::move(family), {});  // block1, block2, block3, fc
+  add(all, make_family<ConvNet>(std::move(family), {}));  // block1, block2, block3, fc
 }
 
 }  // namespace tare::models

@@ -29,7 +29,4 @@ struct ConvNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(ConvNet);
 
-/// Returns the family "convnet" of the registry; its default sample is [1, 28, 28].
-[[nodiscard]] Family convnet_family();
-
 }  // namespace tare::models

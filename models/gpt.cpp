@@ -20,14 +20,15 @@ int64_t context_of(const ModelOptions& options) {
   if (shape.size() == 1 && shape[0] >= 1) return shape[0];
   std::ostringstream got;
   got << torch::IntArrayRef(shape);
-  throw ConfigError("models.gpt", "sample_shape must be [context], got " + got.str());
+  throw ConfigError("models.gpt", "sample_shape", "must be the longest context of tokens",
+                    "a list of one number >= 1, such as [1024]", got.str());
 }
 
 void check_heads(int64_t width, int64_t heads) {
   if (width % heads != 0)
-    throw ConfigError("models.gpt", "width must be a multiple of heads, got width " +
-                                        std::to_string(width) + " and heads " +
-                                        std::to_string(heads));
+    throw ConfigError("models.gpt", "width", "must be a multiple of heads",
+                      "a multiple of " + std::to_string(heads) + ", or other heads",
+                      std::to_string(width));
 }
 
 torch::nn::LayerNorm norm(int64_t width) {
@@ -125,7 +126,7 @@ torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
   return torch::linear(ln_f(x), wte->weight).transpose(1, 2);
 }
 
-Family gpt_family() {
+void add_gpt(Registry& all) {
   Family family{.name = "gpt",
                 .summary = "GPT-2, its parameter names; tokens to logits of the next token",
                 .sample_shape = {kContext},
@@ -140,7 +141,7 @@ Family gpt_family() {
     groups.push_back({"ln_f", {"ln_f"}});
     return Model(Gpt(options), std::move(groups));
   };
-  return family;
+  add(all, std::move(family));
 }
 
 }  // namespace tare::models

@@ -95,7 +95,4 @@ struct GptImpl : torch::nn::Module {
 };
 TORCH_MODULE(Gpt);
 
-/// Returns the family "gpt" of the registry; its default sample is [1024].
-[[nodiscard]] Family gpt_family();
-
 }  // namespace tare::models

@@ -22,7 +22,9 @@ constexpr int64_t kWidth = 64, kLayers = 1;
 
 LstmImpl::LstmImpl(const ModelOptions& options) : dropout(options.dropout) {
   if (options.sample_shape.size() != 1)
-    throw ConfigError("models.lstm", "sample_shape must be [longest], the length of a sequence");
+    throw ConfigError("models.lstm", "sample_shape", "must be the length of the longest sequence",
+                      "a list of one number >= 1, such as [256]",
+                      c10::str(torch::IntArrayRef(options.sample_shape)));
   const int64_t width = options.width > 0 ? options.width : kWidth;
   const int64_t count = options.layers > 0 ? options.layers : kLayers;
   embedding = register_module("embedding", torch::nn::Embedding(kVocabulary, width));
@@ -42,7 +44,7 @@ torch::Tensor LstmImpl::forward(const torch::Tensor& tokens, const torch::Tensor
   return head(drop(states.gather(1, last).squeeze(1), dropout, is_training()));
 }
 
-Family lstm_family() {
+void add_lstm(Registry& all) {
   Family family{.name = "lstm",
                 .summary = "classifier of sequences of bytes: embedding, LSTM layers, head",
                 .sample_shape = {256},
@@ -50,7 +52,7 @@ Family lstm_family() {
                 .head = "head",
                 .make = {},
                 .vocabulary = kVocabulary};
-  return make_family<Lstm>(std::move(family), {});  // every layer is a group
+  add(all, make_family<Lstm>(std::move(family), {}));  // every layer is a group
 }
 
 }  // namespace tare::models

@@ -27,7 +27,4 @@ struct LstmImpl : torch::nn::Module {
 };
 TORCH_MODULE(Lstm);
 
-/// Returns the family "lstm" of the registry; its default sample is [256].
-[[nodiscard]] Family lstm_family();
-
 }  // namespace tare::models

@@ -14,9 +14,9 @@ int64_t features_of(const ModelOptions& options) {
   for (const int64_t side : options.sample_shape)
     if (side < 1 || __builtin_mul_overflow(all, side, &all)) all = 0;
   if (all == 0)
-    throw ConfigError("models.mlp",
-                      "sample_shape must hold at least one size, all >= 1, and their "
-                      "product must be below 2^63");
+    throw ConfigError("models.mlp", "sample_shape", "must hold the sizes of a sample",
+                      "at least one size, each >= 1, with a product below 2^63",
+                      c10::str(torch::IntArrayRef(options.sample_shape)));
   return all;
 }
 
@@ -27,7 +27,7 @@ MlpImpl::MlpImpl(const ModelOptions& options) : dropout(options.dropout) {
   const auto sizes = options.hidden.empty() ? std::vector<int64_t>{128} : options.hidden;
   for (const int64_t size : sizes) {
     if (size < 1)
-      throw ConfigError("models.mlp", "hidden sizes must be >= 1, got " + std::to_string(size));
+      throw ConfigError("models.mlp", "hidden", "must have sizes >= 1", "", std::to_string(size));
     const std::string name = "hidden" + std::to_string(hidden.size());
     hidden.push_back(register_module(name, torch::nn::Linear(features, size)));
     features = size;
@@ -49,14 +49,14 @@ torch::Tensor MlpImpl::forward(const torch::Tensor& x) {
   return head(drop(y, dropout, is_training()));
 }
 
-Family mlp_family() {
+void add_mlp(Registry& all) {
   Family family{.name = "mlp",
                 .summary = "multi-layer perceptron: flatten, hidden layers with ReLU, head",
                 .sample_shape = {1, 28, 28},
                 .options = {"hidden", "dropout"},
                 .head = "head",
                 .make = {}};
-  return make_family<Mlp>(std::move(family), {});  // every layer is a group
+  add(all, make_family<Mlp>(std::move(family), {}));  // every layer is a group
 }
 
 }  // namespace tare::models

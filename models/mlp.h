@@ -26,7 +26,4 @@ struct MlpImpl : torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-/// Returns the family "mlp" of the registry; its default sample is [1, 28, 28].
-[[nodiscard]] Family mlp_family();
-
 }  // namespace tare::models

@@ -122,17 +122,11 @@ Family resnet_family(const std::string& name, const std::string& summary,
 
 }  // namespace
 
-Family resnet18_family() {
-  return resnet_family("resnet18", "ResNet-18, torchvision's parameter names", {{2, 2, 2, 2}});
-}
-
-Family resnet34_family() {
-  return resnet_family("resnet34", "ResNet-34, torchvision's parameter names", {{3, 4, 6, 3}});
-}
-
-Family resnet50_family() {
-  return resnet_family("resnet50", "ResNet-50, torchvision's parameter names",
-                       {.blocks = {3, 4, 6, 3}, .bottleneck = true});
+void add_resnet(Registry& all) {
+  add(all, resnet_family("resnet18", "ResNet-18, torchvision's parameter names", {{2, 2, 2, 2}}));
+  add(all, resnet_family("resnet34", "ResNet-34, torchvision's parameter names", {{3, 4, 6, 3}}));
+  add(all, resnet_family("resnet50", "ResNet-50, torchvision's parameter names",
+                         {.blocks = {3, 4, 6, 3}, .bottleneck = true}));
 }
 
 }  // namespace tare::models

@@ -78,12 +78,4 @@ struct ResNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(ResNet);
 
-/// Returns the family "resnet18" of the registry: basic blocks, 2 in each layer. The default sample
-/// of all three families is [3, 224, 224].
-[[nodiscard]] Family resnet18_family();
-/// Returns the family "resnet34" of the registry: basic blocks, 3, 4, 6 and 3.
-[[nodiscard]] Family resnet34_family();
-/// Returns the family "resnet50" of the registry: bottlenecks, 3, 4, 6 and 3.
-[[nodiscard]] Family resnet50_family();
-
 }  // namespace tare::models

@@ -43,14 +43,14 @@ torch::Tensor ResNet9Impl::forward(const torch::Tensor& x) {
   return fc(drop(y.amax({2, 3}), dropout, is_training()));
 }
 
-Family resnet9_family() {
+void add_resnet9(Registry& all) {
   Family family{.name = "resnet9",
                 .summary = "small residual network for small images",
                 .sample_shape = {1, 28, 28},
                 .options = {"width", "dropout"},
                 .head = "fc",
                 .make = {}};
-  return make_family<ResNet9>(std::move(family), {});  // prep, layer1, layer2, layer3, fc
+  add(all, make_family<ResNet9>(std::move(family), {}));  // prep, layer1, layer2, layer3, fc
 }
 
 }  // namespace tare::models

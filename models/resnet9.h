@@ -41,7 +41,4 @@ struct ResNet9Impl : torch::nn::Module {
 };
 TORCH_MODULE(ResNet9);
 
-/// Returns the family "resnet9" of the registry; its default sample is [1, 28, 28].
-[[nodiscard]] Family resnet9_family();
-
 }  // namespace tare::models

@@ -62,6 +62,19 @@ function(tare_library name)
   target_link_libraries(tare_${name} ${scope} ${library_DEPENDS} ${library_PUBLIC})
 endfunction()
 
+# tare_entries(TARGET HEADER NAMESPACE NAME ...): compiles NAME.cpp for each name. Each defines `void add_NAME(Registry& all)` in
+# the namespace. The function `void add_entries(Registry& all)`, which is made here, calls all of them. HEADER declares Registry.
+function(tare_entries target entries_HEADER entries_NAMESPACE)
+  foreach(name IN LISTS ARGN)
+    string(APPEND entries_DECLARATIONS "void add_${name}(Registry& all);\n")
+    string(APPEND entries_CALLS "  add_${name}(all);\n")
+    target_sources(${target} PRIVATE ${name}.cpp)
+  endforeach()
+  string(REPLACE "::" "_" file "${entries_NAMESPACE}_entries.cpp")
+  configure_file("${tare_SOURCE_DIR}/framework/cmake/entries.cpp.in" ${file} @ONLY)
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${file}")
+endfunction()
+
 # tare_program(NAME SOURCES a.cpp ... LINK lib ...)
 function(tare_program name)
   cmake_parse_arguments(PARSE_ARGV 1 program "" "" "SOURCES;LINK")

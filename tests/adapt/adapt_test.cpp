@@ -156,7 +156,10 @@ TEST_F(Adapt, TellsEverySizeWhenNothingFits) {
     EXPECT_THAT(error.tried(), ElementsAre(8, 4, 2, 1));
     EXPECT_EQ(error.asked_bytes(), kItem);
     EXPECT_TRUE(error.budget_bytes());
-    EXPECT_THAT(error.what_without_backtrace(), HasSubstr("failed: 8 4 2 1"));
+    EXPECT_THAT(
+        error.what_without_backtrace(),
+        HasSubstr(
+            "not even the smallest part fits (sizes that failed: 8, 4, 2, 1): raise the budget"));
     EXPECT_THROW(std::rethrow_if_nested(error), OutOfMemory);
   }
 }
@@ -238,7 +241,7 @@ TEST_F(Adapt, TellsEveryChange) {
       0, 128, 32,
       [&](int64_t from, int64_t to) {
         use(to - from);
-        if (from == 16) BudgetScope::leave(64 * kItem);
+        if (from == 16) BudgetScope::allow(64 * kItem);
       },
       options);
   ASSERT_EQ(changes.size(), 2u);
@@ -335,13 +338,13 @@ TEST_F(Adapt, RemembersByShapesWithoutTheBatchByDtypeAndByFreeMemory) {
     return tried.front();
   };
   const auto rows = at::empty({3, 4});
-  BudgetScope::leave(20 * kItem);
+  BudgetScope::allow(20 * kItem);
   EXPECT_EQ(first_try(rows), 32);
   EXPECT_EQ(first_try(rows), 16);
   EXPECT_EQ(first_try(rows.narrow(0, 0, 2)), 16);  // another batch
   EXPECT_EQ(first_try(rows.narrow(1, 0, 2)), 32);
   EXPECT_EQ(first_try(rows.view(c10::kInt)), 32);
-  BudgetScope::leave(64 * kItem);
+  BudgetScope::allow(64 * kItem);
   EXPECT_EQ(first_try(rows), 32);
 }
 

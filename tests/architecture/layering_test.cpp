@@ -231,6 +231,39 @@ TEST(Layering, EverySourceSaysWhatItIsForInItsFirstLine) {
   EXPECT_GT(files, 500);
 }
 
+/// The words of a private dialect that stand in a text, with the pieces of a literal joined.
+std::vector<std::string> retired_words_in(const std::string& text) {
+  std::string words = " ";
+  for (const char c : text) {
+    if (std::isalpha(static_cast<unsigned char>(c)) || c == '_')
+      words += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else if (words.back() != ' ')
+      words += ' ';
+  }
+  std::vector<std::string> found;
+  for (const char* word : {"room", "rooms", "leave it out", "leave out", "leaves out",
+                           "leave one out", "leave one of them out", "leave them out"})
+    if (words.find(' ' + std::string(word) + ' ') != std::string::npos) found.emplace_back(word);
+  return found;
+}
+
+TEST(Words, OfAPrivateDialectStandInNoSource) {
+  const fs::path root = source_folder();
+  ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
+  for (const fs::path& folder : {root, root / "../../models", root / "../../recipes"})
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cpp") continue;
+      EXPECT_THAT(retired_words_in(io::read_text(entry.path())), IsEmpty()) << entry.path();
+    }
+}
+
+TEST(Words, AreFoundAcrossThePiecesOfALiteral) {
+  EXPECT_THAT(retired_words_in("\"leave it \"\n  \"out\""), ElementsAre("leave it out"));
+  EXPECT_THAT(retired_words_in("Makes room."), ElementsAre("room"));
+  EXPECT_THAT(retired_words_in("a mushroom, headroom"), IsEmpty());
+}
+
 TEST(DocComments, BeginWithTheirSubjectOrVerb) {
   const fs::path root = source_folder();
   ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";

@@ -61,11 +61,21 @@ TEST(UnknownName, NamesTheNearestAndAll) {
   EXPECT_EQ(unknown_name("metric", "metric", "mze", known, "metrics").field(), "metrics");
 }
 
+TEST(Listed, JoinsNamesAndEscapesThem) {
+  EXPECT_EQ(listed({}), "");
+  EXPECT_EQ(listed({"a", "b\n", "c"}), "a, b\\n, c");
+  EXPECT_EQ(listed({"a", "b", "c", "d"}, 2), "a, b and 2 more");
+  EXPECT_EQ(listed({"a", "b"}, 2), "a, b");
+}
+
 TEST(DivergedError, CountsEpochAndStepFromOne) {
   const DivergedError error("fit", "loss", 1e39, 1, 2);
   EXPECT_THAT(error.what(), HasSubstr("in epoch 1, step 2;"));
   EXPECT_EQ(error.epoch(), 1);
   EXPECT_EQ(error.step(), 2);
+  EXPECT_THAT(error.what(), HasSubstr("; lower the learning rate, or look for NaN in the data"));
+  EXPECT_THAT(DivergedError("fit", "loss", 1e39, 1, 2, "use fp32").what(),
+              ::testing::EndsWith("; use fp32"));
 }
 
 TEST(ConfigError, WithinPutsTheParentBeforeTheField) {

@@ -146,6 +146,16 @@ TEST(StopOnNan, WarnsAndStopsOnceOrFails) {
     EXPECT_TRUE(std::isnan(error.value()));
     EXPECT_EQ(error.epoch(), 3) << "counted from 1, as the rows of the table";
     EXPECT_EQ(error.step(), 8) << "counted from 1, as steps.csv";
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("; lower the learning rate"));
+  }
+  c.bfloat16_on_host = true;
+  try {
+    fail.after_loss(c);
+    FAIL() << "a loss that is NaN is accepted";
+  } catch (const DivergedError& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("; use precision fp32, because convolutions of small "
+                                     "pictures go wrong in bfloat16 on a CPU"));
   }
   c.row.train_loss = HUGE_VAL;
   EXPECT_EQ(fail.after_epoch(c), Action::proceed) << "without a sample there is no loss";

@@ -175,10 +175,46 @@ TEST(Cli, ALimitOfTheProcessIsForAllItsMemory) {
   const auto run = recipe.run({"--process-limit", "1MiB", "--no-plan", "micro_batch=32"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_NE(run.err.find(" of its limit of 1 MiB"), std::string::npos) << run.err;
+  for (const auto& refused : {planned, run})
+    EXPECT_THAT(refused.err, HasSubstr("without any tensor: raise the limit above that\n"));
   const auto roomy = recipe.run({"--process-limit", "8GiB", "--limit-address-space"});
   EXPECT_EQ(roomy.status, 0) << roomy.err;
   EXPECT_EQ(recipe.run({"--limit-address-space"}).status, 2);
   EXPECT_EQ(recipe.run({"--process-limit", "much"}).status, 2);
+}
+
+TEST(Cli, ABudgetBelowTheDataSaysSo) {
+  const Recipe recipe;
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--no-plan"}}) {
+    std::vector<std::string> words{"--host-budget", "9KiB"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto run = recipe.run(words);
+    EXPECT_EQ(run.status, 3) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("the data set generated_digits does not fit in memory: raise "
+                                   "the budget, or set data.count lower\n"));
+    EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "nothing was begun";
+  }
+}
+
+// Of one sample with 16 pixels the third stage of resnet18 is one value for each channel.
+TEST(Cli, ABudgetThatLeavesSingleSamplesToABatchNormSaysSo) {
+  const Recipe recipe;
+  const auto run = recipe.run(
+      {"--host-budget", "2500KiB", "--no-plan", "export=null", "model={name: resnet18, width: 8}"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("of a budget of 2.4 MiB; parts of two samples do not fit, and the "
+                                 "model's batch norm trains on no single sample: raise the budget, "
+                                 "or take a smaller model\n"));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("change batch")));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("drop_last")));
+}
+
+TEST(Cli, ABudgetThatNoSampleFitsNamesNoBatch) {
+  const Recipe recipe;
+  const auto run = recipe.run({"--host-budget", "480KiB", "--no-plan"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("not even the smallest part fits (sizes that failed: 32, 16, 8"));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("change batch")));
 }
 
 TEST(Cli, ABudgetBelowTheWeightsSaysSo) {

@@ -295,7 +295,7 @@ std::vector<Mistake> mistakes_with_files() {
        .prepare = bundle},
       {.name = "PredictOfTextByAModelOfPictures",
        .arguments = {"predict", "m.tare", "a.png", "--text"},
-       .pieces = {"the model takes no text: its input is float32 of 1 x 16 x 16; leave out --text"},
+       .pieces = {"the model takes no text: its input is float32 of 1 x 16 x 16; omit --text"},
        .prepare = bundle},
       {.name = "PredictOnNoDevice",
        .arguments = {"predict", "m.tare", "a.png", "--device", "gpu"},

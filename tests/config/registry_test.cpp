@@ -101,6 +101,22 @@ TEST_F(Areas, WhatIsNoChoiceIsRefusedAtItsPlace) {
     EXPECT_THROW((void)choice(text), ConfigError) << text;
 }
 
+TEST_F(Areas, AnUnknownNameGivenInCodeIsRefusedWithTheKindAndTheNearestName) {
+  const auto message = [&](const std::string& name) -> std::string {
+    try {
+      (void)areas_.make(name, 1);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(
+      message("rectangel"),
+      "[shape] name is no shape (did you mean \"rectangle\"?), got rectangel; allowed: point, "
+      "rectangle");
+  EXPECT_EQ(message("zzz"), "[shape] name is no shape, got zzz; allowed: point, rectangle");
+}
+
 TEST_F(Areas, ALaterEntryOfANameReplacesTheFirst) {
   areas_.add("point", "one", [](int64_t) { return 1; });
   EXPECT_EQ(areas_.make(choice("point"), 5), 1);

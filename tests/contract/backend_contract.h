@@ -76,7 +76,7 @@ TYPED_TEST_P(BackendContract, CountsAllocationsAndBlocks) {
   EXPECT_GE(now.reserved_bytes, now.allocated_bytes);
   EXPECT_GE(now.active_bytes, now.allocated_bytes);
   EXPECT_LE(now.active_bytes + now.fragmented_bytes, now.reserved_bytes);
-  EXPECT_EQ(now.retries, this->start_.retries) << "there is room";
+  EXPECT_EQ(now.retries, this->start_.retries) << "there is enough";
   a.reset();
   EXPECT_EQ(this->allocated(), 5_MiB);
 }

@@ -29,7 +29,7 @@ TEST(Nvml, ListsTheCardsThatMayBeAsked) {
 
 TEST(Nvml, ListsEveryProcess) {
   const auto processes = NvmlDevice::all().at(1).processes();
-  ASSERT_EQ(processes.size(), 40U) << "more than there was room for at first";
+  ASSERT_EQ(processes.size(), 40U) << "more than fitted at first";
   EXPECT_EQ(processes[39].id, 4'000'000'039);
   EXPECT_EQ(processes[39].bytes, 40 << 20);
 }

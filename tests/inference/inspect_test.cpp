@@ -62,7 +62,8 @@ TEST(Inspect, GivesJson) {
   EXPECT_EQ(bundle["model"]["name"], "mlp");
   EXPECT_EQ(bundle["model"]["options"]["hidden"], nlohmann::json({8}));
   EXPECT_EQ(bundle["input"],
-            nlohmann::json({{"kind", "image"}, {"dtype", "float32"}, {"shape", {1, 4, 4}}}));
+            nlohmann::json(
+                {{"name", ""}, {"kind", "image"}, {"dtype", "float32"}, {"shape", {1, 4, 4}}}));
   EXPECT_EQ(bundle["classes"], 3);
   EXPECT_EQ(bundle["labels"], nlohmann::json({"zero", "one", "two"}));
   EXPECT_EQ(bundle["transforms"][0]["normalise"]["mean"], nlohmann::json({0.5}));

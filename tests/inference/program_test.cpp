@@ -127,6 +127,7 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
   const BundleManifest manifest{.model = *model.spec(),
                                 .sample_shape = {8},
                                 .input = "int64",
+                                .input_name = "text",
                                 .more_inputs = {{.name = "lengths", .dtype = "int64"}},
                                 .labels = {"ham", "spam"},
                                 .activation = "softmax"};
@@ -160,7 +161,18 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
   EXPECT_EQ(answer(predict("texts.tare both.safetensors").output),
             answer(predict("texts.tare --text hi").output));
   EXPECT_THAT(predict("texts.tare one.safetensors").output,
-              HasSubstr("lengths: is missing: the model takes 2 inputs"));
+              HasSubstr("lengths: is missing; the model's inputs are: text (or input), lengths"));
+  const at::Tensor lengths = at::tensor({int64_t{2}});
+  (void)checkpoint::write(dir_ / "short.safetensors", {{"input", tokens}, {"lengths", lengths}});
+  EXPECT_EQ(answer(predict("texts.tare short.safetensors").output),
+            answer(predict("texts.tare both.safetensors").output));
+  (void)checkpoint::write(dir_ / "other.safetensors", {{"txet", tokens}, {"lengths", lengths}});
+  EXPECT_THAT(predict("texts.tare other.safetensors").output,
+              HasSubstr("text: is missing; the model's inputs are: text (or input), lengths"));
+  (void)checkpoint::write(dir_ / "more.safetensors",
+                          {{"text", tokens}, {"input", tokens}, {"lengths", lengths}});
+  EXPECT_THAT(predict("texts.tare more.safetensors").output,
+              HasSubstr("input: is no input of the model"));
 }
 
 TEST_F(PredictProgram, CountsFailuresBehindTheFirstThree) {

@@ -179,9 +179,9 @@ TEST_P(MicroBatchUnderABudget, TheLargestThatFitsIsFound) {
     const Outcome outcome = run({}, 0, room);
     const int64_t found = outcome.last_size();
     const auto parts = [](int64_t size) { return (kBatch + size - 1) / size; };
-    ASSERT_EQ(parts(found), parts(expected)) << "room for " << room << " bytes";
+    ASSERT_EQ(parts(found), parts(expected)) << "with " << room << " bytes";
     EXPECT_LE(outcome.peak_bytes, room);
-    EXPECT_TRUE(outcome == fixed.at(found)) << "room for " << room << " bytes";
+    EXPECT_TRUE(outcome == fixed.at(found)) << "with " << room << " bytes";
   }
 }
 

@@ -41,6 +41,14 @@ std::vector<Mistake> mistakes_that_diverge() {
          b.options.batch = 32;
          b.fit(with_nan(32), {fail_on_nan()});
        }},
+      {"NanInBfloat16OnTheHost",
+       "DivergedError",
+       {"the loss is nan in epoch 1, step 1; use precision fp32, because convolutions of small"},
+       [](Bench& b) {
+         b.options.batch = 32;
+         b.options.precision = "bf16";
+         b.fit(with_nan(32));
+       }},
       {"NanInTheValidationData",
        "DivergedError",
        {"[phase head] the valid_loss is nan in epoch 1"},
@@ -178,7 +186,7 @@ std::vector<Mistake> mistakes_of_two_at_once() {
        }},
       {"OneMetricTwice",
        "ConfigError",
-       {"[learner] two metrics are named 'accuracy'", "leave one out"},
+       {"[learner] two metrics are named 'accuracy'", "omit one"},
        [](Bench& b) {
          b.options.metrics = {"accuracy", "accuracy"};
          b.fit(points(48, 1));
@@ -403,8 +411,8 @@ TEST(LearnerMistake, InOneOptionNamesTheOptionAndWhatIsAllowed) {
            {"precision", "fp32, bf16, fp16, bf16-true", "fp8",
             [](auto& o) { o.precision = "fp8"; }},
            {"frozen_weights", "as_is, fp8", "fp4", [](auto& o) { o.frozen_weights = "fp4"; }},
-           {"loss", config::joined(loss_names()), "mze", [](auto& o) { o.loss = "mze"; }},
-           {"metrics", config::joined(metric_names()), "mze", [](auto& o) { o.metrics = {"mze"}; }},
+           {"loss", listed(loss_names()), "mze", [](auto& o) { o.loss = "mze"; }},
+           {"metrics", listed(metric_names()), "mze", [](auto& o) { o.metrics = {"mze"}; }},
            {"metrics", "each name once", "mae",
             [](auto& o) {
               o.metrics = {"mae", "mae"};

@@ -5,11 +5,13 @@
 #include <fstream>
 
 #include "learner/fixture.h"
+#include "support/budget.h"
 #include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
 #include "tare/inference/predictor.h"
+#include "tare/memory/oom.h"
 #include "tare/model/registry.h"
 
 namespace tare::testing {
@@ -88,6 +90,25 @@ TEST(Save, AfterAFitLoadsIntoANewLearner) {
   torch::manual_seed(4);
   const auto b = second.fit(1);
   EXPECT_EQ(a.epochs[0].train_loss, b.epochs[0].train_loss);
+}
+
+TEST(Save, ThatRunsOutOfMemorySaysSoAndLeavesNoFile) {
+  const TempDir folder;
+  Learner learner(make_net(), split_points(), quiet(folder));
+  learner.fit(1);
+  try {
+    const BudgetScope budget(1024);  // the state of a random generator has 5,056 bytes
+    learner.save("whole");
+    FAIL() << "was written";
+  } catch (const OutOfMemory& error) {
+    EXPECT_THAT(error.what_without_backtrace(),
+                ::testing::HasSubstr("the checkpoint 'whole' was not written, because its copies, "
+                                     "such as the states of random generators, do not fit beside "
+                                     "the training: raise the budget"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  learner.save("whole");
+  EXPECT_TRUE(std::filesystem::exists(folder / "whole"));
 }
 
 TEST(Load, WithoutTheOptimizerDropsThePresentOne) {

@@ -129,7 +129,7 @@ TEST(StepInBackward, RefusesWhatNeedsAllGradients) {
     change(options);
     return refusal([&] { Learner(make_net(), split_points(), options).fit(1); });
   };
-  EXPECT_THAT(with([](auto& o) { o.micro_batch = 8; }), HasSubstr("leave micro_batch out"));
+  EXPECT_THAT(with([](auto& o) { o.micro_batch = 8; }), HasSubstr("omit micro_batch"));
   EXPECT_THAT(with([](auto& o) { o.precision = "fp16"; }), HasSubstr("use bf16"));
   const auto later = refusal([&] {
     auto options = quiet(folder);
@@ -137,7 +137,7 @@ TEST(StepInBackward, RefusesWhatNeedsAllGradients) {
     Learner learner(make_net(), split_points(), options);
     learner.set_up({.micro_batch = MicroBatch{8}});
   });
-  EXPECT_THAT(later, HasSubstr("leave micro_batch out"));
+  EXPECT_THAT(later, HasSubstr("omit micro_batch"));
   EXPECT_THAT(with([](auto& o) { o.optimizer_factory = torch_optimizer<torch::optim::RMSprop>(); }),
               HasSubstr("steps all parameters at once"));
 }

@@ -27,8 +27,7 @@ TEST(OutOfMemory, SaysEverythingInOneLine) {
   const OutOfMemory error(c10::kCPU, 3 << 20, 5 << 20, 6 << 20);
   EXPECT_STREQ(error.what_without_backtrace(),
                "[memory.allocate] out of memory on cpu: asked 3 MiB with 5 MiB allocated of a "
-               "budget of 6 MiB; use a "
-               "smaller batch or raise the budget");
+               "budget of 6 MiB; raise the budget, or take a smaller batch or model");
   EXPECT_STREQ(error.what(), error.what_without_backtrace());
 }
 

@@ -241,7 +241,8 @@ TEST(Gpt, RefusesOptionsThatDoNotFitTogether) {
     (void)models::make("gpt", {.width = 10, .heads = 4});
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("width must be a multiple of heads, got width 10 and"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("width must be a multiple of heads, got 10; allowed: a multiple of 4"));
   }
 }
 

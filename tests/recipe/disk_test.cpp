@@ -153,10 +153,10 @@ TEST_P(FullDisk, TrainingGoesOnAndALaterRunSaves) {
     EXPECT_EQ(error.error_number(), ENOSPC) << error.what();
   }
   fs::remove(disk.path() / "ballast");
-  expect_goes_on(disk.path(), "with room again");
+  expect_goes_on(disk.path(), "with space again");
 }
 
-/// Fills the disk after the first step and makes room after the sixth.
+/// Fills the disk after the first step and frees it after the sixth.
 struct FillsTheDisk final : Callback {
   explicit FillsTheDisk(fs::path path) : ballast(std::move(path)) {}
   [[nodiscard]] std::string name() const override { return "fills"; }

@@ -51,14 +51,15 @@ at::Tensor share_of_ones(const at::Tensor& output, const at::Tensor&) {
 /// The signs of the gradients, times the rate.
 class SignDescent final : public Optimizer {
  public:
-  explicit SignDescent(std::vector<ParameterGroup> groups) : Optimizer(std::move(groups)) {}
+  explicit SignDescent(std::vector<ParameterGroup> groups, double scale = 1)
+      : Optimizer(std::move(groups)), scale_(scale) {}
   [[nodiscard]] std::string kind() const override { return "signs"; }
   void step() override {
     const c10::NoGradGuard no_grad;
     for (auto& group : groups_)
       for (auto& parameter : group.parameters)
         if (parameter.tensor.grad().defined())
-          parameter.tensor.sub_(parameter.tensor.grad().sign(), group.lr);
+          parameter.tensor.sub_(parameter.tensor.grad().sign(), group.lr * scale_);
   }
   void prepare() override {}
   void clear() override {}
@@ -68,6 +69,9 @@ class SignDescent final : public Optimizer {
     groups_ = std::move(groups);
     return {};
   }
+
+ private:
+  double scale_;
 };
 
 class CountEpochs final : public Callback {
@@ -113,6 +117,44 @@ struct PairNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(PairNet);
 
+/// A model, an optimizer and a metric with an option of their own.
+struct ScaleOptions {
+  double scale = 1;
+};
+void visit_fields(auto& visit, ScaleOptions& o) { visit("scale", o.scale, config::above(0)); }
+struct ShareOptions {
+  int64_t of = 1;
+};
+void visit_fields(auto& visit, ShareOptions& o) { visit("of", o.of, config::at_least(0)); }
+
+struct ScaledNetImpl : torch::nn::Module {
+  ScaledNetImpl(int64_t classes, double by) : scale(by) {
+    head = register_module("head", torch::nn::Linear(4, classes));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return head(x) * scale; }
+  torch::nn::Linear head{nullptr};
+  double scale;
+};
+TORCH_MODULE(ScaledNet);
+
+models::Family scaled_net(const ScaleOptions& own) {
+  return {.name = "scaled_net", .sample_shape = {4}, .make = [own](const ModelOptions& o) {
+            return Model(ScaledNet(o.classes, own.scale));
+          }};
+}
+
+OptimizerKind scaled_signs(const ScaleOptions& own) {
+  return {.make = [own](const OptimizerOptions&, std::vector<ParameterGroup> groups, bool) {
+    return std::make_unique<SignDescent>(std::move(groups), own.scale);
+  }};
+}
+
+Metric share_of(const ShareOptions& own) {
+  return Metric("share", [of = own.of](const at::Tensor& output, const at::Tensor&) {
+    return output.argmax(1).eq(of).to(at::kFloat).mean();
+  });
+}
+
 class OpenSets : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -132,6 +174,9 @@ class OpenSets : public ::testing::Test {
       return OptimizerKind{.make = [](const OptimizerOptions&, std::vector<ParameterGroup> groups,
                                       bool) { return std::make_unique<SignDescent>(groups); }};
     });
+    models::registry().add<ScaleOptions>("scaled_net", "a scaled linear layer", scaled_net);
+    optimizers::registry().add<ScaleOptions>("scaled_signs", "scaled signs", scaled_signs);
+    metrics::registry().add<ShareOptions>("share", "share that is predicted as a class", share_of);
     schedules::registry().add("root", "falls with the root of the progress", [] {
       return ScheduleCurve([](double p, double end) { return 1 + (end - 1) * std::sqrt(p); });
     });
@@ -182,8 +227,69 @@ TEST_F(OpenSets, ARecipeTrainsOnSeveralInputsAndTargets) {
   EXPECT_LT(last.metrics[1].value, 0.1);
   EXPECT_EQ(plan.phases.at(0).peak_bytes, report.phases[0].peak_bytes);
   const Bundle bundle = open_bundle(report.exported->path);
+  EXPECT_EQ(bundle.manifest().input_name, "left");
   ASSERT_EQ(bundle.manifest().more_inputs.size(), 1U);
   EXPECT_EQ(bundle.manifest().more_inputs[0].name, "right");
+}
+
+TEST_F(OpenSets, AModelAnOptimizerAndAMetricHaveOptionsOfTheirOwn) {
+  const auto read = [&](const std::vector<std::string>& settings) {
+    std::ofstream(folder_ / "scaled.yaml")
+        << "name: scaled\nfolder: " << folder_.path().string()
+        << "\nseed: 1\ndevice: cpu\nbatch: 16\nworkers: 0\ndata: {name: signs, count: 64}\n"
+           "model: {name: scaled_net, options: {scale: 2}}\n"
+           "optimizer: {kind: scaled_signs, weight_decay: 0, options: {scale: 3}}\n"
+           "metrics: [{share: {of: 0}}]\nphases: [{name: only, epochs: 1, lr: 1.0e-2}]\n"
+           "export: scaled.tare\n";
+    return read_recipe(folder_ / "scaled.yaml", settings);
+  };
+  const auto figures = [&](const std::vector<std::string>& settings) {
+    const RecipeOptions options = read(settings);
+    const RunReport report = run_recipe(options, {.overwrite = true});
+    EXPECT_EQ(plan_recipe(options).phases.at(0).peak_bytes, report.phases.at(0).peak_bytes);
+    const EpochRow& row = report.phases.at(0).epochs.back();
+    EXPECT_EQ(row.metrics.at(0).name, "share");
+    const Model rebuilt = make_model(open_bundle(report.exported->path));
+    return std::vector<double>{row.train_loss, row.metrics.at(0).value,
+                               rebuilt.as<ScaledNetImpl>().scale};
+  };
+  const auto first = figures({});
+  EXPECT_EQ(first[2], 2) << "the bundle has the option";
+  EXPECT_EQ(figures({}), first);
+  const auto model = figures({"model.options.scale=5"});
+  EXPECT_NE(model[0], first[0]);
+  EXPECT_EQ(model[2], 5);
+  EXPECT_NE(figures({"optimizer.options.scale=0.5"})[0], first[0]);
+  const auto share = figures({"metrics=[{share: {of: 1}}]"});
+  EXPECT_EQ(share[0], first[0]);
+  EXPECT_NEAR(share[1] + first[1], 1, 1e-6) << "sums of float32";
+  const std::string dump = config::to_yaml(config::to_node(read({})));
+  EXPECT_THAT(dump, HasSubstr("  options:\n    scale: 2\n"));
+  EXPECT_THAT(dump, HasSubstr("metrics:\n  - share:\n      of: 0\n"));
+
+  const auto refusal = [&](const std::string& setting) -> std::string {
+    try {
+      (void)read({setting});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal("model.options.scale=0"),
+              HasSubstr("command line: model.options.scale must be > 0, got 0"));
+  EXPECT_THAT(refusal("model.options.scael=1"),
+              HasSubstr("model.options.scael is not a known key (did you mean \"scale\"?)"));
+  EXPECT_THAT(refusal("optimizer.options={scael: 1}"),
+              HasSubstr("optimizer.options.scael is not a known key (did you mean \"scale\"?)"));
+  EXPECT_THAT(refusal("optimizer={kind: adam, options: {scale: 1}}"),
+              HasSubstr("optimizer.options.scale is not a known key; there are no options"));
+  EXPECT_THAT(refusal("model={name: mlp, options: {scale: 1}}"),
+              HasSubstr("model.options.scale is not a known key; there are no options"));
+  EXPECT_THAT(refusal("metrics=[{share: {off: 1}}]"),
+              HasSubstr("metrics.0.share.off is not a known key (did you mean \"of\"?)"));
+  EXPECT_THAT(refusal("metrics=[{accuracy: {of: 1}}]"),
+              HasSubstr("metrics.0.accuracy.of is not a known key; there are no options"));
+  EXPECT_THAT(refusal("model.options=3"), HasSubstr("model.options must be a mapping of options"));
 }
 
 TEST_F(OpenSets, TheyArePlannedAsTheyAllocate) {

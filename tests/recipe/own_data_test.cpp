@@ -152,16 +152,62 @@ TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
   const auto refused = [&] { return refusal(recipe, {}); };
   EXPECT_THAT(refused(), HasSubstr("model.name cannot be made for samples of shape"));
   recipe.model = {.name = "lstm"};
-  recipe.data.collate = {.name = "pad"};
-  recipe.data.collate.options.set("with", config::Node::string("none"));
+  recipe.data.collate = config::Choice{.name = "pad"};
+  recipe.data.collate->options.set("with", config::Node::string("none"));
   EXPECT_THAT(refused(), HasSubstr("model.name takes another number of inputs than the data give, "
                                    "which is 1: text"));
   EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
-  recipe.data.collate.options.set("with", config::Node::string("mask"));
+  recipe.data.collate->options.set("with", config::Node::string("mask"));
   EXPECT_EQ(refused(), "accepted");
   recipe.name = "padded";
-  recipe.data.collate.options.set("value", config::Node::scalar("300"));
+  recipe.data.collate->options.set("value", config::Node::scalar("300"));
   EXPECT_THAT(refused(), HasSubstr("collate.pad.value is no byte"));
+}
+
+TEST(RunRecipe, RefusesACollateFunctionWhereTheDataSetJoinsNoTexts) {
+  const TempDir folder;
+  const OwnData own;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  for (const char* set : {"png_folder", "idx", "tfrecord", "generated_digits"}) {
+    recipe.data = own.options(set);
+    recipe.data.collate = config::Choice{.name = "pad"};  // what texts have where none is given
+    EXPECT_THAT(refusal(recipe, {}),
+                HasSubstr(std::string("data.collate is not taken by the data set ") + set));
+  }
+}
+
+TEST(RunRecipe, RefusesAShapeOrDataThatAModelOfTokensDoesNotTakeAtItsKey) {
+  const TempDir folder;
+  const OwnData own;
+  const auto refused = [&](const std::string& model, const std::string& data) -> std::string {
+    std::ofstream(folder / "gpt.yaml") << "name: gpt\nfolder: " << folder.path().string()
+                                       << "\ndevice: cpu\nbatch: 8\ndata: " << data
+                                       << "\nmodel: " << model << "\nphases: [{epochs: 1}]\n";
+    std::string messages;
+    for (const bool plan : {true, false}) {
+      try {
+        (void)run_recipe(read_recipe(folder / "gpt.yaml"), {.plan = plan});
+        messages += "accepted";
+      } catch (const ConfigError& error) {
+        if (messages != error.what()) messages += error.what();
+      }
+    }
+    return messages;
+  };
+  const std::string digits = "{name: generated_digits, count: 40, size: 12}";
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 8, heads: 2, sample_shape: [16]}", digits),
+              HasSubstr("gpt.yaml:6:15: model.name takes tokens, and a sample of the data is "
+                        "float32 [1, 12, 12], got gpt; allowed: data whose samples are lists"));
+  const std::string texts = "{name: text_folder, folder: " + own.options("text_folder").folder +
+                            ", collate: {pad: {with: none}}}";
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 8, heads: 2, sample_shape: [1, 2]}", texts),
+              HasSubstr("gpt.yaml:6:68: model.sample_shape must be the longest context of tokens, "
+                        "got [1, 2]; allowed: a list of one number >= 1"));
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 8, heads: 2, sample_shape: [2]}", texts),
+              HasSubstr("model.sample_shape is less than the longest sample of the data, got [2]"));
+  EXPECT_THAT(refused("{name: gpt, classes: 256, width: 9, heads: 2, sample_shape: [900]}", texts),
+              HasSubstr("gpt.yaml:6:41: model.width must be a multiple of heads, got 9"));
 }
 
 TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {

@@ -7,16 +7,16 @@
 
 namespace tare::testing {
 
-/// Leaves room for so many bytes above what is allocated on the host now.
+/// Lets tensors take so many bytes above what is allocated on the host now.
 class BudgetScope {
  public:
-  explicit BudgetScope(int64_t room_bytes) { leave(room_bytes); }
+  explicit BudgetScope(int64_t more_bytes) { allow(more_bytes); }
   ~BudgetScope() { memory::host_allocator::set_budget({}); }
   BudgetScope(const BudgetScope&) = delete;
   BudgetScope& operator=(const BudgetScope&) = delete;
 
-  static void leave(int64_t room_bytes) {
-    memory::host_allocator::set_budget(memory::host_allocator::counters().live_bytes + room_bytes);
+  static void allow(int64_t more_bytes) {
+    memory::host_allocator::set_budget(memory::host_allocator::counters().live_bytes + more_bytes);
   }
 };
 

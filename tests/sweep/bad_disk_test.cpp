@@ -36,7 +36,7 @@ class BadDiskTest : public ShellSweepTest {
       if (entry.path().extension() == ".partial") found.push_back(entry.path());
     return found;
   }
-  /// With room again, the same sweep runs what has not, and nothing is damaged.
+  /// With space again, the same sweep runs what has not, and nothing is damaged.
   void expect_goes_on(const sweep::SweepOptions& sweep) {
     const auto store = sweep.log_dir / "s.sqlite";
     EXPECT_THAT(rows(store, "PRAGMA integrity_check"), ElementsAre("ok"));
@@ -63,7 +63,7 @@ TEST_F(BadDiskTest, ADiskThatFillsUpEndsTheSweepWhichContinuesLater) {
                             "pause=0; train 0.1 0.2");
   try {
     (void)sweep::run_sweep(sweep, host);
-    ADD_FAILURE() << "there was no room";
+    ADD_FAILURE() << "there was no space";
   } catch (const IoError& error) {
     EXPECT_EQ(error.path().find(disk.path().string()), 0U) << error.what();
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "support/every_key.h"
 #include "sweep/query.h"
 #include "sweep/shell_sweep.h"
 #include "tare/base/error.h"
@@ -25,12 +26,6 @@ namespace fs = std::filesystem;
 using search::SeenTrial;
 using search::TrialState;
 using sweep::SweepOptions;
-
-/// A key with another value, and the settings of both sweeps that make the key matter.
-struct Row {
-  std::string setting{};            ///< "trials=2"
-  std::vector<std::string> both{};  ///< settings of the sweep with the key and of that without it
-};
 
 /// One of four runs fails, one is killed the first time, and two finish.
 constexpr const char* kScript =
@@ -173,8 +168,8 @@ class EverySweepKey : public ShellSweepTest {
     return submitted + io::read_text(sweep.log_dir / "slurm/agent.sh");
   }
 
-  [[nodiscard]] static std::map<std::string, Row> rows_of_keys();
-  [[nodiscard]] static std::map<std::string, Row> rows_of_options();
+  [[nodiscard]] static KeyRows rows_of_keys();
+  [[nodiscard]] static KeyRows rows_of_options();
 };
 
 /// Keys whose effect another test shows: a machine with GPUs is needed.
@@ -184,7 +179,7 @@ const std::map<std::string, std::string>& not_observed() {
   return all;
 }
 
-std::map<std::string, Row> EverySweepKey::rows_of_keys() {
+KeyRows EverySweepKey::rows_of_keys() {
   const std::vector<std::string> range{"parameters={a: {min: 1, max: 9, step: 2}}", "trials=3"},
       drawn{"parameters={a: {min: 0.1, max: 9.0}}", "trials=3", "method=random"};
   return {
@@ -214,7 +209,7 @@ std::map<std::string, Row> EverySweepKey::rows_of_keys() {
   };
 }
 
-std::map<std::string, Row> EverySweepKey::rows_of_options() {
+KeyRows EverySweepKey::rows_of_options() {
   const std::vector<std::string> tpe{"method=tpe", "trials=2",
                                      "parameters={a: {min: 0.0, max: 1.0}}"},
       asha{"pruner={type: asha, min_resource: 1, reduction_factor: 3}"},
@@ -266,36 +261,19 @@ TEST_F(EverySweepKey, HasARow) {
 
 TEST_F(EverySweepKey, HasARowForEachOptionOfWhatASweepNames) {
   std::set<std::string> options, with_row;
-  const auto add_all = [&](const std::string& kind, const std::vector<config::EntryInfo>& infos) {
-    for (const auto& info : infos)
-      for (const auto& option : info.defaults.entries)
-        options.insert(kind + '.' + info.name + '.' + option.key);
-  };
-  add_all("method", search::samplers::registry().infos());
-  add_all("pruner", search::pruners::registry().infos());
-  add_all("executor", launch::executors::registry().infos());
+  options.merge(options_of("method", search::samplers::registry().infos()));
+  options.merge(options_of("pruner", search::pruners::registry().infos()));
+  options.merge(options_of("executor", launch::executors::registry().infos()));
   for (const auto& [row, more] : rows_of_options()) with_row.insert(row);
   EXPECT_EQ(with_row, options);
 }
 
 TEST_F(EverySweepKey, HasAnEffectOrIsRefused) {
-  std::map<std::vector<std::string>, std::string> without;
-  std::map<std::string, Row> all = rows_of_options();
+  KeyRows all = rows_of_options();
   all.merge(rows_of_keys());
-  for (const auto& [key, row] : all) {
-    SCOPED_TRACE(key);
-    const auto [place, is_new] = without.try_emplace(row.both);
-    if (is_new) {
-      place->second = observed(row.both);
-      EXPECT_FALSE(place->second.starts_with("refused")) << place->second;
-      EXPECT_EQ(place->second, observed(row.both)) << "the sweep without it is not repeatable";
-    }
-    std::vector<std::string> settings = row.both;
-    settings.push_back(row.setting);
-    const std::string with = observed(settings);
-    EXPECT_NE(with, place->second) << row.setting << " changes nothing";
-    EXPECT_FALSE(with.starts_with("refused")) << with;
-  }
+  expect_effects(
+      all, [&](const auto& settings) { return observed(settings); },
+      [](const std::string&) { return false; });
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ int64_t play(const std::vector<DeviceSlot>& devices, const std::vector<Job>& job
   return now;
 }
 
-/// No schedule is shorter: the work over all the room, and the longest job.
+/// No schedule is shorter: the work over all the memory, and the longest job.
 int64_t bound(const std::vector<DeviceSlot>& devices, const std::vector<Job>& jobs) {
   int64_t room = 0, work = 0, longest = 0;
   for (const auto& device : devices) room += device.total_bytes;

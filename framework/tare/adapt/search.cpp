@@ -259,8 +259,10 @@ void Search::shrink(int64_t size, const memory::OutOfMemoryInfo& info,
 
 void Search::give_up(const memory::OutOfMemoryInfo& info, const std::exception_ptr& error) const {
   if (!info.certain) std::rethrow_exception(error);  // no smaller size has worked
-  std::string advice = "make the work itself smaller; sizes that failed:";
-  for (const int64_t size : failed_) advice += ' ' + std::to_string(size);
+  std::string tried;
+  for (const int64_t size : failed_) tried += (tried.empty() ? "" : ", ") + std::to_string(size);
+  std::string advice = "not even the smallest part fits (sizes that failed: " + tried +
+                       "): raise the budget, or make the work itself smaller";
   try {
     std::rethrow_exception(error);
   } catch (const OutOfMemory& last) {

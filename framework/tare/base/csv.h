@@ -19,10 +19,10 @@ namespace tare {
 /// quotes. read_csv() does not read a field that has some.
 [[nodiscard]] std::string csv_text(std::string_view text);
 
-/// Calls `row` with the fields of each line of a file and its number from 1; empty lines are left
-/// out. Reads piece by piece, so the file may have any size. The fields are the call's own until it
-/// returns. Throws IoError; FormatError, naming the line, for an unclosed quote or a line above
-/// 64 KiB; and what `row` throws.
+/// Calls `row` with the fields of each line of a file and its number from 1; empty lines are
+/// skipped. Reads piece by piece, so the file may have any size. The fields are the call's own
+/// until it returns. Throws IoError; FormatError, naming the line, for an unclosed quote or a line
+/// above 64 KiB; and what `row` throws.
 void read_csv(const std::filesystem::path& path,
               const std::function<void(const std::vector<std::string>& fields, size_t line)>& row);
 

@@ -106,11 +106,11 @@ DeviceError::DeviceError(std::string_view where, std::string_view first, std::st
                                std::string(second) + "; move one of them")) {}
 
 DivergedError::DivergedError(std::string_view where, std::string_view figure, double value,
-                             int64_t epoch, int64_t step)
+                             int64_t epoch, int64_t step, std::string_view advice)
     : Error(message(where, "the " + std::string(figure) + " is " +
                                (std::isnan(value) ? "nan" : std::to_string(value)) + " in epoch " +
-                               std::to_string(epoch) + ", step " + std::to_string(step) +
-                               "; lower the learning rate, or look for NaN in the data")),
+                               std::to_string(epoch) + ", step " + std::to_string(step) + "; " +
+                               std::string(advice))),
       value_(value),
       epoch_(epoch),
       step_(step) {}
@@ -226,11 +226,18 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 
 ConfigError unknown_name(std::string_view where, const std::string& kind, const std::string& name,
                          const std::vector<std::string>& known, const std::string& field) {
-  std::string allowed;
-  for (const std::string& one : known) allowed += (allowed.empty() ? "" : ", ") + printable(one);
+  const std::string allowed = listed(known);
   return ConfigError(where, "no " + kind + " is named '" + printable(name) + "'" +
                                 did_you_mean(name, known) + "; allowed: " + allowed)
       .about(field.empty() ? kind : field, allowed, name);
+}
+
+std::string listed(const std::vector<std::string>& names, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  if (names.size() > most) text += " and " + std::to_string(names.size() - most) + " more";
+  return text;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

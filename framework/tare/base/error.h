@@ -120,9 +120,12 @@ class DeviceError : public Error {
 class DivergedError : public Error {
  public:
   /// Counts `epoch` and `step` from 1 within their fit, as the progress line and the CSV files do;
-  /// `figure` names the loss: "loss", "valid_loss".
+  /// `figure` names the loss: "loss", "valid_loss". `advice` ends the message.
   DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
-                int64_t step);
+                int64_t step, std::string_view advice = kAdvice);
+  /// What to do about a training that diverges, where nothing more is known.
+  static constexpr std::string_view kAdvice =
+      "lower the learning rate, or look for NaN in the data";
   /// Returns the value of the figure: NaN or infinite.
   [[nodiscard]] double value() const { return value_; }
   /// Returns the epoch, from 1, within the fit.
@@ -181,6 +184,10 @@ class FormatError : public Error {
                                        const std::string& name,
                                        const std::vector<std::string>& known,
                                        const std::string& field = {});
+
+/// Returns the names as "a, b, c", each as printable() shows it. More than `most` names end with
+/// "and 3 more".
+[[nodiscard]] std::string listed(const std::vector<std::string>& names, size_t most = SIZE_MAX);
 
 /// Returns ` (did you mean "epochs"?)`, or "" if no candidate is near.
 [[nodiscard]] std::string did_you_mean(std::string_view name,

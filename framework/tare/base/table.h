@@ -13,7 +13,7 @@ namespace tare {
 struct TableColumn {
   std::string head{};   ///< the column's title
   bool figure = false;  ///< flush right, and never made narrower than its cells
-  bool whole = false;   ///< a cell without room continues in further lines; else it is cut
+  bool whole = false;   ///< a cell that is too wide continues in further lines; else it is cut
 };
 using TableRow = std::vector<std::string>;  ///< a cell for each column
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tare/data/dataset.h"
@@ -76,11 +77,14 @@ struct FitContext {
   EpochRow row{};                                        ///< of this epoch, complete in after_epoch
   std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
   bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
+  bool bfloat16_on_host = false;  ///< the host computes products in bfloat16
 
   /// Returns the first output, which is the only one of most models; undefined: there is none.
   [[nodiscard]] const at::Tensor& output() const { return outputs.front(); }
   /// Returns the loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
+  /// Returns what to do where the loss is not finite, as DivergedError takes it.
+  [[nodiscard]] std::string_view advice_on_divergence() const;
 };
 
 /// Declares what a callback reads, adds and writes, so that a recipe is checked before any work.

@@ -10,6 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/callback/registry.h"
 #include "tare/report/run_tables.h"
 
 namespace tare {
@@ -198,5 +199,29 @@ void StepsLog::load_state(const std::string& json) {
   seen_ = written_ = seen;
   stride_ = stride;
 }
+
+namespace {
+
+struct CsvLogOptions {
+  std::filesystem::path file = "history.csv";
+};
+void visit_fields(auto& visit, CsvLogOptions& o) { visit("file", o.file); }
+
+struct StepsLogOptions {
+  std::filesystem::path file = "steps.csv";
+};
+void visit_fields(auto& visit, StepsLogOptions& o) { visit("file", o.file); }
+
+}  // namespace
+
+namespace callbacks {
+void add_csv_log(Registry& all) {
+  all.add<CsvLogOptions>("csv_log", "write the table of the epochs as CSV",
+                         [](const CsvLogOptions& o) { return std::make_shared<CsvLog>(o.file); });
+  all.add<StepsLogOptions>(
+      "steps_log", "write loss and rate of up to 1000 steps as CSV",
+      [](const StepsLogOptions& o) { return std::make_shared<StepsLog>(o.file); });
+}
+}  // namespace callbacks
 
 }  // namespace tare

@@ -10,6 +10,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
+#include "tare/callback/registry.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 
@@ -173,5 +174,12 @@ std::vector<Growth> LeakWatch::grown(c10::Device device) const {
   }
   return all;
 }
+
+namespace callbacks {
+void add_leak_watch(Registry& all) {
+  all.add("leak_watch", "warn of memory that grows and that no object answers for",
+          [] { return std::make_shared<LeakWatch>(); });
+}
+}  // namespace callbacks
 
 }  // namespace tare

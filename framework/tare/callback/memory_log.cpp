@@ -1,6 +1,7 @@
 // Adds memory columns to the rows of the epochs.
 #include "tare/callback/memory_log.h"
 
+#include "tare/callback/registry.h"
 #include "tare/memory/snapshot.h"
 
 namespace tare {
@@ -32,5 +33,12 @@ Action MemoryLog::after_fit(FitContext&) {
   scope_.reset();
   return Action::proceed;
 }
+
+namespace callbacks {
+void add_memory_log(Registry& all) {
+  all.add("memory_log", "add growth, peak and unexplained memory to the table of the epochs",
+          [] { return std::make_shared<MemoryLog>(); });
+}
+}  // namespace callbacks
 
 }  // namespace tare

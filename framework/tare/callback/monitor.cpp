@@ -10,6 +10,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/callback/registry.h"
 
 namespace tare {
 namespace {
@@ -171,11 +172,22 @@ Action StopOnNan::after_epoch(FitContext& context) {
 Action StopOnNan::check(const FitContext& context, const char* figure, double loss, int64_t step) {
   if (stopped_ || std::isfinite(loss)) return Action::proceed;
   const DivergedError error(options_.where.empty() ? "fit" : options_.where, figure, loss,
-                            context.epoch + 1, step);
+                            context.epoch + 1, step, context.advice_on_divergence());
   if (options_.fail) throw error;
   log::warning(std::string("stopped: ") + error.what());
   stopped_ = true;
   return Action::stop_fit;
 }
+
+namespace callbacks {
+void add_monitor(Registry& all) {
+  all.add<EarlyStoppingOptions>(
+      "early_stopping", "end a fit whose figure has not improved for some epochs",
+      [](const EarlyStoppingOptions& o) { return std::make_shared<EarlyStopping>(o); });
+  all.add<SaveBestOptions>("save_best",
+                           "save the epoch of the best figure, and end with its weights",
+                           [](const SaveBestOptions& o) { return std::make_shared<SaveBest>(o); });
+}
+}  // namespace callbacks
 
 }  // namespace tare

@@ -44,12 +44,12 @@ size_t width_of(const std::string& name) { return std::max(kColumn, name.size())
 // The cells of a line: the first ones, those of the metrics as far as they fit, the time.
 std::string in_columns(std::string line, const EpochRow& row, const std::vector<std::string>& cells,
                        const std::string& time, size_t width) {
-  size_t room = width - std::min(width, line.size() + 2 + time.size());
+  size_t space = width - std::min(width, line.size() + 2 + time.size());
   for (size_t i = 0; i < cells.size(); ++i) {
     const size_t column = 2 + width_of(printable(row.metrics[i].name));
-    if (column > room) break;
+    if (column > space) break;
     line += right(cells[i], column);
-    room -= column;
+    space -= column;
   }
   return line + "  " + time;
 }

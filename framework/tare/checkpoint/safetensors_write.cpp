@@ -48,7 +48,7 @@ void check(const NamedTensor& item, std::unordered_set<std::string>& names) {
   };
   if (const auto problem = name_problem(item.name)) fail(*problem);
   if (!names.insert(item.name).second) fail("is given twice; names must differ");
-  if (!item.tensor.defined()) fail("is undefined; leave it out");
+  if (!item.tensor.defined()) fail("is undefined; omit it");
   if (item.tensor.layout() != c10::kStrided || item.tensor.is_meta())
     fail("has no dense data; make it dense first");
   if (item.tensor.dim() > kMaxRank)

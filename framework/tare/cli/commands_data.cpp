@@ -77,7 +77,10 @@ std::vector<ListEntry> rows_of(const std::vector<config::EntryInfo>& infos) {
 /// Rows whose options are fields of a struct that all entries share. `own`: those of an entry.
 template <class Own>
 std::vector<ListEntry> rows_with(std::vector<config::EntryInfo> infos, const Own& own) {
-  for (auto& info : infos) info.defaults = own(info.name);
+  for (auto& info : infos) {
+    const config::Node of_entry = std::exchange(info.defaults, own(info.name));
+    if (!of_entry.entries.empty()) info.defaults.set("options", of_entry);
+  }
   return rows_of(infos);
 }
 
@@ -151,7 +154,7 @@ int list_command(const Arguments& arguments) {
   if (list == lists().end()) {
     std::vector<std::string> known;
     for (const auto& [name, rows] : lists()) known.push_back(name);
-    throw ConfigError("tare ls", "there are " + config::joined(known) + " to list, got '" +
+    throw ConfigError("tare ls", "there are " + listed(known) + " to list, got '" +
                                      printable(what) + "'" + did_you_mean(what, known));
   }
   std::cout << text_list(list->second(), 0, width_for(std::cout));

@@ -115,21 +115,25 @@ void advise_by_plan(const RecipeOptions& recipe) {
                 << format_count(phase.largest_batch) << " at most\n";
 }
 
-/// Prints what held the memory, and which line of the recipe sets the batch.
-void explain_out_of_memory(const RecipeOptions& recipe) {
-  const auto report = memory::last_out_of_memory();
-  if (!report) return;
-  std::cerr << report->str();
-  const std::string& key = report->workload.setting;
-  if (report->fitting_batch && !key.empty())
+/// Prints what held the memory, and which line of the recipe sets the batch. An error with other
+/// advice than the report's says what to do, and no smaller batch would help.
+void explain_out_of_memory(const RecipeOptions& recipe, const c10::OutOfMemoryError& error) {
+  const auto last = memory::last_out_of_memory();
+  if (!last) return;
+  memory::OutOfMemoryReport report = *last;
+  const auto* ours = dynamic_cast<const OutOfMemory*>(&error);
+  if (ours && ours->advice() != report.advice()) report.fitting_batch.reset();
+  std::cerr << report.str();
+  const std::string& key = report.workload.setting;
+  if (report.fitting_batch && !key.empty())
     std::cerr << (recipe.file.has(key)
                       ? "change " + key + " at " + printable(recipe.file.place(key).str())
                       : "set " + key + ", which the recipe leaves to the size of the data")
               << '\n';
   try {
     advise_by_plan(recipe);
-  } catch (const std::exception& error) {
-    log::debug("no plan after out of memory: " + printable(error.what()));
+  } catch (const std::exception& why) {
+    log::debug("no plan after out of memory: " + printable(why.what()));
   }
 }
 
@@ -158,8 +162,8 @@ int run_command(const Arguments& arguments) {
   RunReport report;
   try {
     report = run_recipe(recipe, options);
-  } catch (const c10::OutOfMemoryError&) {
-    explain_out_of_memory(recipe);
+  } catch (const c10::OutOfMemoryError& error) {
+    explain_out_of_memory(recipe, error);
     throw;
   }
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');

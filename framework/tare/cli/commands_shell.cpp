@@ -43,8 +43,7 @@ std::string page_of(const std::string& word) {
     names.push_back(command.name);
   }
   throw ConfigError("tare man", "no page is named '" + printable(word) + "'" +
-                                    did_you_mean(name, names) + "; there are " +
-                                    config::joined(names));
+                                    did_you_mean(name, names) + "; there are " + listed(names));
 }
 
 }  // namespace

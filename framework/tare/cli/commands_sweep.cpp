@@ -403,8 +403,8 @@ int sweep_command(const Arguments& arguments) {
   const std::vector<std::string> verbs{"run",  "plan",  "status",  "report",
                                        "stop", "retry", "rebuild", "agent"};
   if (std::ranges::find(verbs, verb) == verbs.end())
-    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not one of " +
-                                        config::joined(verbs) + did_you_mean(verb, verbs));
+    throw ConfigError("tare sweep", "'" + printable(verb) + "' is not one of " + listed(verbs) +
+                                        did_you_mean(verb, verbs));
   if (verb == "agent") {
     continue_without_output();
     if (words.size() != 3)

@@ -1,6 +1,7 @@
 // Writes the man page of the recipe's keys as troff.
 #include "tare/cli/man_recipe.h"
 
+#include "tare/base/error.h"
 #include "tare/cli/man_page.h"
 #include "tare/config/node.h"
 
@@ -12,12 +13,11 @@ std::string sentence(const std::string& head, const std::string& value) {
 }
 
 std::string item_of(const RecipeKey& key) {
-  return man_item(
-      key.path,
-      sentence("", key.meaning) + sentence("Type: ", key.type) +
-          sentence("Default: ", key.default_value) +
-          sentence("Allowed: ", key.words.empty() ? key.range : config::joined(key.words)) +
-          (key.example.empty() ? "" : "Example: " + key.example));
+  return man_item(key.path,
+                  sentence("", key.meaning) + sentence("Type: ", key.type) +
+                      sentence("Default: ", key.default_value) +
+                      sentence("Allowed: ", key.words.empty() ? key.range : listed(key.words)) +
+                      (key.example.empty() ? "" : "Example: " + key.example));
 }
 
 }  // namespace

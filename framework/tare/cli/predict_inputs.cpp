@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kStandardInput = "/dev/stdin";
+constexpr const char* kInput = "input";
 constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
@@ -58,27 +59,37 @@ std::vector<fs::path> files_of(const fs::path& folder, const Kind& kind) {
   return found;
 }
 
+/// Returns the names under which a file of tensors has the model's first input: its own, and
+/// `input`, the short form, unless another input is called so.
+std::vector<std::string> first_names(const BundleManifest& manifest) {
+  const std::string& own = manifest.input_name;
+  if (own.empty() || own == kInput) return {kInput};
+  const auto& more = manifest.more_inputs;
+  if (std::ranges::find(more, kInput, &BundleInput::name) != more.end()) return {own};
+  return {own, kInput};
+}
+
 /// Returns the inputs of a file of tensors, in the order of the model's.
 Batch tensors_in(const fs::path& path, const BundleManifest& manifest) {
   const auto file = checkpoint::SafeTensors::open(path);
+  const std::vector<std::string> first = first_names(manifest);
+  std::string allowed = first.front() + (first.size() > 1 ? " (or input)" : "");
+  for (const BundleInput& input : manifest.more_inputs) allowed += ", " + input.name;
+  const auto refuse = [&](const std::string& name, const std::string& problem) {
+    throw FormatError("predict", path.string(), printable(name),
+                      problem + "; the model's inputs are: " + printable(allowed, 2000));
+  };
   NamedTensors all, named;
   for (const auto& [name, tensor] : file.all()) all.push_back({name, tensor});
-  for (const BundleInput& input : manifest.more_inputs) {
-    const auto found = std::ranges::find(all, input.name, &NamedTensor::name);
-    if (found == all.end())
-      throw FormatError("predict", path.string(), printable(input.name),
-                        "is missing: the model takes " +
-                            std::to_string(1 + manifest.more_inputs.size()) +
-                            " inputs, which `tare inspect` lists");
+  const auto take = [&](const std::vector<std::string>& names) {
+    const auto found = std::ranges::find_first_of(all, names, {}, &NamedTensor::name);
+    if (found == all.end()) refuse(names.front(), "is missing");
     named.push_back(*found);
     all.erase(found);
-  }
-  if (all.size() != 1)
-    throw FormatError("predict", path.string(), "tensors",
-                      "must be one beside those of the other inputs, which is the first input; "
-                      "there are " +
-                          std::to_string(all.size()));
-  named.insert(named.begin(), all.front());
+  };
+  take(first);
+  for (const BundleInput& input : manifest.more_inputs) take({input.name});
+  if (!all.empty()) refuse(all.front().name, "is no input of the model");
   for (const auto& [name, tensor] : named)
     if (tensor.dim() < 1 || tensor.size(0) != named.front().tensor.size(0))
       throw FormatError("predict", path.string(), printable(name),

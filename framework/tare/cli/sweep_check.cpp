@@ -138,7 +138,7 @@ void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) != names.end()) return;
   throw at_its_place(sweep, {"tare sweep", "metric.name", "is not a metric of the recipe",
-                             config::joined(names), printable(sweep.metric.name)});
+                             listed(names), printable(sweep.metric.name)});
 }
 
 /// grid() would report it without the place.

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "tare/base/error.h"
 #include "tare/config/scalar.h"
 
 namespace tare::config {
@@ -196,7 +197,7 @@ void read_fields(const Node& node, std::span<const Field> fields) {
     throw ConfigError(entry.key_source, entry.key,
                       names.empty() ? "is not a known key; there are no options"
                                     : "is not a known key" + did_you_mean(entry.key, names),
-                      joined(names));
+                      listed(names));
   }
 }
 

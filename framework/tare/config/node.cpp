@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tare/base/error.h"
 #include "tare/config/scalar.h"
 
 namespace tare::config {
@@ -68,14 +69,8 @@ std::string describe(const Node& node) {
   return node.quoted ? "\"" + text + "\"" : text;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 void refuse_name(const Node& node, const std::vector<std::string>& known) {
-  throw ConfigError(node.source, "", "is not known" + did_you_mean(node.text, known), joined(known),
+  throw ConfigError(node.source, "", "is not known" + did_you_mean(node.text, known), listed(known),
                     describe(node));
 }
 

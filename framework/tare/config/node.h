@@ -79,9 +79,6 @@ struct Entry {
 /// and shortened.
 [[nodiscard]] std::string describe(const Node& node);
 
-/// Returns "a, b, c".
-[[nodiscard]] std::string joined(const std::vector<std::string>& names);
-
 /// Throws the ConfigError for an unknown name, with the known ones and the nearest.
 [[noreturn]] void refuse_name(const Node& node, const std::vector<std::string>& known);
 

@@ -1,6 +1,8 @@
 // The parts of Registry that do not depend on what it makes.
 #include "tare/config/registry.h"
 
+#include "tare/base/error.h"
+
 namespace tare::config {
 
 bool Choice::operator==(const Choice& other) const {
@@ -61,10 +63,27 @@ Node to_short_node(const Choice& value) {
   return value.options.entries.empty() ? Node::string(value.name) : to_node(value);
 }
 
+bool OwnOptions::operator==(const OwnOptions& other) const {
+  return to_yaml(node) == to_yaml(other.node);
+}
+
+void from_node(const Node& node, OwnOptions& value) {
+  if (node.kind != Kind::map && node.kind != Kind::null)
+    throw ConfigError(node.source, "", "must be a mapping of options to their values", "",
+                      describe(node));
+  value.node = node.kind == Kind::map ? node : Node::map();
+  value.node.source = node.source;
+}
+
+Node to_node(const OwnOptions& value) { return value.node; }
+
 void refuse_entry(const std::string& kind, const Choice& choice,
                   const std::vector<std::string>& names) {
-  throw ConfigError(choice.options.source, choice.flat ? "type" : "",
-                    "is no " + kind + did_you_mean(choice.name, names), joined(names), choice.name);
+  const std::string problem = "is no " + kind + did_you_mean(choice.name, names);
+  const Source& place = choice.options.source;
+  if (place.file.empty() && !choice.flat)  // of a name given in code, which has no place
+    throw ConfigError(kind, "name", problem, listed(names), choice.name);
+  throw ConfigError(place, choice.flat ? "type" : "", problem, listed(names), choice.name);
 }
 
 }  // namespace tare::config

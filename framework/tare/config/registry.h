@@ -40,6 +40,18 @@ void from_flat_node(const Node& node, Choice& value);
 /// Returns the name alone for a choice without options, else to_node().
 [[nodiscard]] Node to_short_node(const Choice& value);
 
+/// Holds the options that one entry has beside the fields of all entries of its kind, as
+/// `options: {beta3: 0.9}` in `{kind: lion, lr: 0.1, options: {beta3: 0.9}}`.
+struct OwnOptions {
+  Node node = Node::map();  ///< what is given; the entry has defaults for the rest
+  /// Whether the options are equal, wherever they stand.
+  bool operator==(const OwnOptions& other) const;
+};
+/// Reads a mapping, or null for none. Whether the entry takes the options is checked where it is
+/// made. Throws ConfigError for a scalar and for a list.
+void from_node(const Node& node, OwnOptions& value);
+[[nodiscard]] Node to_node(const OwnOptions& value);
+
 /// Describes an entry in lists.
 struct EntryInfo {
   std::string name{};           ///< as recipes write it
@@ -119,6 +131,17 @@ class Registry<Made(Args...)> {
     return within(choice, [&](const Entry& entry) {
       return entry.make(choice.options, std::forward<Args>(args)...);
     });
+  }
+
+  /// Makes the entry with options that stand in a field `options` beside its name. Throws as
+  /// complete(), with `options` in front of the field.
+  [[nodiscard]] Made make(const std::string& name, const OwnOptions& own, Args... args) const {
+    try {
+      return make(Choice{.name = name, .options = own.node, .flat = true},
+                  std::forward<Args>(args)...);
+    } catch (const ConfigError& error) {
+      throw error.within("options", error.source());
+    }
   }
 
  private:

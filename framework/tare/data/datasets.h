@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct DataOptions {
   std::string images{}, labels{};  ///< idx: the two files
   std::string folder{};            ///< png_folder, text_folder: one subfolder per class, or none
   int64_t length = 0;              ///< text_folder: bytes of a text that are read; 0: all
-  config::Choice collate{.name = "pad"};  ///< text_folder: joins texts, see collates::registry()
+  /// text_folder: joins texts, see collates::registry(); unset: `pad`.
+  std::optional<config::Choice> collate{};
   int64_t channels = 0;  ///< png_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
   /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
   /// their own.

@@ -13,6 +13,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/data/byte_source.h"
+#include "tare/data/datasets.h"
 
 namespace tare {
 namespace {
@@ -149,3 +150,25 @@ DatasetPtr idx_dataset(const std::filesystem::path& images, const std::filesyste
 }
 
 }  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+Found idx(const DataOptions& o, bool) {
+  if (o.images.empty() || o.labels.empty())
+    throw ConfigError("data.make", "images", "and labels are needed by the data set idx",
+                      "two IDX files", o.images);
+  const DatasetPtr data = idx_dataset(o.images, o.labels);
+  return {.description = format_count(data->size()) + " images of " + printable(o.images),
+          .data = data};
+}
+
+}  // namespace
+
+void add_idx(Registry& all) {
+  all.add("idx", "images and labels from two IDX files, plain or gzip", [] {
+    return Kind{{"images", "labels"}, idx};
+  });
+}
+
+}  // namespace tare::datasets

@@ -13,6 +13,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/data/class_folders.h"
+#include "tare/data/datasets.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/transform/image.h"
 
@@ -94,3 +95,30 @@ DatasetPtr png_folder(const fs::path& folder, const PngFolderOptions& given) {
 }
 
 }  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+Found folder(const DataOptions& o, bool) {
+  if (o.folder.empty())
+    throw ConfigError("data.make", "folder", "is needed by the data set png_folder",
+                      "a folder of PNG images, one subfolder a class", "");
+  const DatasetPtr data =
+      png_folder(o.folder, {.channels = o.channels, .height = o.size, .width = o.size});
+  Found found{.description = format_count(data->size()) + " images of " + printable(o.folder),
+              .data = data};
+  for (const auto& file : png_files(o.folder))
+    found.files.push_back(file.lexically_relative(o.folder));
+  return found;
+}
+
+}  // namespace
+
+void add_png_folder(Registry& all) {
+  all.add("png_folder",
+          "a folder of PNG images, one subfolder a class; without subfolders: no labels", [] {
+            return Kind{{"folder", "channels"}, folder};
+          });
+}
+
+}  // namespace tare::datasets

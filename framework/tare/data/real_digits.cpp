@@ -141,3 +141,53 @@ fs::path fetch(const std::string& name) {
 
 }  // namespace datasets
 }  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+Found digits(const DataOptions& o, bool network) {
+  FindDigitsOptions find{.download = o.download && network, .seed = o.seed, .warn = network};
+  if (o.count > 0) find.count = o.count;
+  DigitsSource source = find_digits(find);
+  return {.description = std::move(source.description),
+          .data = std::move(source.data),
+          .generated = !source.real};
+}
+
+Found mnist10k(const DataOptions& o, bool network) {
+  DigitsSource source =
+      find_digits({.download = o.download && network, .count = 10, .warn = false});
+  if (!source.real)
+    throw IoError("data.make", "mnist10k",
+                  "not found: run `tare data fetch mnist10k`, or set TARE_DATA_DIR to the folder "
+                  "of its files");
+  return {.description = std::move(source.description), .data = std::move(source.data)};
+}
+
+Found mnist(const DataOptions& o, bool network) {
+  const auto folder = o.download && network ? fetch("mnist") : cache_folder() / "mnist";
+  if (!std::filesystem::exists(folder))
+    throw IoError("data.make", "mnist", "not found: run `tare data fetch mnist`");
+  return {.description = "MNIST in " + printable(folder.string()),
+          .data = idx_dataset(folder / "train-images-idx3-ubyte.gz",
+                              folder / "train-labels-idx1-ubyte.gz"),
+          .test = idx_dataset(folder / "t10k-images-idx3-ubyte.gz",
+                              folder / "t10k-labels-idx1-ubyte.gz")};
+}
+
+}  // namespace
+
+void add_real_digits(Registry& all) {
+  all.add("digits",
+          "handwritten digits: MNIST's test set, found or downloaded, else generated ones", [] {
+            return Kind{{"download"}, digits};
+          });
+  all.add("mnist", "MNIST: 60,000 images for train and valid, its 10,000 test images for test", [] {
+    return Kind{{"download"}, mnist};
+  });
+  all.add("mnist10k", "MNIST's 10,000 test images as a small data set of their own", [] {
+    return Kind{{"download"}, mnist10k};
+  });
+}
+
+}  // namespace tare::datasets

@@ -30,7 +30,7 @@ NamedTensors checked(const NamedTensors& inputs, const NamedTensors& targets) {
                                               printable(name) + "' " +
                                               (name.empty() ? "for one" : "twice"));
     if (!tensor.defined())
-      throw ConfigError("tensor_dataset", printable(name) + " is undefined, leave it out");
+      throw ConfigError("tensor_dataset", printable(name) + " is undefined, omit it");
     tensor = checked(tensor, name);
     if (tensor.size(0) == 0 || all.front().tensor.numel() == 0)
       throw ConfigError("tensor_dataset", "the data set is empty, give at least one sample");

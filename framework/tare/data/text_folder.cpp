@@ -5,13 +5,16 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/config/scalar.h"
 #include "tare/data/class_folders.h"
+#include "tare/data/datasets.h"
 
 namespace tare {
 namespace {
@@ -60,3 +63,41 @@ DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options)
 }
 
 }  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+// Texts are padded with what a model of bytes takes.
+void check_padding(const config::Choice& collate) {
+  if (collate.name != "pad") return;
+  const auto value = config::read<PadOptions>(collate.options).value;
+  if (value >= 0 && value <= 255 && value == std::floor(value)) return;
+  throw ConfigError("data.make", "collate.pad.value", "is no byte, which texts are padded with",
+                    "a whole number from 0 to 255", config::number_text(value));
+}
+
+Found texts(const DataOptions& o, bool) {
+  if (o.folder.empty())
+    throw ConfigError("data.make", "folder", "is needed by the data set text_folder",
+                      "a folder of .txt files, one subfolder a class", "");
+  const config::Choice collate = o.collate.value_or(config::Choice{.name = "pad"});
+  check_padding(collate);
+  const DatasetPtr data =
+      text_folder(o.folder, {.length = o.length, .collate = collates::registry().make(collate)});
+  Found found{.description = format_count(data->size()) + " texts of " + printable(o.folder),
+              .data = data};
+  for (const auto& file : text_files(o.folder))
+    found.files.push_back(file.lexically_relative(o.folder));
+  return found;
+}
+
+}  // namespace
+
+void add_text_folder(Registry& all) {
+  all.add("text_folder",
+          "a folder of text files as bytes, one subfolder a class, or without labels", [] {
+            return Kind{{"folder", "length", "collate"}, texts};
+          });
+}
+
+}  // namespace tare::datasets

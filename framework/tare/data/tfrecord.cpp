@@ -214,10 +214,8 @@ const TfFeature& TfExample::feature(const std::string& name) const {
   if (found != features_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known, value] : features_) names.push_back(known);
-  std::string all;
-  for (const auto& known : names) all += (all.empty() ? "" : ", ") + printable(known);
   throw ConfigError("data.tfrecord", "feature '" + printable(name) + "'",
-                    "is not in the example" + did_you_mean(name, names), all, {});
+                    "is not in the example" + did_you_mean(name, names), listed(names), {});
 }
 
 const std::string& TfExample::bytes(const std::string& name) const {

@@ -9,13 +9,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/data/datasets.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/data/tfrecord.h"
 #include "tare/transform/image.h"
@@ -49,7 +53,7 @@ at::Tensor picture(const std::string& bytes, const TfSampleOptions& options, See
   if (!options.shape.empty() && image.sizes() != at::IntArrayRef(options.shape))
     refuse(options.input, "is a picture of the shape " + text_of(image.sizes()) +
                               ", and `shape` says " + text_of(options.shape) +
-                              "; leave `shape` out, and give `size` to resize");
+                              "; omit `shape`, and give `size` to resize");
   if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
     return image;
   seen.resized = true;
@@ -176,7 +180,7 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
     throw ConfigError(
         kWhere, "channels",
         "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
-        "leave it out", std::to_string(options.channels));
+        "omit it", std::to_string(options.channels));
   check_alike(read_parts);
   const auto names = names_of(read_parts);
   Transforms read_with;
@@ -192,3 +196,57 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
 }
 
 }  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+TfSampleOptions samples_of(const DataOptions& o) {
+  return {.input = o.input,
+          .label = o.label,
+          .shape = o.shape,
+          .channels = o.channels,
+          .size = o.size,
+          .parallel_reads = o.num_parallel_reads};
+}
+
+Found tfrecord(const DataOptions& o, bool) {
+  if (o.files.empty())
+    throw ConfigError("data.make", "files", "are needed by the data set tfrecord",
+                      "TFRecord files, or folders of them", "none");
+  Found found;
+  std::vector<std::vector<std::filesystem::path>> parts;
+  std::set<std::filesystem::path> seen;
+  for (const auto& [field, given] :
+       {std::pair("files", &o.files), std::pair("valid_files", &o.valid_files),
+        std::pair("test_files", &o.test_files)}) {
+    parts.push_back(tfrecord_files(*given));
+    for (const auto& file : parts.back()) {
+      if (!seen.insert(std::filesystem::weakly_canonical(file)).second)
+        throw ConfigError("data.make", field, "has a file that is there twice",
+                          "each file once, in one split", file.string());
+      found.files.push_back(file.filename());
+    }
+  }
+  auto sets = tfrecord_samples(parts, samples_of(o));
+  found.data = std::move(sets[0]);
+  found.valid = std::move(sets[1]);
+  found.test = std::move(sets[2]);
+  const int64_t samples = found.data->size() + (found.valid ? found.valid->size() : 0) +
+                          (found.test ? found.test->size() : 0);
+  found.description = format_count(samples) + " examples of " + printable(o.files.front()) +
+                      (found.files.size() > 1 ? ", ..." : "");
+  return found;
+}
+
+}  // namespace
+
+void add_tfrecord_samples(Registry& all) {
+  all.add("tfrecord",
+          "TFRecord files of tf.train.Example, plain or gzip: pictures or numbers with labels", [] {
+            return Kind{{"files", "valid_files", "test_files", "input", "label", "shape",
+                         "channels", "num_parallel_reads"},
+                        tfrecord};
+          });
+}
+
+}  // namespace tare::datasets

@@ -61,8 +61,7 @@ bool is_for_programs(const Node& root, const config::Entry& entry) {
   const Node* usual = defaults.find(entry.key);
   if (given && given->kind != Kind::null && !(usual && usual->text == given->text))
     throw ConfigError(given->source, entry.key, "is for programs of tare::Fork, not for recipes",
-                      usual ? "leave it out, or " + usual->text : "leave it out",
-                      config::describe(*given));
+                      usual ? "omit it, or " + usual->text : "omit it", config::describe(*given));
   return true;
 }
 

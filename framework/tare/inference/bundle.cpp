@@ -66,6 +66,7 @@ Problem find_problem(const BundleManifest& m) {
                          printable(m.input) + "'"};
   }
   if (!is_shape(m.sample_shape)) return {"sample_shape", "must be at most 8 sizes >= 1"};
+  if (too_long(m.input_name)) return {"input_name", "must be at most 4,096 bytes"};
   const auto is_wrong = [&](const BundleInput& input) {
     return input.name.empty() || too_long(input.name) || !is_input(input.dtype) ||
            !is_shape(input.sample_shape);
@@ -105,6 +106,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
 
 // Bundles of earlier versions have no such fields, so that they hold only what their readers know.
 void add_later_fields(json& manifest, const BundleManifest& m) {
+  if (!m.input_name.empty()) manifest["input_name"] = m.input_name;
   const bool cuts = m.text_length > 0;
   if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
   if (m.more_inputs.empty() && !cuts) return;
@@ -234,6 +236,9 @@ class Reader {
     }
     return result;
   }
+  [[nodiscard]] std::string input_name() const {
+    return json_.contains("input_name") ? text("input_name") : "";
+  }
   [[nodiscard]] std::vector<BundleInput> more_inputs() const {
     std::vector<BundleInput> result;
     for (const json& input : list("more_inputs")) {
@@ -274,6 +279,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .model = spec,
       .sample_shape = reader.shape(),
       .input = reader.input(spec),
+      .input_name = reader.input_name(),
       .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
       .text_length =
           version == kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,

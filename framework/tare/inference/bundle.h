@@ -44,6 +44,8 @@ struct BundleManifest {
   /// Dtype of the model's first input: float32 | float64 | uint8 (an image as it is in its file) |
   /// int64 | int32 (tokens) | bool (a mask).
   std::string input = "float32";
+  /// The name of the first input in the batches of training, at most 4 KiB; empty: unknown.
+  std::string input_name{};
   /// The inputs after the first, in the order of the model's forward; at most 64.
   std::vector<BundleInput> more_inputs{};
   /// Texts are cut to so many bytes, as the reader of the training data did; 0: they are whole.

@@ -38,12 +38,6 @@ std::string number(double value) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& items) {
-  std::string text;
-  for (const auto& item : items) text += (text.empty() ? "" : ", ") + printable(item);
-  return text;
-}
-
 /// Adds a field with its value; blanks at the start of the value indent each of its lines.
 void add_line(Page& out, std::string_view field, const std::string& value) {
   constexpr size_t kStart = 16, kLeast = 20;
@@ -53,9 +47,9 @@ void add_line(Page& out, std::string_view field, const std::string& value) {
     return;
   }
   const std::string blanks(value.find_first_not_of(' '), ' ');
-  const size_t start = kStart + blanks.size(), room = out.width - std::min(out.width, start);
+  const size_t start = kStart + blanks.size(), space = out.width - std::min(out.width, start);
   std::string indent = blanks;
-  for (const auto& line : cell_lines(value.substr(blanks.size()), std::max(kLeast, room))) {
+  for (const auto& line : cell_lines(value.substr(blanks.size()), std::max(kLeast, space))) {
     out << indent << line << "\n";
     indent = std::string(start, ' ');
   }
@@ -89,8 +83,8 @@ void add_tensors(Page& out, const char* title, const std::vector<NamedTensor>& t
                format_count(elements) + " elements, " + format_bytes(bytes));
   size_t longest = 0;
   for (const auto& named : tensors) longest = std::max(longest, figures_of(named.tensor).size());
-  const size_t room = out.width - std::min(out.width, 6 + longest);
-  const size_t names = out.width == kAnyWidth ? kAnyWidth : std::max(kLeastName, room);
+  const size_t space = out.width - std::min(out.width, 6 + longest);
+  const size_t names = out.width == kAnyWidth ? kAnyWidth : std::max(kLeastName, space);
   width = std::min(width, names);
   for (const auto& [name, tensor] : tensors) {
     const auto lines = cell_lines(printable(name), names);
@@ -131,7 +125,7 @@ std::string labels_text(std::vector<std::string> labels) {
   constexpr size_t kShown = 10;
   const bool more = labels.size() > kShown;
   if (more) labels.resize(kShown);
-  return labels.empty() ? "" : " (" + joined(labels) + (more ? ", ...)" : ")");
+  return labels.empty() ? "" : " (" + listed(labels) + (more ? ", ...)" : ")");
 }
 
 void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
@@ -153,8 +147,9 @@ void add_manifest(Page& out, const BundleManifest& m) {
   add_lines(out, "options", m.model.options);
   std::vector<std::string> sizes;
   for (const int64_t size : m.sample_shape) sizes.push_back(std::to_string(size));
-  add_line(out, "sample shape", "[" + joined(sizes) + "]");
+  add_line(out, "sample shape", "[" + listed(sizes) + "]");
   add_line(out, "dtype", m.input);
+  if (!m.input_name.empty()) add_line(out, "input", printable(m.input_name));
   for (const BundleInput& input : m.more_inputs)
     add_line(out, "input " + printable(input.name),
              input.dtype + " " + sizes_text(input.sample_shape));
@@ -170,7 +165,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
   add_line(out, "activation", m.activation);
   if (!m.loss.empty()) add_line(out, "loss", m.loss);
   if (!m.labels.empty())
-    add_line(out, "labels", std::to_string(m.labels.size()) + ": " + joined(m.labels));
+    add_line(out, "labels", std::to_string(m.labels.size()) + ": " + listed(m.labels));
   add_line(out, "written by",
            "Tare " + printable(m.tare_version) + ", LibTorch " + printable(m.libtorch_version));
 }

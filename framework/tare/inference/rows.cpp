@@ -116,7 +116,7 @@ void check_takes_text(const BundleManifest& manifest) {
                                      (manifest.sample_shape.empty()
                                           ? std::string()
                                           : " of " + shape_text(manifest.sample_shape)) +
-                                     "; leave out --text");
+                                     "; omit --text");
 }
 
 at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,

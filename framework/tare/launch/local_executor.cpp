@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/launch/executors.h"
 
 namespace tare::launch {
 
@@ -26,10 +27,14 @@ std::unique_ptr<Process> LocalExecutor::start(const ChildStart& how) {
   return std::make_unique<Child>(start_(how));
 }
 
-ExecutorType local_executor_type() {
-  return {.make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
-    return std::make_unique<LocalExecutor>(context.start);
-  }};
+namespace executors {
+void add_local_executor(Registry& all) {
+  all.add("local", "runs are processes of this machine", [] {
+    return ExecutorType{.make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
+      return std::make_unique<LocalExecutor>(context.start);
+    }};
+  });
 }
+}  // namespace executors
 
 }  // namespace tare::launch

@@ -23,6 +23,4 @@ class LocalExecutor : public Executor {
   StartProcess start_;
 };
 
-[[nodiscard]] ExecutorType local_executor_type();  ///< returns the type `local`
-
 }  // namespace tare::launch

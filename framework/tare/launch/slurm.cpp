@@ -11,6 +11,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/config/field.h"
+#include "tare/launch/executors.h"
 #include "tare/launch/slurm_agent.h"
 #include "tare/launch/slurm_files.h"
 #include "tare/launch/slurm_tools.h"
@@ -69,8 +70,7 @@ void check_options(const SlurmOptions& slurm) {
     if (!option.starts_with('-') || option.find('\n') != std::string::npos)
       refuse("has an entry that is not an option of sbatch", "such as --gres=gpu:1", option);
     if (is_ours(option))
-      refuse("has an option that the sweep sets itself", "none of " + config::joined(kOurs),
-             option);
+      refuse("has an option that the sweep sets itself", "none of " + listed(kOurs), option);
   }
 }
 
@@ -365,6 +365,9 @@ std::unique_ptr<Process> SlurmExecutor::start(const ChildStart& how) {
   return std::make_unique<Run>(cluster_, Cluster::Assignment{.agent = agent, .job = job});
 }
 
+namespace {
+
+// Throws ConfigError for options of sbatch that the sweep sets itself.
 ExecutorType slurm_executor_type(const SlurmOptions& options) {
   check_options(options);
   return {.is_remote = true,
@@ -373,5 +376,13 @@ ExecutorType slurm_executor_type(const SlurmOptions& options) {
           },
           .serve = [](const fs::path& folder) { return run_slurm_agent(folder, slurm_task()); }};
 }
+
+}  // namespace
+
+namespace executors {
+void add_slurm(Registry& all) {
+  all.add<SlurmOptions>("slurm", "runs are in jobs of a Slurm cluster", slurm_executor_type);
+}
+}  // namespace executors
 
 }  // namespace tare::launch

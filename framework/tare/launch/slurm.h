@@ -45,7 +45,4 @@ class SlurmExecutor : public Executor {
   std::shared_ptr<Cluster> cluster_;
 };
 
-/// Throws ConfigError for options of sbatch that the sweep sets itself.
-[[nodiscard]] ExecutorType slurm_executor_type(const SlurmOptions& options);
-
 }  // namespace tare::launch

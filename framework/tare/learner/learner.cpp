@@ -131,6 +131,7 @@ void Learner::apply(FitSetup setup, const char* call) {
   if (setup.data) {
     p.data = std::move(*setup.data);
     p.seen_input.reset();
+    p.seen_name.clear();
     p.seen_more.clear();
     p.new_data = true;
   }

@@ -8,6 +8,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
 #include "tare/learner/learner.h"
+#include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/model/stored.h"
 #include "tare/train/bundle_data.h"
@@ -60,7 +61,7 @@ void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
                  std::make_move_iterator(more.end()));
 }
 
-// Leaves out the state of parameters that have another shape in the file: it starts from zeros.
+// Omits the state of parameters that have another shape in the file: it starts from zeros.
 std::vector<NamedTensor> fitting(std::vector<NamedTensor> state, const checkpoint::Match& match) {
   for (const checkpoint::Difference& one : match.different)
     std::erase_if(state, [end = "/" + one.name](const NamedTensor& entry) {
@@ -90,15 +91,23 @@ void Learner::save(const std::string& name) {
   LearnerState& p = state("learner.save");
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
-  StoredState state = stored(p.train_state());
-  std::vector<NamedTensor> extra = p.saved_rng();
-  append(extra, p.saved_gradients());
-  append(extra, std::move(state.tensors));
-  checkpoint::save(path,
-                   {.model = p.saved_model(),
-                    .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
-                    .extra = std::move(extra),
-                    .state = std::move(state.json)});
+  try {
+    StoredState state = stored(p.train_state());
+    std::vector<NamedTensor> extra = p.saved_rng();
+    append(extra, p.saved_gradients());
+    append(extra, std::move(state.tensors));
+    checkpoint::save(path,
+                     {.model = p.saved_model(),
+                      .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
+                      .extra = std::move(extra),
+                      .state = std::move(state.json)});
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.device(), error.asked_bytes(), error.allocated_bytes(),
+                      error.budget_bytes(),
+                      "the checkpoint '" + printable(name) +
+                          "' was not written, because its copies, such as the states of random "
+                          "generators, do not fit beside the training: raise the budget");
+  }
   ++p.saves;
 }
 

@@ -10,6 +10,8 @@
 namespace tare::memory {
 namespace {
 
+constexpr size_t kMessageBytes = 2000;
+
 struct KnownText {
   std::string_view text;
   OutOfMemorySource source;
@@ -55,7 +57,7 @@ OutOfMemoryInfo describe(OutOfMemorySource source, std::string_view text) {
   OutOfMemoryInfo info;
   info.source = source;
   info.asked_bytes = asked_bytes(text);
-  info.message = printable(text);
+  info.message = printable(text, kMessageBytes);
   if (source == OutOfMemorySource::libtorch && text.find("DefaultCPUAllocator") != text.npos)
     info.device = c10::kCPU;
   return info;
@@ -90,7 +92,7 @@ std::optional<OutOfMemoryInfo> classify(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const OutOfMemory& e) {
     return OutOfMemoryInfo{OutOfMemorySource::tare, e.device(), e.asked_bytes(),
-                           printable(e.what_without_backtrace())};
+                           printable(e.what_without_backtrace(), kMessageBytes)};
   } catch (const c10::OutOfMemoryError& e) {
     return describe(OutOfMemorySource::libtorch, e.what_without_backtrace());
   } catch (const c10::AcceleratorError& e) {

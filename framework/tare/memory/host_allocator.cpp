@@ -165,8 +165,8 @@ class HostAllocator final : public c10::Allocator {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kCPU};
     const auto asked = static_cast<int64_t>(std::min(bytes, static_cast<size_t>(kNoBudget)));
     if (resident_limit::in_force()) [[unlikely]] {
-      if (!resident_limit::admits(asked, host_allocator::counters().live_bytes))
-        refuse(asked, resident_limit::advice());
+      const int64_t live = host_allocator::counters().live_bytes;
+      if (!resident_limit::admits(asked, live)) refuse(asked, resident_limit::advice(live));
     }
     Header* const block = make_block(bytes);
     if (!block) refuse(asked, "the system refused it; use a smaller batch or free memory");

@@ -10,7 +10,7 @@ namespace tare::memory {
 
 /// Copies, while in scope, everything that the thread's forwards save for a backward to the host's
 /// memory, pinned for a GPU; finish() frees the device's. The backward gets it back, bit for bit:
-/// the whole scope at the first tensor that it asks for, and at the same time, if there is room,
+/// the whole scope at the first tensor that it asks for, and at the same time, if memory allows,
 /// the scope before, so that the copies run beside the computation. On a GPU they have a stream of
 /// their own, and nothing waits for it but the device.
 ///

@@ -16,7 +16,8 @@ std::string oom_message(c10::Device device, int64_t asked, int64_t allocated,
   std::string text = "[memory.allocate] out of memory on " + device.str() + ": asked " +
                      format_bytes(asked) + " with " + format_bytes(allocated) + " allocated";
   if (budget) text += " of a budget of " + format_bytes(*budget);
-  return text + "; " + (advice.empty() ? "use a smaller batch or raise the budget" : advice);
+  return text + "; " +
+         (advice.empty() ? "raise the budget, or take a smaller batch or model" : advice);
 }
 
 }  // namespace

@@ -80,9 +80,13 @@ int64_t bytes() { return limit().bytes(); }
 
 bool admits(int64_t bytes, int64_t live_bytes) { return limit().admits(bytes, live_bytes); }
 
-std::string advice() {
-  return "the process holds " + format_bytes(resident_bytes()) + " of its limit of " +
-         format_bytes(bytes()) + "; use a smaller batch or raise the limit";
+std::string advice(int64_t live_bytes) {
+  const int64_t resident = resident_bytes(), beside = resident - live_bytes;
+  const std::string held =
+      "the process holds " + format_bytes(resident) + " of its limit of " + format_bytes(bytes());
+  if (beside < bytes()) return held + "; raise the limit, or take a smaller batch or model";
+  return held + "; the program and its libraries take " + format_bytes(beside) +
+         " without any tensor: raise the limit above that";
 }
 
 }  // namespace tare::memory::resident_limit

@@ -20,7 +20,7 @@ void clear();  ///< removes the limit
 
 /// Whether a block of so many bytes may be allocated with `live_bytes` of tensors alive.
 [[nodiscard]] bool admits(int64_t bytes, int64_t live_bytes);
-/// Returns the end of a refusal's message: what to do.
-[[nodiscard]] std::string advice();
+/// Returns the end of a refusal's message: what to do, with `live_bytes` of tensors alive.
+[[nodiscard]] std::string advice(int64_t live_bytes);
 
 }  // namespace tare::memory::resident_limit

@@ -111,7 +111,7 @@ void SavedTensors::install() {
   if (&current == &noting_engine()) return;
   if (&current != &Engine::get_base_engine()) {
     throw StateError("memory.saved_tensors", "with an autograd engine that is not LibTorch's own",
-                     "leave SavedTensors out");
+                     "omit SavedTensors");
   }
   torch::autograd::set_default_engine_stub(&noting_engine);
 }

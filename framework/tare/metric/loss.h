@@ -197,10 +197,10 @@ struct ResolvedLoss {
 /// dtype, ConfigError for labels and class weights, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
-/// Returns what `mean` is over: the labels without those of -100 that cross_entropy and nll leave
-/// out, or the sum of the class weights of these labels; the elements of the target; or the samples
-/// of kl_div and of a function without a count of its own. A mean over several batches is weighted
-/// by it. Waits for the device for labels there. Unset: there is no target.
+/// Returns what `mean` is over: the labels without those of -100 that cross_entropy and nll
+/// ignore, or the sum of the class weights of these labels; the elements of the target; or the
+/// samples of kl_div and of a function without a count of its own. A mean over several batches is
+/// weighted by it. Waits for the device for labels there. Unset: there is no target.
 [[nodiscard]] std::optional<double> counted(const ResolvedLoss& loss, const at::Tensor& target);
 
 /// Describes the class labels of a target: lowest, highest, and what a mean over them is over.

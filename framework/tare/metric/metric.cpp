@@ -56,11 +56,16 @@ constexpr std::array<Kind, 6> kKinds{{
 
 }  // namespace
 
-void from_node(const config::Node& node, Metric& value) { value = config::read<std::string>(node); }
+void from_node(const config::Node& node, Metric& value) {
+  auto read = config::read<config::Choice>(node);
+  const auto& all = metrics::registry();
+  if (all.contains(read.name)) read = all.complete(read);
+  value = Metric(std::move(read));
+}
 
 config::Node to_node(const Metric& value) {
   const auto* name = std::get_if<std::string>(&value);
-  return name ? config::Node::string(*name) : config::Node();
+  return name ? config::to_short_node({.name = *name, .options = value.options}) : config::Node();
 }
 
 namespace metrics {
@@ -81,19 +86,19 @@ Registry& registry() {
 MetricState::MetricState(const Metric& metric) {
   const auto* name = std::get_if<std::string>(&metric);
   if (name != nullptr) {
-    use_name(*name);
+    use_name({.name = *name, .options = metric.options});
   } else {
     use_function(metric);
   }
 }
 
-void MetricState::use_name(const std::string& name) {
-  if (!metrics::registry().contains(name))
-    throw unknown_name("metric", "metric", name, metric_names(), "metrics");
-  const Metric named = metrics::registry().make(name);
+void MetricState::use_name(const config::Choice& choice) {
+  if (!metrics::registry().contains(choice.name))
+    throw unknown_name("metric", "metric", choice.name, metric_names(), "metrics");
+  const Metric named = metrics::registry().make(choice);
   if (const auto* own = std::get_if<std::string>(&named)) return use_kind(*own);
   use_function(named);
-  name_ = name;
+  name_ = choice.name;
 }
 
 void MetricState::use_function(const Metric& metric) {

@@ -34,6 +34,10 @@ using MetricFunction =
 /// of the mse over everything, not a mean of roots.
 struct Metric : std::variant<std::string, MetricFunction> {
   using std::variant<std::string, MetricFunction>::variant;
+  /// Makes a metric by name with its options, as a recipe has it.
+  Metric(config::Choice named)
+      : std::variant<std::string, MetricFunction>(std::move(named.name)),
+        options(std::move(named.options)) {}
   /// Makes a metric of a function whose mean is over the samples, and of the name that rows and
   /// reports give it.
   Metric(std::string name, MetricFunction function)
@@ -54,21 +58,25 @@ struct Metric : std::variant<std::string, MetricFunction> {
         label(std::move(name)),
         account([function](Ledger& all) { function->account(all); }) {}
 
-  std::string label = {};      ///< of a function; empty: "metric"
-  CountFunction counted = {};  ///< of a function; empty: the samples
+  config::Node options = config::Node::map();  ///< of a named metric that a program adds
+  std::string label = {};                      ///< of a function; empty: "metric"
+  CountFunction counted = {};                  ///< of a function; empty: the samples
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
 };
 
-/// Reads a name; whether a metric has the name is checked where it is made.
+/// Reads a name, or a name with its options: `{quantile: {share: 0.9}}`. Whether a metric has the
+/// name is checked where it is made. Throws ConfigError for an unknown option, with the nearest
+/// one, and for a value that is not allowed.
 void from_node(const config::Node& node, Metric& value);
-/// Returns the name; null for a function.
+/// Returns the name, with the options if there are some; null for a function.
 [[nodiscard]] config::Node to_node(const Metric& value);
 
 namespace metrics {
 /// Holds the metrics that have a name. A program adds its own:
 ///   metrics::registry().add("bias", "mean of output less target",
 ///                           [] { return Metric("bias", mean_difference); });
+/// or with options: `metrics::registry().add<QuantileOptions>("quantile", "...", quantile)`.
 using Registry = config::Registry<Metric()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace metrics
@@ -114,7 +122,7 @@ class MetricState {
     double count = 0;
   };
   void add(const Sums& other);
-  void use_name(const std::string& name);
+  void use_name(const config::Choice& choice);
   void use_function(const Metric& metric);
   void use_kind(const std::string& name);
 

@@ -78,7 +78,7 @@ std::vector<NamedBlock> blocks_of(const torch::nn::Module& module) {
 ConfigError without_blocks(const std::string& option, const std::string& can) {
   return ConfigError(option, "has no effect, because the model has no block that can " + can +
                                  ": mark its blocks as docs/needing-less.md says under "
-                                 "Recomputing, or leave the option out")
+                                 "Recomputing, or omit the option")
       .about(option, "a model with blocks", "");
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -15,12 +16,15 @@
 #include "tare/config/node.h"
 
 namespace tare::models {
+
+void add_entries(Registry& all);  // CMake makes it from the list in models/CMakeLists.txt
+
 namespace {
 
 constexpr int64_t kMostValues = int64_t{1} << 32;  // of a sample
 
 std::vector<std::string> taken_by(const Family& family) {
-  std::vector<std::string> taken{"classes", "sample_shape", "weights"};
+  std::vector<std::string> taken{"classes", "sample_shape", "weights", "options"};
   taken.insert(taken.end(), family.options.begin(), family.options.end());
   return taken;
 }
@@ -31,7 +35,15 @@ void check_fields(const Family& family, const ModelOptions& options) {
   for (const auto& field : config::changed_fields(options))
     if (std::ranges::find(taken, field) == taken.end())
       throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field +
-                                           "'; it takes " + config::joined(taken));
+                                           "'; it takes " + listed(taken));
+}
+
+// An earlier Tare reads the options of a family that has none of its own.
+config::Node spec_of(const ModelOptions& options) {
+  config::Node node = config::to_node(options);
+  if (options.options == config::OwnOptions{})
+    std::erase_if(node.entries, [](const config::Entry& each) { return each.key == "options"; });
+  return node;
 }
 
 std::string described(const at::Tensor& tensor) {
@@ -82,19 +94,17 @@ void load_weights(const Model& model, const Family& family, const std::string& p
 
 Registry& registry() {
   static Registry all("model");
-  static const bool filled = [] {
-    for (const Family& family : built_in_families())
-      all.add(family.name, family.summary, [family] { return family; });
-    return true;
-  }();
+  static const bool filled = (add_entries(all), true);
   static_cast<void>(filled);
   return all;
 }
 
-void add(Family family) {
+void add(Registry& all, Family family) {
   const std::string name = family.name, summary = family.summary;
-  registry().add(name, summary, [family = std::move(family)] { return family; });
+  all.add(name, summary, [family = std::move(family)] { return family; });
 }
+
+void add(Family family) { add(registry(), std::move(family)); }
 
 void add(const std::string& name, std::function<Model(int64_t classes)> factory) {
   add(Family{.name = name,
@@ -117,15 +127,18 @@ std::vector<std::string> names() { return registry().names(); }
 std::vector<config::EntryInfo> infos() {
   const config::Node every = config::to_node(ModelOptions{});
   std::vector<config::EntryInfo> all = registry().infos();
-  for (auto& info : all)
+  for (auto& info : all) {
+    const config::Node own = std::exchange(info.defaults, config::Node::map());
     for (const auto& option : taken_by(family(info.name)))
-      info.defaults.set(option, *every.find(option));
+      info.defaults.set(option, option == "options" ? own : *every.find(option));
+  }
   return all;
 }
 
 void check(const std::string& name, const ModelOptions& options) {
   config::validate(options, "models.make");
   check_fields(family(name), options);
+  static_cast<void>(registry().make(name, options.options));
   int64_t values = 1;
   for (const int64_t side : options.sample_shape)
     if (__builtin_mul_overflow(values, side, &values) || values > kMostValues)
@@ -135,12 +148,12 @@ void check(const std::string& name, const ModelOptions& options) {
 
 Model make(const std::string& name, const ModelOptions& options) {
   check(name, options);
-  const Family chosen = family(name);
+  const Family chosen = registry().make(name, options.options);
   ModelOptions full = options;
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
   full.weights.clear();  // where the first weights came from is no part of how to build it
   Model model = chosen.make(full);
-  model.set_spec({name, config::to_yaml(config::to_node(full))});
+  model.set_spec({name, config::to_yaml(spec_of(full))});
   if (!options.weights.empty()) load_weights(model, chosen, options.weights);
   return model;
 }

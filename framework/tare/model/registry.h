@@ -31,6 +31,7 @@ struct ModelOptions {
   int64_t heads = 0;   ///< attention heads of a block, a divisor of width (gpt); 0: the family's
   std::vector<int64_t> hidden{};  ///< sizes of the hidden layers (mlp); empty: the family's
   double dropout = 0;  ///< probability in [0, 1), before the head, or where the family documents it
+  config::OwnOptions options{};  ///< of a family that a program adds; Tare's families have none
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -43,6 +44,7 @@ void visit_fields(auto& visit, ModelOptions& o) {
   visit("heads", o.heads, config::between(0, kLargestWidth));
   visit("hidden", o.hidden, config::between(1, kLargestSize));
   visit("dropout", o.dropout, config::between(0, 0.999));
+  visit("options", o.options);
 }
 
 namespace models {
@@ -63,12 +65,18 @@ struct Family {
   int64_t vocabulary = 0;
 };
 
-/// Holds the families that have a name. All take their options from ModelOptions.
+/// Holds the families that have a name. All take their options from ModelOptions. A family of a
+/// program may have options of its own, which are in ModelOptions::options:
+///   models::registry().add<UnetOptions>("unet", "a U-Net", [](const UnetOptions& o) {
+///     return Family{...};
+///   });
 using Registry = config::Registry<Family()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 
 /// Registers a family, replacing one of the same name. Not thread-safe: call it at program start.
 void add(Family family);
+/// Adds a family to this registry. The files of models/ call it, while registry() is being filled.
+void add(Registry& all, Family family);
 /// Registers a factory whose only option is `classes`.
 void add(const std::string& name, std::function<Model(int64_t classes)> factory);
 
@@ -92,9 +100,6 @@ void reset_head(Model& model);
 /// Returns the description of each family for lists, with the options that it takes; sorted by
 /// name.
 [[nodiscard]] std::vector<config::EntryInfo> infos();
-
-/// Returns the families of models/, defined there. Internal: the registry calls it once.
-[[nodiscard]] std::vector<Family> built_in_families();
 
 }  // namespace models
 }  // namespace tare

@@ -3,7 +3,6 @@
 #include <ATen/ops/_fused_adamw.h>
 
 #include "tare/optim/fused.h"
-#include "tare/optim/optimizers.h"
 
 namespace tare {
 namespace {
@@ -38,13 +37,18 @@ class Adam final : public FusedOptimizer {
 
 }  // namespace
 
-OptimizerKind adam_kind() {
-  return {.momentum = 0.9,
-          .beta2 = 0.999,
-          .eps = 1e-8,
-          .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
-            return std::make_unique<Adam>(options, std::move(groups));
-          }};
+namespace optimizers {
+void add_adam(Registry& all) {
+  const OptimizerKind kind{
+      .momentum = 0.9,
+      .beta2 = 0.999,
+      .eps = 1e-8,
+      .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
+        return std::make_unique<Adam>(options, std::move(groups));
+      }};
+  all.add("adam", "Adam", [kind] { return kind; });
+  all.add("adamw", "Adam with decoupled weight decay", [kind] { return kind; });
 }
+}  // namespace optimizers
 
 }  // namespace tare

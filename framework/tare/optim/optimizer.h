@@ -115,6 +115,10 @@ struct OptimizerKind {
 namespace optimizers {
 /// Holds the kinds of optimizers. A program adds its own:
 ///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
+/// Options of its own are those of the entry, and a recipe has them under `optimizer.options`:
+///   optimizers::registry().add<LionOptions>("lion", "signs of a mean", [](const LionOptions& o) {
+///     return OptimizerKind{...};
+///   });
 using Registry = config::Registry<OptimizerKind()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace optimizers
@@ -140,6 +144,7 @@ struct OptimizerOptions {
   std::optional<double> eps{};
   bool nesterov = false;             ///< sgd; needs momentum > 0
   bool decay_norm_and_bias = false;  ///< also decay normalisation layers and biases
+  config::OwnOptions options{};      ///< of a kind that a program adds; Tare's kinds have none
 
   bool operator==(const OptimizerOptions&) const = default;
 };
@@ -152,6 +157,7 @@ void visit_fields(auto& visit, OptimizerOptions& o) {
   visit("eps", o.eps, config::above(0));
   visit("nesterov", o.nesterov);
   visit("decay_norm_and_bias", o.decay_norm_and_bias);
+  visit("options", o.options);
 }
 
 /// Throws ConfigError for an option that the kind does not have.

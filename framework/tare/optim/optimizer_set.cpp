@@ -22,14 +22,6 @@ bool owns(const NamedOptimizer& one, const std::string& parameter) {
 
 constexpr size_t kListed = 8;  // names in a message
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kListed); ++i)
-    text += (i > 0 ? ", " : "") + printable(names[i]);
-  if (names.size() > kListed) text += " and " + std::to_string(names.size() - kListed) + " more";
-  return text;
-}
-
 std::vector<std::string> names_of(const std::vector<NamedOptimizer>& all) {
   std::vector<std::string> names;
   for (const NamedOptimizer& one : all) names.push_back(one.name);
@@ -49,14 +41,14 @@ void check_one(const NamedOptimizer& one, const Model& model, const std::string&
     if (std::ranges::any_of(all, [&](const auto& p) { return covers(member, p.name); })) continue;
     std::vector<std::string> known;
     for (const auto& p : all) known.push_back(p.name);
-    throw ConfigError(where, place + "names '" + printable(member) +
-                                 "', which no parameter of the model has" +
-                                 did_you_mean(member, known) + "; known: " + listed(known));
+    throw ConfigError(
+        where, place + "names '" + printable(member) + "', which no parameter of the model has" +
+                   did_you_mean(member, known) + "; known: " + listed(known, kListed));
   }
   if (one.factory && one.options != OptimizerOptions{})
     throw ConfigError(where, place +
                                  "has options and a factory; give the factory its options, and "
-                                 "leave NamedOptimizer::options out");
+                                 "omit NamedOptimizer::options");
   if (!one.factory) {
     config::validate(one.options, where);
     check_optimizer(one.options);
@@ -82,7 +74,7 @@ void check_optimizers(const std::vector<NamedOptimizer>& all, const Model& model
       if (owns(one, parameter.name)) owners.push_back(one.name);
     if (owners.size() > 1)
       throw ConfigError(where, "the parameter " + printable(parameter.name) +
-                                   " belongs to several optimizers: " + listed(owners) +
+                                   " belongs to several optimizers: " + listed(owners, kListed) +
                                    "; name it in one of them");
   }
   check_owners(all, trained, where);
@@ -96,7 +88,7 @@ void check_owners(const std::vector<NamedOptimizer>& all, const std::vector<Para
       without.push_back(parameter.name);
   if (without.empty()) return;
   throw ConfigError(where, "trainable parameters belong to none of the optimizers " +
-                               listed(names_of(all)) + ": " + listed(without) +
+                               listed(names_of(all), kListed) + ": " + listed(without, kListed) +
                                "; name them or their submodule in NamedOptimizer::parameters of "
                                "one, or freeze them");
 }

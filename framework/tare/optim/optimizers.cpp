@@ -1,32 +1,26 @@
 // The registry of optimizers, and the options that each kind takes.
-#include "tare/optim/optimizers.h"
-
 #include "tare/base/error.h"
+#include "tare/optim/optimizer.h"
 
 namespace tare {
-namespace {
 
-void add_ours(optimizers::Registry& all) {
-  all.add("sgd", "stochastic gradient descent, with momentum and Nesterov's momentum", sgd_kind);
-  all.add("adam", "Adam", adam_kind);
-  all.add("adamw", "Adam with decoupled weight decay", adam_kind);
-  all.add("nadam", "Adam with Nesterov's momentum", nadam_kind);
-  all.add("rmsprop", "gradients over the root of their mean square", rmsprop_kind);
-  all.add("adadelta", "steps scaled by the root mean square of earlier steps", adadelta_kind);
-  all.add("adagrad", "gradients over the root of the sum of their squares", adagrad_kind);
+namespace optimizers {
+void add_entries(Registry& all);  // CMake makes it from the list in CMakeLists.txt
 }
+
+namespace {
 
 /// An unknown kind has nothing; config::validate refuses it.
 OptimizerKind kind_of(const OptimizerOptions& options) {
   const auto& all = optimizers::registry();
-  return all.contains(options.kind) ? all.make(options.kind) : OptimizerKind{};
+  return all.contains(options.kind) ? all.make(options.kind, options.options) : OptimizerKind{};
 }
 
 }  // namespace
 
 optimizers::Registry& optimizers::registry() {
   static Registry all("optimizer");
-  static const bool filled = (add_ours(all), true);
+  static const bool filled = (add_entries(all), true);
   static_cast<void>(filled);
   return all;
 }
@@ -38,7 +32,7 @@ void check_optimizer(const OptimizerOptions& options) {
   const auto check = [&](const char* name, const std::optional<double>& value,
                          const std::optional<double>& known) {
     if (value && !known)
-      throw ConfigError("optimizer", name, "is not taken by " + options.kind, "leave it out",
+      throw ConfigError("optimizer", name, "is not taken by " + options.kind, "omit it",
                         config::to_node(*value).text);
   };
   check("momentum", options.momentum, has.momentum);

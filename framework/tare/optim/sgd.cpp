@@ -2,7 +2,6 @@
 #include <ATen/ops/_fused_sgd.h>
 
 #include "tare/optim/fused.h"
-#include "tare/optim/optimizers.h"
 
 namespace tare {
 namespace {
@@ -32,11 +31,16 @@ class Sgd final : public FusedOptimizer {
 
 }  // namespace
 
-OptimizerKind sgd_kind() {
-  return {.momentum = 0.9,
-          .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
-            return std::make_unique<Sgd>(options, std::move(groups));
-          }};
+namespace optimizers {
+void add_sgd(Registry& all) {
+  const OptimizerKind kind{
+      .momentum = 0.9,
+      .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
+        return std::make_unique<Sgd>(options, std::move(groups));
+      }};
+  all.add("sgd", "stochastic gradient descent, with momentum and Nesterov's momentum",
+          [kind] { return kind; });
 }
+}  // namespace optimizers
 
 }  // namespace tare

@@ -2,6 +2,7 @@
 #include "tare/plan/plan.h"
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/config/node.h"
 
 namespace tare {
@@ -12,7 +13,7 @@ std::string MemoryPlan::str() const {
   if (!at.empty()) text += " in " + at;
   text += fits ? "; fits " : "; does not fit ";
   text += device + ", which has " + format_bytes(capacity_bytes);
-  return not_counted.empty() ? text : text + "; without " + config::joined(not_counted);
+  return not_counted.empty() ? text : text + "; without " + listed(not_counted);
 }
 
 }  // namespace tare

@@ -60,8 +60,8 @@ class Search {
     const Point &a = points_[points_.size() - 2], &b = points_.back();
     const auto rise = static_cast<double>(b.bytes - a.bytes);
     const auto run = static_cast<double>(b.size - a.size);
-    const auto room = static_cast<double>(target_.capacity_bytes - b.bytes);
-    const double next = static_cast<double>(b.size) + room * run / rise;
+    const auto available = static_cast<double>(target_.capacity_bytes - b.bytes);
+    const double next = static_cast<double>(b.size) + available * run / rise;
     if (!std::isfinite(next)) return middle;
     return static_cast<int64_t>(
         std::clamp(next, static_cast<double>(good_), static_cast<double>(bad_)));
@@ -274,6 +274,7 @@ class Planner {
       if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
       others.push_back(now);
       others.back().kind = "sgd";
+      others.back().options = {};  // of another kind
       others.back().momentum = momentum;
       others.back().beta2.reset();  // which sgd does not have
       others.back().eps.reset();

@@ -55,7 +55,7 @@ class Walk {
     if (std::ranges::find(metrics_, metric_of(figure)) != metrics_.end()) return;
     refuse(recipe_, path,
            "watches what is no column of the epochs table here" + did_you_mean(figure, columns_),
-           config::joined(columns_), figure);
+           listed(columns_), figure);
   }
 
   void check_file(const std::string& path, const std::string& file) const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/metric/check.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/plan/recompute.h"
@@ -204,12 +205,29 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
 }
 
-void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first) {
+namespace {
+
+/// Checks the data of a model of tokens, whose sample_shape is the longest that it takes.
+void check_tokens(const RecipeOptions& recipe, const DataFacts& first) {
   const auto &given = recipe.model.options.sample_shape, &found = first.sample_shape;
-  if (!given.empty() && given != found && !models::family(recipe.model.name).tokens)
+  const at::Tensor input = first.sample.input();
+  if (input.defined() && (input.is_floating_point() || input.dim() != 2))
+    refuse(recipe, "model.name",
+           "takes tokens, and a sample of the data is " + tare::describe(input[0]),
+           "data whose samples are lists of whole numbers, or another model", recipe.model.name);
+  if (given.size() == 1 && found.size() == 1 && given[0] < found[0])
+    refuse(recipe, "model.sample_shape", "is less than the longest sample of the data",
+           "at least [" + std::to_string(found[0]) + "]", c10::str(at::IntArrayRef(given)));
+}
+
+}  // namespace
+
+void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first) {
+  if (models::family(recipe.model.name).tokens) return check_tokens(recipe, first);
+  const auto &given = recipe.model.options.sample_shape, &found = first.sample_shape;
+  if (!given.empty() && given != found)
     refuse(recipe, "model.sample_shape", "is not the shape of the samples of the first phase",
-           "leave it out, or " + c10::str(at::IntArrayRef(found)),
-           c10::str(at::IntArrayRef(given)));
+           "omit it, or " + c10::str(at::IntArrayRef(found)), c10::str(at::IntArrayRef(given)));
 }
 
 void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
@@ -250,7 +268,9 @@ void make_for(const RecipeOptions& recipe, const DataFacts& data,
   try {
     make();
   } catch (const ConfigError& error) {
-    if (!error.field().empty() || recipe.file.has("model.sample_shape")) throw;
+    const bool given = !recipe.model.options.sample_shape.empty();
+    if (error.field().empty() ? given : given || error.field() != "sample_shape")
+      throw error.within("model", recipe.file.place("model." + error.field()));
     refuse(recipe, "model.name",
            "cannot be made for samples of shape " + c10::str(at::IntArrayRef(data.sample_shape)) +
                ": " + error.what(),

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/base/table.h"
 #include "tare/config/node.h"
 #include "tare/recipe/recipe_plan.h"
@@ -49,9 +50,9 @@ std::string advice_of(const MemoryPlan& phase) {
   }
   out << phase.categories.str() << '\n';
   if (!phase.not_counted.empty())
-    out << "  at least: without " << config::joined(phase.not_counted) << '\n';
+    out << "  at least: without " << listed(phase.not_counted) << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
-  if (!phase.recompute.empty()) out << "  recomputes " << config::joined(phase.recompute) << '\n';
+  if (!phase.recompute.empty()) out << "  recomputes " << listed(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
     out << "  does not fit whole: runs in micro-batches of "
         << format_count(phase.largest_micro_batch) << ", ";

@@ -87,7 +87,7 @@ class Checker {
 
   void check_loss() const {
     if (!std::holds_alternative<std::string>(recipe_.learner.loss))
-      fail({"loss"}, "must be a name, which the run's recipe.yaml can hold", join(loss_names()),
+      fail({"loss"}, "must be a name, which the run's recipe.yaml can hold", listed(loss_names()),
            "a function");
     known(loss_name(recipe_), loss_names(), {"loss"});
     at({"loss"}, "loss", [&] {
@@ -103,7 +103,7 @@ class Checker {
       const std::string& name = names[i];
       if (!std::holds_alternative<std::string>(recipe_.learner.metrics[i]))
         fail({"metrics", std::to_string(i)}, "must be a name, which the run's recipe.yaml can hold",
-             join(metric_names()), "a function");
+             listed(metric_names()), "a function");
       known(name, metric_names(), {"metrics", std::to_string(i)});
       if (!seen.insert(name).second)
         fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
@@ -128,7 +128,7 @@ class Checker {
           fail({"phases", std::to_string(i), "schedule", "one_cycle", key},
                "has no effect, because the optimizer " + recipe_.learner.optimizer.kind +
                    " has no momentum",
-               "leave it out, or take an optimizer with momentum", config::number_text(value));
+               "omit it, or take an optimizer with momentum", config::number_text(value));
       };
       unused("momentum_start", shape.momentum_start, OneCycle{}.momentum_start);
       unused("momentum_lowest", shape.momentum_lowest, OneCycle{}.momentum_lowest);
@@ -139,7 +139,7 @@ class Checker {
     const auto freezes = [](const PhaseOptions& phase) { return phase.freeze_to != 0; };
     if (recipe_.learner.frozen_weights == "fp8" && std::ranges::none_of(recipe_.phases, freezes))
       fail({"frozen_weights"}, "has no effect, because no phase freezes layers",
-           "leave it out, or freeze_to in a phase", recipe_.learner.frozen_weights);
+           "omit it, or freeze_to in a phase", recipe_.learner.frozen_weights);
   }
 
   // The rate of the optimizer is that of the phases that have none.
@@ -148,17 +148,17 @@ class Checker {
     const auto has_rate = [](const PhaseOptions& phase) { return phase.lr.has_value(); };
     if (given.lr != standard.lr && std::ranges::all_of(recipe_.phases, has_rate))
       fail({"optimizer", "lr"}, "has no effect, because every phase has an lr of its own",
-           "leave it out, or leave out the lr of a phase", config::number_text(given.lr));
+           "omit it, or omit the lr of a phase", config::number_text(given.lr));
     if (given.decay_norm_and_bias && given.weight_decay == 0)
       fail({"optimizer", "decay_norm_and_bias"}, "has no effect, because weight_decay is 0",
-           "leave it out, or a weight_decay above 0", "true");
+           "omit it, or a weight_decay above 0", "true");
   }
 
   void check_export() const {
     const std::string name = export_name(recipe_);
     if (name.empty() && recipe_.export_weights != RecipeOptions{}.export_weights)
       fail({"export_weights"}, "has no effect, because the recipe exports no bundle",
-           "leave it out, or export: the name of a file", recipe_.export_weights);
+           "omit it, or export: the name of a file", recipe_.export_weights);
     if (name.empty()) return;
     if (name == "true" || name == "false")
       fail({"export"}, "is the name of the bundle's file", "such as model.tare; null: none", name);
@@ -179,7 +179,8 @@ class Checker {
       if (phase.data) check_data(*phase.data, {"phases", index, "data"});
       if (!phase.load.empty() && !saved.contains(phase.load)) {
         fail({"phases", index, "load"}, "is saved by no earlier phase",
-             join({saved.begin(), saved.end()}), phase.load);
+             saved.empty() ? "nothing is saved before" : listed({saved.begin(), saved.end()}),
+             phase.load);
       }
       if (phase.lr) check_rate(*phase.lr, {"phases", index, "lr"});
       if (!phase.best.empty()) known(phase.best, figures(), {"phases", index, "best"});
@@ -252,16 +253,10 @@ class Checker {
     return path;
   }
 
-  static std::string join(const std::vector<std::string>& names) {
-    std::string all;
-    for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-    return all.empty() ? "nothing is saved before" : all;
-  }
-
   void known(const std::string& name, const std::vector<std::string>& names,
              const std::vector<std::string>& keys) const {
     if (std::ranges::find(names, name) != names.end()) return;
-    fail(keys, "is not known" + did_you_mean(name, names), join(names), name);
+    fail(keys, "is not known" + did_you_mean(name, names), listed(names), name);
   }
 
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
@@ -314,8 +309,7 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   const Source place = model ? model->source : root.source;
   recipe.file = RecipeFile(std::move(root));
   Checker(recipe).check();
-  if (!has_model)
-    throw ConfigError(place, "model.name", "is missing", config::joined(models::names()), {});
+  if (!has_model) throw ConfigError(place, "model.name", "is missing", listed(models::names()), {});
   return recipe;
 }
 

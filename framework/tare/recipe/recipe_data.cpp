@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "tare/base/error.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/oom.h"
 
 namespace tare {
 namespace {
@@ -63,7 +65,15 @@ OpenData& RecipeData::open(const DataOptions& options) {
   close();  // before the next one is read
   OpenData data{.options = options};
   const memory::PeakScope peak(c10::kCPU);
-  data.named = datasets::make(options, network_);
+  try {
+    data.named = datasets::make(options, network_);
+  } catch (const OutOfMemory& error) {
+    if (!error.advice().empty()) throw;  // it says what to do
+    throw OutOfMemory(error.device(), error.asked_bytes(), error.allocated_bytes(),
+                      error.budget_bytes(),
+                      "the data set " + printable(options.name) +
+                          " does not fit in memory: raise the budget, or set data.count lower");
+  }
   data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   data.peak_bytes = peak.peak_above_start_bytes();
   data.facts = facts_of(data.named.splits);

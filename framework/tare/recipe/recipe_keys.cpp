@@ -178,6 +178,7 @@ const std::map<std::string, std::string>& examples() {
       {"batch", "64"},
       {"callbacks", "[{early_stopping: {patience: 3}}]"},
       {"norm", "1.0"},
+      {"options", "{depth: 3}"},
       {"value", "0.5"},
       {"tf32", "true"}};
   return table;
@@ -290,7 +291,7 @@ const RecipeKey& recipe_key(const std::string& path) {
   }
   if (!ends.empty())
     throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) +
-                                          "' (did you mean " + config::joined(ends) + "?)");
+                                          "' (did you mean " + listed(ends) + "?)");
   throw ConfigError("tare explain", "no key of a recipe is named '" + printable(path) + "'" +
                                         did_you_mean(wanted, known));
 }

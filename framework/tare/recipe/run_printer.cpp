@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/base/terminal.h"
 #include "tare/callback/progress.h"
 #include "tare/learner/summary.h"
@@ -73,9 +74,8 @@ void RunPrinter::micro_batches(const MemoryPlan& plan) const {
 }
 
 void RunPrinter::recompute(const std::vector<std::string>& blocks) const {
-  line(blocks.empty()
-           ? "recompute: auto computes no block again, by the plan"
-           : "computes " + config::joined(blocks) + " again in the backward, by the plan");
+  line(blocks.empty() ? "recompute: auto computes no block again, by the plan"
+                      : "computes " + listed(blocks) + " again in the backward, by the plan");
 }
 
 void RunPrinter::best(const std::string& figure, int64_t restored_epoch) const {

@@ -12,7 +12,7 @@ namespace tare::report {
 namespace {
 
 constexpr double kSpanRow = 18;  // of the spans' names, in pixels
-constexpr size_t kSpans = 60;    // more would have no room for their names
+constexpr size_t kSpans = 60;    // more would have no space for their names
 
 /// Whether at least six letters can be read on a narrow page, or all if there are fewer.
 bool has_room(const std::string& name, double share) {
@@ -37,9 +37,9 @@ std::string span_names(const std::vector<Span>& spans, const Axis& axis, const F
   std::string lines, text;
   for (size_t i = 0; i < std::min(spans.size(), kSpans); ++i) {
     const Span& span = spans[i];
-    const double room = i + rows < spans.size() ? spans[i + rows].start : axis.high;
+    const double limit = i + rows < spans.size() ? spans[i + rows].start : axis.high;
     const double start = std::clamp(axis.place(span.start), 0.0, 1.0);
-    const double end = std::clamp(axis.place(room), start, 1.0);
+    const double end = std::clamp(axis.place(limit), start, 1.0);
     const double y = top + kSpanRow * static_cast<double>(i % std::max<size_t>(rows, 1));
     if (start > 0) {
       lines += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +

@@ -21,7 +21,7 @@ struct Frame {
   [[nodiscard]] double bottom() const { return top + height; }
 };
 
-/// Returns the start of a chart, up to its text alternative; "</svg>" ends it. `gutter`: with room
+/// Returns the start of a chart, up to its text alternative; "</svg>" ends it. `gutter`: with space
 /// at the left for the labels of the y axis.
 [[nodiscard]] std::string head(const std::string& title, const std::string& description,
                                double height, bool gutter);

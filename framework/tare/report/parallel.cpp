@@ -69,7 +69,7 @@ Axis number_axis(const Range& range, bool logarithmic, bool integer) {
   return axis;
 }
 
-/// Returns an axis from 0 to 1 with the labels that have room. `gap`: of its start, for runs
+/// Returns an axis from 0 to 1 with the labels that fit. `gap`: of its start, for runs
 /// without value.
 Axis placed(const Axis& axis, double gap) {
   std::vector<Tick> ticks;
@@ -80,8 +80,8 @@ Axis placed(const Axis& axis, double gap) {
 }
 
 Axis choice_axis(const std::vector<std::string>& choices) {
-  const double room = kNarrow / static_cast<double>(choices.size()) / kLetter - 4;
-  const auto letters = static_cast<size_t>(std::max(6.0, room));
+  const double fitting = kNarrow / static_cast<double>(choices.size()) / kLetter - 4;
+  const auto letters = static_cast<size_t>(std::max(6.0, fitting));
   Axis axis{.high = std::max(1.0, static_cast<double>(choices.size() - 1))};
   for (size_t i = 0; i < choices.size(); ++i)
     axis.ticks.push_back({static_cast<double>(i), printable(choices[i], letters)});

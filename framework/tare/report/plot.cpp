@@ -67,8 +67,8 @@ Axis metric_axis(const std::vector<Curve>& curves) {
       if (finite(point)) range.add(point.y);
   if (range.low > range.high) return {};
   if (range.low == range.high) {
-    const double room = range.low == 0 ? 1 : 0.1 * std::abs(range.low);
-    range = {.low = range.low - room, .high = range.high + room};
+    const double margin = range.low == 0 ? 1 : 0.1 * std::abs(range.low);
+    range = {.low = range.low - margin, .high = range.high + margin};
   }
   return value_axis(range, Unit::number, 6);
 }

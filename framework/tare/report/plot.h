@@ -12,7 +12,7 @@ namespace tare::report {
 /// Holds the curves of a plot: values by epoch, the first one of epoch 1; either list may be empty.
 /// Values that are NaN, infinite or beyond 1e100 leave a gap.
 struct MetricPlot {
-  std::string metric{};                  ///< any text; cut in the image where it has no room
+  std::string metric{};                  ///< any text; cut in the image where it is too long
   std::vector<double> train{}, valid{};  ///< of the two splits
 };
 

@@ -7,6 +7,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/search/samplers.h"
 #include "tare/search/value_text.h"
 
 namespace tare::search {
@@ -94,5 +95,12 @@ std::vector<Cell> grid(const SearchOptions& options) {
   }
   return kept;
 }
+
+namespace samplers {
+void add_grid(Registry& all) {
+  all.add("grid", "every combination of the values, the first parameter slowest",
+          [] { return Sampler{}; });
+}
+}  // namespace samplers
 
 }  // namespace tare::search

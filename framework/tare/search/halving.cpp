@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/search/pruners.h"
 
 namespace tare::search {
 namespace {
@@ -126,5 +127,15 @@ std::optional<Promotion> AshaPruner::next_promotion(bool maximize,
     if (const auto found = promotable(--rungs, options_, maximize, history)) return found;
   return std::nullopt;
 }
+
+namespace pruners {
+void add_halving(Registry& all) {
+  all.add<AshaOptions>("asha", "ends a run that is not among the best at a rung",
+                       [](const auto& o) { return std::make_shared<AshaPruner>(o); });
+  all.add<AshaOptions>(
+      "asha_promotion", "pauses runs at each rung, and continues the best",
+      [](const auto& o) { return std::make_shared<AshaPruner>(o, /*promotes=*/true); });
+}
+}  // namespace pruners
 
 }  // namespace tare::search

@@ -6,6 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/search/halving.h"
+#include "tare/search/pruners.h"
 
 namespace tare::search {
 namespace {
@@ -104,5 +105,12 @@ std::vector<SeenTrial> HyperbandPruner::competitors(const Study& study,
     if (bracket_of(study.name, trial.number, shares) == bracket) rivals.push_back(trial);
   return rivals;
 }
+
+namespace pruners {
+void add_hyperband(Registry& all) {
+  all.add<HyperbandOptions>("hyperband", "asha in brackets that begin at different rungs",
+                            [](const auto& o) { return std::make_shared<HyperbandPruner>(o); });
+}
+}  // namespace pruners
 
 }  // namespace tare::search

@@ -1,8 +1,5 @@
-// Lists the pruners.
+// The registry of pruners.
 #include "tare/search/pruners.h"
-
-#include "tare/search/halving.h"
-#include "tare/search/hyperband.h"
 
 namespace tare::search {
 namespace {
@@ -17,22 +14,22 @@ class NoPruner final : public Pruner {
 
 }  // namespace
 
-pruners::Registry& pruners::registry() {
+namespace pruners {
+
+void add_entries(Registry& all);  // CMake makes it from the list in CMakeLists.txt
+
+Registry& registry() {
   static Registry all("pruner");
   static const bool filled = [] {
-    all.add<AshaOptions>("asha", "ends a run that is not among the best at a rung",
-                         [](const auto& o) { return std::make_shared<AshaPruner>(o); });
-    all.add<AshaOptions>(
-        "asha_promotion", "pauses runs at each rung, and continues the best",
-        [](const auto& o) { return std::make_shared<AshaPruner>(o, /*promotes=*/true); });
-    all.add<HyperbandOptions>("hyperband", "asha in brackets that begin at different rungs",
-                              [](const auto& o) { return std::make_shared<HyperbandPruner>(o); });
     all.add("none", "every run ends by itself", [] { return std::make_shared<NoPruner>(); });
+    add_entries(all);
     return true;
   }();
   static_cast<void>(filled);
   return all;
 }
+
+}  // namespace pruners
 
 void from_node(const config::Node& node, PrunerChoice& value) {
   PrunerChoice read;

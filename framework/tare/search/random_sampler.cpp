@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tare/search/parzen.h"
+#include "tare/search/samplers.h"
 
 namespace tare::search {
 namespace {
@@ -28,10 +29,14 @@ Point draw_at_random(const Space& space, CounterRng& rng) {
   return point;
 }
 
-Sampler random_sampler() {
-  return {[](const Seen& seen) -> Draw {
-    return [&space = seen.space](CounterRng& rng) { return draw_at_random(space, rng); };
-  }};
+namespace samplers {
+void add_random_sampler(Registry& all) {
+  all.add("random", "draws each value on its own", [] {
+    return Sampler{[](const Seen& seen) -> Draw {
+      return [&space = seen.space](CounterRng& rng) { return draw_at_random(space, rng); };
+    }};
+  });
 }
+}  // namespace samplers
 
 }  // namespace tare::search

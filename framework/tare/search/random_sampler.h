@@ -8,7 +8,4 @@ namespace tare::search {
 /// Draws a value for each parameter, evenly and independently.
 [[nodiscard]] Point draw_at_random(const Space& space, CounterRng& rng);
 
-/// Returns the sampler `random`.
-[[nodiscard]] Sampler random_sampler();
-
 }  // namespace tare::search

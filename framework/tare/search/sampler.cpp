@@ -97,7 +97,7 @@ std::optional<Cell> sample(const SearchOptions& options, const std::vector<SeenT
   }
   if (!countable)
     throw ConfigError("sweep", "exclude", "leaves nothing that can be drawn",
-                      "combinations, or ranges that leave them out", {});
+                      "combinations, or ranges without them", {});
   for (Cell& cell : grid(options))
     if (allowed(cell)) return std::move(cell);
   return std::nullopt;

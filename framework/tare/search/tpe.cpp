@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tare/search/random_sampler.h"
+#include "tare/search/samplers.h"
 
 namespace tare::search {
 namespace {
@@ -143,6 +144,8 @@ std::vector<TpePart> tpe_parts(const Space& space, const std::vector<SeenTrial>&
   return parts;
 }
 
+namespace {
+
 Sampler tpe_sampler(const TpeOptions& options) {
   return {[options](const Seen& seen) -> Draw {
     const bool random = finished(seen.history) < static_cast<size_t>(options.start_trials);
@@ -158,5 +161,13 @@ Sampler tpe_sampler(const TpeOptions& options) {
     };
   }};
 }
+
+}  // namespace
+
+namespace samplers {
+void add_tpe(Registry& all) {
+  all.add<TpeOptions>("tpe", "draws where the best runs are densest", tpe_sampler);
+}
+}  // namespace samplers
 
 }  // namespace tare::search

@@ -41,7 +41,4 @@ struct TpePart {
 [[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,
                                              const std::vector<SeenTrial>& history, bool maximize);
 
-/// Returns the sampler `tpe`.
-[[nodiscard]] Sampler tpe_sampler(const TpeOptions& options);
-
 }  // namespace tare::search

@@ -66,7 +66,7 @@ fs::path checked_store_file(const SweepOptions& sweep) {
 
 void require_disk_space(const std::filesystem::path& folder) {
   constexpr int64_t kBytes = int64_t{1} << 20;  // what a small run writes
-  const fs::path file = folder / "room.partial";
+  const fs::path file = folder / "reserve.partial";
   int error = 0;
   try {
     io::File space(file, io::Mode::create);

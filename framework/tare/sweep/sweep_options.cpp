@@ -28,7 +28,7 @@ void check_known(const SweepOptions& sweep, const search::Settings& settings,
     std::vector<std::string> names;
     for (const auto& parameter : sweep.parameters.parameters) names.push_back(parameter.name);
     throw ConfigError(value.source, path + '.' + name,
-                      "is no parameter" + did_you_mean(name, names), config::joined(names), {});
+                      "is no parameter" + did_you_mean(name, names), listed(names), {});
   }
 }
 
@@ -65,7 +65,7 @@ void check_search(const SweepOptions& sweep) {
   if (!search::draws(sweep) && sweep.seed != SweepOptions{}.seed)
     throw ConfigError("sweep", "seed",
                       "has no effect, because the method " + sweep.method.name + " draws nothing",
-                      "leave it out, or a method that draws", std::to_string(sweep.seed));
+                      "omit it, or a method that draws", std::to_string(sweep.seed));
   if (search::draws(sweep) && launch::executor_type(sweep.executor).is_remote &&
       sweep.resources.jobs == 0)
     throw ConfigError("sweep", "resources.jobs", "is missing",

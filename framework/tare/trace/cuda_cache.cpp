@@ -307,8 +307,8 @@ void CudaCache::return_segments() {
   }
 }
 
-// Returns as few of the blocks that may not be split as make room: the smallest that is enough, or
-// the largest ones until they are enough together.
+// Returns as few of the blocks that may not be split as give enough: the smallest that is enough,
+// or the largest ones until they are enough together.
 bool CudaCache::return_oversized(Pool& pool, int64_t size, int stream) {
   const int64_t limit = settings_.max_split_bytes;
   if (limit == memory::CacheSettings::kNoLimit) return false;

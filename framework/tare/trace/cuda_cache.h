@@ -51,7 +51,7 @@ class CudaCache {
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_; }
   /// Returns the bytes of all segments, live or cached.
   [[nodiscard]] int64_t reserved_bytes() const { return reserved_; }
-  /// Returns how often segments had to be returned to make room.
+  /// Returns how often segments had to be returned to free memory.
   [[nodiscard]] int64_t retries() const { return retries_; }
 
  private:

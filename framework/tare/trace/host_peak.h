@@ -28,8 +28,8 @@ struct Peak {
 /// Holds the peaks of a trace on the host. A value.
 struct HostPeak {
   Peak whole{};  ///< of the whole trace
-  /// The phases in order of their first event; a phase that neither allocates nor frees is left
-  /// out. What a phase finds alive counts in its peak, as in a memory::PeakScope opened at its
+  /// The phases in order of their first event; a phase that neither allocates nor frees is
+  /// omitted. What a phase finds alive counts in its peak, as in a memory::PeakScope opened at its
   /// begin.
   std::vector<Peak> phases{};
 

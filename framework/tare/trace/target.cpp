@@ -76,8 +76,8 @@ Target existing(const std::string& text) {
   const c10::Device device = runtime::parse_device(text);
   const auto& backend = memory::backend(device);
   const int64_t held = backend.usage().reserved_bytes;
-  int64_t room = held + backend.memory_info().available_bytes;
-  if (const auto budget = backend.budget()) room = std::min(room, *budget);
+  int64_t capacity = held + backend.memory_info().available_bytes;
+  if (const auto budget = backend.budget()) capacity = std::min(capacity, *budget);
   const memory::DeviceTraits traits = backend.traits();
   if (!traits.planner)
     throw ConfigError("plan.device", "'" + printable(text) +
@@ -85,7 +85,7 @@ Target existing(const std::string& text) {
                                          " says no planner target");
   return {.name = text == "auto" ? (traits.is_host ? "host" : device.str()) : text,
           .caches = traits.planner->caches,
-          .capacity_bytes = room,
+          .capacity_bytes = capacity,
           .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,

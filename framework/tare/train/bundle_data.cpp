@@ -83,6 +83,7 @@ std::string text_of(const BundleData& data) {
               {"text_length", data.text_length},
               {"described", data.described && all_named(data.transforms)},
               {"input", data.input ? c10::toString(*data.input) : ""},
+              {"input_name", data.input_name},
               {"more_inputs", std::move(inputs)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -102,6 +103,7 @@ BundleData bundle_data_from(const std::string& text) {
         std::ranges::find(kNamed, stored.at("input").get<std::string>(),
                           [](c10::ScalarType type) { return std::string(c10::toString(type)); });
     if (named != kNamed.end()) data.input = *named;
+    data.input_name = stored.value("input_name", "");  // checkpoints of earlier versions have none
     for (const json& input : stored.at("more_inputs"))
       data.more_inputs.push_back(
           {.name = input.at(0), .dtype = input.at(1), .sample_shape = input.at(2)});
@@ -161,6 +163,7 @@ void add_inputs(BundleData& to, const Splits& data) {
     if (!set) continue;
     const Batch sample = set->first_sample();
     to.input = sample.input().scalar_type();
+    to.input_name = sample.inputs.front().name;
     to.more_inputs = more_inputs(sample);
     return;
   }
@@ -175,6 +178,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   manifest.sample_shape = data.sample_shape;
   manifest.transforms = data.transforms;
   manifest.labels = data.labels;
+  manifest.input_name = data.input_name;
   manifest.more_inputs = data.more_inputs;
   manifest.text_length = data.text_length;
   if (data.input) manifest.input = bundle_input(*data.input);

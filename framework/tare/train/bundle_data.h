@@ -20,6 +20,7 @@ struct BundleData {
   int64_t text_length = 0;            ///< see Dataset::text_length()
   bool described = true;              ///< false: no split describes everything done to its inputs
   std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
+  std::string input_name{};                ///< of the first input; empty: no batch was seen
   std::vector<BundleInput> more_inputs{};  ///< those after the first, where a batch was seen
 };
 

@@ -6,6 +6,8 @@
 namespace tare {
 namespace {
 
+constexpr const char* kSingleSample = "more than 1 value per channel";
+
 struct Hint {
   const char* part;  // of LibTorch's message
   const char* advice;
@@ -15,7 +17,7 @@ struct Hint {
 constexpr std::array<Hint, 20> kHints{{
     {"mat1 and mat2 shapes cannot be multiplied",
      "make the layer's number of input features that of its input's last dimension"},
-    {"more than 1 value per channel",
+    {kSingleSample,
      "batch norm needs more than one value per channel to train on: set drop_last = true, or take "
      "a batch that leaves no single sample"},
     {"channels, but got", "make the layer's number of input channels that of its input"},
@@ -77,6 +79,10 @@ ComputeError::ComputeError(std::string_view call, Stage stage, Operation operati
       stage_(stage),
       operation_(std::move(operation)),
       problem_(std::move(problem)) {}
+
+bool ComputeError::is_of_single_sample() const {
+  return problem_.find(kSingleSample) != std::string::npos;
+}
 
 const char* to_string(ComputeError::Stage stage) {
   switch (stage) {

@@ -31,6 +31,8 @@ class ComputeError : public Error {
   /// Returns what was computed when it failed.
   [[nodiscard]] const Operation& operation() const { return operation_; }
   [[nodiscard]] const std::string& problem() const { return problem_; }  ///< LibTorch's words
+  /// Whether batch norm was given a single value per channel, which has no variance.
+  [[nodiscard]] bool is_of_single_sample() const;
 
  private:
   Stage stage_;

@@ -62,6 +62,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
     snapshot_.prepare(state_.model, state_.device);
     meter_.prepare(state_.device, state_.for_card);
   }
+  context_.bfloat16_on_host =
+      state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
   loader_ = std::make_unique<Loader>(state_.data.train,
                                      training_loader(state_.options, state_.drops_last()));
   restore(start.work.callbacks, callbacks_);
@@ -297,7 +299,8 @@ void FitLoop::account(Ledger& ledger) const {
 
 void FitLoop::diverged(const char* figure, double loss) const {
   const bool of_step = updating_;  // whose loss it is; else of all steps so far
-  throw DivergedError(call_, figure, loss, context_.epoch + 1, context_.step + (of_step ? 1 : 0));
+  throw DivergedError(call_, figure, loss, context_.epoch + 1, context_.step + (of_step ? 1 : 0),
+                      context_.advice_on_divergence());
 }
 
 FitPlan FitLoop::current_plan() const {
@@ -317,7 +320,7 @@ void FitLoop::notify_quietly(EventMethod event) {
   for (const auto& callback : callbacks_) {
     try {
       (callback.get()->*event)(context_);
-    } catch (const std::exception& second) {  // the first error is on its way and must not be lost
+    } catch (const std::exception& second) {   // the first error is on its way and must not be lost
       const std::string text = second.what();  // of a card's error the first line says what it is
       log::error("callback '" + callback->name() +
                  "' failed while the fit was ending: " + text.substr(0, text.find('\n')));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tare/memory/oom.h"
+#include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
 #include "tare/train/fit_loop.h"
 
@@ -9,6 +10,20 @@ namespace tare {
 
 using memory::Phase;
 using memory::PhaseKind;
+
+namespace {
+
+/// Throws the last refusal of memory, which has left parts of one sample to a model with batch
+/// norm.
+[[noreturn]] void refuse_single_samples(const at::Device& device) {
+  const auto last = memory::last_out_of_memory();
+  throw OutOfMemory(device, last ? last->asked_bytes : 0, last ? last->snapshot.allocated_bytes : 0,
+                    last ? last->budget_bytes : std::optional<int64_t>(),
+                    "parts of two samples do not fit, and the model's batch norm trains on no "
+                    "single sample: raise the budget, or take a smaller model");
+}
+
+}  // namespace
 
 bool FitLoop::update() {
   LearnerState& p = state_;
@@ -21,22 +36,29 @@ bool FitLoop::update() {
   counted_ = 0;
   if (!stepper_) earlier_gradients_ = p.take_gradients();
   if (!callbacks_.empty()) before_update_.take(p.device);  // else nothing was drawn yet
-  const bool stepped = micro_batches_->attempt(
-      c.data,
-      [&](int64_t size) {
-        if (size >= c.data.size()) return try_update(whole, {});
-        if (whole.inputs.empty()) whole = c.data;
-        auto parts = p.parts_of(whole, size, p.slicers.train);
-        if (parts.size() == 1) return try_update(whole, {});
-        std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
-        return try_update(whole, parts);
-      },
-      [&] {
-        if (whole.inputs.empty()) whole = c.data;
-        undo_update(whole);
-        action_ = before;
-        finite_ = true;
-      });
+  bool cut = false;                                        // in parts, by what memory allows
+  const auto work = [&](int64_t size) {
+    cut = !p.options.micro_batch && size < c.data.size();
+    if (size >= c.data.size()) return try_update(whole, {});
+    if (whole.inputs.empty()) whole = c.data;
+    auto parts = p.parts_of(whole, size, p.slicers.train);
+    if (parts.size() == 1) return try_update(whole, {});
+    std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
+    return try_update(whole, parts);
+  };
+  const auto undo = [&] {
+    if (whole.inputs.empty()) whole = c.data;
+    undo_update(whole);
+    action_ = before;
+    finite_ = true;
+  };
+  bool stepped = false;
+  try {
+    stepped = micro_batches_->attempt(c.data, work, undo);
+  } catch (const ComputeError& error) {
+    if (cut && error.is_of_single_sample()) refuse_single_samples(p.device);
+    throw;
+  }
   if (p.scaler && (stepped || !finite_)) p.scaler->update(finite_);
   if (!finite_) ++plan_.overflows;
   return stepped;

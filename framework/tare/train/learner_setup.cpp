@@ -27,7 +27,7 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
   if (!options.step_in_backward) return;
   if (options.micro_batch && *options.micro_batch < options.batch)
     throw ConfigError(where,
-                      "step_in_backward steps at the first backward: leave micro_batch out, "
+                      "step_in_backward steps at the first backward: omit micro_batch, "
                       "or lower batch")
         .about("micro_batch", "the batch, or unset", std::to_string(*options.micro_batch));
   if (options.precision == "fp16")
@@ -37,12 +37,10 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
         .about("precision", "fp32, bf16 or bf16-true", options.precision);
   if (!options.optimizers.empty())
     throw ConfigError(where, "step_in_backward is for one optimizer, and optimizers has " +
-                                 std::to_string(options.optimizers.size()) +
-                                 ": leave one of them out")
+                                 std::to_string(options.optimizers.size()) + ": omit one of them")
         .about("optimizers", "none", std::to_string(options.optimizers.size()));
   if (options.clip)
-    throw ConfigError(where,
-                      "step_in_backward never has all gradients, which clip needs: leave one out")
+    throw ConfigError(where, "step_in_backward never has all gradients, which clip needs: omit one")
         .about("clip", "none", clip_text(options.clip));
 }
 

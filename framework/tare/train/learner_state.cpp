@@ -42,9 +42,10 @@ void LearnerState::check_metric_names() const {
   for (auto metric = metrics.begin(); metric != metrics.end(); ++metric) {
     const auto named = [&](const MetricState& other) { return other.name() == metric->name(); };
     if (std::find_if(metrics.begin(), metric, named) == metric) continue;
-    throw ConfigError("learner", "two metrics are named '" + printable(metric->name()) +
-                                     "', as their columns of the epochs table would be; leave one "
-                                     "out, or give a function another name: Metric(name, function)")
+    throw ConfigError("learner",
+                      "two metrics are named '" + printable(metric->name()) +
+                          "', as their columns of the epochs table would be; omit one, or "
+                          "give a function another name: Metric(name, function)")
         .about("metrics", "each name once", metric->name());
   }
 }
@@ -110,7 +111,10 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
 }
 
 void LearnerState::to_device(Batch& batch) {
-  if (!batch.inputs.empty()) seen_input = batch.inputs.front().tensor.scalar_type();
+  if (!batch.inputs.empty()) {
+    seen_input = batch.inputs.front().tensor.scalar_type();
+    if (seen_name != batch.inputs.front().name) seen_name = batch.inputs.front().name;
+  }
   if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
   const bool converts = precision == Precision::bf16_true || options.kernels.channels_last;
   if (device.is_cpu() && !converts) return;
@@ -176,7 +180,7 @@ void LearnerState::check_turns(const FitPlan& plan, const char* call) {
       throw StateError(call,
                        "with a turn of the optimizer '" + printable(turn.optimizer) +
                            "', which has no trainable parameter",
-                       "unfreeze() some of its layer groups, or leave the turn out");
+                       "unfreeze() some of its layer groups, or omit the turn");
 }
 
 double LearnerState::base_rate() {

@@ -96,6 +96,7 @@ struct LearnerState {
   /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.
   std::optional<BundleData> trained_on;
   std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
+  std::string seen_name;                      ///< of their first input
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
   std::optional<int64_t> seen_outputs;        ///< of the model: classes or values of a sample
   bool new_data = false;                      ///< set_data() was called

@@ -12,7 +12,7 @@ namespace tare {
 /// device of the losses, so that only reading it waits for the device.
 class LossMeter {
  public:
-  /// Makes room for the sum on a device, so that add() allocates nothing. The meta device has a sum
+  /// Allocates the sum on a device, so that add() allocates nothing. The meta device has a sum
   /// in the plan of a card.
   void prepare(c10::Device device, bool for_card);
   void reset();

@@ -18,6 +18,7 @@ std::optional<BundleData> seen_data(const LearnerState& state) {
   auto data = bundle_data(state.data);
   if (!data) return data;
   data->input = state.seen_input;
+  data->input_name = state.seen_name;
   data->more_inputs = state.seen_more;
   return data;
 }
@@ -70,6 +71,7 @@ BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
   if (described) {
     if (!described->input && seen_input) {
       described->input = seen_input;
+      described->input_name = seen_name;
       described->more_inputs = seen_more;
     } else if (!described->input) {
       add_inputs(*described, data);

@@ -235,7 +235,7 @@ void check_names(const std::vector<CallbackState>& states, const std::string& ca
     if (names.insert(saved.name).second) continue;
     throw ConfigError(call, "two callbacks that have a state are named '" + printable(saved.name) +
                                 "', and a checkpoint holds one state of a name: give each a "
-                                "name() of its own, or leave one out")
+                                "name() of its own, or omit one")
         .about("callbacks", "one of a name", saved.name);
   }
 }

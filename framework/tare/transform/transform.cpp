@@ -70,7 +70,7 @@ Transform read_transform(const config::Node& node) {
   const bool name = node.kind == config::Kind::scalar;
   if (!name && (node.kind != config::Kind::map || node.entries.size() != 1))
     throw ConfigError(node.source, "", "is no transform",
-                      "one of " + config::joined(registry.names()) + " with its fields",
+                      "one of " + listed(registry.names()) + " with its fields",
                       config::describe(node));
   const auto choice = registry.complete(config::read<config::Choice>(node));
   Transform transform = registry.make(choice);
