@@ -46,6 +46,17 @@ TEST(Log, TextFromOutsideCannotForgeALine) {
             "[tare] warning: name \\n[tare] error: forged \\x1b[31m {} %v\n");
 }
 
+TEST(Log, WarnsOnceOfOneText) {
+  const Level before = set_level(Level::error);
+  warning_once("a folder");  // not printed, and so not remembered
+  set_level(Level::warning);
+  ::testing::internal::CaptureStderr();
+  for (const char* text : {"a folder", "another", "a folder"}) warning_once(text);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "[tare] warning: a folder\n[tare] warning: another\n");
+  set_level(before);
+}
+
 /// Returns the output on a terminal of one line at each level from info to error.
 std::string on_a_terminal() {
   tare::testing::PseudoTerminal terminal(80);

@@ -87,6 +87,11 @@ INSTANTIATE_TEST_SUITE_P(
              },
              {"forward of 'body.0' (Linear) failed for bias float32 [16], input uint8 [16, 8]",
               ".to(torch::kFloat)"}},
+        Case{"Pictures",
+             [](FaultyImpl& n, torch::Tensor x) {
+               return n.conv(x.slice(1, 0, 3).to(torch::kByte).view({16, 3, 1, 1}));
+             },
+             {"'conv' (Conv2d) failed for input uint8 [16, 3, 1, 1]", "transformed(data, {})"}},
         Case{"Channels",
              [](FaultyImpl& n, torch::Tensor x) {
                return n.conv(x.view({16, 2, 2, 2}));

@@ -22,7 +22,9 @@ using search::TrialState;
 using sweep::Outcome;
 using sweep::Store;
 using sweep::Trial;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -200,7 +202,12 @@ TEST_F(StoreTest, RefusesAnotherMetricAndAnotherFile) {
   EXPECT_THROW(Store(path(), renamed), ConfigError);
   io::write_atomically(files_.log_dir() / "text", "no database, but long enough to be read as one");
   const auto sweep = read();
-  EXPECT_THROW(Store(files_.log_dir() / "text", sweep), IoError);
+  try {
+    const Store store(files_.log_dir() / "text", sweep);
+    ADD_FAILURE() << "a text was accepted";
+  } catch (const FormatError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("no store of a sweep"), HasSubstr("rebuild")));
+  }
   EXPECT_THROW(Store(files_.log_dir() / "nowhere" / "s.sqlite", sweep), IoError);
 }
 

@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <limits>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +64,8 @@ std::string prefix_of(Level level) {
 struct Logger {
   spdlog::logger sink{"tare", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
   std::atomic<Level> level{Level::info};
+  std::mutex once;
+  std::set<std::string, std::less<>> said;  // guarded by once
 
   Logger() {
     sink.set_pattern("%v");
@@ -83,6 +88,11 @@ struct Logger {
     const std::string line = prefix_of(at) + printable(text, std::numeric_limits<size_t>::max());
     sink.log(native(at), spdlog::string_view_t(line.data(), line.size()));
   }
+  void warn_once(std::string_view text) {
+    if (!sink.should_log(native(Level::warning))) return;
+    const std::lock_guard lock(once);
+    if (said.emplace(text).second) write(Level::warning, text);
+  }
 };
 
 /// Never destroyed, so that a destructor at exit may still log.
@@ -97,6 +107,7 @@ void debug(std::string_view text) { logger().write(Level::debug, text); }
 void info(std::string_view text) { logger().write(Level::info, text); }
 void warning(std::string_view text) { logger().write(Level::warning, text); }
 void error(std::string_view text) { logger().write(Level::error, text); }
+void warning_once(std::string_view text) { logger().warn_once(text); }
 
 Level set_level(Level level) { return logger().set(level); }
 

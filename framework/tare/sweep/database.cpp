@@ -12,8 +12,15 @@ namespace tare::sweep {
 namespace {
 
 [[noreturn]] void fail(sqlite3* database) {
-  const char* file = database ? sqlite3_db_filename(database, nullptr) : nullptr;
-  throw IoError("sweep.store", file ? file : "", sqlite3_errmsg(database));
+  const char* name = database ? sqlite3_db_filename(database, nullptr) : nullptr;
+  const std::string file = name ? name : "";
+  const int code = database ? sqlite3_errcode(database) & 0xff : SQLITE_OK;
+  if (code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
+    throw IoError("sweep.store", file, sqlite3_errmsg(database));
+  throw FormatError("sweep.store", file, "the file",
+                    std::string("is no store of a sweep (SQLite: ") + sqlite3_errmsg(database) +
+                        "): give the sweep another name, or move the file away; `tare sweep "
+                        "rebuild` makes a store anew from the folders of the runs");
 }
 
 }  // namespace

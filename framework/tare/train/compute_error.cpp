@@ -13,8 +13,12 @@ struct Hint {
   const char* advice;
 };
 
+constexpr const char* kBytes =
+    "the input holds bytes: with transformed(data, {}) the pictures of a data set come as float32 "
+    "in [0, 1]; else convert the input with .to(torch::kFloat)";
+
 // The first that fits counts.
-constexpr std::array<Hint, 20> kHints{{
+constexpr std::array<Hint, 22> kHints{{
     {"mat1 and mat2 shapes cannot be multiplied",
      "make the layer's number of input features that of its input's last dimension"},
     {kSingleSample,
@@ -29,6 +33,8 @@ constexpr std::array<Hint, 20> kHints{{
     {"'indices' to have", "an embedding takes whole numbers: convert them with .to(torch::kLong)"},
     {"expected m1 and m2 to have the same dtype",
      "convert the input with .to(torch::kFloat), in the data set or its transforms"},
+    {"expected scalar type Byte", kBytes},
+    {"Input type (unsigned char)", kBytes},
     {"same dtype", "convert the operands to one dtype, such as .to(torch::kFloat)"},
     {"should be the same", "convert the input with .to(torch::kFloat), or the model to its dtype"},
     {"expected scalar type", "convert the operand with .to(torch::kFloat) or .to(torch::kLong)"},
