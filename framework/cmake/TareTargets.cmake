@@ -62,8 +62,9 @@ function(tare_library name)
   target_link_libraries(tare_${name} ${scope} ${library_DEPENDS} ${library_PUBLIC})
 endfunction()
 
-# tare_entries(TARGET HEADER NAMESPACE NAME ...): compiles NAME.cpp for each name. Each defines `void add_NAME(Registry& all)` in
-# the namespace. The function `void add_entries(Registry& all)`, which is made here, calls all of them. HEADER declares Registry.
+# tare_entries(TARGET HEADER NAMESPACE NAME ...): compiles NAME.cpp for each name. Each defines
+# `void add_NAME(Registry& all)` in the namespace. The function `void add_entries(Registry& all)`, which is made here, calls
+# all of them. HEADER declares Registry.
 function(tare_entries target entries_HEADER entries_NAMESPACE)
   foreach(name IN LISTS ARGN)
     string(APPEND entries_DECLARATIONS "void add_${name}(Registry& all);\n")

@@ -196,7 +196,7 @@ TEST(Cli, ABudgetBelowTheDataSaysSo) {
   }
 }
 
-// Of one sample with 16 pixels the third stage of resnet18 is one value for each channel.
+// In the third stage of resnet18 a sample with 16 pixels has one value for each channel.
 TEST(Cli, ABudgetThatLeavesSingleSamplesToABatchNormSaysSo) {
   const Recipe recipe;
   const auto run = recipe.run(

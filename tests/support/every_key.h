@@ -1,4 +1,4 @@
-// What the tests of every key of a recipe and of a sweep have in common: another value changes what
+// The common part of the tests of every key of a recipe and of a sweep: another value changes what
 // can be observed.
 #pragma once
 

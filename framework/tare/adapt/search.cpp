@@ -259,17 +259,14 @@ void Search::shrink(int64_t size, const memory::OutOfMemoryInfo& info,
 
 void Search::give_up(const memory::OutOfMemoryInfo& info, const std::exception_ptr& error) const {
   if (!info.certain) std::rethrow_exception(error);  // no smaller size has worked
-  std::string tried;
-  for (const int64_t size : failed_) tried += (tried.empty() ? "" : ", ") + std::to_string(size);
-  std::string advice = "not even the smallest part fits (sizes that failed: " + tried +
+  std::vector<std::string> tried;
+  for (const int64_t size : failed_) tried.push_back(std::to_string(size));
+  std::string advice = "not even the smallest part fits (sizes that failed: " + listed(tried) +
                        "): raise the budget, or make the work itself smaller";
   try {
     std::rethrow_exception(error);
   } catch (const OutOfMemory& last) {
-    std::throw_with_nested(
-        NothingFits(OutOfMemory(last.device(), last.asked_bytes(), last.allocated_bytes(),
-                                last.budget_bytes(), std::move(advice)),
-                    failed_));
+    std::throw_with_nested(NothingFits(last.with_advice(std::move(advice)), failed_));
   } catch (...) {
     const auto& backend = memory::backend(device_);
     std::throw_with_nested(NothingFits(

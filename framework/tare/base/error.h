@@ -123,7 +123,7 @@ class DivergedError : public Error {
   /// `figure` names the loss: "loss", "valid_loss". `advice` ends the message.
   DivergedError(std::string_view where, std::string_view figure, double value, int64_t epoch,
                 int64_t step, std::string_view advice = kAdvice);
-  /// What to do about a training that diverges, where nothing more is known.
+  /// Says what to do about a training that diverges, where nothing more is known.
   static constexpr std::string_view kAdvice =
       "lower the learning rate, or look for NaN in the data";
   /// Returns the value of the figure: NaN or infinite.

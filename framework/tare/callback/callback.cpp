@@ -42,8 +42,8 @@ const char* to_string(Event event) {
 std::string_view FitContext::advice_on_divergence() const {
   if (!bfloat16_on_host) return DivergedError::kAdvice;
   return "use precision fp32, because convolutions of small pictures go wrong in bfloat16 on a "
-         "CPU, "
-         "as docs/needing-less.md says; else lower the learning rate, or look for NaN in the data";
+         "CPU, as docs/needing-less.md says; else lower the learning rate, or look for NaN in the "
+         "data";
 }
 
 double FitContext::loss_value() const {

@@ -6,9 +6,7 @@ namespace tare::callbacks {
 void add_entries(Registry& all);  // CMake makes it from the list in CMakeLists.txt
 
 Registry& registry() {
-  static Registry all("callback");
-  static const bool filled = (add_entries(all), true);
-  static_cast<void>(filled);
+  static Registry all("callback", add_entries);
   return all;
 }
 

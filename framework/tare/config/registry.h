@@ -77,6 +77,11 @@ class Registry<Made(Args...)> {
  public:
   /// Makes an empty registry; `kind` is the word for an entry in messages, such as "callback".
   explicit Registry(std::string kind) : kind_(std::move(kind)) {}
+  /// Makes a registry of the entries that `fill(Registry&)` adds.
+  template <class Fill>
+  Registry(std::string kind, const Fill& fill) : Registry(std::move(kind)) {
+    fill(*this);
+  }
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 

@@ -200,14 +200,12 @@ Collate pad(const PadOptions& options) {
 }
 
 collates::Registry& collates::registry() {
-  static Registry all("collate function");
-  static const bool filled = [] {
-    all.add("stack", "stacks samples of one shape", [] { return Collate(stack); });
-    all.add<PadOptions>("pad", "pads sequences to the longest of the batch, with lengths or a mask",
-                        [](const PadOptions& options) { return pad(options); });
-    return true;
-  }();
-  static_cast<void>(filled);
+  static Registry all("collate function", [](Registry& entries) {
+    entries.add("stack", "stacks samples of one shape", [] { return Collate(stack); });
+    entries.add<PadOptions>("pad",
+                            "pads sequences to the longest of the batch, with lengths or a mask",
+                            [](const PadOptions& options) { return pad(options); });
+  });
   return all;
 }
 

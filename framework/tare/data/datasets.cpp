@@ -169,9 +169,7 @@ void require(const char* field, const std::filesystem::path& given, bool folder)
 }  // namespace
 
 Registry& registry() {
-  static Registry all("data set");
-  static const bool filled = (add_entries(all), true);
-  static_cast<void>(filled);
+  static Registry all("data set", add_entries);
   return all;
 }
 

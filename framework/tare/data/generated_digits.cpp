@@ -26,10 +26,6 @@ Found drawn(const DataOptions& o, bool) {
           .generated = true};
 }
 
-}  // namespace
-
-namespace {
-
 DigitImages make_named(const std::string& name, const GeneratedDigits& options) {
   if (name != "generated_digits")
     throw ConfigError("data.make_files", "name", "is not a generated data set", "generated_digits",

@@ -102,11 +102,9 @@ void Learner::save(const std::string& name) {
                       .extra = std::move(extra),
                       .state = std::move(state.json)});
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(error.device(), error.asked_bytes(), error.allocated_bytes(),
-                      error.budget_bytes(),
-                      "the checkpoint '" + printable(name) +
-                          "' was not written, because its copies, such as the states of random "
-                          "generators, do not fit beside the training: raise the budget");
+    throw error.with_advice("the checkpoint '" + printable(name) +
+                            "' was not written, because its copies, such as the states of random "
+                            "generators, do not fit beside the training: raise the budget");
   }
   ++p.saves;
 }

@@ -9,6 +9,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace tare {
 
@@ -17,7 +18,7 @@ namespace tare {
 class OutOfMemory : public c10::OutOfMemoryError {
  public:
   /// Makes the error of a refused request; `budget_bytes` unset: there was no budget. `advice` ends
-  /// the message; empty: "use a smaller batch".
+  /// the message; empty: a general one.
   OutOfMemory(c10::Device device, int64_t asked_bytes, int64_t allocated_bytes,
               std::optional<int64_t> budget_bytes = {}, std::string advice = {});
   /// Returns the device on which the request was refused.
@@ -29,6 +30,10 @@ class OutOfMemory : public c10::OutOfMemoryError {
   [[nodiscard]] std::optional<int64_t> budget_bytes() const { return budget_bytes_; }
   /// Returns what to do, as the message ends; may be empty.
   [[nodiscard]] const std::string& advice() const { return advice_; }
+  /// Returns the error of the request with other advice.
+  [[nodiscard]] OutOfMemory with_advice(std::string advice) const {
+    return {device_, asked_bytes_, allocated_bytes_, budget_bytes_, std::move(advice)};
+  }
 
  private:
   c10::Device device_;

@@ -260,12 +260,9 @@ Node to_node(const Loss& value) {
 namespace losses {
 
 Registry& registry() {
-  static Registry all("loss");
-  static const bool filled = [] {
-    for (const Kind& kind : kinds()) kind.add(all);
-    return true;
-  }();
-  static_cast<void>(filled);
+  static Registry all("loss", [](Registry& entries) {
+    for (const Kind& kind : kinds()) kind.add(entries);
+  });
   return all;
 }
 

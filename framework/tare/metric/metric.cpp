@@ -71,13 +71,11 @@ config::Node to_node(const Metric& value) {
 namespace metrics {
 
 Registry& registry() {
-  static Registry all("metric");
-  static const bool filled = [] {
+  static Registry all("metric", [](Registry& entries) {
     for (const Kind& kind : kKinds)
-      all.add(kind.name, kind.summary, [name = std::string(kind.name)] { return Metric(name); });
-    return true;
-  }();
-  static_cast<void>(filled);
+      entries.add(kind.name, kind.summary,
+                  [name = std::string(kind.name)] { return Metric(name); });
+  });
   return all;
 }
 

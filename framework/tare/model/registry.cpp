@@ -93,9 +93,7 @@ void load_weights(const Model& model, const Family& family, const std::string& p
 }  // namespace
 
 Registry& registry() {
-  static Registry all("model");
-  static const bool filled = (add_entries(all), true);
-  static_cast<void>(filled);
+  static Registry all("model", add_entries);
   return all;
 }
 

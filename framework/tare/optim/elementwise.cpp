@@ -1,4 +1,4 @@
-// What the elementwise optimizers do before they call their formulas.
+// Groups, checks and state of the elementwise optimizers, up to the call of their formulas.
 #include "tare/optim/elementwise.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// ElementwiseOptimizer: what the optimizers for which ATen has no fused kernel have in common.
+// ElementwiseOptimizer: the common part of the optimizers for which ATen has no fused kernel.
 //
 // Each is a function of one element and the numbers of its group. On the host it is called in one
 // pass over the memory of a parameter, which allocates nothing; elsewhere the formula is written

@@ -19,9 +19,7 @@ OptimizerKind kind_of(const OptimizerOptions& options) {
 }  // namespace
 
 optimizers::Registry& optimizers::registry() {
-  static Registry all("optimizer");
-  static const bool filled = (add_entries(all), true);
-  static_cast<void>(filled);
+  static Registry all("optimizer", add_entries);
   return all;
 }
 

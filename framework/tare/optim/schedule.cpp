@@ -56,9 +56,7 @@ void require_rate(double rate) {
 }  // namespace
 
 schedules::Registry& schedules::registry() {
-  static Registry all("schedule");
-  static const bool filled = (add_ours(all), true);
-  static_cast<void>(filled);
+  static Registry all("schedule", add_ours);
   return all;
 }
 

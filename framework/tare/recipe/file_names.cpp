@@ -26,10 +26,7 @@ class Names {
     own(recipe.name + ".err");
     own_plots("loss");
     for (const auto& metric : chosen_metrics(recipe)) own_plots(metric);
-    for (const auto& name : Autosave::names()) {
-      own(name);
-      own(set_aside_name(name));
-    }
+    for (const auto& name : automatic_checkpoints()) own(name);
     for (size_t i = 0; i < recipe.phases.size(); ++i)
       if (!recipe.phases[i].best.empty()) own(best_checkpoint(i));
   }

@@ -269,7 +269,7 @@ void make_for(const RecipeOptions& recipe, const DataFacts& data,
     make();
   } catch (const ConfigError& error) {
     const bool given = !recipe.model.options.sample_shape.empty();
-    if (error.field().empty() ? given : given || error.field() != "sample_shape")
+    if (given || (!error.field().empty() && error.field() != "sample_shape"))
       throw error.within("model", recipe.file.place("model." + error.field()));
     refuse(recipe, "model.name",
            "cannot be made for samples of shape " + c10::str(at::IntArrayRef(data.sample_shape)) +

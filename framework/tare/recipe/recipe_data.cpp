@@ -69,10 +69,8 @@ OpenData& RecipeData::open(const DataOptions& options) {
     data.named = datasets::make(options, network_);
   } catch (const OutOfMemory& error) {
     if (!error.advice().empty()) throw;  // it says what to do
-    throw OutOfMemory(error.device(), error.asked_bytes(), error.allocated_bytes(),
-                      error.budget_bytes(),
-                      "the data set " + printable(options.name) +
-                          " does not fit in memory: raise the budget, or set data.count lower");
+    throw error.with_advice("the data set " + printable(options.name) +
+                            " does not fit in memory: raise the budget, or set data.count lower");
   }
   data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   data.peak_bytes = peak.peak_above_start_bytes();

@@ -154,6 +154,9 @@ bool is_left_of_a_save(const fs::path& path) {
                                     fs::exists(path / "manifest.json"));
 }
 
+// Returns the name of an automatic checkpoint of a run that was not continued.
+std::string set_aside(const std::string& autosave) { return "before-" + autosave; }
+
 }  // namespace
 
 void remove_leftovers(const fs::path& folder, std::vector<std::string> names) {
@@ -165,14 +168,18 @@ void remove_leftovers(const fs::path& folder, std::vector<std::string> names) {
   }
 }
 
-std::string set_aside_name(const std::string& autosave) { return "before-" + autosave; }
+std::vector<std::string> automatic_checkpoints() {
+  auto names = Autosave::names();
+  for (const auto& name : Autosave::names()) names.push_back(set_aside(name));
+  return names;
+}
 
 void set_autosaves_aside(const fs::path& folder, const std::vector<std::string>& names) {
   remove_leftovers(folder, names);
   bool found = false;
   for (const auto& name : Autosave::names()) {
     if (!checkpoint::exists(folder / name)) continue;
-    io::move(folder / name, folder / set_aside_name(name));
+    io::move(folder / name, folder / set_aside(name));
     found = true;
   }
   if (found) {

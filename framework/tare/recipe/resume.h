@@ -35,12 +35,11 @@ namespace tare {
 /// checkpoints under `names`.
 void remove_leftovers(const std::filesystem::path& folder, std::vector<std::string> names);
 
-/// Returns the name of an automatic checkpoint of a run that was not continued:
-/// "before-autosave-0".
-[[nodiscard]] std::string set_aside_name(const std::string& autosave);
+/// Lists the names of the automatic checkpoints, also of those that are set aside.
+[[nodiscard]] std::vector<std::string> automatic_checkpoints();
 
-/// Renames the checkpoints of an unfinished run, see set_aside_name(), replacing earlier ones of
-/// that name. Removes leftovers first, see remove_leftovers().
+/// Renames the checkpoints of an unfinished run, "autosave-0" to "before-autosave-0", replacing
+/// earlier ones of that name. Removes leftovers first, see remove_leftovers().
 void set_autosaves_aside(const std::filesystem::path& folder,
                          const std::vector<std::string>& names);
 

@@ -45,13 +45,6 @@ bool is_finished(const fs::path& folder) {
   return is_there(folder / "report.json") && !has_autosaves(folder);
 }
 
-/// Lists the names of the automatic checkpoints, also of those that are set aside.
-std::vector<std::string> automatic_checkpoints() {
-  auto names = Autosave::names();
-  for (const auto& name : Autosave::names()) names.push_back(set_aside_name(name));
-  return names;
-}
-
 bool is_autosave(const std::string& name) {
   const auto names = automatic_checkpoints();
   return std::ranges::find(names, name) != names.end();

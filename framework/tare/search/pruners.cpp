@@ -19,13 +19,10 @@ namespace pruners {
 void add_entries(Registry& all);  // CMake makes it from the list in CMakeLists.txt
 
 Registry& registry() {
-  static Registry all("pruner");
-  static const bool filled = [] {
-    all.add("none", "every run ends by itself", [] { return std::make_shared<NoPruner>(); });
-    add_entries(all);
-    return true;
-  }();
-  static_cast<void>(filled);
+  static Registry all("pruner", [](Registry& entries) {
+    entries.add("none", "every run ends by itself", [] { return std::make_shared<NoPruner>(); });
+    add_entries(entries);
+  });
   return all;
 }
 

@@ -320,8 +320,9 @@ void FitLoop::notify_quietly(EventMethod event) {
   for (const auto& callback : callbacks_) {
     try {
       (callback.get()->*event)(context_);
-    } catch (const std::exception& second) {   // the first error is on its way and must not be lost
-      const std::string text = second.what();  // of a card's error the first line says what it is
+    } catch (const std::exception& second) {
+      // The fit throws the first error. Of a card's error the first line says what it is.
+      const std::string text = second.what();
       log::error("callback '" + callback->name() +
                  "' failed while the fit was ending: " + text.substr(0, text.find('\n')));
     }

@@ -88,9 +88,7 @@ std::string name_of(const Transform& transform) {
 }
 
 transforms::Registry& transforms::registry() {
-  static Registry all("transform");
-  static const bool filled = (add_ours(all), true);
-  static_cast<void>(filled);
+  static Registry all("transform", add_ours);
   return all;
 }
 
