@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <shared_mutex>
 
 #include "tare/cuda/nvml.h"
 
@@ -44,6 +45,19 @@ void start(Shared& shared) {
                                            static_cast<int64_t>(asked));
     });
   });
+}
+
+/// Marks what cuBLAS and cublasLt keep, by LibTorch's lists of it: a block comes into a list after
+/// it was allocated, so its allocation cannot be told from that of a tensor. To be called before
+/// the book's blocks are read, and before the lists are cleared. No allocator's lock may be held.
+void mark_workspaces(BlockBook& book) {
+  std::vector<const void*> kept;
+  for (auto* const list : {&at::cuda::cublas_handle_stream_to_workspace(),
+                           &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+    const std::shared_lock lock(list->mutex);
+    for (const auto& [handle_and_stream, memory] : list->map) kept.push_back(memory.get());
+  }
+  book.mark_workspaces(kept);
 }
 
 class CudaBackend final : public memory::DeviceBackend {
@@ -136,6 +150,7 @@ class CudaBackend final : public memory::DeviceBackend {
     start(shared_);
     const auto before = usage();
     synchronize();
+    mark_workspaces(shared_.book);
     at::cuda::clearCublasWorkspaces();
     at::getHostAllocator(at::kCUDA)->empty_cache();
     allocator::emptyCache();
@@ -151,6 +166,7 @@ class CudaBackend final : public memory::DeviceBackend {
 
   std::vector<memory::LiveBlock> live_blocks(uint64_t born_after) const override {
     start(shared_);
+    mark_workspaces(shared_.book);
     return shared_.book.live_blocks(index_, born_after);
   }
 
@@ -160,6 +176,7 @@ class CudaBackend final : public memory::DeviceBackend {
   }
   void close_ring(memory::EventRing& ring) override { shared_.book.close_ring(index_, ring); }
   memory::EventHistory history(const memory::EventRing& ring) const override {
+    mark_workspaces(shared_.book);
     auto history = shared_.book.history(index_, ring);
     history.device = device();
     return history;
