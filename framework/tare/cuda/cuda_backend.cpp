@@ -10,6 +10,8 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <mutex>
 #include <shared_mutex>
 
@@ -30,6 +32,22 @@ memory::Multiprocessors multiprocessors_of(const std::optional<cudaDeviceProp>& 
 std::string pci_bus_id(c10::DeviceIndex index) {
   char text[32] = {};
   return cudaDeviceGetPCIBusId(text, sizeof(text), index) == cudaSuccess ? text : "";
+}
+
+/// Returns the UUID of a card, or of the slice that this process sees as one, without its prefix.
+std::string uuid_of(c10::DeviceIndex index) {
+  constexpr size_t kDashBefore[] = {4, 6, 8, 10};  // bytes in front of which a dash stands
+  cudaDeviceProp known{};
+  if (cudaGetDeviceProperties(&known, index) != cudaSuccess) return {};
+  std::string text;
+  for (size_t i = 0; i < sizeof(known.uuid.bytes); ++i) {
+    char digits[3] = {};
+    std::snprintf(digits, sizeof(digits), "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(known.uuid.bytes[i])));
+    text += (std::ranges::find(kDashBefore, i) != std::end(kDashBefore) ? "-" : "");
+    text += digits;
+  }
+  return text;
 }
 
 /// The allocator must know its devices before anything can be attached to it or asked of it.
@@ -63,7 +81,7 @@ void mark_workspaces(BlockBook& book) {
 class CudaBackend final : public memory::DeviceBackend {
  public:
   CudaBackend(c10::DeviceIndex index, Shared& shared)
-      : index_(index), shared_(shared), nvml_(pci_bus_id(index)) {}
+      : index_(index), shared_(shared), nvml_(pci_bus_id(index), uuid_of(index)) {}
 
   c10::Device device() const override { return {c10::kCUDA, index_}; }
 
