@@ -239,7 +239,8 @@ EXPORTED cudaError_t cudaRuntimeGetVersion(int* version) {
 // ---- errors
 
 EXPORTED cudaError_t cudaGetLastError() {
-  return is_lost() ? cudaErrorLaunchFailure : std::exchange(last_error(), cudaSuccess);
+  const cudaError_t error = std::exchange(last_error(), cudaSuccess);
+  return is_lost() ? cudaErrorLaunchFailure : error;
 }
 EXPORTED cudaError_t cudaPeekAtLastError() {
   return is_lost() ? cudaErrorLaunchFailure : last_error();
