@@ -1,4 +1,4 @@
-// For which cards a LibTorch has kernels.
+// For which cards a LibTorch has kernels. Internal.
 #pragma once
 
 #include <string>
