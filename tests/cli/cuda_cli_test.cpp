@@ -86,6 +86,39 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   if (is_stand_in()) expect_as_planned(json_of("run.json"));
 }
 
+TEST_F(CardCli, WhatLibrariesKeepIsWorkspaceInEveryReport) {
+  for (const char* capability : {"90", "80"}) {
+    const std::string bytes = capability == std::string("90") ? "33554432" : "8519680";
+    ::setenv("STAND_IN_SM", capability, 1);
+    const auto run =
+        tare({"run", "card.yaml", "--overwrite", "--verbose", "--record-memory", "rec"});
+    ::unsetenv("STAND_IN_SM");
+    ASSERT_EQ(run.status, 0) << run.err;
+    if (!is_stand_in()) GTEST_SKIP() << "the size of the workspace is not known";
+    const auto printed = lines_of(run.out);
+    EXPECT_EQ(std::ranges::count_if(printed,
+                                    [](const std::string& line) {
+                                      return line.find("largest after_") != line.npos &&
+                                             line.find("unexplained 0 B") != line.npos;
+                                    }),
+              2)
+        << run.out;
+    int64_t events = 0;
+    for (const auto& line : lines_of(content_of(folder_ / "rec/timeline.csv"))) {
+      const bool kept =
+          line.find("," + bytes + ",") != line.npos || line.find(",1048576,") != line.npos;
+      if (!kept) continue;
+      ++events;
+      EXPECT_TRUE(line.ends_with(",workspace")) << line;
+    }
+    EXPECT_GE(events, 8) << "two are taken and given back in each phase";
+    EXPECT_THAT(
+        content_of(folder_ / "rec/peak.folded"),
+        HasSubstr("workspace;phase forward " + std::to_string(std::stoll(bytes) + 1048576) + "\n"));
+    EXPECT_THAT(content_of(folder_ / "rec/trace.json"), HasSubstr("\"workspace\":"));
+  }
+}
+
 TEST_F(CardCli, EveryPhaseOfTheRecipesPeaksAsPlanned) {
   const fs::path recipes = fs::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs/digits";
   const std::vector<std::vector<std::string>> all{

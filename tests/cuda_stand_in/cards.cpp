@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -20,12 +21,17 @@
 namespace stand_in {
 namespace {
 
-/// Counts the bytes that one process holds of each card; in memory that processes may share.
+/// Counts the bytes that one process holds of each card and slice.
 struct Row {
   std::atomic<pid_t> process;
-  std::atomic<size_t> bytes[kMostCards];
+  std::atomic<size_t> bytes[kMostPlaces];
 };
 constexpr int kRows = 64;
+/// What processes may share.
+struct Table {
+  Row rows[kRows];
+  std::atomic<bool> lost[kMostCards];
+};
 
 bool is_alive(pid_t process) { return process != 0 && (kill(process, 0) == 0 || errno != ESRCH); }
 
@@ -38,33 +44,61 @@ size_t of_card(const char* name, int index, size_t otherwise) {
   return std::strtoull(text, nullptr, 10);
 }
 
+/// Sets a UUID of equal bytes, and its text behind a prefix.
+void name_it(Card& card, const char* prefix, int byte) {
+  std::memset(card.uuid, byte, sizeof(card.uuid));
+  std::string text = prefix;
+  for (int i = 0; i < 16; ++i) {
+    char digits[12];
+    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(byte));
+    text += (i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(digits);
+  }
+  std::snprintf(card.uuid_text, sizeof(card.uuid_text), "%s", text.c_str());
+}
+
 Card made(int index) {
   Card card{};
   const char* const name = std::getenv("STAND_IN_NAME");
   std::snprintf(card.name, sizeof(card.name), "%s", name ? name : "CUDA stand-in");
-  std::memset(card.uuid, index + 1, sizeof(card.uuid));
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    char digits[12];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(index + 1));
-    text += (i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(digits);
-  }
-  std::snprintf(card.uuid_text, sizeof(card.uuid_text), "%s", text.c_str());
+  name_it(card, "GPU-", index + 1);
   card.bytes = of_card("STAND_IN_BYTES", index, size_t{16} << 30);
   const auto capability = static_cast<int>(of_card("STAND_IN_SM", index, 90));
   card.major = capability / 10;
   card.minor = capability % 10;
   card.bus = index + 1;
+  card.number = index;
+  card.slices = std::min(static_cast<int>(of_card("STAND_IN_MIG", index, 0)), kMostSlices);
   return card;
+}
+
+/// A slice of a card, with its part of the memory.
+Card slice_of(const Card& card, int number) {
+  Card slice = card;
+  slice.bytes = card.bytes / static_cast<size_t>(card.slices);
+  std::snprintf(slice.name, sizeof(slice.name), "%.40s MIG 1g.%zugb", card.name, slice.bytes >> 30);
+  name_it(slice, "MIG-", 16 * (card.number + 1) + number + 1);
+  slice.slices = 0;
+  slice.is_slice = true;
+  return slice;
 }
 
 class Machine {
  public:
   Machine() {
     const auto all = static_cast<int>(std::min<size_t>(setting("STAND_IN_CARDS", 1), kMostCards));
-    for (int i = 0; i < all; ++i) cards.push_back(made(i));
-    choose_visible();
-    open_rows();
+    for (int i = 0; i < all; ++i) {
+      const Card card = made(i);
+      places.push_back(card);
+      for (int k = 0; k < card.slices; ++k) places.push_back(slice_of(card, k));
+    }
+    share();
+  }
+
+  /// The places that this process sees, as CUDA_VISIBLE_DEVICES has it at the first call of CUDA;
+  /// NVML does not ask.
+  const std::vector<int>& visible() {
+    std::call_once(chosen_, [this] { choose_visible(); });
+    return visible_;
   }
 
   /// The row of this process, also after a fork.
@@ -74,56 +108,65 @@ class Machine {
     const pid_t self = getpid();
     if (owner == self) return *row;
     for (int i = 0; i < kRows; ++i) {
-      pid_t other = rows[i].process;
+      pid_t other = table->rows[i].process;
       if (other != self && is_alive(other)) continue;
-      if (!rows[i].process.compare_exchange_strong(other, self)) continue;
-      for (auto& bytes : rows[i].bytes) bytes = 0;
-      row = &rows[i];
+      if (!table->rows[i].process.compare_exchange_strong(other, self)) continue;
+      for (auto& bytes : table->rows[i].bytes) bytes = 0;
+      row = &table->rows[i];
       owner = self;
-      return rows[i];
+      return table->rows[i];
     }
     std::fprintf(stderr, "CUDA stand-in: more than %d processes share the cards\n", kRows);
     std::abort();
   }
 
-  [[nodiscard]] size_t used(int index) const {
+  [[nodiscard]] size_t used(int place) const {
     size_t sum = 0;
     for (int i = 0; i < kRows; ++i)
-      if (is_alive(rows[i].process)) sum += rows[i].bytes[index];
+      if (is_alive(table->rows[i].process)) sum += table->rows[i].bytes[place];
     return sum;
   }
 
-  std::vector<Card> cards;
-  std::vector<int> visible;
-  Row* rows = nullptr;
+  std::vector<Card> places;
+  Table* table = nullptr;
 
  private:
-  [[nodiscard]] int index_of(const std::string& word) const {
-    for (int i = 0; i < static_cast<int>(cards.size()); ++i) {
-      const std::string_view uuid = cards[static_cast<size_t>(i)].uuid_text;
-      if (word == std::to_string(i) || (word.size() > 4 && uuid.starts_with(word))) return i;
+  /// The place of a whole card, or of the first slice of one that is divided.
+  [[nodiscard]] int place_of(size_t found) const {
+    return static_cast<int>(found) + (places[found].slices > 0 ? 1 : 0);
+  }
+  [[nodiscard]] int place_of(const std::string& word) const {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (table->lost[places[i].number]) continue;
+      const std::string_view uuid = places[i].uuid_text;
+      if (!places[i].is_slice && word == std::to_string(places[i].number)) return place_of(i);
+      if (word.size() > 4 && uuid.starts_with(word)) return place_of(i);
     }
     return -1;
   }
 
-  // As with the driver, what follows an unknown word is not seen.
+  // As with the driver, what follows an unknown word is not seen, and of slices only the first.
   void choose_visible() {
     const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
-    for (int i = 0; !chosen && i < static_cast<int>(cards.size()); ++i) visible.push_back(i);
+    for (size_t i = 0; !chosen && i < places.size(); ++i)
+      if (!places[i].is_slice && !table->lost[places[i].number]) visible_.push_back(place_of(i));
     for (std::string_view rest = chosen ? chosen : ""; !rest.empty();) {
       const std::string word(rest.substr(0, rest.find(',')));
       rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-      const int found = index_of(word);
+      const int found = place_of(word);
       if (found < 0) break;
-      visible.push_back(found);
+      visible_.push_back(found);
     }
+    const auto slice = std::ranges::find_if(
+        visible_, [this](int place) { return places[static_cast<size_t>(place)].is_slice; });
+    if (slice != visible_.end()) visible_ = {*slice};
   }
 
-  void open_rows() {
+  void share() {
     const char* const path = std::getenv("STAND_IN_SHARED");
     const int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-    const bool sized = file < 0 || ftruncate(file, kRows * sizeof(Row)) == 0;
-    void* const memory = sized ? mmap(nullptr, kRows * sizeof(Row), PROT_READ | PROT_WRITE,
+    const bool sized = file < 0 || ftruncate(file, sizeof(Table)) == 0;
+    void* const memory = sized ? mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE,
                                       file >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file, 0)
                                : MAP_FAILED;
     if (memory == MAP_FAILED) {
@@ -131,8 +174,11 @@ class Machine {
       std::abort();
     }
     if (file >= 0) close(file);
-    rows = static_cast<Row*>(memory);
+    table = static_cast<Table*>(memory);
   }
+
+  std::once_flag chosen_;
+  std::vector<int> visible_;
 };
 
 /// Never destroyed: it is asked until the last destructor of the process.
@@ -141,7 +187,20 @@ Machine& machine() {
   return *instance;
 }
 
-int index_of(int device) { return machine().visible.at(static_cast<size_t>(device)); }
+std::atomic<size_t> launches[kMostCards];
+
+/// 0: never.
+std::atomic<size_t>& launches_until_lost(int number) {
+  static auto* const all = [] {
+    auto* const limits = new std::array<std::atomic<size_t>, kMostCards>;
+    for (int i = 0; i < kMostCards; ++i)
+      (*limits)[static_cast<size_t>(i)] = of_card("STAND_IN_LOSE", i, 0);
+    return limits;
+  }();
+  return (*all)[static_cast<size_t>(number)];
+}
+
+int place_of(int device) { return machine().visible().at(static_cast<size_t>(device)); }
 
 }  // namespace
 
@@ -150,33 +209,56 @@ size_t setting(const char* name, size_t otherwise) {
   return value && *value ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
-int count() { return static_cast<int>(machine().visible.size()); }
-int all_count() { return static_cast<int>(machine().cards.size()); }
-const Card& any_card(int index) { return machine().cards.at(static_cast<size_t>(index)); }
-const Card& card(int device) { return any_card(index_of(device)); }
+int count() { return static_cast<int>(machine().visible().size()); }
+int place_count() { return static_cast<int>(machine().places.size()); }
+const Card& at_place(int place) { return machine().places.at(static_cast<size_t>(place)); }
+const Card& card(int device) { return at_place(place_of(device)); }
+
+bool make_context(int device) {
+  static std::mutex mutex;
+  static bool made[kMostPlaces];
+  const std::lock_guard lock(mutex);
+  const int place = place_of(device);
+  const size_t bytes = setting("STAND_IN_CONTEXT", 0);  // never given back
+  if (made[place]) return true;
+  if (bytes > free_bytes(device)) return false;
+  machine().own_row().bytes[place] += bytes;
+  return made[place] = true;
+}
 
 bool take(int device, size_t bytes) {
   static std::mutex mutex;
+  if (!make_context(device)) return false;
   const std::lock_guard lock(mutex);
-  auto& held = machine().own_row().bytes[index_of(device)];
-  if (bytes > 0 && held == 0) bytes += setting("STAND_IN_CONTEXT", 0);  // never given back
   if (bytes > free_bytes(device)) return false;
-  held += bytes;
+  machine().own_row().bytes[place_of(device)] += bytes;
   return true;
 }
 
-void give(int device, size_t bytes) { machine().own_row().bytes[index_of(device)] -= bytes; }
+void give(int device, size_t bytes) { machine().own_row().bytes[place_of(device)] -= bytes; }
 
 size_t free_bytes(int device) {
-  const size_t used = machine().used(index_of(device)), all = card(device).bytes;
+  const size_t used = machine().used(place_of(device)), all = card(device).bytes;
   return used < all ? all - used : 0;
 }
 
-void for_each_process(int index, void (*each)(pid_t, size_t, void*), void* data) {
-  for (int i = 0; i < kRows; ++i) {
-    const Row& row = machine().rows[i];
+void count_launch(int device) {
+  const int number = card(device).number;
+  if (++launches[number] == launches_until_lost(number)) machine().table->lost[number] = true;
+}
+
+void lose(int device, size_t launches_from_now) {
+  const int number = card(device).number;
+  launches_until_lost(number) = launches[number] + launches_from_now;
+}
+
+bool is_lost_at(int place) { return machine().table->lost[at_place(place).number]; }
+bool is_lost(int device) { return device < count() && is_lost_at(place_of(device)); }
+
+void for_each_process(int place, void (*each)(pid_t, size_t, void*), void* data) {
+  for (const Row& row : machine().table->rows) {
     const pid_t process = row.process;
-    const size_t bytes = row.bytes[index];
+    const size_t bytes = row.bytes[place];
     if (bytes != 0 && is_alive(process)) each(process, bytes, data);
   }
 }

@@ -17,8 +17,8 @@ namespace {
 
 std::mutex mutex;
 std::map<uintptr_t, Block> blocks;  // by address
-std::atomic<size_t> allocations{0}, launches{0}, refused{setting("STAND_IN_REFUSE", 0)};
-const size_t launches_until_lost = setting("STAND_IN_LOSE", 0);
+std::atomic<size_t> allocations{0}, refused{setting("STAND_IN_REFUSE", 0)};
+std::atomic<bool> refuses_on{false};  // also what comes behind
 
 /// The block that holds all of [address, address + bytes). The lock must be held.
 const Block* find(const void* address, size_t bytes) {
@@ -60,7 +60,7 @@ bool in_bounds(const void* memory, size_t bytes) {
 
 bool is_refused() {
   const size_t number = ++allocations;
-  return refused != 0 && number == refused;
+  return refused != 0 && (number == refused || (refuses_on && number > refused));
 }
 
 }  // namespace
@@ -82,15 +82,18 @@ bool is_forked() {
   return getpid() != first;
 }
 
-bool is_lost() { return launches_until_lost != 0 && launches >= launches_until_lost; }
+bool is_lost() { return is_lost(current_device()); }
 
-void count_launch() { ++launches; }
+cudaError_t with_context() {
+  if (is_forked()) return fail(cudaErrorInitializationError);
+  if (is_lost()) return fail(cudaErrorLaunchFailure);
+  return make_context(current_device()) ? cudaSuccess : fail(cudaErrorMemoryAllocation);
+}
 
 cudaError_t allocate(void** result, size_t bytes, Kind kind) {
   *result = nullptr;
   if (bytes == 0) return cudaSuccess;
-  if (is_forked()) return fail(cudaErrorInitializationError);
-  if (is_lost()) return fail(cudaErrorLaunchFailure);
+  if (const cudaError_t error = with_context()) return error;
   const bool on_card = kind == Kind::device;
   const size_t counted = on_card ? round_up(bytes) : 0;
   if (on_card && is_refused()) return fail(cudaErrorMemoryAllocation);
@@ -175,8 +178,19 @@ void close_pages(uintptr_t address, size_t bytes) {
 
 }  // namespace stand_in
 
-/// For tests in this process: refuses the k-th allocation of device memory from now on; 0: none.
+// ---- for tests in this process
+
+/// Refuses the k-th allocation of device memory from now on, once; 0: none.
 EXPORTED void stand_in_refuse(size_t k) {
   using namespace stand_in;
+  refuses_on = false;
   refused = k == 0 ? 0 : allocations + k;
 }
+/// Refuses the k-th allocation of device memory from now on and all that follow, until
+/// stand_in_refuse(0).
+EXPORTED void stand_in_refuse_from(size_t k) {
+  stand_in_refuse(k);
+  stand_in::refuses_on = true;
+}
+/// The card is lost with the k-th kernel that is launched on it from now on.
+EXPORTED void stand_in_lose(int device, size_t k) { stand_in::lose(device, k); }

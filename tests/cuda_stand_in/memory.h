@@ -27,10 +27,10 @@ cudaError_t fail(cudaError_t error);
 cudaError_t& last_error();
 /// Whether this process was forked after the first call: it has no CUDA, as with the driver.
 [[nodiscard]] bool is_forked();
-/// Whether the card has been lost; every call fails from then on.
+/// Whether the current card has been lost; every call fails from then on.
 [[nodiscard]] bool is_lost();
-/// A kernel is launched, which does nothing.
-void count_launch();
+/// Makes the context on the current card, or says why there is none.
+[[nodiscard]] cudaError_t with_context();
 
 /// Allocates at the lowest free address, as cards do: LibTorch's allocator prefers low ones.
 cudaError_t allocate(void** result, size_t bytes, Kind kind);

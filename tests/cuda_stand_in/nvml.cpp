@@ -20,12 +20,28 @@ struct ProcessInfo {
   unsigned long long used;
   unsigned gpu_instance, compute_instance;
 };
-constexpr int kSuccess = 0, kNotFound = 6, kInsufficientSize = 7, kNotSupported = 3;
+constexpr int kSuccess = 0, kNotSupported = 3, kNoPermission = 4, kNotFound = 6,
+              kInsufficientSize = 7, kLost = 15;
 
-/// A handle is the address of a card.
-void* handle(int index) { return const_cast<Card*>(&any_card(index)); }
-int index_of(const void* handle) {
-  return static_cast<int>(static_cast<const Card*>(handle) - &any_card(0));
+/// A handle is the address of a card or a slice.
+void* handle(int place) { return const_cast<Card*>(&at_place(place)); }
+const Card& at(const void* handle) { return *static_cast<const Card*>(handle); }
+int place_of(const void* handle) {
+  return static_cast<int>(static_cast<const Card*>(handle) - &at_place(0));
+}
+bool is_lost(const void* handle) { return is_lost_at(place_of(handle)); }
+
+/// Finds the place of the first card that `is` holds for; -1: there is none.
+template <class Predicate>
+int find_place(Predicate is) {
+  for (int i = 0; i < place_count(); ++i)
+    if (is(at_place(i))) return i;
+  return -1;
+}
+int give(int place, void** result) {
+  if (place < 0) return kNotFound;
+  if (is_lost_at(place)) return kLost;
+  return *result = handle(place), kSuccess;
 }
 
 struct List {
@@ -33,10 +49,10 @@ struct List {
   unsigned here, size;
   unsigned long long used;
 };
-List processes(int index, ProcessInfo* room, unsigned size) {
+List processes(int place, ProcessInfo* room, unsigned size) {
   List list{room, 0, size, 0};
   for_each_process(
-      index,
+      place,
       [](pid_t process, size_t bytes, void* data) {
         auto& l = *static_cast<List*>(data);
         if (l.here < l.size) l.room[l.here] = {static_cast<unsigned>(process), bytes, 0, 0};
@@ -59,44 +75,76 @@ EXPORTED int nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return kSuccess;
 }
 EXPORTED int nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = static_cast<unsigned>(all_count());
+  *count = 0;
+  for (int i = 0; i < place_count(); ++i)
+    if (!at_place(i).is_slice) ++*count;
   return kSuccess;
 }
 EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** result) {
-  *result = handle(static_cast<int>(index));
-  return kSuccess;
+  return give(find_place([index](const Card& card) {
+                return !card.is_slice && card.number == static_cast<int>(index);
+              }),
+              result);
 }
 EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** result) {
   unsigned domain = 0, bus = 0;
   if (std::sscanf(id, "%x:%x", &domain, &bus) != 2) return kNotFound;
-  for (int i = 0; i < all_count(); ++i)
-    if (any_card(i).bus == static_cast<int>(bus)) return *result = handle(i), kSuccess;
-  return kNotFound;
+  return give(find_place([bus](const Card& card) {
+                return !card.is_slice && card.bus == static_cast<int>(bus);
+              }),
+              result);
+}
+EXPORTED int nvmlDeviceGetHandleByUUID(const char* uuid, void** result) {
+  return give(
+      find_place([uuid](const Card& card) { return std::strcmp(card.uuid_text, uuid) == 0; }),
+      result);
+}
+EXPORTED int nvmlDeviceGetMigMode(void* of, unsigned* current, unsigned* pending) {
+  if (is_lost(of)) return kLost;
+  *current = *pending = at(of).slices > 0 ? 1 : 0;
+  return kSuccess;
+}
+EXPORTED int nvmlDeviceGetMaxMigDeviceCount(void*, unsigned* count) {
+  *count = kMostSlices;
+  return kSuccess;
+}
+EXPORTED int nvmlDeviceGetMigDeviceHandleByIndex(void* of, unsigned index, void** result) {
+  if (static_cast<int>(index) >= at(of).slices) return kNotFound;
+  return give(place_of(of) + 1 + static_cast<int>(index), result);
 }
 EXPORTED int nvmlDeviceGetName(void* of, char* text, unsigned bytes) {
-  std::snprintf(text, bytes, "%s", any_card(index_of(of)).name);
+  if (is_lost(of)) return kLost;
+  std::snprintf(text, bytes, "%s", at(of).name);
   return kSuccess;
 }
 EXPORTED int nvmlDeviceGetUUID(void* of, char* text, unsigned bytes) {
-  std::snprintf(text, bytes, "%s", any_card(index_of(of)).uuid_text);
+  if (is_lost(of)) return kLost;
+  std::snprintf(text, bytes, "%s", at(of).uuid_text);
   return kSuccess;
 }
 EXPORTED int nvmlDeviceGetMemoryInfo(void* of, Memory* memory) {
-  const auto used = processes(index_of(of), nullptr, 0).used;
-  const unsigned long long total = any_card(index_of(of)).bytes;
-  *memory = {total, total - used, used};
+  if (is_lost(of)) return kLost;
+  const auto used = processes(place_of(of), nullptr, 0).used;
+  *memory = {at(of).bytes, at(of).bytes - used, used};
   return kSuccess;
 }
-EXPORTED int nvmlDeviceGetUtilizationRates(void*, Utilization* rates) {
+// What a divided card does cannot be said of its slices.
+EXPORTED int nvmlDeviceGetUtilizationRates(void* of, Utilization* rates) {
+  if (is_lost(of)) return kLost;
+  if (at(of).is_slice || at(of).slices > 0) return kNotSupported;
   *rates = {0, 0};
   return kSuccess;
 }
-EXPORTED int nvmlDeviceGetTemperature(void*, int, unsigned* degrees) {
+EXPORTED int nvmlDeviceGetTemperature(void* of, int, unsigned* degrees) {
+  if (is_lost(of)) return kLost;
+  if (at(of).is_slice) return kNotSupported;
   *degrees = 40;
   return kSuccess;
 }
 EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* of, unsigned* count, ProcessInfo* list) {
-  const auto all = processes(index_of(of), list, *count);
+  if (is_lost(of)) return kLost;
+  if (at(of).slices > 0) return kNoPermission;  // only an administrator sees those of all slices
+  const auto all = processes(place_of(of), list, *count);
   const bool enough = all.here <= *count;
   *count = all.here;
   return enough ? kSuccess : kInsufficientSize;

@@ -22,6 +22,7 @@ namespace {
 
 /// Streams are single bytes, of which only the address counts.
 cudaError_t make(cudaStream_t* result) {
+  if (const cudaError_t error = with_context()) return error;
   *result = reinterpret_cast<cudaStream_t>(new char);
   return cudaSuccess;
 }
@@ -47,8 +48,16 @@ cudaError_t record(cudaEvent_t event) {
 }
 cudaError_t wait() {
   ++waits;
-  return is_lost() ? fail(cudaErrorLaunchFailure) : cudaSuccess;
+  return with_context();
 }
+
+/// The CUDA version of the driver.
+int driver_version() {
+  return static_cast<int>(setting("STAND_IN_DRIVER", static_cast<size_t>(CUDART_VERSION)));
+}
+
+/// LibTorch's kernels for CUDA 13 begin with Turing.
+bool has_kernels(const Card& card) { return 10 * card.major + card.minor >= 75; }
 
 bool is_device(int device) { return device >= 0 && device < count(); }
 
@@ -62,6 +71,10 @@ const char* text(cudaError_t error) {
       return "invalid argument";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoKernelImageForDevice:
+      return "no kernel image is available for execution on the device";
     case cudaErrorNoDevice:
       return "no CUDA-capable device is detected";
     case cudaErrorInitializationError:
@@ -104,6 +117,7 @@ void load_values() {
 }
 EXPORTED cudaError_t cudaGetDeviceCount(int* result) {
   if (is_forked()) return fail(cudaErrorInitializationError);
+  if (driver_version() / 1000 < CUDART_VERSION / 1000) return fail(cudaErrorInsufficientDriver);
   load_values();
   *result = count();
   return *result ? cudaSuccess : fail(cudaErrorNoDevice);
@@ -115,6 +129,7 @@ EXPORTED cudaError_t cudaGetDevice(int* device) {
 EXPORTED cudaError_t cudaSetDevice(int device) {
   if (is_forked()) return fail(cudaErrorInitializationError);
   if (!is_device(device)) return fail(cudaErrorInvalidDevice);
+  if (!make_context(device)) return fail(cudaErrorMemoryAllocation);
   current_device() = device;
   return cudaSuccess;
 }
@@ -213,15 +228,19 @@ EXPORTED cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest)
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaDriverGetVersion(int* version) {
+  *version = driver_version();
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-EXPORTED cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
 // ---- errors
 
 EXPORTED cudaError_t cudaGetLastError() {
-  return is_lost() ? cudaErrorLaunchFailure : std::exchange(last_error(), cudaSuccess);
+  const cudaError_t error = std::exchange(last_error(), cudaSuccess);
+  return is_lost() ? cudaErrorLaunchFailure : error;
 }
 EXPORTED cudaError_t cudaPeekAtLastError() {
   return is_lost() ? cudaErrorLaunchFailure : last_error();
@@ -250,6 +269,7 @@ EXPORTED cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
 }
 EXPORTED cudaError_t cudaHostUnregister(void* memory) { return release(memory, Kind::registered); }
 EXPORTED cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  if (const cudaError_t error = with_context()) return error;
   *total = card(current_device()).bytes;
   *free = stand_in::free_bytes(current_device());
   return cudaSuccess;
@@ -357,8 +377,9 @@ EXPORTED cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function)
   return cudaSuccess;
 }
 EXPORTED cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t) {
-  count_launch();
-  return is_lost() ? fail(cudaErrorLaunchFailure) : cudaSuccess;
+  if (!has_kernels(card(current_device()))) return fail(cudaErrorNoKernelImageForDevice);
+  count_launch(current_device());
+  return with_context();
 }
 EXPORTED cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared,
                                                 void* stream) {

@@ -39,6 +39,18 @@ TEST(BlockCategories, GoByThePhasesOfBirthAndDeath) {
   EXPECT_EQ(category(phase_id("of my own"), {}), "unknown");
 }
 
+TEST(BlockCategories, WhatALibraryKeepsIsWorkspaceWhereverItWasAllocated) {
+  const auto forward = static_cast<uint32_t>(PhaseKind::forward);
+  EventHistory history;
+  history.events = {{0, 8, 1, forward, forward, EventKind::allocation},
+                    {0, 8, 2, forward, 0, EventKind::allocation},
+                    {1, 8, 2, forward, 0, EventKind::free, /*library_workspace=*/true}};
+  history.alive = {{nullptr, 8, 1, forward, 0, 0, /*library_workspace=*/true}};
+  assign_categories(history, {});
+  EXPECT_STREQ(category_name(history, 1), "workspace") << "alive";
+  EXPECT_STREQ(category_name(history, 2), "workspace") << "freed";
+}
+
 TEST(BlockCategories, OfALedgerComeFirst) {
   const EventLog log;
   const Phase forward(PhaseKind::forward);

@@ -22,6 +22,7 @@
 #include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
+#include "tare/runtime/device_name.h"
 
 namespace {
 
@@ -101,6 +102,7 @@ int main(int, char** argv) {
   }
   kBefore.at(thing)();
   const int result = try_init();
+  if (result == 0) static_cast<void>(tare::runtime::parse_device("auto"));  // warns of absence
   std::printf("devices");
   for (const auto& device : tare::memory::devices()) std::printf(" %s", device.str().c_str());
   std::printf("\ninitialized %d threads %d mapped %zu\n", tare::initialized(),

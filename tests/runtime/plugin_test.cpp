@@ -103,7 +103,9 @@ TEST_P(BrokenPlugin, IsAnErrorOrAWarning) {
   EXPECT_THAT(asked.text, HasSubstr("cuda = automatic runs without"));
   const auto automatic = probe("nothing", fault.role);
   EXPECT_EQ(automatic.code, 0) << automatic.text;
-  EXPECT_THAT(automatic.text, HasSubstr(std::string("no CUDA: ") + fault.problem));
+  EXPECT_THAT(
+      automatic.text,
+      HasSubstr(std::string("the host is used, because cuda is not there: ") + fault.problem));
   EXPECT_THAT(automatic.text, HasSubstr("devices cpu\n"));
 }
 
@@ -112,7 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Fault{"Missing", nullptr, "", "the CUDA plug-in was not loaded: libtare_cuda.so: "},
         Fault{"AnotherFile", TARE_FAKE_DRIVER, "", "libtare_cuda.so is no plug-in"},
-        Fault{"NoDevice", TARE_FAKE_PLUGIN, "no_device", "LibTorch sees no CUDA device"},
+        Fault{"NoDevice", TARE_FAKE_PLUGIN, "no_device",
+              "the driver shows no card that can be used; look at `nvidia-smi`"},
         Fault{"Older", TARE_FAKE_PLUGIN, "older", "libtare_cuda.so is of another version of Tare"}),
     [](const auto& fault) { return fault.param.name; });
 

@@ -28,6 +28,11 @@ c10::weak_intrusive_ptr<T> weak(const c10::intrusive_ptr<T>& node) {
 }
 using WeakNode = decltype(weak(std::declval<const at::Tensor&>().grad_fn()));
 
+/// Whether neither an object nor a library of the device keeps the block.
+bool is_unanswered(const memory::LiveBlock& block, const Ledger& answered) {
+  return !block.library_workspace && !answered.contains(block.data);
+}
+
 bool is_short(const FitContext& context) {
   return context.epochs < static_cast<int64_t>(LeakWatch::kEpochs);
 }
@@ -136,7 +141,7 @@ void LeakWatch::look_at_graphs(const FitContext& context) {
   KeptGraph kept{context.learner.device(), graphs_->step, 0};
   const Ledger answered = Accountable::living_ledger();
   for (const auto& block : memory::backend(kept.device).live_blocks())
-    if (block.step == graphs_->number && !answered.contains(block.data)) kept.bytes += block.bytes;
+    if (block.step == graphs_->number && is_unanswered(block, answered)) kept.bytes += block.bytes;
   log::warning("[leak_watch] " + kept.str() +
                "; keep loss.detach() or loss.item() of the tensors of a step, not the loss, the "
                "output or what was made from them");
@@ -150,7 +155,7 @@ void LeakWatch::sample(c10::Device device) {
   }
   const Ledger answered = Accountable::living_ledger();
   for (const auto& block : memory::backend(device).live_blocks())
-    if (!answered.contains(block.data)) series_[{block.phase, block.stack}].back() += block.bytes;
+    if (is_unanswered(block, answered)) series_[{block.phase, block.stack}].back() += block.bytes;
   std::erase_if(series_, [](const auto& entry) { return entry.second == Series{}; });
 }
 

@@ -13,6 +13,7 @@
 #include "tare/memory/process_limit.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
+#include "tare/runtime/absent_device.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/init.h"
 #include "tare/trace/measurements.h"
@@ -95,9 +96,10 @@ void check_recording_folder(const Arguments& arguments) {
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
   const c10::Device device = runtime::parse_device(recipe.learner.device);
   if (device.is_cpu() && arguments.has("device-budget")) {
-    throw ConfigError("tare run",
-                      "--device-budget is for a GPU, and this run uses the host; give "
-                      "--host-budget");
+    const std::string why = runtime::why_absent("cuda");
+    throw ConfigError("tare run", "--device-budget is for a GPU, and this run uses the host" +
+                                      (why.empty() ? "" : ", because cuda is not there: " + why) +
+                                      "; give --host-budget");
   }
   if (!device.is_cpu() && arguments.has("host-budget"))
     log::warning("--host-budget limits the tensors of the host, and the run is on " + device.str() +

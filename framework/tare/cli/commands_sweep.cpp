@@ -34,6 +34,7 @@
 #include "tare/launch/local_executor.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
+#include "tare/runtime/absent_device.h"
 #include "tare/runtime/init.h"
 #include "tare/search/sampler.h"
 #include "tare/search/value_text.h"
@@ -91,6 +92,31 @@ SweepOptions read_checked_sweep(const std::filesystem::path& file,
   return sweep;
 }
 
+/// Names the cards of the slots, in their order, as those that are visible: to CUDA, if it is not
+/// initialised yet, and to gpu_slots().
+void see_only(const std::vector<launch::DeviceSlot>& slots) {
+  std::string names;
+  for (const auto& slot : slots) names += (names.empty() ? "" : ",") + slot.name;
+  setenv("CUDA_VISIBLE_DEVICES", names.c_str(), 1);
+}
+
+/// Removes the slots of cards that LibTorch cannot use, with a warning for each. CUDA must have
+/// been initialised after see_only(), so that it numbers the cards as the slots.
+void remove_unusable(std::vector<launch::DeviceSlot>& slots) {
+  const auto absent = runtime::absent_devices();
+  std::vector<launch::DeviceSlot> usable;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const std::string name = "cuda:" + std::to_string(i);
+    const auto found = std::ranges::find_if(
+        absent, [&](const auto& device) { return device.name == "cuda" || device.name == name; });
+    if (found == absent.end())
+      usable.push_back(slots[i]);
+    else
+      log::warning("[sweep] no run is placed on " + printable(slots[i].name) + ": " + found->why);
+  }
+  slots = std::move(usable);
+}
+
 /// Returns the slots of the executor where it has slots of its own; else the GPUs, unless there is
 /// none or the recipe is for the CPU; else the host.
 std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
@@ -105,9 +131,17 @@ std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
 }
 
 /// Sets the number of threads of a run for the plans: an operator's memory depends on its threads.
-void prepare(const SweepOptions& sweep, const std::vector<launch::DeviceSlot>& slots) {
+/// Plans are for the first card that takes runs; `slots` is left with those that do, or the host's.
+void prepare(const SweepOptions& sweep, std::vector<launch::DeviceSlot>& slots) {
   const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
+  const bool on_cards = slots.front().is_gpu();
+  if (on_cards) see_only(slots);
   init({.threads = static_cast<int>(threads)});
+  if (on_cards) {
+    remove_unusable(slots);
+    see_only(slots);
+    if (slots.empty()) slots.push_back(sweep::host_slot(sweep.resources));
+  }
   plan::measurements().keep_in(io::cache_home() / "plan");
   if (sweep.origin.needs_gpu && !slots.front().is_gpu())
     throw ConfigError("tare sweep",
@@ -162,7 +196,7 @@ std::vector<search::Cell> first_cells(const SweepOptions& sweep) {
 
 int plan(const SweepOptions& sweep) {
   const auto executor = executor_of(sweep);
-  const auto slots = slots_of(sweep, *executor, sweep.resources);
+  auto slots = slots_of(sweep, *executor, sweep.resources);
   prepare(sweep, slots);
   check_sweep_with_data(sweep);
   const auto cells = first_cells(sweep);
@@ -335,9 +369,9 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
     return forks ? server->start(start) : launch::Child(start);
   });
-  const auto slots = slots_of(sweep, *executor, sweep.resources);
-  forks = !slots.front().is_gpu();
+  auto slots = slots_of(sweep, *executor, sweep.resources);
   prepare(sweep, slots);
+  forks = !slots.front().is_gpu();
   check_sweep_with_data(sweep);
   const InterruptScope interrupts;
   Plans plans(sweep.recipe, /*download=*/true);
@@ -349,6 +383,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
       .command = [&](const auto& settings, const auto& slot,
                      int64_t bytes) { return run_of(sweep, *executor, settings, slot, bytes); },
       .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
+      .is_lost = [](const auto& slot) { return slot.is_gpu() && sweep::is_lost(slot); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .signature = [&](const auto& settings) { return plans.signature(settings); },
       .epochs =

@@ -12,9 +12,12 @@
 #include "tare/base/io.h"
 #include "tare/base/terminal.h"
 #include "tare/cli/command.h"
+#include "tare/cuda/nvml.h"
 #include "tare/data/datasets.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/machine.h"
+#include "tare/memory/oom.h"
+#include "tare/runtime/absent_device.h"
 #include "tare/runtime/init.h"
 #include "tare/runtime/threads.h"
 
@@ -28,36 +31,56 @@ void line(const std::string& what, const std::string& value) {
             << (width == kAnyWidth ? value : wrapped(value, width, kStart, kStart)) << '\n';
 }
 
-std::string driver() {
+bool has_driver() {
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY);
-  if (library == nullptr)
-    return "none (no libcuda.so.1): training runs on the host; for a GPU install NVIDIA's driver";
+  if (library == nullptr) return false;
   ::dlclose(library);
-  return "NVIDIA driver present";
+  return true;
+}
+
+std::string driver() {
+  return has_driver() ? "NVIDIA driver present"
+                      : "none (no libcuda.so.1): training runs on the host; for a GPU install "
+                        "NVIDIA's driver";
+}
+
+/// Returns what all processes hold of all cards; asking for it makes no context.
+int64_t used_bytes_of_cards() {
+  int64_t bytes = 0;
+  for (const auto& card : cuda::NvmlDevice::all())
+    if (const auto memory = card.memory()) bytes += memory->used_bytes;
+  return bytes;
 }
 
 // Measures the memory of a device's context and libraries, which never counts as consumption.
 std::string context_of(memory::DeviceBackend& backend) {
-  const int64_t before = backend.memory_info().available_bytes;
+  const int64_t before = used_bytes_of_cards();
   backend.warm();
-  return format_bytes(std::max<int64_t>(0, before - backend.memory_info().available_bytes));
+  const int64_t tensors = backend.usage().reserved_bytes;
+  return format_bytes(std::max<int64_t>(0, used_bytes_of_cards() - before - tensors));
+}
+
+/// Returns what a device is and has, or why it cannot be used.
+std::string described(memory::DeviceBackend& backend) {
+  const std::string name = backend.device().str() + "  " + printable(backend.name());
+  try {
+    const std::string context = backend.device().is_cpu() ? "" : ", context " + context_of(backend);
+    const auto info = backend.memory_info();
+    return name + ", " + format_bytes(info.available_bytes) + " of " +
+           format_bytes(info.total_bytes) + " available" + context;
+  } catch (const c10::Error& error) {
+    const auto oom = memory::classify(std::current_exception());
+    const std::string text = oom ? oom->message : error.what_without_backtrace();
+    return name + " cannot be used: " + text.substr(0, text.find('\n'));
+  }
 }
 
 void devices() {
   int64_t index = 0;
-  for (const auto device : memory::devices()) {
-    auto& backend = memory::backend(device);
-    const std::string context = device.is_cpu() ? "" : ", context " + context_of(backend);
-    const auto info = backend.memory_info();
-    line("device " + std::to_string(index++),
-         device.str() + "  " + backend.name() + ", " + format_bytes(info.available_bytes) + " of " +
-             format_bytes(info.total_bytes) + " available" + context);
-  }
-  if (memory::devices().size() == 1 && driver().starts_with("NVIDIA")) {
-    line("",
-         "a driver is there but no CUDA device is usable; build with TARE_CUDA=1 bash "
-         "recipes/quickstart.sh");
-  }
+  for (const auto device : memory::devices())
+    line("device " + std::to_string(index++), described(memory::backend(device)));
+  if (!has_driver()) return;  // the line above says it
+  for (const auto& absent : runtime::absent_devices()) line("no " + absent.name, absent.why);
 }
 
 std::string write_speed(const std::filesystem::path& folder) {

@@ -17,6 +17,7 @@
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
+#include "tare/memory/oom.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/init.h"
@@ -165,6 +166,17 @@ class Printer {
   nlohmann::json all_ = nlohmann::json::array();
 };
 
+/// Throws the error that is being handled again if it is that of a card that has failed: every
+/// other sample would fail likewise.
+void rethrow_error_of_card() {
+  try {
+    throw;
+  } catch (const c10::AcceleratorError&) {
+    if (!memory::classify(std::current_exception())) throw;
+  } catch (...) {  // an error of the sample, which is reported
+  }
+}
+
 constexpr int64_t kShownFailures = 3;  // in full; more are counted
 
 // Continues behind a sample that fails; returns the first failure's code.
@@ -182,6 +194,7 @@ int predict(const Request& request) {
                                  },
                              .on_failure =
                                  [&](const SamplePlace& place) {
+                                   rethrow_error_of_card();
                                    printer.add_failure(place);
                                    if (++failures > kShownFailures) return;
                                    const int failed =

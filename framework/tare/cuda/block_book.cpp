@@ -33,6 +33,13 @@ void BlockBook::record(memory::EventKind kind, const Block& block) {
   if (open != rings_.end()) open->second.note(kind, block.live, services_.current_phase());
 }
 
+void BlockBook::mark_workspaces(const std::vector<const void*>& blocks) {
+  const std::lock_guard lock(mutex_);
+  for (const void* const block : blocks)
+    if (const auto found = blocks_.find(reinterpret_cast<uintptr_t>(block)); found != blocks_.end())
+      found->second.live.library_workspace = true;
+}
+
 uint64_t BlockBook::sequence() const {
   const std::lock_guard lock(mutex_);
   return births_;

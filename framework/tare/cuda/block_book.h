@@ -24,6 +24,8 @@ class BlockBook {
 
   /// Takes an event of the allocator: an allocation, a free, or one that changes no block.
   void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
+  /// Marks the live blocks that begin at these addresses as kept by libraries of the device.
+  void mark_workspaces(const std::vector<const void*>& blocks);
   /// Returns the number of the newest block, over all devices.
   [[nodiscard]] uint64_t sequence() const;
   /// Returns the blocks that are alive on a device and numbered above `born_after`, oldest first.

@@ -10,7 +10,10 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <mutex>
+#include <shared_mutex>
 
 #include "tare/cuda/nvml.h"
 
@@ -31,6 +34,22 @@ std::string pci_bus_id(c10::DeviceIndex index) {
   return cudaDeviceGetPCIBusId(text, sizeof(text), index) == cudaSuccess ? text : "";
 }
 
+/// Returns the UUID of a card, or of the slice that this process sees as one, without its prefix.
+std::string uuid_of(c10::DeviceIndex index) {
+  constexpr size_t kDashBefore[] = {4, 6, 8, 10};  // bytes in front of which a dash stands
+  cudaDeviceProp known{};
+  if (cudaGetDeviceProperties(&known, index) != cudaSuccess) return {};
+  std::string text;
+  for (size_t i = 0; i < sizeof(known.uuid.bytes); ++i) {
+    char digits[3] = {};
+    std::snprintf(digits, sizeof(digits), "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(known.uuid.bytes[i])));
+    text += (std::ranges::find(kDashBefore, i) != std::end(kDashBefore) ? "-" : "");
+    text += digits;
+  }
+  return text;
+}
+
 /// The allocator must know its devices before anything can be attached to it or asked of it.
 void start(Shared& shared) {
   static std::once_flag once;
@@ -46,10 +65,23 @@ void start(Shared& shared) {
   });
 }
 
+/// Marks what cuBLAS and cublasLt keep, by LibTorch's lists of it: a block comes into a list after
+/// it was allocated, so its allocation cannot be told from that of a tensor. To be called before
+/// the book's blocks are read, and before the lists are cleared. No allocator's lock may be held.
+void mark_workspaces(BlockBook& book) {
+  std::vector<const void*> kept;
+  for (auto* const list : {&at::cuda::cublas_handle_stream_to_workspace(),
+                           &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+    const std::shared_lock lock(list->mutex);
+    for (const auto& [handle_and_stream, memory] : list->map) kept.push_back(memory.get());
+  }
+  book.mark_workspaces(kept);
+}
+
 class CudaBackend final : public memory::DeviceBackend {
  public:
   CudaBackend(c10::DeviceIndex index, Shared& shared)
-      : index_(index), shared_(shared), nvml_(pci_bus_id(index)) {}
+      : index_(index), shared_(shared), nvml_(pci_bus_id(index), uuid_of(index)) {}
 
   c10::Device device() const override { return {c10::kCUDA, index_}; }
 
@@ -136,6 +168,7 @@ class CudaBackend final : public memory::DeviceBackend {
     start(shared_);
     const auto before = usage();
     synchronize();
+    mark_workspaces(shared_.book);
     at::cuda::clearCublasWorkspaces();
     at::getHostAllocator(at::kCUDA)->empty_cache();
     allocator::emptyCache();
@@ -151,6 +184,7 @@ class CudaBackend final : public memory::DeviceBackend {
 
   std::vector<memory::LiveBlock> live_blocks(uint64_t born_after) const override {
     start(shared_);
+    mark_workspaces(shared_.book);
     return shared_.book.live_blocks(index_, born_after);
   }
 
@@ -160,6 +194,7 @@ class CudaBackend final : public memory::DeviceBackend {
   }
   void close_ring(memory::EventRing& ring) override { shared_.book.close_ring(index_, ring); }
   memory::EventHistory history(const memory::EventRing& ring) const override {
+    mark_workspaces(shared_.book);
     auto history = shared_.book.history(index_, ring);
     history.device = device();
     return history;

@@ -35,6 +35,10 @@ struct Nvml {
   int (*count)(unsigned*) = nullptr;
   int (*handle_by_index)(unsigned, void**) = nullptr;
   int (*handle_by_bus_id)(const char*, void**) = nullptr;
+  int (*handle_by_uuid)(const char*, void**) = nullptr;
+  int (*mig_mode)(void*, unsigned*, unsigned*) = nullptr;  // older drivers have no slices
+  int (*most_slices)(void*, unsigned*) = nullptr;
+  int (*slice_by_index)(void*, unsigned, void**) = nullptr;
   int (*name)(void*, char*, unsigned) = nullptr;
   int (*uuid)(void*, char*, unsigned) = nullptr;
   int (*memory)(void*, Memory*) = nullptr;
@@ -51,6 +55,10 @@ struct Nvml {
     find(library, "nvmlDeviceGetCount_v2", count);
     find(library, "nvmlDeviceGetHandleByIndex_v2", handle_by_index);
     find(library, "nvmlDeviceGetHandleByPciBusId_v2", handle_by_bus_id);
+    find(library, "nvmlDeviceGetHandleByUUID", handle_by_uuid);
+    find(library, "nvmlDeviceGetMigMode", mig_mode);
+    find(library, "nvmlDeviceGetMaxMigDeviceCount", most_slices);
+    find(library, "nvmlDeviceGetMigDeviceHandleByIndex", slice_by_index);
     find(library, "nvmlDeviceGetName", name);
     find(library, "nvmlDeviceGetUUID", uuid);
     find(library, "nvmlDeviceGetMemoryInfo", memory);
@@ -77,11 +85,33 @@ int64_t signed_bytes(unsigned long long bytes) {
       std::min<unsigned long long>(bytes, std::numeric_limits<int64_t>::max()));
 }
 
+/// Returns the slices into which MIG divides a card; empty: the card is whole.
+std::vector<void*> slices_of(void* card) {
+  std::vector<void*> slices;
+  unsigned divided = 0, pending = 0, most = 0;
+  if (!nvml().mig_mode || !nvml().most_slices || !nvml().slice_by_index) return slices;
+  if (nvml().mig_mode(card, &divided, &pending) != kSuccess || divided == 0) return slices;
+  if (nvml().most_slices(card, &most) != kSuccess) return slices;
+  for (unsigned i = 0; i < most; ++i) {
+    void* slice = nullptr;
+    if (nvml().slice_by_index(card, i, &slice) == kSuccess) slices.push_back(slice);
+  }
+  return slices;
+}
+
+std::string uuid_of(void* handle) {
+  char text[kTextBytes + 1] = {};
+  return handle && nvml().uuid(handle, text, kTextBytes) == kSuccess ? text : "";
+}
+
 }  // namespace
 
-NvmlDevice::NvmlDevice(const std::string& pci_bus_id) {
-  if (nvml().ready && nvml().handle_by_bus_id(pci_bus_id.c_str(), &handle_) != kSuccess)
-    handle_ = nullptr;
+NvmlDevice::NvmlDevice(const std::string& pci_bus_id, const std::string& uuid) {
+  if (!nvml().ready) return;
+  if (nvml().handle_by_bus_id(pci_bus_id.c_str(), &card_) != kSuccess) card_ = nullptr;
+  const bool may_be_slice = !uuid.empty() && nvml().handle_by_uuid;
+  if (!may_be_slice || nvml().handle_by_uuid(("MIG-" + uuid).c_str(), &handle_) != kSuccess)
+    handle_ = card_;
 }
 
 std::vector<NvmlDevice> NvmlDevice::all() {
@@ -89,8 +119,11 @@ std::vector<NvmlDevice> NvmlDevice::all() {
   unsigned count = 0;
   if (!nvml().ready || nvml().count(&count) != kSuccess) return devices;
   for (unsigned i = 0; i < count; ++i) {
-    void* handle = nullptr;
-    if (nvml().handle_by_index(i, &handle) == kSuccess) devices.push_back(NvmlDevice(handle));
+    void* card = nullptr;
+    if (nvml().handle_by_index(i, &card) != kSuccess) continue;
+    const auto slices = slices_of(card);
+    for (void* const slice : slices) devices.push_back(NvmlDevice(slice, card, i));
+    if (slices.empty()) devices.push_back(NvmlDevice(card, card, i));
   }
   return devices;
 }
@@ -100,10 +133,9 @@ std::string NvmlDevice::name() const {
   return handle_ && nvml().name(handle_, text, kTextBytes) == kSuccess ? text : "";
 }
 
-std::string NvmlDevice::uuid() const {
-  char text[kTextBytes + 1] = {};
-  return handle_ && nvml().uuid(handle_, text, kTextBytes) == kSuccess ? text : "";
-}
+std::string NvmlDevice::uuid() const { return uuid_of(handle_); }
+
+std::string NvmlDevice::uuid_of_card() const { return uuid_of(card_); }
 
 std::optional<NvmlMemory> NvmlDevice::memory() const {
   Memory now{};

@@ -21,20 +21,27 @@ struct NvmlMemory {
   int64_t total_bytes = 0, used_bytes = 0, free_bytes = 0;  ///< used: by all processes
 };
 
-/// Asks NVML about one card. Everything is unset or empty where the library or the right to ask it
-/// is missing. Thread-safe.
+/// Asks NVML about one card, or about one slice of a card that MIG divides, which is a device of
+/// its own. Everything is unset or empty where the library or the right to ask it is missing.
+/// Thread-safe.
 class NvmlDevice {
  public:
-  /// Opens the card with `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of
-  /// CUDA_VISIBLE_DEVICES.
-  explicit NvmlDevice(const std::string& pci_bus_id);
-  /// Returns every card of the machine that may be asked, in the order of the PCI bus.
+  /// Opens the slice whose UUID is `uuid` ("8f2bc4a0-...", without a prefix), else the card with
+  /// `pci_bus_id` as cudaDeviceGetPCIBusId gives it: independent of CUDA_VISIBLE_DEVICES.
+  explicit NvmlDevice(const std::string& pci_bus_id, const std::string& uuid = {});
+  /// Returns every card of the machine that may be asked, in the order of the PCI bus; in place of
+  /// a card that has slices these.
   [[nodiscard]] static std::vector<NvmlDevice> all();
 
-  /// Returns "NVIDIA H200".
+  /// Returns "NVIDIA H200", "NVIDIA H200 MIG 1g.18gb".
   [[nodiscard]] std::string name() const;
-  /// Returns "GPU-8f2bc4a0-...", as CUDA_VISIBLE_DEVICES takes it.
+  /// Returns "GPU-8f2bc4a0-...", "MIG-5bd7...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
+  /// Returns the UUID of the card that the slice is of; of a whole card its own.
+  [[nodiscard]] std::string uuid_of_card() const;
+  /// Returns the number of the card in the order of the PCI bus, from 0, among all of the machine,
+  /// by which CUDA_VISIBLE_DEVICES may name it. Of a device of all().
+  [[nodiscard]] size_t card_number() const { return card_number_; }
   [[nodiscard]] std::optional<NvmlMemory> memory() const;  ///< is unset if not reported
   /// Returns the share of the last sample period in which a kernel ran, 0 to 1.
   [[nodiscard]] std::optional<double> utilisation() const;
@@ -46,9 +53,12 @@ class NvmlDevice {
   [[nodiscard]] std::optional<int64_t> process_bytes() const;
 
  private:
-  explicit NvmlDevice(void* handle) : handle_(handle) {}
+  NvmlDevice(void* handle, void* card, size_t card_number)
+      : handle_(handle), card_(card), card_number_(card_number) {}
 
   void* handle_ = nullptr;
+  void* card_ = nullptr;  // the same, or that of the card that the slice is of
+  size_t card_number_ = 0;
 };
 
 /// Returns the driver's version, such as "580.65.06"; empty without one.

@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -135,6 +136,11 @@ Experiment::~Experiment() {
       if (report.enabled && options_.out) *options_.out << report << std::flush;
     }
     warn_of_leaked_with_kept();
+  } catch (const c10::AcceleratorError& error) {
+    // The error of a lost card, while it unwinds, makes every call to the card fail again.
+    if (std::uncaught_exceptions() == 0)
+      log::error("[experiment] finishing at the end of the scope failed: " +
+                 printable(error.what_without_backtrace()) + "; call finish() to handle it");
   } catch (...) {  // a destructor must not throw
     log::error("[experiment] finishing at the end of the scope failed; call finish() to see why");
   }

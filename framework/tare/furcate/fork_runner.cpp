@@ -113,14 +113,16 @@ class Runner {
     bound_spinning_of_children();
     const InterruptScope interrupts;
     const auto recorder = furcate::recorder_of(file_.options());
-    const sweep::SweepHost host{.command = [this](const auto& settings, const auto& slot,
-                                                  int64_t) { return command(settings, slot); },
-                                .slots = [this](const auto& resources) { return slots(resources); },
-                                .outcome = outcome_of_fork,
-                                .recorder = recorder.get(),
-                                .edited = [this] { return file_.changed(); },
-                                .interrupted = [] { return interrupt_requested(); },
-                                .out = &std::cout};
+    const sweep::SweepHost host{
+        .command = [this](const auto& settings, const auto& slot,
+                          int64_t) { return command(settings, slot); },
+        .slots = [this](const auto& resources) { return slots(resources); },
+        .is_lost = [](const auto& slot) { return slot.is_gpu() && sweep::is_lost(slot); },
+        .outcome = outcome_of_fork,
+        .recorder = recorder.get(),
+        .edited = [this] { return file_.changed(); },
+        .interrupted = [] { return interrupt_requested(); },
+        .out = &std::cout};
     const auto report = sweep::run_sweep(file_.options(), host);
     std::cout << name_ << ": " << report.complete << " complete, " << report.failed << " failed, "
               << report.waiting << " waiting; " << report.started << " started; "

@@ -10,7 +10,9 @@ namespace tare::memory {
 namespace {
 
 /// Returns the category of a block; `freed_in` is unset for a block that is still alive.
-std::optional<Category> category_of(uint32_t allocated_in, std::optional<uint32_t> freed_in) {
+std::optional<Category> category_of(uint32_t allocated_in, std::optional<uint32_t> freed_in,
+                                    bool library_workspace) {
+  if (library_workspace) return Category::workspace;
   const bool passing = freed_in == allocated_in;
   switch (static_cast<PhaseKind>(allocated_in)) {
     case PhaseKind::none:
@@ -42,15 +44,16 @@ BlockCategories categories_now(c10::Device device, const Ledger& ledger) {
 void assign_categories(EventHistory& history, const BlockCategories& known) {
   auto& categories = history.categories;
   categories.clear();
-  const auto assign = [&](uint64_t block, uint32_t allocated_in, std::optional<uint32_t> freed_in) {
+  const auto assign = [&](uint64_t block, std::optional<Category> by_phases) {
     const auto found = known.find(block);
-    const auto category =
-        found != known.end() ? std::optional(found->second) : category_of(allocated_in, freed_in);
+    const auto category = found != known.end() ? std::optional(found->second) : by_phases;
     if (category) categories.emplace(block, *category);
   };
   for (const auto& event : history.events)
-    if (event.kind == EventKind::free) assign(event.block, event.allocated_in, event.phase);
-  for (const auto& block : history.alive) assign(block.sequence, block.phase, std::nullopt);
+    if (event.kind == EventKind::free)
+      assign(event.block, category_of(event.allocated_in, event.phase, event.library_workspace));
+  for (const auto& block : history.alive)
+    assign(block.sequence, category_of(block.phase, std::nullopt, block.library_workspace));
 }
 
 const char* category_name(const EventHistory& history, uint64_t block) {

@@ -18,11 +18,12 @@ using BlockCategories = std::unordered_map<uint64_t, Category>;
 /// is freed is in no ledger.
 [[nodiscard]] BlockCategories categories_now(c10::Device device, const Ledger& ledger);
 
-/// Fills `history.categories`. A block in `known` has the category it has there. The others go by
-/// the phases in which they were allocated and freed: `data` makes a batch; `forward` activations,
-/// or workspace if they are freed in it; `backward` gradients, or workspace likewise; `step` and
-/// the other phases of PhaseKind workspace. Blocks of phase `none` and of phases of your own get
-/// none. So a temporary that is freed after its forward counts as an activation.
+/// Fills `history.categories`. A block in `known` has the category it has there; what a library of
+/// the device keeps (LiveBlock::library_workspace) is workspace. The others go by the phases in
+/// which they were allocated and freed: `data` makes a batch; `forward` activations, or workspace
+/// if they are freed in it; `backward` gradients, or workspace likewise; `step` and the other
+/// phases of PhaseKind workspace. Blocks of phase `none` and of phases of your own get none. So a
+/// temporary that is freed after its forward counts as an activation.
 void assign_categories(EventHistory& history, const BlockCategories& known);
 
 /// Returns "activations"; "unknown" for a block without a category.

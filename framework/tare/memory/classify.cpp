@@ -53,11 +53,18 @@ std::optional<int64_t> asked_bytes(std::string_view text) {
   return parse_bytes(amount);
 }
 
+/// What a refusal of the card itself means, which no allocator of LibTorch had a part in.
+constexpr const char* kOfCard =
+    "; the card has no memory left for what a process takes beside its tensors (its context, "
+    "libraries): end other processes on the card, which `tare top` shows, or take another card";
+
+/// The lines behind the first one of an error of CUDA are about debugging kernels.
 OutOfMemoryInfo describe(OutOfMemorySource source, std::string_view text) {
   OutOfMemoryInfo info;
   info.source = source;
   info.asked_bytes = asked_bytes(text);
-  info.message = printable(text, kMessageBytes);
+  const bool of_card = source == OutOfMemorySource::cuda;
+  info.message = printable(of_card ? text.substr(0, text.find('\n')) : text, kMessageBytes);
   if (source == OutOfMemorySource::libtorch && text.find("DefaultCPUAllocator") != text.npos)
     info.device = c10::kCPU;
   return info;
@@ -96,8 +103,11 @@ std::optional<OutOfMemoryInfo> classify(const std::exception_ptr& error) {
   } catch (const c10::OutOfMemoryError& e) {
     return describe(OutOfMemorySource::libtorch, e.what_without_backtrace());
   } catch (const c10::AcceleratorError& e) {
-    if (e.get_error_code() == kMemoryAllocation)
-      return describe(OutOfMemorySource::cuda, e.what_without_backtrace());
+    if (e.get_error_code() == kMemoryAllocation) {
+      auto info = describe(OutOfMemorySource::cuda, e.what_without_backtrace());
+      info.message += kOfCard;
+      return info;
+    }
     return classify(cause_of(e));
   } catch (const c10::Error& e) {
     return by_text_or_cause(e.what_without_backtrace(), e);

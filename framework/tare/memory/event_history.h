@@ -27,6 +27,7 @@ struct MemoryEvent {
   uint32_t phase = 0;         ///< id of the phase in force, see phase.h
   uint32_t allocated_in = 0;  ///< id of the phase the block was allocated in
   EventKind kind = EventKind::allocation;  ///< what happened to the block
+  bool library_workspace = false;          ///< of a free: LiveBlock::library_workspace
   uint32_t stack = 0;  ///< that allocated the block, 0 outside CallSites; see call_stack.h
 };
 static_assert(sizeof(MemoryEvent) == 40);

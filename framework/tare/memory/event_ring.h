@@ -82,7 +82,7 @@ class OpenRings {
     const int64_t now = now_ns();
     for (auto* ring = first_; ring; ring = ring->next_)
       ring->add({now - ring->opened_ns_, block.bytes, block.sequence, phase, block.phase, kind,
-                 block.stack});
+                 block.library_workspace, block.stack});
   }
 
  private:

@@ -13,6 +13,7 @@ struct LiveBlock {
   uint32_t phase = 0;          ///< id of the phase it was allocated in, see phase.h
   uint32_t stack = 0;          ///< number of the call stack, 0 outside CallSites; see call_stack.h
   uint32_t step = 0;           ///< number of the newest step at that time, see phase.h
+  bool library_workspace = false;  ///< a library of the device keeps it, as cuBLAS its workspace
 };
 
 }  // namespace tare::memory

@@ -66,7 +66,7 @@ std::optional<int64_t> fitting_batch(const OutOfMemoryReport& report) {
   const int64_t batch = report.workload.batch;
   if (batch < 1) return {};
   const auto& snapshot = report.snapshot;
-  int64_t growing = report.asked_bytes;
+  int64_t growing = report.asked_bytes - snapshot.library_bytes;  // part of the workspace below
   for (const auto category : {Category::activations, Category::batch, Category::workspace})
     growing += snapshot.categories[category];
   const int64_t fixed = snapshot.allocated_bytes + report.asked_bytes - growing;

@@ -28,7 +28,8 @@ struct OutOfMemoryReport {
   Workload workload{};                    ///< what ran, as the innermost watch was given it
   /// Largest batch that would have fitted up to this allocation; 0: not even one sample; unset: the
   /// batch is unknown or the phase does not depend on it. An estimate: what is allocated for
-  /// activations, batch and workspace, and what was asked, are taken to grow with the batch.
+  /// activations, batch and workspace (but not what libraries keep), and what was asked, are taken
+  /// to grow with the batch.
   std::optional<int64_t> fitting_batch{};
 
   /// Returns "batch 12 instead of 32 would have fitted up to here, by a linear estimate"; empty

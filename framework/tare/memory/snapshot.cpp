@@ -66,6 +66,10 @@ class Sorter {
     if (owned != owned_.end()) {
       holder.category = owned->second->category;
       holder.name = owned->second->name;
+    } else if (block.library_workspace) {
+      holder.category = Category::workspace;
+      holder.name = kLibraries;
+      library_bytes_ += block.bytes;
     } else {
       holder.category = category_of(block, now_);
       holder.phase = phase_name(block.phase);
@@ -84,11 +88,13 @@ class Sorter {
           holder.bytes;
       snapshot.holders.push_back(std::move(holder));
     }
+    snapshot.library_bytes = library_bytes_;
     std::ranges::stable_sort(snapshot.holders, std::greater{}, &Holder::bytes);
   }
 
  private:
   Moment now_;
+  int64_t library_bytes_ = 0;
   std::unordered_map<const void*, const LedgerEntry*> owned_;
   std::map<std::tuple<MaybeCategory, std::string, std::string, CallSite>, Holder> holders_;
 };

@@ -13,11 +13,15 @@
 
 namespace tare::memory {
 
+/// The holder's name of what libraries of a device keep, as cuBLAS its workspace.
+inline constexpr const char* kLibraries = "libraries of the device";
+
 /// Groups blocks that are alive for the same reason: one entry of a ledger, or blocks of no ledger
 /// that were allocated in the same phase and, inside CallSites, at the same line.
 struct Holder {
   std::optional<Category> category{};  ///< unset: unexplained
-  std::string name{};                  ///< in the ledger, "layer1.0.conv1.weight"; else empty
+  std::string name{};                  ///< in the ledger, "layer1.0.conv1.weight"; else empty,
+                                       ///< or kLibraries for what libraries of the device keep
   std::string phase{};                 ///< in which the blocks of no ledger were allocated
   CallSite site{};                     ///< that allocated the blocks of no ledger
   int64_t bytes = 0;                   ///< of all storages or blocks of the line
@@ -33,6 +37,7 @@ struct Snapshot {
   c10::Device device = c10::kCPU;  ///< whose blocks these are
   int64_t allocated_bytes = 0;     ///< of all live blocks; CUDA: rounded up to 512 each
   CategoryBytes categories{};      ///< `mapped` stays 0: no allocation
+  int64_t library_bytes = 0;       ///< of the workspace: what libraries of the device keep
   int64_t unexplained_bytes = 0;   ///< in no ledger, and not of the work under way
   std::vector<Holder> holders{};   ///< largest first; their bytes sum to `allocated_bytes`
 
@@ -44,7 +49,8 @@ struct Snapshot {
 
 /// Takes a snapshot; categories are assigned now, so that an allocation pays nothing for them.
 ///
-/// A block in the ledger of a living Accountable has the category it has there. Of the others,
+/// A block in the ledger of a living Accountable has the category it has there. What a library of
+/// the device keeps (LiveBlock::library_workspace) is workspace. Of the others,
 /// those allocated in the newest step (see phase.h) belong to the work under way: in phase forward
 /// of a step that is not over, activations, or, inside SavedTensors, activations if autograd saved
 /// them and workspace if not; in its phases backward and step, workspace; in phase data, batch; in

@@ -7,6 +7,7 @@
 
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
+#include "tare/runtime/absent_device.h"
 
 namespace tare::runtime {
 namespace {
@@ -65,10 +66,15 @@ c10::Device parse_device(const std::string& name) {
     return traits.type == wanted->type && (!wanted->index || *wanted->index == device.index());
   });
   if (found != all.end()) return *found;
-  if (name == "auto") return c10::kCPU;
+  if (name == "auto") {
+    warn_of_absent();
+    return c10::kCPU;
+  }
   std::string present;
   for (const auto& d : all) present += (present.empty() ? "" : ", ") + d.str();
-  throw DeviceError("device", name + " is not there, only " + present + "; use device: auto");
+  std::string why = why_absent(name);
+  if (!why.empty()) why.insert(0, ": ");
+  throw DeviceError("device", name + " is not there, only " + present + why + "; use device: auto");
 }
 
 }  // namespace tare::runtime

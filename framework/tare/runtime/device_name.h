@@ -12,7 +12,8 @@ void check_device_name(const std::string& name);
 
 /// Parses "auto" (the first accelerator that has a backend, else the host), "cpu", "cuda" (the
 /// first) or "cuda:N"; for another backend its type (memory::DeviceTraits) takes the place of
-/// "cuda". Throws ConfigError for any other text, DeviceError for a device that does not exist.
+/// "cuda". Throws ConfigError for any other text, DeviceError for a device that does not exist,
+/// with the reason. Logs a warning where "auto" is the host although there is a driver, once.
 [[nodiscard]] c10::Device parse_device(const std::string& name);
 
 }  // namespace tare::runtime

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "tare/base/error.h"
-#include "tare/base/log.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/saved_tensors.h"
+#include "tare/runtime/absent_device.h"
 #include "tare/runtime/plugin_loader.h"
 #include "tare/runtime/threads.h"
 
@@ -76,23 +76,29 @@ bool has_foreign_allocator() {
   return false;
 }
 
-std::string cuda_problem(bool driver) {
-  if (!driver) return "no NVIDIA driver (libcuda.so.1)";
-  if (has_foreign_allocator())
-    return "PYTORCH_CUDA_ALLOC_CONF names the backend cudaMallocAsync, whose memory cannot be "
-           "counted: take the backend out of it";
+/// Loads CUDA; returns false where there is none, and has noted why.
+bool load_cuda() {
+  if (!dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
+    runtime::note_absent({"cuda", "there is no NVIDIA driver (libcuda.so.1); install it"});
+    return false;
+  }
+  if (has_foreign_allocator()) {
+    runtime::note_absent({"cuda",
+                          "PYTORCH_CUDA_ALLOC_CONF names the backend cudaMallocAsync, whose memory "
+                          "cannot be counted; take the backend out of it",
+                          /*worth_a_warning=*/true});
+    return false;
+  }
   return runtime::load_cuda_plugin();
 }
 
 void start_cuda(CudaMode mode) {
   if (mode == CudaMode::off) return;
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // read at the first CUDA call
-  const bool driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
-  const std::string problem = cuda_problem(driver);
-  if (problem.empty()) return memory::SavedTensors::install();
+  if (load_cuda()) return memory::SavedTensors::install();
   if (mode == CudaMode::on)
-    throw DeviceError("tare::init", problem + "; cuda = automatic runs without");
-  if (driver) log::warning("[tare::init] no CUDA: " + problem);
+    throw DeviceError("tare::init", "there is no CUDA: " + runtime::why_absent("cuda") +
+                                        "; cuda = automatic runs without");
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ class HostServices {
   [[nodiscard]] virtual uint32_t capture_stack() const noexcept = 0;
   /// Makes the report of oom_report.h, just before an allocation is refused. No lock may be held.
   virtual void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept = 0;
+  /// Notes why a device of the machine gets no backend, as a continuation of "it is not there: "
+  /// that ends with what to do.
+  virtual void note_absent(c10::Device device, std::string_view why) = 0;
   virtual void warn(std::string_view text) = 0;  ///< logs a warning, see tare::log
   /// Throws ConfigError("[where] problem").
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
@@ -39,7 +42,7 @@ class HostServices {
 
 /// Raised with every change of HostServices or DeviceBackend; a plug-in of another version is
 /// refused.
-inline constexpr int kPluginVersion = 11;
+inline constexpr int kPluginVersion = 12;
 
 /// Points to the plug-in's only symbol, "tare_open_plugin", which adds its backends and returns
 /// kPluginVersion; adds nothing if `version` differs from its own.

@@ -2,8 +2,11 @@
 #include "tare/runtime/plugin_loader.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -17,6 +20,7 @@
 #include "tare/memory/call_stack.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
+#include "tare/runtime/absent_device.h"
 #include "tare/runtime/plugin.h"
 
 namespace tare::runtime {
@@ -39,11 +43,59 @@ class Services final : public HostServices {
   void report_out_of_memory(c10::Device device, int64_t asked_bytes) noexcept override {
     static_cast<void>(memory::report_out_of_memory(device, asked_bytes));
   }
+  void note_absent(c10::Device device, std::string_view why) override {
+    runtime::note_absent({device.str(), std::string(why), /*worth_a_warning=*/true});
+  }
   void warn(std::string_view text) override { log::warning(text); }
   void reject(std::string_view where, std::string_view problem) override {
     throw ConfigError(where, problem);
   }
 };
+
+/// Keeps what LibTorch would print, as it says there why it finds no card.
+class Listener final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    if (text_.empty()) text_ = warning.msg();
+  }
+  /// Returns the first sentence, without its beginning "CUDA initialization: ".
+  [[nodiscard]] std::string problem() const {
+    constexpr std::string_view kBegin = "CUDA initialization: ";
+    const std::string_view text = std::string_view(text_).substr(0, text_.find(". "));
+    return std::string(text.starts_with(kBegin) ? text.substr(kBegin.size()) : text);
+  }
+
+ private:
+  std::string text_;
+};
+
+/// Whether the user has hidden all cards, which needs no word.
+bool hides_all(std::string_view visible) { return visible.empty() || visible == "-1"; }
+
+std::string why_no_card(const Listener& listener) {
+  if (const std::string problem = listener.problem(); !problem.empty())
+    return problem +
+           "; look whether `nvidia-smi` shows the card, and install a newer driver where "
+           "that is too old";
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    const std::string setting = "CUDA_VISIBLE_DEVICES is '" + printable(visible) + "'";
+    if (hides_all(visible)) return setting + ", which hides every card; unset it";
+    return setting +
+           ", and CUDA knows no such card; unset it, or give numbers from 0 or UUIDs as "
+           "`nvidia-smi -L` prints them";
+  }
+  return "the driver shows no card that can be used; look at `nvidia-smi` and `dmesg`";
+}
+
+/// Whether LibTorch has a card; else notes why it has none.
+bool finds_card() {
+  Listener listener;
+  const c10::WarningUtils::WarningHandlerGuard guard(&listener);
+  if (at::detail::getCUDAHooks().hasCUDA()) return true;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  note_absent({"cuda", why_no_card(listener), !visible || !hides_all(visible)});
+  return false;
+}
 
 void* open_plugin_file() {
   std::error_code ignored;
@@ -56,16 +108,23 @@ void* open_plugin_file() {
 
 }  // namespace
 
-std::string load_cuda_plugin() {
+bool load_cuda_plugin() {
+  const auto refuse = [](std::string why) {
+    note_absent({"cuda", std::move(why), /*worth_a_warning=*/true});
+    return false;
+  };
   void* const plugin = open_plugin_file();
-  if (!plugin) return std::string("the CUDA plug-in was not loaded: ") + dlerror();
+  if (!plugin)
+    return refuse(std::string("the CUDA plug-in was not loaded: ") + printable(dlerror()) +
+                  "; TARE_CUDA=1 bash recipes/quickstart.sh fetches the libraries and builds with "
+                  "them");
   const auto open = reinterpret_cast<OpenPlugin>(dlsym(plugin, kOpenPluginName));
-  if (!open) return kPluginFile + std::string(" is no plug-in");
-  if (!at::detail::getCUDAHooks().hasCUDA()) return "LibTorch sees no CUDA device";
+  if (!open) return refuse(kPluginFile + std::string(" is no plug-in; build again"));
+  if (!finds_card()) return false;
   static Immortal<Services> services;
   if (open(kPluginVersion, *services) != kPluginVersion)
-    return kPluginFile + std::string(" is of another version of Tare");
-  return {};
+    return refuse(kPluginFile + std::string(" is of another version of Tare; build again"));
+  return true;
 }
 
 }  // namespace tare::runtime

@@ -404,9 +404,24 @@ class Coordinator {
       outcome.reason.clear();
       outcome.values = values;
     }
-    if (outcome.state == search::TrialState::failed)
+    if (outcome.state == search::TrialState::failed) {
       require_disk_space(sweep_.log_dir);  // else it continues later
+      retire_if_lost(run.device);
+    }
     finish(run, outcome);
+  }
+
+  /// Starts no other run in a slot that is gone.
+  void retire_if_lost(size_t slot) {
+    const launch::DeviceSlot& device = slots_.all()[slot];
+    if (device.jobs == 0 || !host_.is_lost || !host_.is_lost(device)) return;
+    slots_.retire(slot, sweep_.resources);
+    log::warning("[sweep] " + printable(device.name) +
+                 " is there no longer, so no more runs are placed on it; look at `nvidia-smi` and "
+                 "`dmesg`" +
+                 (slots_.jobs() > 0
+                      ? ""
+                      : ". No other is left: `tare sweep run` continues the runs that wait"));
   }
 
   void put_back(ActiveRun& run) {

@@ -23,6 +23,9 @@ struct SweepHost {
   /// Returns the places for runs, asked at the start and after each edit: the slots of the
   /// executor, the GPUs or the host; empty: host_slot(). A run on a GPU sees no other.
   std::function<std::vector<launch::DeviceSlot>(const Resources&)> slots{};
+  /// Whether a slot is there no longer, asked after a run on it has failed: no other run starts
+  /// there. Empty: slots are never lost.
+  std::function<bool(const launch::DeviceSlot& slot)> is_lost{};
   /// The bytes of tensors that a run with these settings will need; unset: it cannot be predicted.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
   /// Returns a text that is equal for runs that need the same memory, asked where `predict` gives

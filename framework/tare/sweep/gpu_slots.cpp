@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "tare/cuda/nvml.h"
@@ -19,23 +20,30 @@ std::optional<size_t> index_of(std::string_view word) {
   return index;
 }
 
-/// Returns the cards that "0,2" or "GPU-8f2b,GPU-41" name, in its order, up to the first that there
-/// is not, as CUDA reads it.
-std::vector<launch::DeviceSlot> chosen(const std::vector<launch::DeviceSlot>& cards,
-                                       std::string_view visible) {
+/// A card or a slice of one, and how CUDA_VISIBLE_DEVICES may name it.
+struct Gpu {
+  launch::DeviceSlot slot;  // whose name is its UUID
+  size_t card_number = 0;
+  std::string uuid_of_card;
+
+  [[nodiscard]] bool is_named(std::string_view word) const {
+    if (const auto index = index_of(word)) return *index == card_number;
+    return !word.empty() && (slot.name.starts_with(word) || uuid_of_card.starts_with(word));
+  }
+};
+
+/// Returns what "0,2" or "GPU-8f2b,MIG-41" name, in its order, up to the first that there is not,
+/// as CUDA reads it. A card that is divided stands for its slices.
+std::vector<launch::DeviceSlot> chosen(const std::vector<Gpu>& gpus, std::string_view visible) {
   std::vector<launch::DeviceSlot> some;
   while (!visible.empty()) {
     const size_t comma = std::min(visible.find(','), visible.size());
     const std::string_view word = visible.substr(0, comma);
     visible.remove_prefix(std::min(comma + 1, visible.size()));
-    const auto index = index_of(word);
-    const auto card =
-        index ? cards.begin() + static_cast<std::ptrdiff_t>(std::min(*index, cards.size()))
-              : std::ranges::find_if(cards, [&](const launch::DeviceSlot& slot) {
-                  return !word.empty() && slot.name.starts_with(word);
-                });
-    if (card == cards.end()) break;
-    some.push_back(*card);
+    const size_t before = some.size();
+    for (const Gpu& gpu : gpus)
+      if (gpu.is_named(word)) some.push_back(gpu.slot);
+    if (some.size() == before) break;
   }
   return some;
 }
@@ -43,15 +51,26 @@ std::vector<launch::DeviceSlot> chosen(const std::vector<launch::DeviceSlot>& ca
 }  // namespace
 
 std::vector<launch::DeviceSlot> visible_gpus(const char* visible) {
-  std::vector<launch::DeviceSlot> cards;
-  for (const auto& card : cuda::NvmlDevice::all()) {
-    const auto memory = card.memory();
-    cards.push_back({.name = card.uuid(),
+  std::vector<Gpu> gpus;
+  for (const auto& device : cuda::NvmlDevice::all()) {
+    const auto memory = device.memory();
+    gpus.push_back({{.name = device.uuid(),
                      .total_bytes = memory ? memory->free_bytes : 0,
                      .context_bytes = memory::kContextBytes,
-                     .kind = launch::SlotKind::gpu});
+                     .kind = launch::SlotKind::gpu},
+                    device.card_number(),
+                    device.uuid_of_card()});
   }
-  return visible && *visible != '\0' ? chosen(cards, visible) : cards;
+  if (visible) return chosen(gpus, visible);
+  std::vector<launch::DeviceSlot> all;
+  for (const Gpu& gpu : gpus) all.push_back(gpu.slot);
+  return all;
+}
+
+bool is_lost(const launch::DeviceSlot& gpu) {
+  return std::ranges::none_of(cuda::NvmlDevice::all(), [&](const cuda::NvmlDevice& device) {
+    return device.uuid() == gpu.name;
+  });
 }
 
 bool has_capacity(const launch::DeviceSlot& gpu) {

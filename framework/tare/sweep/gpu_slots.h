@@ -10,9 +10,14 @@ namespace tare::sweep {
 
 /// Returns the cards that `visible` names, in its order, which is that of CUDA's indices; each with
 /// the memory that is free on it now, from NVIDIA's management library: this process gets no
-/// context on any. `visible` is CUDA_VISIBLE_DEVICES, null or empty: every card; numbers count by
-/// PCI bus, as init() has CUDA count.
+/// context on any. Each slice of a card that MIG divides is a card of its own. `visible` is
+/// CUDA_VISIBLE_DEVICES; null: every card; empty: none; numbers count by PCI bus, as init() has
+/// CUDA count.
 [[nodiscard]] std::vector<launch::DeviceSlot> visible_gpus(const char* visible);
+
+/// Whether NVIDIA's library has the card or slice no longer: it fell off the bus, or was divided
+/// anew.
+[[nodiscard]] bool is_lost(const launch::DeviceSlot& gpu);
 
 /// Whether runs can be placed there: the card has a name, and more is free than a context takes.
 [[nodiscard]] bool has_capacity(const launch::DeviceSlot& gpu);

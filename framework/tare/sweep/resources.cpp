@@ -51,10 +51,22 @@ std::vector<launch::DeviceSlot> Slots::found(const Resources& resources) const {
 
 void Slots::update(const Resources& resources) {
   const auto now = found(resources);
-  for (size_t i = 0; i < std::min(all_.size(), now.size()); ++i) {
-    all_[i].jobs = now[i].jobs;
-    if (!all_[i].is_gpu() && resources.total.bytes) all_[i].total_bytes = now[i].total_bytes;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    if (retired_.contains(i)) continue;
+    // A card is known by its UUID, and is not found while its memory is taken.
+    const auto same = all_[i].is_gpu()
+                          ? std::ranges::find(now, all_[i].name, &launch::DeviceSlot::name)
+                          : now.begin() + static_cast<std::ptrdiff_t>(std::min(i, now.size()));
+    if (same == now.end()) continue;
+    all_[i].jobs = same->jobs;
+    if (!all_[i].is_gpu() && resources.total.bytes) all_[i].total_bytes = same->total_bytes;
   }
+  jobs_ = jobs_in(all_, resources.jobs);
+}
+
+void Slots::retire(size_t slot, const Resources& resources) {
+  retired_.insert(slot);
+  all_[slot].jobs = all_[slot].total_bytes = 0;
   jobs_ = jobs_in(all_, resources.jobs);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Slots {
   /// the slots stay as large as they were, unless the options give a size.
   void update(const Resources& resources);
 
+  /// Takes a slot away that is there no longer: it has no memory and takes no runs.
+  void retire(size_t slot, const Resources& resources);
+
   /// Returns the slots, as placements number them.
   [[nodiscard]] const std::vector<launch::DeviceSlot>& all() const { return all_; }
   [[nodiscard]] int64_t jobs() const { return jobs_; }  ///< runs at a time
@@ -51,6 +55,7 @@ class Slots {
 
   Find find_;
   std::vector<launch::DeviceSlot> all_;
+  std::set<size_t> retired_;
   int64_t jobs_;
 };
 

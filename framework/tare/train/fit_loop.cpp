@@ -1,6 +1,8 @@
 // Goes through the epochs and batches of a fit.
 #include "tare/train/fit_loop.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -42,6 +44,24 @@ LoaderOptions training_loader(const LearnerOptions& options, bool drop_last) {
           .workers = options.workers,
           .seed = options.seed,
           .training = true};
+}
+
+bool is_error_of_card(const std::exception_ptr& error) {
+  if (!error) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::AcceleratorError&) {
+    return true;
+  } catch (...) {  // only its type is asked for
+    return false;
+  }
+}
+
+/// The fit throws the first error. Of a card's error the first line says what it is.
+void log_second(const Callback& callback, const std::exception& error) {
+  const std::string text = error.what();
+  log::error("callback '" + callback.name() +
+             "' failed while the fit was ending: " + text.substr(0, text.find('\n')));
 }
 
 }  // namespace
@@ -320,11 +340,11 @@ void FitLoop::notify_quietly(EventMethod event) {
   for (const auto& callback : callbacks_) {
     try {
       (callback.get()->*event)(context_);
+    } catch (const c10::AcceleratorError& second) {
+      // Every call to a card that is lost fails like the first, whose error the fit throws.
+      if (!is_error_of_card(context_.error)) log_second(*callback, second);
     } catch (const std::exception& second) {
-      // The fit throws the first error. Of a card's error the first line says what it is.
-      const std::string text = second.what();
-      log::error("callback '" + callback->name() +
-                 "' failed while the fit was ending: " + text.substr(0, text.find('\n')));
+      log_second(*callback, second);
     }
   }
 }

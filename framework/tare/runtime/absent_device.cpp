@@ -1,0 +1,53 @@
+// Keeps what init() has found out about devices that are not there.
+#include "tare/runtime/absent_device.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "tare/base/immortal.h"
+#include "tare/base/log.h"
+
+namespace tare::runtime {
+namespace {
+
+struct Absent {
+  std::mutex mutex;
+  std::map<std::string, AbsentDevice> by_name;
+};
+
+Absent& absent() {
+  static Immortal<Absent> all;
+  return *all;
+}
+
+}  // namespace
+
+void note_absent(AbsentDevice device) {
+  const std::lock_guard lock(absent().mutex);
+  absent().by_name.insert_or_assign(device.name, device);
+}
+
+std::vector<AbsentDevice> absent_devices() {
+  const std::lock_guard lock(absent().mutex);
+  std::vector<AbsentDevice> all;
+  for (const auto& [name, device] : absent().by_name) all.push_back(device);
+  return all;
+}
+
+std::string why_absent(const std::string& name) {
+  const std::lock_guard lock(absent().mutex);
+  const auto& all = absent().by_name;
+  auto found = all.find(name);
+  if (found == all.end()) found = all.find(name.substr(0, name.find(':')));
+  return found == all.end() ? std::string() : found->second.why;
+}
+
+void warn_of_absent() {
+  const std::lock_guard lock(absent().mutex);
+  for (auto& [name, device] : absent().by_name)
+    if (std::exchange(device.worth_a_warning, false))
+      log::warning("[device] the host is used, because " + name + " is not there: " + device.why);
+}
+
+}  // namespace tare::runtime

@@ -1,0 +1,403 @@
+// Wrong devices and failing cards, with every command: one clear message each. All on the CUDA
+// stand-in, which plays the failures; a real card has none on request.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/files.h"
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kRecipe = R"(name: card
+workers: 0
+batch: 32
+device: cuda:0
+data: {name: generated_digits, count: 64, size: 16}
+model: {name: mlp, hidden: [16]}
+save_every: 2
+phases: [{name: all, epochs: 2}]
+export: card.tare
+)";
+constexpr const char* kSweep = R"(name: cards
+recipe: card.yaml
+set: {device: auto, phases.0.epochs: 6}
+parameters: {seed: [1, 2, 3, 4, 5, 6]}
+resources: {max_per_gpu: 1}
+)";
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// Sets variables until the end of the scope.
+class Variables {
+ public:
+  explicit Variables(const Environment& wanted) {
+    for (const auto& [name, value] : wanted) {
+      const char* const before = std::getenv(name.c_str());
+      before_.emplace_back(name, before ? std::optional<std::string>(before) : std::nullopt);
+      ::setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~Variables() {
+    for (const auto& [name, value] : before_)
+      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
+size_t count_of(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+class CardMistakes : public ::testing::Test {
+ protected:
+  /// Makes what the commands read: a recipe, a sweep, a bundle and images.
+  static void SetUpTestSuite() {
+    if (!std::getenv("TARE_STAND_IN")) return;
+    folder_ = new TempDir;
+    std::ofstream(*folder_ / "card.yaml") << kRecipe;
+    std::ofstream(*folder_ / "sweep.yaml") << kSweep;
+    const auto run = tare({"run", "card.yaml", "device=cpu", "name=bundle"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    const auto images =
+        tare({"data", "make", "generated_digits", "--count", "2", "--png", "--out", "png"});
+    ASSERT_EQ(images.status, 0) << images.err;
+  }
+  static void TearDownTestSuite() { delete std::exchange(folder_, nullptr); }
+  void SetUp() override {
+    if (!folder_) GTEST_SKIP() << "only the CUDA stand-in fails on request";
+    for (const char* leftover : {"runs/card", "runs/cards", "shared"})
+      fs::remove_all(*folder_ / leftover);
+  }
+
+  static ProgramResult tare(const std::vector<std::string>& words) {
+    return run_program("tare", words, folder_->path());
+  }
+  [[nodiscard]] static fs::path path(const std::string& name) { return *folder_ / name; }
+  [[nodiscard]] static Environment shared(Environment more) {
+    more.emplace_back("STAND_IN_SHARED", path("shared").string());
+    return more;
+  }
+
+  /// Runs a command and expects this status, and for a failure one error, in the words of Tare.
+  static ProgramResult expect(int status, const std::vector<std::string>& words,
+                              const std::string& part = {}) {
+    const auto result = tare(words);
+    const std::string what = words.front() + "\n" + result.out + result.err;
+    EXPECT_EQ(result.status, status) << what;
+    EXPECT_EQ(count_of(result.err, "[tare] error"), status == 0 ? 0U : 1U) << what;
+    EXPECT_THAT(result.err, HasSubstr(part)) << what;
+    for (const char* foreign :
+         {"CUDA_LAUNCH_BLOCKING", "Exception raised", "terminate called", "frame #", "[W", "\\n"})
+      EXPECT_THAT(result.err, Not(HasSubstr(foreign))) << what;
+    return result;
+  }
+
+  static inline TempDir* folder_ = nullptr;
+};
+
+// ---- names
+
+TEST_F(CardMistakes, ANameThatIsNoDeviceIsRefusedWithWhatIsAllowed) {
+  struct Name {
+    const char* name;
+    const char* of_run;
+    const char* of_plan;
+  };
+  for (const Name& name :
+       {Name{"cuda:7", "cuda:7 is not there, only cpu, cuda:0", "cuda:7 is not there"},
+        Name{"cuda:foo", "device is no device, got cuda:foo; allowed: auto, cpu, cuda or cuda:N",
+             "'cuda:foo' is no device to plan for"},
+        Name{"cuda:-1", "device is no device, got cuda:-1", "'cuda:-1' is no device to plan for"},
+        Name{"gpu", "device is no device, got gpu", "'gpu' is no device to plan for"},
+        Name{"CUDA", "device is no device, got CUDA", "'CUDA' is no device to plan for"}}) {
+    const std::string device = name.name;
+    expect(2, {"run", "card.yaml", "device=" + device}, name.of_run);
+    expect(2, {"plan", "card.yaml", "--device", device}, name.of_plan);
+    expect(2, {"predict", "runs/bundle", "png", "--device", device}, name.of_run);
+  }
+  for (const char* device : {"cuda:foo", "gpu"})
+    expect(2, {"sweep", "run", "sweep.yaml", std::string("set.device=") + device},
+           "device is no device, got ");
+  const auto sweep = tare({"sweep", "run", "sweep.yaml", "set.device=cuda:7"});
+  EXPECT_EQ(sweep.status, 1) << sweep.err;
+  EXPECT_THAT(sweep.out, HasSubstr("failed: [device] cuda:7 is not there, only cpu, cuda:0"));
+}
+
+// ---- cards that cannot be used
+
+struct Fault {
+  const char* name;
+  Environment environment;
+  const char* why;          // as the error of a card that was asked for has it
+  const char* libraries{};  // "none of the driver", "of the driver alone"
+
+  friend std::ostream& operator<<(std::ostream& out, const Fault& fault) {
+    return out << fault.name;
+  }
+};
+
+class UnusableCard : public CardMistakes, public ::testing::WithParamInterface<Fault> {
+ protected:
+  void SetUp() override {
+    CardMistakes::SetUp();
+    if (IsSkipped()) return;
+    Environment all = GetParam().environment;
+    if (GetParam().libraries) all.emplace_back("LD_LIBRARY_PATH", libraries().string());
+    variables_.emplace(all);
+  }
+
+  /// A folder of libraries in place of the stand-in's, which is the first of those in use.
+  static fs::path libraries() {
+    const std::string in_use = std::getenv("LD_LIBRARY_PATH");
+    const fs::path all = in_use.substr(0, in_use.find(':'));
+    const bool driver_alone = std::string(GetParam().libraries) == "of the driver alone";
+    const fs::path some = path(GetParam().name);
+    if (!fs::create_directory(some)) return some;
+    for (const auto& entry : fs::directory_iterator(all)) {
+      const bool is_driver = entry.path().filename() == "libcuda.so.1";
+      if (is_driver == driver_alone)
+        fs::create_symlink(fs::canonical(entry.path()), some / entry.path().filename());
+    }
+    return some;
+  }
+
+  std::optional<Variables> variables_;
+};
+
+TEST_P(UnusableCard, IsOneErrorThatSaysWhyWhereItIsAskedFor) {
+  const std::string why = GetParam().why;
+  expect(2, {"run", "card.yaml"}, "cuda:0 is not there, only cpu: ");
+  expect(2, {"run", "card.yaml"}, why);
+  expect(2, {"plan", "card.yaml"}, why);
+  expect(2, {"plan", "card.yaml", "--device", "cuda:0"}, why);
+  expect(2, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, why);
+  EXPECT_FALSE(fs::exists(path("runs/card"))) << "nothing is written before the device is known";
+}
+
+TEST_P(UnusableCard, LeavesTheHostToThoseThatAskForNone) {
+  EXPECT_THAT(expect(0, {"run", "card.yaml", "device=cpu", "--overwrite"}).err,
+              Not(HasSubstr("warning")));
+  expect(0, {"run", "card.yaml", "device=auto", "--overwrite"});
+  expect(0, {"plan", "card.yaml", "--device", "cuda:24GiB"});
+  expect(0, {"predict", "runs/bundle", "png"});
+  expect(0, {"top"});
+  expect(0, {"sweep", "run", "sweep.yaml", "parameters={seed: [1, 2]}"});
+}
+
+TEST_P(UnusableCard, IsExplainedByTheDoctor) {
+  const auto doctor = expect(0, {"doctor"});
+  EXPECT_THAT(doctor.out,
+              HasSubstr(std::string(GetParam().name) == "NoDriver" ? "none (no libcuda.so.1)"
+                                                                   : GetParam().why));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, UnusableCard,
+    ::testing::Values(
+        Fault{"NoDriver",
+              {},
+              "there is no NVIDIA driver (libcuda.so.1); install it",
+              "none of the driver"},
+        Fault{"NoRunTime", {}, "the CUDA plug-in was not loaded: lib", "of the driver alone"},
+        Fault{"OldDriver",
+              {{"STAND_IN_DRIVER", "12020"}},
+              "The NVIDIA driver on your system is too old (found version 12020); look"},
+        Fault{"Maxwell",
+              {{"STAND_IN_SM", "50"}},
+              "'CUDA stand-in' has compute capability 5.0, and this LibTorch has kernels for 7.5"},
+        Fault{"Pascal", {{"STAND_IN_SM", "60"}}, "has compute capability 6.0"},
+        Fault{"NoneVisible",
+              {{"CUDA_VISIBLE_DEVICES", ""}},
+              "CUDA_VISIBLE_DEVICES is '', which hides every card; unset it"},
+        Fault{"MinusOneVisible",
+              {{"CUDA_VISIBLE_DEVICES", "-1"}},
+              "CUDA_VISIBLE_DEVICES is '-1', which hides every card"},
+        Fault{"OutOfRange",
+              {{"CUDA_VISIBLE_DEVICES", "9"}},
+              "CUDA_VISIBLE_DEVICES is '9', and CUDA knows no such card; unset it, or give"},
+        Fault{"Garbage",
+              {{"CUDA_VISIBLE_DEVICES", "gpu\tzero"}},
+              "CUDA_VISIBLE_DEVICES is 'gpu\\tzero', and CUDA knows no such card"},
+        Fault{"NoSuchSlice",
+              {{"CUDA_VISIBLE_DEVICES", "MIG-99999999-9999-9999-9999-999999999999"}},
+              "is 'MIG-99999999-9999-9999-9999-999999999999', and CUDA knows no such card"}),
+    [](const auto& fault) { return fault.param.name; });
+
+TEST_F(CardMistakes, OfAnOldAndANewCardTheNewOneIsUsed) {
+  const Variables two(Environment{{"STAND_IN_CARDS", "2"}, {"STAND_IN_SM", "50,90"}});
+  expect(2, {"run", "card.yaml"}, "cuda:0 is not there, only cpu, cuda:1: 'CUDA stand-in' has");
+  const auto automatic = expect(0, {"run", "card.yaml", "device=auto", "--verbose"});
+  EXPECT_THAT(automatic.out, HasSubstr("cuda:1 (CUDA stand-in"));
+  EXPECT_THAT(automatic.err, Not(HasSubstr("warning")));
+  const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"},
+                            "no run is placed on GPU-01010101-0101-0101-0101-010101010101: ");
+  EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
+}
+
+// ---- no memory for the context
+
+TEST_F(CardMistakes, ACardWithoutMemoryForAContextIsOneErrorOfMemory) {
+  const Variables full(
+      Environment{{"STAND_IN_BYTES", "300000000"}, {"STAND_IN_CONTEXT", "500000000"}});
+  const char* const why =
+      "CUDA error: out of memory; the card has no memory left for what a "
+      "process takes beside its tensors";
+  expect(3, {"run", "card.yaml"}, why);
+  expect(3, {"plan", "card.yaml"}, why);
+  expect(3, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, why);
+  EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("cannot be used: CUDA error: out of memory"));
+  expect(0, {"top"});
+}
+
+TEST_F(CardMistakes, ASweepPassesOverACardWithoutMemory) {
+  const Variables full(shared({{"STAND_IN_CARDS", "2"},
+                               {"STAND_IN_BYTES", "300000000,17179869184"},
+                               {"STAND_IN_CONTEXT", "500000000"}}));
+  EXPECT_THAT(expect(0, {"sweep", "run", "sweep.yaml"}).out, HasSubstr("6 complete, 0 failed"));
+}
+
+TEST_F(CardMistakes, TheDoctorMeasuresTheContext) {
+  const Variables context(Environment{{"STAND_IN_CONTEXT", "524288000"}});
+  EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("context 500 MiB"));
+}
+
+TEST_F(CardMistakes, TheFirstAllocationMayBeRefused) {
+  const Variables refused(Environment{{"STAND_IN_REFUSE", "1"}});
+  expect(0, {"run", "card.yaml"});
+  expect(0, {"doctor"});
+  expect(0, {"predict", "runs/bundle", "png", "--device", "cuda:0"});
+}
+
+// ---- a card that falls off the bus
+
+TEST_F(CardMistakes, ACardThatIsLostInAStepIsOneErrorAndLeavesTheCheckpoint) {
+  const std::vector<std::string> words{"run", "card.yaml", "phases.0.epochs=200"};
+  {
+    const Variables lost(shared({{"STAND_IN_LOSE", "3000"}}));
+    expect(1, words,
+           "the card failed and cannot be used by this process any more: CUDA error: "
+           "unspecified launch failure; start the program again");
+  }
+  EXPECT_TRUE(fs::exists(path("runs/card/autosave-0/manifest.json")));
+  const Variables gone(shared({}));
+  auto again = words;
+  again.emplace_back("--resume");
+  expect(2, again, "cuda:0 is not there, only cpu: the driver shows no card that can be used");
+  fs::remove(path("shared"));  // the card is back
+  const auto resumed = expect(0, again);
+  EXPECT_THAT(resumed.out, HasSubstr("continues"));
+}
+
+TEST_F(CardMistakes, ARunOfALostCardIsContinuedOnAnother) {
+  std::vector<std::string> words{"run", "card.yaml", "phases.0.epochs=200"};
+  const Variables two(shared({{"STAND_IN_CARDS", "2"}}));
+  {
+    const Variables lost(Environment{{"STAND_IN_LOSE", "3000,0"}});
+    expect(1, words, "the card failed");
+  }
+  words.emplace_back("--resume");
+  const auto resumed = expect(0, words);
+  EXPECT_THAT(resumed.out, HasSubstr("continues"));
+}
+
+TEST_F(CardMistakes, APredictionOnACardThatIsLostIsOneError) {
+  const Variables lost(Environment{{"STAND_IN_LOSE", "1"}});
+  expect(1, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, "the card failed");
+}
+
+TEST_F(CardMistakes, ASweepGoesOnWithoutTheCardThatIsLost) {
+  const Variables lost(shared({{"STAND_IN_CARDS", "2"}, {"STAND_IN_LOSE", "0,150"}}));
+  const auto sweep = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(sweep.status, 1) << sweep.out << sweep.err;
+  EXPECT_THAT(sweep.out, HasSubstr("5 complete, 1 failed, 0 waiting"));
+  EXPECT_EQ(count_of(sweep.err,
+                     "GPU-02020202-0202-0202-0202-020202020202 is there no longer, so "
+                     "no more runs are placed on it"),
+            1U)
+      << sweep.err;
+  EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out,
+              HasSubstr("FAIL  exit 1: [tare] error: the card failed"));
+}
+
+TEST_F(CardMistakes, ASweepWithoutACardLeftWaits) {
+  const Variables lost(shared({{"STAND_IN_LOSE", "150"}}));
+  const auto sweep = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(sweep.status, 1) << sweep.out << sweep.err;
+  EXPECT_THAT(sweep.out, HasSubstr("0 complete, 1 failed, 5 waiting"));
+  EXPECT_THAT(sweep.err, HasSubstr("No other is left: `tare sweep run` continues"));
+  fs::remove(path("shared"));  // the card is back
+  const Variables healthy(Environment{{"STAND_IN_LOSE", "0"}});
+  EXPECT_THAT(tare({"sweep", "run", "sweep.yaml"}).out, HasSubstr("5 complete, 1 failed"));
+}
+
+// ---- slices of a card
+
+class Slices : public CardMistakes {
+ protected:
+  void SetUp() override {
+    CardMistakes::SetUp();
+    if (!IsSkipped())
+      variables_.emplace(shared({{"STAND_IN_MIG", "3"}, {"STAND_IN_BYTES", "32212254720"}}));
+  }
+  static constexpr const char* kSecond = "MIG-12121212-1212-1212-1212-121212121212";
+  std::optional<Variables> variables_;
+};
+
+TEST_F(Slices, AreDevicesOfTheirOwnForTop) {
+  const auto top = nlohmann::json::parse(expect(0, {"top", "--json"}).out);
+  ASSERT_EQ(top["devices"].size(), 4U) << "the host and three slices";
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(top["devices"][i]["name"], "CUDA stand-in MIG 1g.10gb");
+    EXPECT_EQ(top["devices"][i]["total_bytes"], 10737418240);
+    EXPECT_TRUE(top["devices"][i]["load"].is_null()) << "a slice has none of its own";
+  }
+}
+
+TEST_F(Slices, OneIsTheCardOfARun) {
+  const Variables second(
+      Environment{{"CUDA_VISIBLE_DEVICES", kSecond}, {"STAND_IN_CONTEXT", "104857600"}});
+  EXPECT_THAT(expect(0, {"doctor"}).out,
+              ContainsRegex("cuda:0  CUDA stand-in MIG 1g.10gb, [0-9.]+ GiB of 10 GiB available, "
+                            "context 100 MiB"));
+  EXPECT_THAT(expect(0, {"plan", "card.yaml"}).out, HasSubstr("cuda:0, which has 9.9 GiB"));
+  const auto run = expect(0, {"run", "card.yaml", "--verbose"});
+  EXPECT_THAT(run.out, HasSubstr("cuda:0 (CUDA stand-in MIG 1g.10gb"));
+  EXPECT_THAT(run.out, HasSubstr("the process holds 100 MiB")) << "as NVML has it of the slice";
+}
+
+TEST_F(Slices, TakeTheRunsOfASweep) {
+  const auto plan = expect(0, {"sweep", "plan", "sweep.yaml"});
+  for (const char* digit : {"11111111", "12121212", "13131313"})
+    EXPECT_THAT(plan.out, HasSubstr(std::string(" of MIG-") + digit));
+  const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"});
+  EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
+}
+
+TEST_F(Slices, AnEmptyChoiceTakesNone) {
+  const Variables none(Environment{{"CUDA_VISIBLE_DEVICES", ""}});
+  const auto plan = expect(0, {"sweep", "plan", "sweep.yaml"});
+  EXPECT_THAT(plan.out, Not(HasSubstr("MIG-")));
+}
+
+}  // namespace
+}  // namespace tare::testing
