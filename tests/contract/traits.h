@@ -35,7 +35,8 @@ struct CudaTraits {
       init({.threads = 0, .cuda = CudaMode::on});
       return {};
     } catch (const DeviceError& error) {
-      return error.what();
+      const char* const only = std::getenv("TARE_ONLY_ON_CARD");
+      return error.what() + (only ? std::string("; only a card can show this: ") + only : "");
     }
   }
   static c10::Device device() { return {c10::kCUDA, 0}; }

@@ -45,6 +45,26 @@ class HostAllocator : public ::testing::Test {
 
 TEST_F(HostAllocator, IsInForceBeforeMain) { EXPECT_TRUE(host_allocator::installed()); }
 
+TEST_F(HostAllocator, IsInForceBelowAnAllocatorThatPassesRequestsOn) {
+  struct Other : c10::Allocator {
+    explicit Other(c10::Allocator* next) : next_(next) {}
+    c10::DataPtr allocate(size_t bytes) override { return next_->allocate(bytes); }
+    c10::DeleterFnPtr raw_deleter() const override { return next_->raw_deleter(); }
+    void copy_data(void* to, const void* from, size_t bytes) const override {
+      next_->copy_data(to, from, bytes);
+    }
+    c10::Allocator* next_;
+  } other(c10::GetCPUAllocator());
+  const uint64_t births = host_allocator::counters().births;
+  c10::SetCPUAllocator(&other);
+  EXPECT_TRUE(host_allocator::installed());
+  c10::SetCPUAllocator(c10::GetDefaultCPUAllocator());
+  EXPECT_FALSE(host_allocator::installed());
+  c10::SetCPUAllocator(other.next_);
+  EXPECT_TRUE(host_allocator::installed());
+  EXPECT_EQ(host_allocator::counters().births, births) << "asking allocates nothing";
+}
+
 TEST_F(HostAllocator, CountsRequestedBytesAndBlocksExactly) {
   auto a = bytes_of(1000);
   const auto b = at::ones({3, 5});

@@ -77,7 +77,8 @@ void refresh_peaks();  ///< brings every open record up to date
 /// Makes this LibTorch's CPU allocator; any program that links init() does so before main. Returns
 /// false, and changes nothing, if an allocator other than LibTorch's default is already set.
 bool install();
-/// Whether this LibTorch's CPU allocator is the one of this file.
+/// Whether this LibTorch's CPU allocator is the one of this file, or one that passes its requests
+/// on to it.
 [[nodiscard]] bool installed();
 
 }  // namespace host_allocator
