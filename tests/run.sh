@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# Sets up, builds everything and runs every test. With --deep: full counts of kills, mutations and cycles, then
-# sanitizers, another compiler, the linter and the coverage (tests/deep.sh; hours). Other arguments are passed on to ctest.
+# Sets up, builds everything and runs every test. With --libtorch 2.11: on that version of LibTorch, which is fetched.
+# With --deep: full counts of kills, mutations and cycles, then sanitizers, another compiler, the linter and the coverage
+# (tests/deep.sh; hours). Other arguments are passed on to ctest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = --libtorch ]; then
+  export TARE_LIBTORCH_VERSION=${2:?"--libtorch needs a version, such as 2.11"}
+  shift 2
+fi
 deep=0
 if [ "${1:-}" = --deep ]; then
   deep=1

@@ -1,4 +1,4 @@
-# Finds LibTorch 2.11.x without the wheel's own CMake config, which insists on a CUDA toolkit and links every CUDA
+# Finds LibTorch 2.11 to 2.15 without the wheel's own CMake config, which insists on a CUDA toolkit and links every CUDA
 # library into everything.
 #
 # Input:   TARE_LIBTORCH  the folder that holds include/ and lib/ (of a wheel: .../torch)
@@ -6,7 +6,7 @@
 #          LibTorch_VERSION, LibTorch_CUDA_LIBRARIES (torch_cuda and c10_cuda, empty when they are not there),
 #          LibTorch_CUDART (the CUDA run-time library beside the wheel, empty when it is not there)
 set(TARE_LIBTORCH "$ENV{TARE_LIBTORCH}" CACHE PATH "LibTorch folder: holds include/ and lib/")
-option(TARE_ALLOW_LIBTORCH "Accept a LibTorch other than 2.11.x; run the full tests" OFF)
+option(TARE_ALLOW_LIBTORCH "Accept a LibTorch that is not of 2.11 to 2.15; run the full tests" OFF)
 
 # Paths are built, not searched: a cached find_library would keep an old folder after TARE_LIBTORCH changes.
 set(_include "${TARE_LIBTORCH}/include")
@@ -26,9 +26,11 @@ if(NOT _missing)
     list(APPEND _parts "${_part}")
   endforeach()
   list(JOIN _parts "." LibTorch_VERSION)
-  if(NOT LibTorch_VERSION MATCHES "^2\\.11\\." AND NOT TARE_ALLOW_LIBTORCH)
-    message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} in ${TARE_LIBTORCH}: Tare is built for 2.11.x, whose internals "
-                        "it uses. -DTARE_ALLOW_LIBTORCH=1 tries another version; run the full tests then.")
+  if((LibTorch_VERSION VERSION_LESS 2.11 OR LibTorch_VERSION VERSION_GREATER_EQUAL 2.16) AND NOT TARE_ALLOW_LIBTORCH)
+    message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} in ${TARE_LIBTORCH}: Tare uses internals of LibTorch and knows "
+                        "those of 2.11 to 2.15. To try this version: cmake --preset release -DTARE_ALLOW_LIBTORCH=ON "
+                        "-DTARE_LIBTORCH=${TARE_LIBTORCH}, then cmake --build build && ctest --test-dir build; "
+                        "docs/development.md says what to look at.")
   endif()
   if(NOT TARGET LibTorch::cpu)
     add_library(LibTorch::c10 SHARED IMPORTED)

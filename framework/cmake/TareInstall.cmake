@@ -1,5 +1,6 @@
 # cmake --install: static libraries, headers, programs, and the package that find_package(tare) reads.
 include(CMakePackageConfigHelpers)
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" TARE_LIBTORCH_MINOR "${LibTorch_VERSION}")
 
 # Programs find the CUDA plug-in in ../lib (runtime/plugin_loader.cpp) and the recipes in ../share/tare (cli/commands_data.cpp): the
 # folders below the prefix are fixed.

@@ -1,9 +1,6 @@
 // Samples unexplained memory during a fit, and warns where it grows.
 #include "tare/callback/leak_watch.h"
 
-#include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/autograd/function.h>
-
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -12,21 +9,11 @@
 #include "tare/base/log.h"
 #include "tare/callback/registry.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/libtorch.h"
 #include "tare/memory/phase.h"
 
 namespace tare {
 namespace {
-
-/// Nodes of autograd are held by one of these, depending on LibTorch's version.
-template <class T>
-std::weak_ptr<T> weak(const std::shared_ptr<T>& node) {
-  return node;
-}
-template <class T>
-c10::weak_intrusive_ptr<T> weak(const c10::intrusive_ptr<T>& node) {
-  return c10::weak_intrusive_ptr<T>(node);
-}
-using WeakNode = decltype(weak(std::declval<const at::Tensor&>().grad_fn()));
 
 /// Whether neither an object nor a library of the device keeps the block.
 bool is_unanswered(const memory::LiveBlock& block, const Ledger& answered) {
@@ -41,7 +28,7 @@ bool is_short(const FitContext& context) {
 
 /// The graphs of one batch, which must be gone when the next one begins.
 struct LeakWatch::Graphs {
-  std::vector<WeakNode> nodes;  // one of each micro-batch's loss and output
+  std::vector<libtorch::WeakNode> nodes;  // one of each micro-batch's loss and output
   int64_t step = 0;
   uint32_t number = 0;  // of the step, as blocks have it
 };
@@ -83,7 +70,8 @@ Action LeakWatch::after_loss(FitContext& context) {
   graphs_->step = context.step + 1;
   graphs_->number = memory::current_step();
   const auto watch = [this](const at::Tensor& tensor) {
-    if (tensor.defined() && tensor.grad_fn()) graphs_->nodes.push_back(weak(tensor.grad_fn()));
+    if (tensor.defined() && tensor.grad_fn())
+      graphs_->nodes.push_back(libtorch::weak(tensor.grad_fn()));
   };
   watch(context.loss);
   std::ranges::for_each(context.outputs, watch);
@@ -134,8 +122,8 @@ void LeakWatch::warn(c10::Device device, bool short_fit) {
 
 void LeakWatch::look_at_graphs(const FitContext& context) {
   if (!graphs_ || kept_graph_) return;
-  const bool alive =
-      std::ranges::any_of(graphs_->nodes, [](const WeakNode& node) { return !node.expired(); });
+  const bool alive = std::ranges::any_of(
+      graphs_->nodes, [](const libtorch::WeakNode& node) { return !node.expired(); });
   graphs_->nodes.clear();
   if (!alive) return;
   KeptGraph kept{context.learner.device(), graphs_->step, 0};

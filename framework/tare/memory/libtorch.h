@@ -1,0 +1,26 @@
+// The differences between the versions of LibTorch, from 2.11 to 2.15. Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <utility>
+
+namespace tare::libtorch {
+
+/// Returns a weak pointer to a node of autograd, which a std::shared_ptr holds up to LibTorch 2.12 and
+/// a c10::intrusive_ptr from 2.13 on.
+template <class T>
+std::weak_ptr<T> weak(const std::shared_ptr<T>& node) {
+  return node;
+}
+template <class T>
+c10::weak_intrusive_ptr<T> weak(const c10::intrusive_ptr<T>& node) {
+  return c10::weak_intrusive_ptr<T>(node);
+}
+/// Points to a node without owning it; expired() once its graph is gone.
+using WeakNode = decltype(weak(std::declval<const at::Tensor&>().grad_fn()));
+
+}  // namespace tare::libtorch
