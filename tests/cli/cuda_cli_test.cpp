@@ -151,14 +151,14 @@ TEST_F(CardCli, TheSecondCardIsTaken) {
 
 TEST_F(CardCli, ABudgetIsKeptByMicroBatches) {
   const auto run = tare({"run", "card.yaml", "batch=128", "data.size=28", "phases=[{name: all}]",
-                         "--device-budget", "44MiB", "--json", "run.json"});
+                         "--device-budget", "76MiB", "--json", "run.json"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("in micro-batches of "));
   if (is_stand_in()) expect_as_planned(json_of("run.json"));
 }
 
 TEST_F(CardCli, WhatDoesNotFitIsRefusedBeforeTheRun) {
-  const auto run = tare({"run", "card.yaml", "--device-budget", "34MiB"});
+  const auto run = tare({"run", "card.yaml", "--device-budget", "66MiB"});
   EXPECT_EQ(run.status, 3) << run.out << run.err;
   EXPECT_THAT(run.err, HasSubstr("does not fit"));
 }
@@ -205,7 +205,7 @@ TEST_F(CardCli, ALostCardIsOneMessageAndTheRunCanBeContinued) {
 
 TEST_F(CardCli, CardsOfOtherSizesAndKindsAreAsPlanned) {
   if (!is_stand_in()) GTEST_SKIP() << "there is one kind of card";
-  for (const char* setting : {"STAND_IN_BYTES=67108864", "STAND_IN_BYTES=85899345920",
+  for (const char* setting : {"STAND_IN_BYTES=100663296", "STAND_IN_BYTES=85899345920",
                               "STAND_IN_SM=75", "STAND_IN_SM=80", "STAND_IN_SM=100"}) {
     const std::string text = setting;
     const std::string name = text.substr(0, text.find('='));

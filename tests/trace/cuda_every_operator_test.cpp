@@ -27,8 +27,9 @@ void on_card(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit
   const auto& arguments = op.schema().arguments();
   const auto below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kCardKey);
   const auto given = torch::jit::last(*stack, arguments.size());
-  const bool has_operand = std::ranges::any_of(
-      given, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); });
+  const bool has_operand = std::ranges::any_of(given, [](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined();
+  });
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() != "device") continue;
     c10::IValue& value = torch::jit::peek(*stack, i, arguments.size());
@@ -66,6 +67,8 @@ std::string planned_sizes(const Trace& trace) {
     }
     if (trace.find(kFirstProduct) == i) add(card.workspace_bytes);
     if (trace.find(kFirstLinear) == i) add(card.linear_workspace_bytes);
+    if (trace.find(kFirstProductBackward) == i) add(card.workspace_bytes);
+    if (trace.find(kFirstLinearBackward) == i) add(card.linear_workspace_bytes);
     if (i < trace.events.size()) add(trace.events[i].bytes);
   }
   return all;
@@ -137,9 +140,13 @@ TEST_F(EmbeddingsOnCard, OfManyIndicesAllocateAsPlanned) {
   struct Sizes {
     int64_t indices, rows, features;
   };
-  for (const auto& [indices, rows, features] :
-       {Sizes{3072, 64, 16}, {3073, 64, 16}, {4096, 64, 16}, {5000, 256, 8}, {20000, 256, 8},
-        {100000, 256, 8}, {100000, 50000, 8}}) {
+  for (const auto& [indices, rows, features] : {Sizes{3072, 64, 16},
+                                                {3073, 64, 16},
+                                                {4096, 64, 16},
+                                                {5000, 256, 8},
+                                                {20000, 256, 8},
+                                                {100000, 256, 8},
+                                                {100000, 50000, 8}}) {
     const auto work = [indices = indices, rows = rows, features = features] {
       back(torch::embedding(in({rows, features}), classes({indices})));
     };

@@ -102,7 +102,9 @@ class Player {
         target_(target),
         memory_(target),
         workspaces_{{{trace.find(kFirstProduct), target.workspace_bytes, -1},
-                     {trace.find(kFirstLinear), target.linear_workspace_bytes, -2}}} {}
+                     {trace.find(kFirstLinear), target.linear_workspace_bytes, -2},
+                     {trace.find(kFirstProductBackward), target.workspace_bytes, -3},
+                     {trace.find(kFirstLinearBackward), target.linear_workspace_bytes, -4}}} {}
 
   /// Plays the trace back; returns false if the target refuses a request.
   [[nodiscard]] bool play(size_t index) {
@@ -138,7 +140,7 @@ class Player {
 
  private:
   bool add_up(const CardSum& sum) {
-    constexpr int64_t kParts = -3, kSemaphores = -4;  // numbers that no block of a trace has
+    constexpr int64_t kParts = -5, kSemaphores = -6;  // numbers that no block of a trace has
     const auto [parts, semaphores] = buffers_of(sum, target_.multiprocessors);
     if (parts == 0) return true;
     const int64_t before = memory_.allocated();
@@ -153,7 +155,7 @@ class Player {
   Allocator memory_;
   size_t next_sum_ = 0;
   int64_t buffers_ = 0;
-  std::array<LibraryWorkspace, 2> workspaces_;
+  std::array<LibraryWorkspace, 4> workspaces_;
   std::vector<int64_t> held_;                   // the workspaces that were taken
   std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event
 };

@@ -50,8 +50,7 @@ void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const bool linear = First == 1 && adds_bias(operands[0].toTensor(), b);
   op.redispatchBoxed(keys, stack);
   multiply(a, b);
-  mark_first(kFirstProduct);
-  if (linear) mark_first(kFirstLinear);
+  mark_product(linear);
 }
 
 /// Computes the product of a matrix and a vector. A card copies a vector that is one number.
@@ -59,10 +58,9 @@ void vector_product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Sta
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor matrix = operands[0].toTensor(), vector = operands[1].toTensor();
   op.redispatchBoxed(keys, stack);
-  mark_first(kFirstProduct);
-  if (!for_card() || matrix.numel() == 0) return;
-  const bool repeats = vector.stride(0) == 0;
-  hold(repeats ? bytes_of(vector.numel(), vector.scalar_type()) : 0).clear();
+  const bool copies = for_card() && matrix.numel() != 0 && vector.stride(0) == 0;
+  const c10::DataPtr copy = hold(copies ? bytes_of(vector.numel(), vector.scalar_type()) : 0);
+  mark_product();
 }
 
 // MKL's batched gemm knows batches whose matrices are contiguous or transposed; small ones are
@@ -102,7 +100,7 @@ void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
   op.redispatchBoxed(keys, stack);
   if (for_card()) multiply_on_card(a, b, stack->back().toTensor());
-  mark_first(kFirstProduct);
+  mark_product();
   if (for_card()) return;
   constexpr int64_t kSmall = 400;
   if (a.size(1) * a.size(2) * b.size(2) < kSmall) return;

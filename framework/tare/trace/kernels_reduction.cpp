@@ -90,7 +90,7 @@ void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
 
 Tensor dot(const Tensor& self, const Tensor&) {
   Tensor result = fresh({}, self);
-  mark_first(kFirstProduct);
+  mark_product();
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include "tare/trace/recording.h"
 
 #include <c10/core/Allocator.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <atomic>
@@ -133,11 +134,16 @@ void meta_mark(std::string name) {
   if (s.open) s.trace.marks.push_back({std::move(name), s.trace.events.size()});
 }
 
-void mark_first(const char* name) {
+void mark_product(bool linear) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
-  if (!s.open || !s.for_card || s.trace.find(name)) return;
-  s.trace.marks.push_back({name, s.trace.events.size()});
+  if (!s.open || !s.for_card) return;
+  const auto mark_first = [&s](const char* name) {
+    if (!s.trace.find(name)) s.trace.marks.push_back({name, s.trace.events.size()});
+  };
+  const bool in_backward = torch::autograd::get_current_node() != nullptr;
+  mark_first(in_backward ? kFirstProductBackward : kFirstProduct);
+  if (linear) mark_first(in_backward ? kFirstLinearBackward : kFirstLinear);
 }
 
 void note_sum(CardSum sum) {

@@ -27,9 +27,9 @@ class Recording {
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
 
-/// Marks, in a recording of a card, the first call with that name, which is one of those in
-/// trace_events.h.
-void mark_first(const char* name);
+/// Marks, in a recording of a card, where a matrix product is the first, or the first in a backward
+/// (kFirstProduct ... in trace_events.h); `linear`: also where it is the first with a bias.
+void mark_product(bool linear = false);
 
 /// Adds a sum at this moment to a recording of a card.
 void note_sum(CardSum sum);
