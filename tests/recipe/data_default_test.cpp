@@ -226,7 +226,7 @@ TEST(TestSplit, IsNeverTheValidationSplitUnderAnotherName) {
   EXPECT_FALSE(without.test);
   ASSERT_TRUE(without.valid);
   EXPECT_EQ(without.valid->loss, without.phases[0].epochs.back().valid_loss);
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("valid (there is no test split), on generated digits: "),
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("valid (there is no test split), on generated data: "),
                                Not(HasSubstr("\ntest"))));
   const auto json = nlohmann::json::parse(to_json(without));
   EXPECT_FALSE(json.contains("test"));

@@ -215,7 +215,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
     const size_t shorter = std::min(name.size(), candidate.size());
     if (std::max(name.size(), candidate.size()) - shorter >= best) continue;
     const size_t distance = edit_distance(name, candidate);
-    // Within two edits everything short resembles everything: more than half must stay.
+    // Any two short words are within two edits of each other, so more than half must stay.
     if (distance < best && 2 * distance < std::max(name.size(), candidate.size())) {
       best = distance;
       result = candidate;

@@ -2,7 +2,7 @@
 #include "tare/cli/arguments.h"
 
 #include <algorithm>
-// Else every argument is cut at its commas: key=[1,2].
+// Without it cxxopts cuts every argument at its commas, as in key=[1,2].
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <cxxopts.hpp>
 

@@ -34,7 +34,7 @@ std::string first_comment(const std::filesystem::path& file) {
   return line.starts_with("# ") ? line.substr(2) : "";
 }
 
-// Those of the checkout that is the current folder, else those that come with the program.
+/// Returns the recipes of the checkout that is the current folder, else those of the program.
 std::filesystem::path recipe_folder() {
   const std::filesystem::path here = "recipes/configs";
   if (std::filesystem::is_directory(here)) return here;

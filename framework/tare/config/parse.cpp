@@ -66,7 +66,7 @@ class Builder : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
-  // Of a finished value with all that is inside.
+  /// Measures a finished value with all that is inside.
   struct Size {
     int64_t nodes = 1, text_bytes = 0, depth = 0;
   };

@@ -99,7 +99,7 @@ at::Tensor input_of(const TfExample& example, const TfSampleOptions& options, Se
 
 at::Tensor label_of(const TfExample& example, const std::string& name) {
   const TfFeature& feature = example.feature(name);
-  // Of the shape of an output for one value, so that the losses take it.
+  // The label has the shape of an output for one value, so that the losses take it.
   if (feature.floats.size() == 1)
     return at::scalar_tensor(feature.floats.front(), at::kFloat).view({1});
   if (!feature.bytes.empty())

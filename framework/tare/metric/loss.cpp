@@ -159,7 +159,7 @@ Tensor activate(const std::string& name, const Tensor& output) {
 
 bool takes_labels(const std::string& loss) { return loss == "cross_entropy" || loss == "nll"; }
 
-// Of each sample [n, ...], over the labels that count.
+/// Returns the mean of each sample [n, ...], over the labels that count.
 Tensor mean_of_labels(const Tensor& each, const Tensor& target) {
   const Tensor counts = target.ne(kIgnoredLabel).flatten(1).sum(1).clamp_min(1);
   return each.flatten(1).sum(1).div(counts);

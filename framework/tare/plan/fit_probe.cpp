@@ -48,7 +48,7 @@ Point point_of(const FitShape& shape) {
   return point;
 }
 
-/// In a part of a probe; see small().
+/// The most samples in a part of a probe; see small().
 constexpr int64_t kLargestPart = 31;
 
 BatchShape resized(BatchShape shape, int64_t samples, int64_t part) {

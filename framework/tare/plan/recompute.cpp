@@ -63,7 +63,7 @@ struct BlockCost {
   CostMeter::Cost cost{};
 };
 
-/// Two steps of four samples, the first of which sets up what must not count.
+/// A fit of two steps of four samples, the first of which sets up what must not count.
 constexpr FitShape kTwoSteps{
     .micro_batch = 4,
 

@@ -164,7 +164,7 @@ void remove_leftovers(const fs::path& folder, std::vector<std::string> names) {
   for (const auto& name : names) {
     const fs::path path = folder / name;
     if (is_left_of_a_save(path.string() + ".partial") || is_left_of_a_save(path.string() + ".old"))
-      for (const auto& done : io::recover_directory(path)) log::info("swept: " + done);
+      for (const auto& done : io::recover_directory(path)) log::info("cleaned up: " + done);
   }
 }
 

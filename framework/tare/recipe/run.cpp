@@ -305,7 +305,7 @@ class Runner {
     return all;
   }
 
-  // Those that the recipe names; in a dry run only those that write nothing.
+  /// Returns the callbacks that the recipe names; in a dry run only those that write nothing.
   [[nodiscard]] std::vector<CallbackPtr> chosen_callbacks(std::optional<size_t> phase) const {
     std::vector<CallbackPtr> all;
     for (auto& [callback, path] : make_callbacks(recipe_, phase))

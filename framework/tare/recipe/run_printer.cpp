@@ -113,7 +113,7 @@ void RunPrinter::evaluation(const SplitFigures& evaluation, bool of_test, bool g
   if (!out_) return;
   std::ostringstream text;
   text << (of_test ? "test" : "valid (there is no test split)")
-       << (generated ? ", on generated digits" : "") << ": loss " << evaluation.loss;
+       << (generated ? ", on generated data" : "") << ": loss " << evaluation.loss;
   for (const auto& m : evaluation.metrics) text << ", " << m.name << ' ' << m.value;
   *out_ << fitted(text.str(), *out_) << '\n';
 }

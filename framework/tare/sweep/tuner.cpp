@@ -50,7 +50,7 @@ std::optional<search::Cell> Tuner::draw(int64_t number) const {
     const search::Point point = search::point_of(sweep_.parameters, *cell);
     return std::ranges::find(history_, point, &search::SeenTrial::params) != history_.end();
   };
-  // Those of other brackets are not to be repeated either.
+  // The parameters of runs in other brackets are not repeated either.
   if (!cell || (rivals.size() < history_.size() && is_drawn()))
     cell = search::sample(sweep_, history_, number, sweep_.seed);
   return cell;

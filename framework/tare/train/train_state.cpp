@@ -121,7 +121,7 @@ class Reader {
   const std::filesystem::path& path_;
 };
 
-// As older versions wrote them: every value in the manifest.
+/// Reads the rows as older versions wrote them: every value in the manifest.
 std::vector<EpochRow> rows_in_json(const Reader& reader, const char* key) {
   std::vector<EpochRow> rows;
   for (const auto& item : reader.list(key)) {
