@@ -164,8 +164,8 @@ TEST(Cli, ABudgetIsPlannedFor) {
   EXPECT_EQ(recipe.run({"--host-budget", "much"}).status, 2);
   const auto on_host = recipe.run({"--device-budget", "8GiB"});
   EXPECT_EQ(on_host.status, 2);
-  EXPECT_NE(on_host.err.find("this run uses the host; give --host-budget"), std::string::npos)
-      << on_host.err;
+  EXPECT_NE(on_host.err.find("this run uses the host"), std::string::npos) << on_host.err;
+  EXPECT_NE(on_host.err.find("; give --host-budget"), std::string::npos) << on_host.err;
 }
 
 TEST(Cli, ALimitOfTheProcessIsForAllItsMemory) {
