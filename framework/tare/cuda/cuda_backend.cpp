@@ -16,6 +16,7 @@
 #include <shared_mutex>
 
 #include "tare/cuda/nvml.h"
+#include "tare/memory/libtorch.h"
 
 namespace tare::cuda {
 namespace {
@@ -66,14 +67,15 @@ void start(Shared& shared) {
 }
 
 /// Marks what cuBLAS and cublasLt keep, by LibTorch's lists of it: a block comes into a list after
-/// it was allocated, so its allocation cannot be told from that of a tensor. To be called before
+/// it was allocated, so its allocation looks like that of a tensor. To be called before
 /// the book's blocks are read, and before the lists are cleared. No allocator's lock may be held.
 void mark_workspaces(BlockBook& book) {
   std::vector<const void*> kept;
   for (auto* const list : {&at::cuda::cublas_handle_stream_to_workspace(),
                            &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     const std::shared_lock lock(list->mutex);
-    for (const auto& [handle_and_stream, memory] : list->map) kept.push_back(memory.get());
+    for (const auto& [handle_and_stream, memory] : list->map)
+      kept.push_back(libtorch::block_of(memory));
   }
   book.mark_workspaces(kept);
 }

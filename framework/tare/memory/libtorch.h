@@ -2,16 +2,18 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
 namespace tare::libtorch {
 
-/// Returns a weak pointer to a node of autograd, which a std::shared_ptr holds up to LibTorch 2.12 and
-/// a c10::intrusive_ptr from 2.13 on.
+/// Returns a weak pointer to a node of autograd, which a std::shared_ptr holds up to LibTorch 2.12
+/// and a c10::intrusive_ptr from 2.13 on.
 template <class T>
 std::weak_ptr<T> weak(const std::shared_ptr<T>& node) {
   return node;
@@ -22,5 +24,12 @@ c10::weak_intrusive_ptr<T> weak(const c10::intrusive_ptr<T>& node) {
 }
 /// Points to a node without owning it; expired() once its graph is gone.
 using WeakNode = decltype(weak(std::declval<const at::Tensor&>().grad_fn()));
+
+/// Returns the block of an entry in LibTorch's lists of workspaces, which has the block's size
+/// beside it in later versions.
+inline const void* block_of(const at::DataPtr& memory) { return memory.get(); }
+inline const void* block_of(const std::pair<at::DataPtr, size_t>& memory) {
+  return memory.first.get();
+}
 
 }  // namespace tare::libtorch

@@ -37,9 +37,11 @@ struct Mark {
 inline constexpr const char* kFirstProduct = "cublas";
 /// The mark at which cublasLt takes its workspace.
 inline constexpr const char* kFirstLinear = "cublaslt";
-/// The marks at which they take another for the backward: LibTorch has one for each handle of a
-/// library, each thread has handles of its own, and a card's backward runs on a thread of its own.
+/// The mark at which cuBLAS takes another one for the backward: LibTorch has one for each handle of
+/// a library, each thread has handles of its own, and a card's backward runs on a thread of its
+/// own.
 inline constexpr const char* kFirstProductBackward = "cublas in backward";
+/// The mark at which cublasLt takes another one for the backward.
 inline constexpr const char* kFirstLinearBackward = "cublaslt in backward";
 
 /// Describes a sum on a card as it is laid out over threads, see card_sum.h.
