@@ -1,4 +1,4 @@
-// What cuBLAS and cublasLt keep on a card is workspace, whenever and however it is looked at.
+// The blocks that cuBLAS and cublasLt keep on a card are workspace in every view of the memory.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/ones.h>

@@ -27,7 +27,7 @@ struct Row {
   std::atomic<size_t> bytes[kMostPlaces];
 };
 constexpr int kRows = 64;
-/// What processes may share.
+/// Holds the state of the cards that processes may share.
 struct Table {
   Row rows[kRows];
   std::atomic<bool> lost[kMostCards];
@@ -145,7 +145,7 @@ class Machine {
     return -1;
   }
 
-  // As with the driver, what follows an unknown word is not seen, and of slices only the first.
+  // Like the driver, it sees no card behind an unknown word, and only the first of several slices.
   void choose_visible() {
     const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
     for (size_t i = 0; !chosen && i < places.size(); ++i)

@@ -128,7 +128,7 @@ EXPORTED int nvmlDeviceGetMemoryInfo(void* of, Memory* memory) {
   *memory = {at(of).bytes, at(of).bytes - used, used};
   return kSuccess;
 }
-// What a divided card does cannot be said of its slices.
+// NVML does not say of a slice what its divided card does.
 EXPORTED int nvmlDeviceGetUtilizationRates(void* of, Utilization* rates) {
   if (is_lost(of)) return kLost;
   if (at(of).is_slice || at(of).slices > 0) return kNotSupported;

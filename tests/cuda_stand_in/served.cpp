@@ -181,7 +181,7 @@ struct Attention {
     }
     return {plain(), Tensor()};
   }
-  /// Of q, k, v and the bias.
+  /// Holds the gradients of q, k, v and the bias.
   std::array<Tensor, 4> backward(const Tensor& grad, const Tensor& out, const Tensor& sum,
                                  bool of_bias) const {
     if (flash() && !of_bias && sum.defined()) {

@@ -1,5 +1,5 @@
-// What the values of the stand-in know of one operator's call, and the operators of a card that
-// have no counterpart of their name on the host.
+// Describes one call of an operator to the values of the stand-in, and lists the operators of a
+// card that have no counterpart of their name on the host.
 #pragma once
 
 #include <ATen/ATen.h>

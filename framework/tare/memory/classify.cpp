@@ -53,7 +53,7 @@ std::optional<int64_t> asked_bytes(std::string_view text) {
   return parse_bytes(amount);
 }
 
-/// What a refusal of the card itself means, which no allocator of LibTorch had a part in.
+/// Explains a refusal of the card itself, in which no allocator of LibTorch had a part.
 constexpr const char* kOfCard =
     "; the card has no memory left for what a process takes beside its tensors (its context, "
     "libraries): end other processes on the card, which `tare top` shows, or take another card";
