@@ -50,6 +50,11 @@ class CardCli : public ::testing::Test {
   }
   /// Whether the cards are those of the stand-in, whose kernels do nothing.
   [[nodiscard]] static bool is_stand_in() { return std::getenv("TARE_STAND_IN") != nullptr; }
+  /// Whether kernels compute: not those of the stand-in without its values.
+  [[nodiscard]] static bool kernels_compute() {
+    const char* const stand_in = std::getenv("TARE_STAND_IN");
+    return stand_in == nullptr || std::string_view(stand_in) != "plain";
+  }
   [[nodiscard]] bool has_two_cards() const { return doctor_.find("cuda:1") != std::string::npos; }
 
   std::string doctor_;
@@ -217,6 +222,15 @@ TEST_F(CardCli, CardsOfOtherSizesAndKindsAreAsPlanned) {
   }
 }
 
+TEST_F(CardCli, TheLossesAreTheHosts) {
+  if (!kernels_compute()) return;  // losses of kernels that do nothing are no numbers
+  ASSERT_EQ(tare({"run", "card.yaml", "device=cpu", "name=host"}).status, 0);
+  ASSERT_EQ(tare({"run", "card.yaml"}).status, 0);
+  for (const char* phase : {"head.csv", "all.csv"})
+    EXPECT_EQ(rows_without_time(folder_ / "runs/card" / phase),
+              rows_without_time(folder_ / "runs/host" / phase));
+}
+
 TEST_F(CardCli, AKilledRunIsContinued) {
   Program program("tare", {"run", "card.yaml", "phases.1.epochs=200"}, folder_.path());
   const fs::path autosave = folder_ / "runs/card/autosave-0";
@@ -238,6 +252,9 @@ TEST_F(CardCli, ABundleIsPredictedFromOnACardAndThePageIsWritten) {
   const auto predict = tare({"predict", "runs/card", "png", "--device", "cuda:0"});
   EXPECT_EQ(predict.status, 0) << predict.err;
   EXPECT_EQ(std::ranges::count(predict.out, '\n'), 10) << predict.out;
+  if (kernels_compute()) {
+    EXPECT_EQ(predict.out, tare({"predict", "runs/card", "png", "--device", "cpu"}).out);
+  }
   ASSERT_EQ(tare({"report", "runs/card"}).status, 0);
   EXPECT_TRUE(fs::exists(folder_ / "runs/card/report.html"));
 }

@@ -14,6 +14,7 @@
 #include "support/files.h"
 #include "support/program.h"
 #include "support/seed.h"
+#include "support/test_device.h"
 
 namespace tare::testing {
 namespace {
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRecipe = R"(name: killed
 batch: 32
-device: cpu
 save_every: 3
 data: {name: generated_digits, count: 400, size: 16, transforms: [{shift: {pixels: 1}}]}
 model: {name: resnet9, width: 4, dropout: 0.2}
@@ -34,7 +34,9 @@ export: killed.tare
 )";
 
 struct Place {
-  Place() { std::ofstream(folder / "killed.yaml") << kRecipe; }
+  Place() {
+    std::ofstream(folder / "killed.yaml") << kRecipe << "device: " << test_device() << '\n';
+  }
   [[nodiscard]] std::vector<std::string> arguments() const {
     return {"run", "killed.yaml", "--resume", "auto"};
   }
@@ -50,7 +52,7 @@ TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   std::mt19937_64 random(test_seed());
-  const int wanted = reduced(20, 200);
+  const int wanted = test_device() == "cpu" ? reduced(20, 200) : reduced(3, 20);
   int kills = 0, runs = 0;
   while (kills < wanted) {
     const Place place;

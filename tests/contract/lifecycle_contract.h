@@ -32,18 +32,13 @@ TYPED_TEST_P(LifecycleContract, PurgeLeavesExactlyParametersAndBuffers) {
 TYPED_TEST_P(LifecycleContract, ACompactingPurgeReturnsWhatItReserved) {
   auto l = this->learner();
   l->fit(1);
-  const auto values = [&] {  // not as a tensor, which would count
-    const auto tensor = l->model().state().front().tensor.detach().cpu().contiguous();
-    const auto* first = tensor.template const_data_ptr<float>();
-    return std::vector<float>(first, first + tensor.numel());
-  };
-  const auto before = values();
+  const auto before = this->values(l->model());
   const PurgeReport report = l->purge({.compact = true});
   EXPECT_TRUE(report.compacted);
   EXPECT_LE(this->usage().reserved_bytes - this->start_.reserved_bytes,
             this->segment_bytes(l->model()));
   if (memory::kernels_compute()) {
-    EXPECT_EQ(before, values());
+    EXPECT_EQ(before, this->values(l->model()));
   }
   EXPECT_EQ(l->fit(1).reason, StopReason::finished);
   l->destroy();
@@ -70,9 +65,13 @@ TYPED_TEST_P(LifecycleContract, OutOfMemoryInAFitLeavesNothingAndTheFitGoesOn) {
   l->purge();
   this->backend_->reclaim();
   const int64_t held = this->allocated();
+  const auto before = this->values(l->model());
   this->backend_->set_budget(this->usage().reserved_bytes + this->gradient_bytes(l->model()));
   EXPECT_THROW(l->fit(1), c10::OutOfMemoryError);
   this->backend_->set_budget({});
+  if (memory::kernels_compute()) {
+    EXPECT_EQ(before, this->values(l->model()));
+  }
   l->purge();
   EXPECT_EQ(this->allocated(), held);
   EXPECT_EQ(l->fit(1).reason, StopReason::finished);

@@ -91,6 +91,16 @@ class LifecycleContract : public ::testing::Test {
           << "tensor " << i;
   }
 
+  /// Returns all weights and buffers, not as tensors, which would count.
+  static std::vector<float> values(Model& model) {
+    std::vector<float> all;
+    for (const auto& [name, tensor] : model.state()) {
+      const auto floats = tensor.detach().cpu().to(torch::kFloat).contiguous();
+      const auto* const first = floats.template const_data_ptr<float>();
+      all.insert(all.end(), first, first + floats.numel());
+    }
+    return all;
+  }
   [[nodiscard]] memory::Usage usage() const { return backend_->usage(); }
   [[nodiscard]] int64_t allocated() const {
     return usage().allocated_bytes - start_.allocated_bytes;

@@ -40,6 +40,14 @@ TEST(Pages, LinksLeadSomewhere) {
   EXPECT_GT(links, 10);
 }
 
+// A blank line before and behind: no more and no fewer.
+TEST(Pages, ListWhatOnlyACardCanShow) {
+  const std::string tests = io::read_text(TARE_CARD_TESTS);
+  EXPECT_FALSE(tests.empty());
+  EXPECT_THAT(io::read_text(source_folder() / "docs/development.md"),
+              HasSubstr("\n\n" + tests + '\n'));
+}
+
 bool has_source(const std::string& program) {
   if (program.empty()) return true;  // `build/bin/` itself
   for (const char* folder : {"tests/bench", "recipes"})

@@ -72,7 +72,7 @@ TEST(Export, DescribesTheDataThatTheModelWasLastTrainedOn) {
   learner.fit(1);
   learner.export_to(folder / "first.tare", {.destroy = true});
 
-  auto again = load_learner(folder / "first.tare", {.device = "cpu", .batch = 16});
+  auto again = load_learner(folder / "first.tare", {.device = test_device(), .batch = 16});
   again->export_to(folder / "same.tare");
   again->set_data(both(transformed(shades(16, {"white", "black"}, true), second)), 16);
   again->export_to(folder / "before.tare");
@@ -118,7 +118,7 @@ TEST_P(EveryModel, PredictsFromItsBundleWhatTheLearnerPredicts) {
   EXPECT_EQ(predictor.manifest().input, zoo.is("gpt") ? "int64" : "float32");
   EXPECT_LT((predictor.predict(inputs) - learner.get_preds().outputs).abs().max().item<float>(),
             1e-5);
-  auto loaded = load_learner(folder / "net.tare", {.test = data, .device = "cpu"});
+  auto loaded = load_learner(folder / "net.tare", {.test = data, .device = test_device()});
   EXPECT_TRUE(torch::allclose(loaded->get_preds(Split::test).outputs, learner.get_preds().outputs));
 }
 
@@ -200,7 +200,7 @@ TEST(LoadLearner, AppliesTheBundlesTransformsOrRefusesOthers) {
   const double expected = learner.validate().loss;
   learner.export_to(folder / "net.tare");
   const auto loss = [&](const DatasetPtr& test) {
-    return load_learner(folder / "net.tare", {.test = test, .device = "cpu", .batch = 16})
+    return load_learner(folder / "net.tare", {.test = test, .device = test_device(), .batch = 16})
         ->validate(Split::test)
         .loss;
   };
@@ -224,7 +224,7 @@ TEST(LoadLearner, ConvertsImagesOfBytesForABundleWithoutTransforms) {
   learner.fit(1);
   learner.export_to(folder / "net.tare");
   const auto preds = [&](const DatasetPtr& test) {
-    return load_learner(folder / "net.tare", {.test = test, .device = "cpu", .batch = 16})
+    return load_learner(folder / "net.tare", {.test = test, .device = test_device(), .batch = 16})
         ->get_preds(Split::test)
         .outputs;
   };
@@ -260,7 +260,7 @@ TEST(Export, KnowsTheSizeThatAFolderOfPicturesWasReadWith) {
     EXPECT_NEAR(prediction.probability, expected[7][prediction.index].item<double>(), 1e-5);
   // The folder as test data: without labels, read with that size or with the model's own.
   auto loaded = load_learner(folder / "net.tare",
-                             {.test = pictures(folder / "b"), .device = "cpu", .batch = 4});
+                             {.test = pictures(folder / "b"), .device = test_device(), .batch = 4});
   const Predictions preds = loaded->get_preds(Split::test);
   EXPECT_FALSE(preds.targets.defined());
   EXPECT_TRUE(torch::allclose(preds.outputs, expected.slice(0, 4), 1e-5, 1e-5));
@@ -314,8 +314,8 @@ TEST(Export, ALossFunctionsActivationMakesProbabilities) {
   EXPECT_TRUE(torch::allclose(output.sum(1), torch::ones({3})));
   EXPECT_TRUE(torch::allclose(output, learner.get_preds().outputs.slice(0, 0, 3)));
   for (const auto& loss : {std::optional<Loss>(), std::optional<Loss>(own)}) {
-    auto loaded =
-        load_learner(folder / "net.tare", {.test = points(30, 12), .loss = loss, .device = "cpu"});
+    auto loaded = load_learner(folder / "net.tare",
+                               {.test = points(30, 12), .loss = loss, .device = test_device()});
     EXPECT_TRUE(
         torch::allclose(loaded->get_preds(Split::test).outputs, learner.get_preds().outputs));
     loaded->export_to(folder / "again.tare");
@@ -387,7 +387,7 @@ TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
   EXPECT_TRUE(torch::allclose(predictor.predict(inputs), expected));
   EXPECT_THROW((void)predictor.predict(torch::randn({4, kFeatures})), ShapeError);
   auto loaded = load_learner(folder / "pair.tare", Model(PairNet()),
-                             {.test = data, .device = "cpu", .task = options.task});
+                             {.test = data, .device = test_device(), .task = options.task});
   EXPECT_TRUE(torch::allclose(loaded->get_preds(Split::test).outputs, expected));
   EXPECT_GT(loaded->validate(Split::test).loss, 0);
 }

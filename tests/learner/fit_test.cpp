@@ -40,12 +40,15 @@ struct Trained {
 template <class Module, class MakeOptimizer>
 Trained by_hand(Module net, const LearnerOptions& options, MakeOptimizer make) {
   torch::manual_seed(5);
+  const torch::Device device(test_device());
+  net->to(device);
   auto optimizer = make(net->parameters());
   Trained result;
   for (const auto& batch : batches_of(split_points().train, options, 10)) {
     if (static_cast<int64_t>(result.losses.size()) == kSteps) break;
     optimizer->zero_grad();
-    auto loss = torch::nn::functional::cross_entropy(net->forward(batch.input()), batch.target());
+    auto loss = torch::nn::functional::cross_entropy(net->forward(batch.input().to(device)),
+                                                     batch.target().to(device));
     loss.backward();
     optimizer->step();
     result.losses.push_back(loss.template item<float>());

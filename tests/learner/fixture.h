@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "support/temp_dir.h"
+#include "support/test_device.h"
 #include "tare/data/dataset.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
@@ -52,7 +53,7 @@ inline Splits split_points(int64_t train = 90, int64_t valid = 30) {
 inline LearnerOptions quiet(const TempDir& folder) {
   LearnerOptions options;
   options.metrics = {"accuracy"};
-  options.device = "cpu";
+  options.device = test_device();
   options.batch = 16;
   options.folder = folder.path();
   options.progress = false;
@@ -66,7 +67,7 @@ inline int64_t blocks() { return memory::backend(c10::kCPU).usage().blocks; }
 inline torch::Tensor flat(Model& model) {
   std::vector<torch::Tensor> parts;
   for (const auto& [name, tensor] : model.state())
-    parts.push_back(tensor.detach().to(torch::kDouble).flatten().clone());
+    parts.push_back(tensor.detach().cpu().to(torch::kDouble).flatten().clone());
   return torch::cat(parts);
 }
 

@@ -186,9 +186,9 @@ TEST_P(OutOfMemoryAt, LoadLearnerOpensABundleOrKeepsNothing) {
   at_every_k(
       [&] {
         if (images()) {
-          loaded = load_learner(folder_ / "net.tare", {.test = test, .device = "cpu"});
+          loaded = load_learner(folder_ / "net.tare", {.test = test, .device = test_device()});
         } else {
-          const LearnerLoadOptions options{.test = test, .device = "cpu"};
+          const LearnerLoadOptions options{.test = test, .device = test_device()};
           loaded = load_learner(folder_ / "net.tare", model(9), options);
         }
       },

@@ -269,7 +269,8 @@ TEST(Export, RoundTripsThroughTheRegistry) {
   EXPECT_EQ(predictor.manifest().activation, "softmax");
   EXPECT_FALSE(predictor.manifest().transforms.random());
 
-  auto loaded = load_learner(folder / "net.tare", {.test = raw, .device = "cpu", .batch = 16});
+  auto loaded =
+      load_learner(folder / "net.tare", {.test = raw, .device = test_device(), .batch = 16});
   EXPECT_TRUE(torch::equal(loaded->get_preds(Split::test).outputs, expected));
   EXPECT_EQ(loaded->validate(Split::test).samples, 24);
   EXPECT_THROW(loaded->fit(1), StateError);
@@ -289,7 +290,7 @@ TEST(Export, ABundleKeepsTheNameOfItsLossButNoFunction) {
   };
   const DatasetPtr test = split_points().test;
   exported("cross_entropy");
-  const double expected = load_learner(folder / "net.tare", {.test = test, .device = "cpu"})
+  const double expected = load_learner(folder / "net.tare", {.test = test, .device = test_device()})
                               ->validate(Split::test)
                               .loss;
 
@@ -297,11 +298,12 @@ TEST(Export, ABundleKeepsTheNameOfItsLossButNoFunction) {
     return torch::cross_entropy_loss(out, y);
   };
   exported(own);
-  auto loaded = load_learner(folder / "net.tare", {.test = test, .device = "cpu"});
+  auto loaded = load_learner(folder / "net.tare", {.test = test, .device = test_device()});
   EXPECT_EQ(loaded->get_preds(Split::test).outputs.size(0), test->size());
   EXPECT_THROW(loaded->validate(Split::test), StateError);
-  EXPECT_NO_THROW(load_learner(folder / "net.tare", {.test = test, .loss = own, .device = "cpu"})
-                      ->validate(Split::test));
+  EXPECT_NO_THROW(
+      load_learner(folder / "net.tare", {.test = test, .loss = own, .device = test_device()})
+          ->validate(Split::test));
   EXPECT_GT(expected, 0);
 }
 
@@ -312,7 +314,7 @@ TEST(Export, OfAModuleOutsideTheRegistryFillsItAgain) {
   learner.export_to(folder / "net.tare");
   EXPECT_THROW((void)load_learner(folder / "net.tare"), ConfigError);
   auto loaded = load_learner(folder / "net.tare", Model(make_net(50)),
-                             {.test = split_points().test, .device = "cpu"});
+                             {.test = split_points().test, .device = test_device()});
   EXPECT_TRUE(torch::equal(flat(learner.model()), flat(loaded->model())));
 }
 

@@ -22,7 +22,7 @@ struct SaveAtStep7 final : Callback {
 int run(const std::string& mode, const std::filesystem::path& folder) {
   init();
   LearnerOptions options;
-  options.device = "cpu";
+  options.device = test_device();
   options.batch = 16;
   options.folder = folder;
   options.progress = false;

@@ -54,7 +54,7 @@ Outcome train(LearnerOptions options, Model model, Splits data) {
   torch::manual_seed(5);
   Outcome outcome;
   {
-    const memory::PeakScope peak(c10::kCPU);
+    const memory::PeakScope peak{c10::Device(test_device())};
     EXPECT_EQ(learner.fit(2).steps, 4);
     outcome.peak_bytes = peak.peak_above_start_bytes();
   }

@@ -283,7 +283,7 @@ TEST(Tensors, ABundleHoldsEveryInput) {
   Batch narrow = batch;
   narrow.inputs[1].tensor = batch.inputs[1].tensor.narrow(1, 0, 5);
   EXPECT_THAT(outcome_of([&] { (void)predictor.predict(narrow); }), HasSubstr("right"));
-  const auto loaded = load_learner(path, {.test = pairs(8, 3), .device = "cpu"});
+  const auto loaded = load_learner(path, {.test = pairs(8, 3), .device = test_device()});
   EXPECT_TRUE(torch::allclose(loaded->get_preds(Split::test).outputs, expected));
 }
 

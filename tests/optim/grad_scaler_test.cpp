@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "support/test_device.h"
 #include "tare/base/error.h"
 
 namespace tare {
@@ -15,8 +16,9 @@ namespace {
 std::vector<ParameterGroup> groups_with(double gradient) {
   ParameterGroup group;
   for (const auto type : {torch::kFloat, torch::kHalf, torch::kBFloat16}) {
-    auto tensor = torch::zeros({3}, type).set_requires_grad(true);
-    tensor.mutable_grad() = torch::full({3}, gradient, type);
+    const auto options = torch::dtype(type).device(testing::test_device());
+    auto tensor = torch::zeros({3}, options).set_requires_grad(true);
+    tensor.mutable_grad() = torch::full({3}, gradient, options);
     group.parameters.push_back({.name = "p", .tensor = tensor});
   }
   group.parameters.push_back({.name = "without", .tensor = torch::zeros({1})});

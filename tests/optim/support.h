@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/test_device.h"
 #include "tare/model/model.h"
 #include "tare/optim/optimizer.h"
 
@@ -33,14 +34,17 @@ TORCH_MODULE(Net);
 /// The same weights for the same seed.
 inline Net make_net(uint64_t seed = 0) {
   torch::manual_seed(seed);
-  return Net();
+  Net net;
+  net->to(torch::Device(test_device()));
+  return net;
 }
 
 /// Forward and backward of a batch that depends on `step` alone; returns the loss.
 inline double backward(Net& net, int64_t step) {
   torch::manual_seed(1000 + static_cast<uint64_t>(step));
-  const auto x = torch::randn({5, 2, 4, 4});
-  const auto loss = torch::cross_entropy_loss(net(x), torch::randint(3, {5}, torch::kLong));
+  const auto x = torch::randn({5, 2, 4, 4}), y = torch::randint(3, {5}, torch::kLong);
+  const torch::Device device(test_device());
+  const auto loss = torch::cross_entropy_loss(net(x.to(device)), y.to(device));
   loss.backward();
   return loss.item<double>();
 }

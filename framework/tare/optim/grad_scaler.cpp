@@ -35,6 +35,18 @@ std::vector<std::vector<at::Tensor>> lists_of(const std::vector<ParameterGroup>&
   return lists;
 }
 
+/// Multiplies gradients of one type on one device by `factor`, in place; `found` becomes 1 where
+/// one is not finite.
+void multiply(std::vector<at::Tensor>& list, at::Tensor& found, const at::Tensor& factor) {
+  const bool has_kernel = list.front().is_cpu() || list.front().scalar_type() != at::kBFloat16;
+  if (has_kernel) return at::_amp_foreach_non_finite_check_and_unscale_(list, found, factor);
+  for (const at::Tensor& gradient : list) {  // one at a time, in twice its bytes
+    std::vector<at::Tensor> wide{gradient.to(at::kFloat)};
+    at::_amp_foreach_non_finite_check_and_unscale_(wide, found, factor);
+    gradient.copy_(wide.front());
+  }
+}
+
 }  // namespace
 
 bool GradScaler::unscale(const std::vector<ParameterGroup>& groups) const {
@@ -44,7 +56,7 @@ bool GradScaler::unscale(const std::vector<ParameterGroup>& groups) const {
     const auto options = list.front().options().dtype(at::kFloat);
     at::Tensor found = at::zeros({1}, options);
     const at::Tensor inverse = at::full({1}, 1 / scale_, options);
-    at::_amp_foreach_non_finite_check_and_unscale_(list, found, inverse);
+    multiply(list, found, inverse);
     finite = found.item<float>() == 0 && finite;
   }
   return finite;
