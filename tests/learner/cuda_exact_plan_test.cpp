@@ -126,6 +126,19 @@ TEST_F(ExactPlan, OfWaysToNeedLess) {
   }
 }
 
+TEST_F(ExactPlan, OfSixteenBits) {
+  for (const auto& name : kModels) {
+    for (const char* precision : {"bf16", "fp16", "bf16-true"}) {
+      options_.precision = precision;
+      for (const int64_t batch : {7, 50}) {
+        options_.batch = batch;
+        expect_exact(name, std::string("in ") + precision + " and batches of " +
+                               std::to_string(batch));
+      }
+    }
+  }
+}
+
 TEST_F(ExactPlan, OfTheSecondCard) {
   constexpr size_t kHostAndTwoCards = 3;
   if (memory::devices().size() < kHostAndTwoCards) GTEST_SKIP() << "there is one card";

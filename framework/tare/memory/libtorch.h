@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/DeviceType.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
 
@@ -31,5 +32,9 @@ inline const void* block_of(const at::DataPtr& memory) { return memory.get(); }
 inline const void* block_of(const std::pair<at::DataPtr, size_t>& memory) {
   return memory.first.get();
 }
+
+/// The device whose state of autocast holds for meta tensors in a plan, because LibTorch has none
+/// for them. No build of LibTorch for the processors and cards that Tare knows has this device.
+inline constexpr c10::DeviceType kMetaAutocast = c10::DeviceType::IPU;
 
 }  // namespace tare::libtorch

@@ -62,12 +62,6 @@ Tensors trainable(const Tensors& tensors) {
   return some;
 }
 
-/// Returns the state of autocast; the meta device has none.
-std::optional<AutocastState> autocast_of(c10::Device device) {
-  if (device.is_meta()) return std::nullopt;
-  return AutocastState::of(device.type());
-}
-
 std::vector<uint32_t> versions_of(const torch::nn::Module& module) {
   std::vector<uint32_t> versions;
   for (const auto& parameter : module.parameters())
@@ -85,7 +79,7 @@ struct Repeat final : torch::CustomClassHolder {
         versions(versions_of(of)),
         training(of.is_training()),
         device(on),
-        autocast(autocast_of(on)),
+        autocast(AutocastState::of(on.type())),
         buffers(of.buffers()) {
     generators.take(device);
   }
@@ -105,7 +99,7 @@ struct Repeat final : torch::CustomClassHolder {
   std::vector<uint32_t> versions;
   bool training;
   c10::Device device;
-  std::optional<AutocastState> autocast;
+  AutocastState autocast;
   BufferSnapshot buffers;
   GeneratorSnapshot generators;
 };
@@ -133,8 +127,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     ctx->saved_data[kRepeat] = c10::IValue::make_capsule(repeat);
     ctx->save_for_backward(inputs.vec());
     auto autocast = repeat->autocast;
-    if (autocast)
-      autocast->cache = false;  // a weight that is cast here has no graph: no one else may find it
+    autocast.cache = false;  // a weight that is cast here has no graph: no one else may find it
     const AutocastScope scope(autocast);
     return repeat->body(inputs.vec());
   }

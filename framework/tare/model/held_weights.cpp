@@ -15,9 +15,7 @@ using Hooks = torch::autograd::SavedVariableHooks;
 
 /// Returns the dtype to which weights are dequantised now, on this thread.
 c10::ScalarType type_of(const HeldWeight& weight) {
-  const c10::Device device = weight.parameter.device();
-  if (device.is_meta()) return weight.type;  // which has no autocast
-  const AutocastState autocast = AutocastState::of(device.type());
+  const AutocastState autocast = AutocastState::of(weight.parameter.device().type());
   return autocast.enabled ? autocast.dtype : weight.type;
 }
 

@@ -10,11 +10,17 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/memory/libtorch.h"
 #include "tare/memory/machine.h"
 #include "tare/memory/native_types.h"
 
 namespace tare {
 namespace {
+
+/// Returns the device of LibTorch's state: meta tensors are autocast in plans only.
+c10::DeviceType device_of_state(c10::DeviceType device) {
+  return device == c10::kMeta ? libtorch::kMetaAutocast : device;
+}
 
 void set(const AutocastState& state) {
   at::autocast::set_autocast_enabled(state.device, state.enabled);
@@ -68,6 +74,7 @@ void warn_of_slow_precision(Precision precision, c10::DeviceType device) {
 }
 
 AutocastState AutocastState::of(c10::DeviceType device) {
+  device = device_of_state(device);
   return {.device = device,
           .enabled = at::autocast::is_autocast_enabled(device),
           .dtype = at::autocast::get_autocast_dtype(device),
@@ -76,7 +83,7 @@ AutocastState AutocastState::of(c10::DeviceType device) {
 
 std::optional<AutocastState> autocast_for(Precision precision, c10::DeviceType device) {
   if (precision != Precision::bf16 && precision != Precision::fp16) return std::nullopt;
-  return AutocastState{.device = device,
+  return AutocastState{.device = device_of_state(device),
                        .enabled = true,
                        .dtype = precision == Precision::bf16 ? c10::kBFloat16 : c10::kHalf,
                        .cache = false};

@@ -23,7 +23,7 @@ std::vector<std::vector<at::Tensor>> lists_of(const std::vector<ParameterGroup>&
   for (const auto& group : groups) {
     for (const auto& parameter : group.parameters) {
       const at::Tensor gradient = parameter.tensor.grad();
-      if (!gradient.defined() || gradient.is_meta()) continue;
+      if (!gradient.defined()) continue;
       auto list = std::ranges::find_if(lists, [&](const auto& other) {
         return other.front().device() == gradient.device() &&
                other.front().dtype() == gradient.dtype();
@@ -57,7 +57,7 @@ bool GradScaler::unscale(const std::vector<ParameterGroup>& groups) const {
     at::Tensor found = at::zeros({1}, options);
     const at::Tensor inverse = at::full({1}, 1 / scale_, options);
     multiply(list, found, inverse);
-    finite = found.item<float>() == 0 && finite;
+    if (!found.is_meta()) finite = found.item<float>() == 0 && finite;  // a plan reads no value
   }
   return finite;
 }

@@ -354,10 +354,10 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
 }
 
 FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts) {
-  if (request.options.precision != "fp32")
+  if (request.on_host && request.options.precision != "fp32")
     throw plan::NotPlannable("precision " + request.options.precision,
-                             "takes copies that meta tensors do not show",
-                             "plan it on the host, by a probe, or with fp32 as a bound");
+                             "takes copies on the host that meta tensors do not show",
+                             "plan it by a probe, or with fp32 as a bound");
   const FitShape shape = shape_of(request, batch, parts);
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);

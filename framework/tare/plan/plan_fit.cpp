@@ -203,7 +203,11 @@ class Planner {
     changed.options.recompute = request_.options.recompute;
     changed.options.offload = {"all"};
     if (has_blocks && target_.caches) save_by("offload=all", changed, micro_batch, plan);
-    if (request_.options.precision == "fp32" && target_.computes_bfloat16) {
+    if (request_.options.precision == "fp32" && target_.computes_bfloat16 && target_.caches) {
+      changed = request_;
+      changed.options.precision = "bf16";
+      save_by("precision=bf16", changed, micro_batch, plan);
+    } else if (request_.options.precision == "fp32" && target_.computes_bfloat16) {
       const int64_t activations = plan.categories[Category::activations];
       plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
     }

@@ -133,8 +133,8 @@ void choose_recompute(PlanRequest& request, plan::Target target,
                       std::optional<int64_t> room_bytes) {
   if (!is_auto(request.options.recompute)) return;
   request.options.recompute.clear();
-  PlanRequest bound = request;  // 16-bit types take less than float32, which can be planned
-  bound.options.precision = "fp32";
+  PlanRequest bound = request;
+  if (request.on_host) bound.options.precision = "fp32";  // 16-bit types take less there
   const int64_t batch = request.options.micro_batch.value_or(request.options.batch);
   const auto fit = [&] { return fits(bound, target, batch); };
   std::string reason;

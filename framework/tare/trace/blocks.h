@@ -50,8 +50,19 @@ namespace tare::plan {
   return hold(converted_bytes(tensor, type));
 }
 
-/// Throws NotPlannable for another dtype than float32 and float64.
+/// Whether a type is float16 or bfloat16.
+[[nodiscard]] inline bool is_half(c10::ScalarType type) {
+  return type == at::kHalf || type == at::kBFloat16;
+}
+
+/// Returns the dtype in which a card adds up elements of a tensor.
+[[nodiscard]] inline c10::ScalarType accumulated(const at::Tensor& tensor) {
+  return is_half(tensor.scalar_type()) ? at::kFloat : tensor.scalar_type();
+}
+
+/// Throws NotPlannable for another dtype than float32 and float64; a card has 16-bit ones too.
 inline void require_float(const char* op, const at::Tensor& tensor) {
+  if (for_card() && is_half(tensor.scalar_type())) return;
   if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble)
     throw NotPlannable(op, "is known for float32 and float64 only", "plan in float32");
 }
@@ -59,6 +70,11 @@ inline void require_float(const char* op, const at::Tensor& tensor) {
 /// Returns a new contiguous tensor with the dtype of `like`.
 [[nodiscard]] inline at::Tensor fresh(at::IntArrayRef sizes, const at::Tensor& like) {
   return at::empty(sizes, like.options().device(c10::kMeta));
+}
+
+/// Returns a new contiguous tensor of the dtype in which a card adds up.
+[[nodiscard]] inline at::Tensor fresh_sums(at::IntArrayRef sizes, const at::Tensor& like) {
+  return at::empty(sizes, like.options().device(c10::kMeta).dtype(accumulated(like)));
 }
 
 }  // namespace tare::plan

@@ -3,12 +3,15 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/native/Pool.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_softmax.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/gru_cell_native.h>
 #include <ATen/ops/linear_native.h>
+#include <ATen/ops/log_softmax_native.h>
 #include <ATen/ops/lstm_cell_native.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/max_pool1d_native.h>
@@ -17,6 +20,7 @@
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/one_hot_native.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/softmax_native.h>
 #include <torch/library.h>
 
 #include <optional>
@@ -128,6 +132,19 @@ Tensor mish_backward(const Tensor& grad, const Tensor& self) {
   return planning() ? at::empty_like(self) : at::native::math_mish_backward(grad, self);
 }
 
+/// A card computes a softmax of a 16-bit type to float32 without a copy.
+Tensor softmax(const Tensor& input, int64_t dim, std::optional<c10::ScalarType> dtype) {
+  if (for_card() && is_half(input.scalar_type()) && dtype == at::kFloat)
+    return at::_softmax(input, dim, /*half_to_float=*/true);
+  return at::native::softmax(input, dim, dtype);
+}
+
+Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<c10::ScalarType> dtype) {
+  if (for_card() && is_half(input.scalar_type()) && dtype == at::kFloat)
+    return at::_log_softmax(input, dim, /*half_to_float=*/true);
+  return at::native::log_softmax(input, dim, dtype);
+}
+
 }  // namespace
 
 void register_composites() {
@@ -142,6 +159,8 @@ void register_composites() {
   library->impl("group_norm", &group_norm);
   library->impl("mish_backward", &mish_backward);
   library->impl("one_hot", &one_hot);
+  library->impl("softmax.int", &softmax);
+  library->impl("log_softmax.int", &log_softmax);
   add_recurrent_composites(*library);
 }
 

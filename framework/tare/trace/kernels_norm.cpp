@@ -61,7 +61,7 @@ void hold_partial_sums(const Tensor& input, int64_t values) {
   if (width * height != kThreads) width = std::min(power(channels), kThreads / height);
   const int64_t blocks = std::min(at::ceil_div(rows, height * kEach), kMostBlocks);
   if (blocks < kFewBlocks) return;
-  const auto sums = hold(bytes_of(values * channels * blocks, input.scalar_type())),
+  const auto sums = hold(bytes_of(values * channels * blocks, accumulated(input))),
              semaphores = hold(bytes_of(at::ceil_div(channels, width), at::kInt));
 }
 
@@ -73,7 +73,7 @@ Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::
   require_known("aten::native_batch_norm", input);
   const Tensor output = at::empty_like(input, input.suggest_memory_format());
   const int64_t saved = training ? input.size(1) : 0;
-  const Tensor mean = fresh({saved}, input), deviation = fresh({saved}, input);
+  const Tensor mean = fresh_sums({saved}, input), deviation = fresh_sums({saved}, input);
   if (training && for_card() && input.dim() == 2) hold_partial_sums(input, 4);
   if (training) {
     const auto sum = hold_channels(input), squares = hold_channels(input);
@@ -89,7 +89,7 @@ Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::
 Normed card_batch_norm_backward(const Tensor& grad, const Tensor& input, bool has_weight,
                                 bool training, const std::array<bool, 3>& mask) {
   const auto format = input.suggest_memory_format();
-  const auto of_channels = [&] { return fresh({input.size(1)}, input); };
+  const auto of_channels = [&] { return fresh_sums({input.size(1)}, input); };
   const auto of_input = [&] { return at::empty_like(input, format); };
   Normed result;
   auto& [grad_input, grad_weight, grad_bias] = result;
@@ -156,8 +156,8 @@ Normed layer_norm(const Tensor& input, IntArrayRef normalized, const std::option
   const Tensor output = at::empty_like(input, MemoryFormat::Contiguous);
   std::vector<int64_t> each(input.sizes().begin(), input.sizes().end());
   std::fill(each.end() - static_cast<int64_t>(normalized.size()), each.end(), 1);
-  const Tensor mean = fresh(each, input);
-  return {output, mean, fresh(each, input)};
+  const Tensor mean = fresh_sums(each, input);
+  return {output, mean, fresh_sums(each, input)};
 }
 
 Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef normalized,
@@ -191,7 +191,7 @@ Normed group_norm(const Tensor& input, const std::optional<Tensor>& weight,
   const auto copy = hold_contiguous(input, format);
   const Tensor output = at::empty_like(input, format);
   const Tensor mean = fresh({samples, groups}, input), deviation = fresh({samples, groups}, input);
-  const int64_t bytes = bytes_of(samples * channels, input.scalar_type());
+  const int64_t bytes = bytes_of(samples * channels, accumulated(input));
   if (for_card()) {
     const bool scales = pixels > 1 && ((weight && weight->defined()) || (bias && bias->defined()));
     const auto scale = hold(scales ? bytes : 0), shift = hold(scales ? bytes : 0);
@@ -212,10 +212,10 @@ Normed group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor
   if (mask[0]) grad_input = at::empty_like(input, format);
   if (mask[1]) grad_weight = at::empty_like(*weight, MemoryFormat::Contiguous);
   if (mask[2]) grad_bias = at::empty_like(*weight, MemoryFormat::Contiguous);
-  const int64_t bytes = bytes_of(samples * channels, input.scalar_type());
+  const int64_t bytes = bytes_of(samples * channels, accumulated(input));
   const auto scale = hold(bytes), shift = hold(bytes);
   if (!for_card() || !mask[0]) return result;
-  const int64_t of_groups = bytes_of(samples * groups, input.scalar_type());
+  const int64_t of_groups = bytes_of(samples * groups, accumulated(input));
   const auto second = hold(of_groups), third = hold(of_groups);
   hold(pixels > 1 && weight && weight->defined() ? bytes : 0).clear();
   return result;

@@ -29,10 +29,11 @@ bool is_reduced(int64_t dim, at::IntArrayRef given, int64_t rank) {
          });
 }
 
-/// Notes a sum of float32 for a card. `dims`: those that are added up; none given: all.
+/// Notes a sum of float32 or a 16-bit type, whose parts are float32, for a card. `dims`: those that
+/// are added up; none given: all.
 void note_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarType dtype) {
-  if (!for_card() || self.numel() == 0 || self.scalar_type() != at::kFloat || dtype != at::kFloat)
-    return;
+  if (!for_card() || self.numel() == 0 || accumulated(self) != at::kFloat) return;
+  if (dtype != at::kFloat && dtype != self.scalar_type()) return;
   const auto given = dims.isNone() ? std::vector<int64_t>() : dims.toIntVector();
   std::vector<SummedDim> all;
   for (int64_t i = 0; i < self.dim(); ++i)
@@ -40,6 +41,11 @@ void note_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarType 
                    .stride = self.stride(i),
                    .is_gone = is_reduced(i, given, self.dim())});
   note_sum(card_sum(std::move(all)));
+}
+
+/// Whether a card adds up a 16-bit type to float32 without a copy.
+bool adds_up(const Tensor& self, c10::ScalarType dtype) {
+  return for_card() && is_half(self.scalar_type()) && dtype == at::kFloat;
 }
 
 // To another dtype the host sums a copy of it; booleans and integers are summed as int64.
@@ -52,7 +58,7 @@ void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) 
   const c10::IValue dims = operands[1];
   op.redispatchBoxed(keys, stack);
   note_for_card(self, dims, dtype);
-  const c10::DataPtr copy = hold_converted(self, dtype);
+  const c10::DataPtr copy = adds_up(self, dtype) ? c10::DataPtr() : hold_converted(self, dtype);
 }
 
 // On the host a sum, then a division by the count, which becomes a tensor, and that one of the
@@ -64,7 +70,7 @@ void mean(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack)
   const c10::IValue dims = operands[1];
   op.redispatchBoxed(keys, stack);
   note_for_card(self, dims, dtype);
-  hold_converted(self, dtype).clear();
+  if (!adds_up(self, dtype)) hold_converted(self, dtype).clear();
   const c10::DataPtr count = hold_on_host(bytes_of(1, at::kLong)),
                      converted = hold_on_host(bytes_of(1, dtype));
 }
@@ -131,7 +137,7 @@ void norms(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack
   int64_t most = 0;
   for (const Tensor& tensor : tensors) most = std::max(most, at::ceil_div(tensor.numel(), kPart));
   const auto count = static_cast<int64_t>(tensors.size());
-  const auto parts = hold(bytes_of(count * most, tensors.front().scalar_type()));
+  const auto parts = hold(bytes_of(count * most, accumulated(tensors.front())));
   std::vector<Tensor> each;
   for (const Tensor& tensor : tensors) each.push_back(fresh({}, tensor));
   stack->emplace_back(std::move(each));

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "tare/trace/autocast.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/gradient_sum.h"
@@ -19,8 +20,11 @@ void note(const Ledger& ledger) {
   if (!host_note(ledger)) meta_note(ledger);
 }
 
-// The comma: the fallback must be there before the key is included.
-MetaScope::MetaScope() : include_((register_fallback(), kKey)), nodes_(watch_nodes()) {}
+// The comma: the fallbacks must be there before the keys are included.
+MetaScope::MetaScope()
+    : include_(
+          (register_fallback(), register_autocast(), c10::DispatchKeySet({kKey, kAutocastKey}))),
+      nodes_(watch_nodes()) {}
 MetaScope::~MetaScope() { stop_watching_nodes(nodes_); }
 
 Trace trace(const std::function<void()>& body, Machine machine) {

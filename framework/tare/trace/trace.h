@@ -36,14 +36,15 @@ void note(const Ledger& ledger);
 
 /// A scope in which the factory calls of its thread make meta tensors, whatever device they name,
 /// so that `models::make(...)` gives a model without memory, and operators on meta tensors allocate
-/// what they would on the host. Backward passes started on the thread inherit it. Other threads are
+/// what they would on the host. They are autocast where an AutocastScope for the meta device is in
+/// force. Backward passes started on the thread inherit it. Other threads are
 /// not affected. Reading a value of a meta tensor throws NotPlannable, and so does an operator
 /// without a shape-only kernel.
 class MetaScope {
  public:
-  /// Begins the scope. The first scope of the process registers a fallback for LibTorch's dispatch
-  /// key "Fake", which nothing else includes; dispatch outside of a MetaScope stays as it is.
-  /// Throws c10::Error if another library (torchdistx) has registered one.
+  /// Begins the scope. The first scope of the process registers fallbacks for LibTorch's dispatch
+  /// keys "Fake" and "AutocastIPU", which nothing else includes; dispatch outside of a MetaScope
+  /// stays as it is. Throws c10::Error if another library (torchdistx) has registered one.
   MetaScope();
   ~MetaScope();
   MetaScope(const MetaScope&) = delete;
