@@ -14,6 +14,7 @@
 #include "tare/memory/event_log.h"
 #include "tare/trace/card_sum.h"
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/target.h"
 #include "tare/trace/trace.h"
 #include "trace/operator_cases.h"
 
@@ -90,8 +91,10 @@ std::string real_sizes(const std::function<void()>& work) {
   return all;
 }
 
+Machine machine() { return parse_target(memory::CudaTraits::device().str()).machine(); }
+
 void expect_as_planned(const std::function<void()>& work) {
-  const Trace planned = trace(work, Machine::card);
+  const Trace planned = trace(work, machine());
   const std::string real = real_sizes(work), expected = planned_sizes(planned);
   if (expected == real) return;
   EXPECT_THAT(not_counted_on_card(planned), ::testing::Contains(::testing::HasSubstr("memory of")))
@@ -105,7 +108,7 @@ int64_t sum_of(const std::string& sizes) {
 
 // A card has a fused kernel for it; the plan is that of single operators.
 void expect_at_most_as_planned(const std::function<void()>& work) {
-  const Trace planned = trace(work, Machine::card);
+  const Trace planned = trace(work, machine());
   EXPECT_LE(sum_of(real_sizes(work)), sum_of(planned_sizes(planned)));
 }
 
@@ -150,7 +153,7 @@ TEST_F(EmbeddingsOnCard, OfManyIndicesAllocateAsPlanned) {
     const auto work = [indices = indices, rows = rows, features = features] {
       back(torch::embedding(in({rows, features}), classes({indices})));
     };
-    const auto [planned, planned_last] = without_last(planned_sizes(trace(work, Machine::card)));
+    const auto [planned, planned_last] = without_last(planned_sizes(trace(work, machine())));
     const auto [real, real_last] = without_last(real_sizes(work));
     EXPECT_EQ(real, planned) << indices;
     EXPECT_LE(real_last, planned_last) << indices;

@@ -23,7 +23,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-constexpr int kAmpere = 8;  // major compute capability
+constexpr int64_t kAmpere = 80;  // compute capability, 10 x major + minor
 
 memory::Multiprocessors multiprocessors_of(const std::optional<cudaDeviceProp>& card) {
   if (!card) return {};
@@ -94,7 +94,7 @@ class CudaBackend final : public memory::DeviceBackend {
 
   memory::DeviceTraits traits() const override {
     const auto known = properties();
-    const int generation = known ? known->major : kAmpere;
+    const int64_t capability = known ? 10 * known->major + known->minor : kAmpere;
     return {
         .type = "cuda",
         .is_host = false,
@@ -105,7 +105,8 @@ class CudaBackend final : public memory::DeviceBackend {
             .workspace_bytes = static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()),
             .linear_workspace_bytes = static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()),
             .multiprocessors = multiprocessors_of(known),
-            .computes_bfloat16 = generation >= kAmpere}};
+            .capability = capability,
+            .computes_bfloat16 = capability >= kAmpere}};
   }
 
   std::optional<memory::GeneratorState> generator_state() const override {

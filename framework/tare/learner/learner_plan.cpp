@@ -34,9 +34,8 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
                         "the model is not from the registry, so it cannot be built a second time; "
                         "give PlanOptions::model");
   }
-  PlanRequest request = request_of(p, stateful_parameters(p));
+  PlanRequest request = request_of(p, stateful_parameters(p), target.machine());
   if (options.model) request.model = options.model;
-  request.on_host = !target.caches;
   request.options.batch = batch;
   return plan_adapted(std::move(request), target, options.advice);
 }

@@ -43,6 +43,7 @@ struct PlannerTarget {
   int64_t workspace_bytes = 0;  ///< that cuBLAS takes from the allocator at its first product
   int64_t linear_workspace_bytes = 0;  ///< that cublasLt takes at its first product with a bias
   Multiprocessors multiprocessors{};   ///< for the buffers of long sums
+  int64_t capability = 0;              ///< CUDA: the compute capability, 10 x major + minor
   bool computes_bfloat16 = true;       ///< by instructions of its own
 };
 

@@ -2,6 +2,7 @@
 #include "tare/plan/fit_trace.h"
 
 #include <ATen/ops/empty_like.h>
+#include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
 #include <deque>
@@ -60,8 +61,17 @@ class SyntheticDataset final : public Dataset {
     const auto tensors = plan::play(alone ? work : results_only(work), held);
     return work_->named(tensors);
   }
-  static AllocationTrace results_only(const AllocationTrace& work) {
+  /// Returns the layout with which an input is sent to a card.
+  [[nodiscard]] plan::Layout sent(plan::Layout input) const {
+    if (shape_.halves && c10::isFloatingType(input.type)) input.type = c10::kBFloat16;
+    if (shape_.channels_last && input.sizes.size() == 4)
+      input.strides = c10::get_channels_last_strides_2d(input.sizes);
+    return input;
+  }
+  [[nodiscard]] AllocationTrace results_only(const AllocationTrace& work) const {
     AllocationTrace results{.steps = {}, .results = work.results};
+    for (size_t i = 0; i < work_->sample().inputs.size(); ++i)
+      results.results[i] = sent(results.results[i]);
     for (const auto& step : work.steps) {
       if (step.result < 0) continue;
       results.steps.push_back(step);
@@ -159,7 +169,7 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const LearnerOptions& options = request.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
-  const int64_t ahead = request.on_host && options.workers > 0
+  const int64_t ahead = request.on_host() && options.workers > 0
                             ? std::max(LoaderOptions{}.prefetch, options.workers)
                             : 0;
   // Two steps, while a thread of the loader is at work.
@@ -170,7 +180,9 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
           .count = whole,
           .ahead = ahead,
           .makers = ahead > 0 ? options.workers : 0,
-          .counted = request.on_host};
+          .counted = request.on_host(),
+          .halves = !request.on_host() && options.precision == "bf16-true",
+          .channels_last = !request.on_host() && options.kernels.channels_last};
 }
 
 /// Returns the parts of a batch that a trace goes through.
@@ -199,15 +211,15 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
       std::ranges::any_of(request.options.callbacks,
                           [](const CallbackPtr& planned) { return planned->facts().saves_epochs; });
   const SavingBatches saving = request.saving;
-  if (request.on_host && (saving.whole || saving.last || saves_epochs))
+  if (request.on_host() && (saving.whole || saving.last || saves_epochs))
     options.callbacks.push_back(
         std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));
-  if (!request.on_host)
+  if (!request.on_host())
     options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
   options.progress = false;
   options.stop_on_nan = false;
   if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without
-  if (request.on_host) options.offload.clear();               // as a Learner on the CPU does
+  if (request.on_host()) options.offload.clear();             // as a Learner on the CPU does
   return options;
 }
 
@@ -287,7 +299,7 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   if (state->scaler) state->scaler->restore(std::numbers::sqrt2, 0);
   state->checked_batch = true;
   state->checked_graph = true;
-  state->for_card = !request.on_host;
+  state->for_card = !request.on_host();
   state->slicers.train = slicer(shape.train);
   if (shape.valid) state->slicers.valid = slicer(*shape.valid);
   return state;
@@ -325,7 +337,7 @@ void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& 
   (void)plan::play(request.data_set, held, device);
   if (request.set_up) request.set_up(*state);
   fit_epoch(*state);
-  if (request.on_host && request.saves_at_end)
+  if (request.on_host() && request.saves_at_end)
     save_state(state->model, *state->optimizer, state->device);
   plan::mark("end");
 }
@@ -354,7 +366,7 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
 }
 
 FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts) {
-  if (request.on_host && request.options.precision != "fp32")
+  if (request.on_host() && request.options.precision != "fp32")
     throw plan::NotPlannable("precision " + request.options.precision,
                              "takes copies on the host that meta tensors do not show",
                              "plan it by a probe, or with fp32 as a bound");
@@ -363,7 +375,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
   const LearnerOptions options = options_for(request, shape, noter);
   const Splits data = synthetic_splits(request, shape, false);
   return counted(plan::trace([&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); },
-                             request.on_host ? plan::Machine::host : plan::Machine::card));
+                             request.machine));
 }
 
 FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {

@@ -62,11 +62,13 @@ struct PlanRequest {
   plan::AllocationTrace data_set{};
   /// Changes the model between the start of counting and the fit; may be empty.
   std::function<void(LearnerState&)> set_up{};
-  bool on_host = true;  ///< data and loader count too
+  plan::Machine machine = plan::Machine::host;  ///< where the host is: data and loader count too
   /// After which batches automatic checkpoints are written. What writing one takes counts.
   SavingBatches saving{};
   /// Whether a checkpoint is saved when the fit has ended, which counts on the host.
   bool saves_at_end = false;
+
+  [[nodiscard]] bool on_host() const { return !machine.is_card(); }
 };
 
 /// Samples per forward.
@@ -104,6 +106,8 @@ struct SplitShape {
   int64_t ahead = 0;           ///< batches that the loader has made ahead
   int64_t makers = 0;          ///< threads of the loader, which make batches at any moment
   bool counted = true;         ///< false: only the tensors count, as for a device that gets them
+  /// The inputs that are not counted are cast to bfloat16, or laid out channels-last, before.
+  bool halves = false, channels_last = false;
   [[nodiscard]] int64_t size() const { return count * whole.samples + last.samples; }
 };
 

@@ -51,7 +51,7 @@ std::optional<int64_t> suggested(const LearnerState& state, int64_t failed, cons
   const GeneratorScope generators(state.device);
   try {
     const auto target = plan::parse_target(state.device.str());
-    PlanRequest request = request_of(state, start.stateful);
+    PlanRequest request = request_of(state, start.stateful, target.machine());
     request.options.recompute = state.recomputing;
     return planned_micro_batch(request, target, target.capacity_bytes - start.allocated_bytes,
                                failed);
@@ -74,9 +74,10 @@ ParameterNames stateful_parameters(const LearnerState& state) {
   return names;
 }
 
-PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful) {
+PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful,
+                       plan::Machine machine) {
   const auto& spec = state.model.spec();
-  PlanRequest request{.options = state.options, .on_host = state.device.is_cpu()};
+  PlanRequest request{.options = state.options, .machine = machine};
   if (spec) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(state.data.train, true);
   if (state.data.valid) request.valid = std::make_shared<BatchAllocations>(state.data.valid, false);
@@ -93,8 +94,8 @@ std::function<std::optional<int64_t>(int64_t)> suggestion_by_plan(const LearnerS
 void choose_recompute(LearnerState& state) {
   if (!is_auto(state.options.recompute)) return;
   const GeneratorScope generators(state.device);
-  PlanRequest request = request_of(state, stateful_parameters(state));
   const auto target = plan::parse_target(state.device.str());
+  PlanRequest request = request_of(state, stateful_parameters(state), target.machine());
   choose_recompute(request, target,
                    target.capacity_bytes - memory::backend(state.device).usage().allocated_bytes);
   auto& chosen = request.options.recompute;

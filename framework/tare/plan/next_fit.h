@@ -17,10 +17,10 @@ using ParameterNames = std::unordered_set<std::string>;
 /// Returns the parameters for which the optimizer has state now.
 [[nodiscard]] ParameterNames stateful_parameters(const LearnerState& state);
 
-/// Returns the next fit, on the device of the state; without `model` for one that is not from the
-/// registry. `stateful`: the parameters for which the optimizer has state before the fit. Reads
-/// some samples.
-[[nodiscard]] PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful);
+/// Returns the next fit, on a machine; without `model` for one that is not from the registry.
+/// `stateful`: the parameters for which the optimizer has state before the fit. Reads some samples.
+[[nodiscard]] PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful,
+                                     plan::Machine machine);
 
 /// For the search of a fit that starts now: the largest micro-batch with which the fit fits by a
 /// plan, given that one of `failed` samples did not; unset: a plan does not predict it, or not why

@@ -134,7 +134,7 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   if (!is_auto(request.options.recompute)) return;
   request.options.recompute.clear();
   PlanRequest bound = request;
-  if (request.on_host) bound.options.precision = "fp32";  // 16-bit types take less there
+  if (request.on_host()) bound.options.precision = "fp32";  // 16-bit types take less there
   const int64_t batch = request.options.micro_batch.value_or(request.options.batch);
   const auto fit = [&] { return fits(bound, target, batch); };
   std::string reason;

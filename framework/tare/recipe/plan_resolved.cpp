@@ -104,7 +104,7 @@ class RecipePlanner {
 
   [[nodiscard]] PlanRequest subject_of(size_t index, OpenData& data) const {
     PlanRequest request{.model = [this] { return models::make(model_); },
-                        .on_host = !target_.caches};
+                        .machine = target_.machine()};
     request.options = learner_options(recipe_, index, data.facts);
     request.options.callbacks = callbacks(index);
     const Splits& splits = data.named.splits;
@@ -113,7 +113,7 @@ class RecipePlanner {
       data.valid = std::make_shared<BatchAllocations>(splits.valid, false);
     request.train = data.train;
     request.valid = data.valid;
-    if (request.on_host) request.data_set = reading_of(data);
+    if (request.on_host()) request.data_set = reading_of(data);
     request.saving = saving_batches(index, data.facts);
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };

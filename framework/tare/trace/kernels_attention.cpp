@@ -3,10 +3,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/ceil_div.h>
 #include <ATen/ops/_safe_softmax.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
@@ -152,8 +155,10 @@ Tensor by_products(const Tensor& query, const Tensor& key, const Tensor& value, 
   return at::matmul(weights, value);
 }
 
-// ---- On a card, float32 attention takes LibTorch's memory-efficient kernels
-// (aten/native/transformers/cuda/attention.cu and attention_backward.cu).
+// ---- On a card float32 attention takes LibTorch's memory-efficient kernels. 16-bit types take
+// flash attention from Ampere on, and cuDNN's on Hopper and data-centre Blackwell
+// (aten/native/transformers/cuda: sdp_utils.cpp, attention.cu, attention_backward.cu,
+// flash_api.cpp).
 
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
@@ -197,18 +202,141 @@ Four efficient_backward(const Tensor& grad, const Tensor& query, const Tensor& k
   return {of_query, of_key, of_value, Tensor()};
 }
 
-/// Whether a card takes its memory-efficient kernels; as from Ampere on.
-bool efficient_takes(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
-                     bool grouped) {
-  constexpr int64_t kAligned = 4;  // float32 of 16 bytes
-  const auto fits = [](const Tensor& t) {
-    return t.dim() == 4 && t.stride(3) == 1 && t.size(2) > 0 && t.size(3) % kAligned == 0 &&
-           t.scalar_type() == at::kFloat;
+/// Both fused kernels of 16-bit types give the result, the sums, the lengths of nested tensors, and
+/// the state of the generator.
+using Nine = std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+Tensor sums_of(const Tensor& query, at::IntArrayRef sizes) {
+  return at::empty(sizes, query.options().dtype(at::kFloat));
+}
+
+/// Returns the like of a tensor [batch, heads, time, features] that a kernel sees as [batch, time,
+/// heads, features].
+Tensor like_by_time(const Tensor& tensor) {
+  return at::empty_like(tensor.transpose(1, 2)).transpose(1, 2);
+}
+
+/// Returns how many keys a block of flash attention takes.
+int64_t key_columns(int64_t features) {
+  if (features <= 64) return 256;
+  return features <= 128 ? 128 : 64;
+}
+
+/// Returns in how many parts flash attention divides the keys, so that a card has enough to do: the
+/// fewest with at least 85 % of the best use of its multiprocessors (num_splits_heuristic in
+/// flash_api.cpp).
+int64_t key_splits(const Tensor& query, const Tensor& key) {
+  constexpr int64_t kRows = 64, kMost = 128;
+  const int64_t blocks = query.size(0) * query.size(1) * at::ceil_div(query.size(2), kRows);
+  const int64_t key_blocks = at::ceil_div(key.size(2), key_columns(query.size(3)));
+  const int64_t at_once = 2 * recorded_machine().multiprocessors;
+  if (static_cast<double>(blocks) >= 0.8 * static_cast<double>(at_once)) return 1;
+  const auto use_with = [&](int64_t splits) {
+    if (splits > 1 && at::ceil_div(key_blocks, splits) == at::ceil_div(key_blocks, splits - 1))
+      return 0.0F;  // as many blocks for each as with one part less
+    const float waves = static_cast<float>(blocks * splits) / static_cast<float>(at_once);
+    return waves / std::ceil(waves);
   };
-  if (grouped || !fits(query) || !fits(key) || !fits(value)) return false;
-  if (mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4))) return false;
-  return query.size(0) == key.size(0) && key.size(0) == value.size(0) &&
-         query.size(1) == key.size(1) && key.size(1) == value.size(1);
+  const int64_t most = std::min({kMost, at_once, key_blocks});
+  float best = 0;
+  for (int64_t splits = 1; splits <= most; ++splits) best = std::max(best, use_with(splits));
+  for (int64_t splits = 1; splits <= most; ++splits)
+    if (const float use = use_with(splits); use > 0 && use >= 0.85F * best) return splits;
+  return 1;
+}
+
+int64_t rounded_up(int64_t value, int64_t multiple) {
+  return at::ceil_div(value, multiple) * multiple;
+}
+
+/// The features that flash attention computes with.
+int64_t flash_features(const Tensor& query) {
+  return rounded_up(query.size(3), query.size(3) <= 128 ? 32 : 64);
+}
+
+Nine card_flash(const Tensor& query, const Tensor& key, const Tensor&, double dropout, bool, bool,
+                std::optional<double>) {
+  const Tensor result = like_by_time(query);
+  const Tensor sums = sums_of(query, {query.size(0), query.size(1), query.size(2)});
+  const int64_t splits = dropout > 0 ? 1 : key_splits(query, key);
+  const int64_t parts = splits > 1 ? splits * sums.numel() : 0;
+  const auto sums_of_parts = hold(bytes_of(parts, at::kFloat)),
+             results_of_parts = hold(bytes_of(parts * flash_features(query), at::kFloat));
+  const auto state_options = query.options().dtype(at::kUInt64);
+  Tensor state = at::empty({2}, state_options);
+  const Tensor unused = at::empty({}, state_options);
+  if (dropout > 0) state = at::empty({2}, state_options);
+  return {result, sums, Tensor(), Tensor(), query.size(2), key.size(2), state, unused, Tensor()};
+}
+
+Three card_flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
+                          const Tensor& value, const Tensor& result, const Tensor&, const Tensor&,
+                          const Tensor&, int64_t, int64_t, double, bool, const Tensor&,
+                          const Tensor&, std::optional<double>) {
+  const auto contiguous = [](const Tensor& t) {
+    return hold(t.transpose(1, 2).is_contiguous() ? 0 : bytes_of(t.numel(), t.scalar_type()));
+  };
+  const auto of_grad = contiguous(grad), of_result = contiguous(result);
+  const Tensor of_query = like_by_time(query), of_key = like_by_time(key),
+               of_value = like_by_time(value);
+  const int64_t rows = query.size(0) * query.size(1) * rounded_up(query.size(2), 128);
+  const auto of_sums = hold(bytes_of(rows, at::kFloat)),
+             added_up = hold(bytes_of(rows * flash_features(query), at::kFloat));
+  return {of_query, of_key, of_value};
+}
+
+/// Beyond what this counts, cuDNN takes a workspace that only a card knows.
+Nine cudnn(const Tensor& query, const Tensor& key, const Tensor& value, const Mask&, bool with_sums,
+           double, bool, bool, std::optional<double>) {
+  const Tensor seed = at::empty({}, query.options().dtype(at::kLong)),
+               offset = at::empty({}, query.options().dtype(at::kLong));
+  const std::vector<int64_t> sizes{query.size(0), query.size(1), query.size(2), value.size(3)};
+  const Tensor result = in_order_of(query, sizes);
+  const Tensor sums =
+      with_sums ? sums_of(query, {query.size(0), query.size(1), query.size(2), 1}) : Tensor();
+  return {result, sums, Tensor(), Tensor(), query.size(2), key.size(2), seed, offset, Tensor()};
+}
+
+Three cudnn_backward(const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value,
+                     const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Mask&,
+                     const Tensor&, const Tensor&, int64_t, int64_t, double, bool,
+                     std::optional<double>) {
+  const Tensor of_query = at::empty_like(query), of_key = at::empty_like(key);
+  return {of_query, of_key, at::empty_like(value)};
+}
+
+enum class CardKernel { none, efficient, flash, cudnn };
+
+/// Returns the fused kernel that a card takes.
+CardKernel card_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
+                       const Mask& mask, bool grouped) {
+  constexpr int64_t kAmpere = 80, kMostFeatures = 256;
+  const int64_t capability = recorded_machine().capability, features = query.size(-1);
+  const auto type = query.scalar_type();
+  const bool half = is_half(type);
+  const int64_t aligned = half ? 8 : 4;  // 16 bytes
+  const auto fits = [&](const Tensor& t) {
+    return t.dim() == 4 && t.stride(3) == 1 && t.size(2) > 0 && t.scalar_type() == type &&
+           (half || type == at::kFloat);
+  };
+  if (grouped || !fits(query) || !fits(key) || !fits(value)) return CardKernel::none;
+  if (mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4)))
+    return CardKernel::none;
+  if (query.size(0) != key.size(0) || key.size(0) != value.size(0) ||
+      query.size(1) != key.size(1) || key.size(1) != value.size(1))
+    return CardKernel::none;
+  const bool square = features == value.size(3), is_aligned = features % aligned == 0;
+  const bool prefers_cudnn = capability / 10 == 9 || capability / 10 == 10;
+  if (half && prefers_cudnn && square && is_aligned && features <= kMostFeatures)
+    return CardKernel::cudnn;
+  if (half && capability >= kAmpere && !mask && square && features <= kMostFeatures)
+    return CardKernel::flash;
+  if (!is_aligned || value.size(3) % aligned != 0) return CardKernel::none;
+  if (half)
+    throw NotPlannable("attention of a 16-bit type with a mask, or on a card before Ampere",
+                       "takes temporary memory that is not known", "plan in float32");
+  return CardKernel::efficient;
 }
 
 /// A mask to be added whose rows begin at multiples of 8 elements.
@@ -219,11 +347,31 @@ Mask padded(Mask mask) {
   return at::constant_pad_nd(*mask, {0, kAligned - over}).slice(-1, 0, keys);
 }
 
-Tensor card_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
-                      double dropout, bool causal, std::optional<double> scale) {
+/// Flash attention takes numbers of features that are multiples of 8.
+Tensor card_flash_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                            double dropout, bool causal, std::optional<double> scale) {
+  constexpr int64_t kAligned = 8;
+  const int64_t features = query.size(3), over = features % kAligned;
+  const auto padded_features = [&](const Tensor& t) {
+    return over == 0 ? t : at::constant_pad_nd(t, {0, kAligned - over});
+  };
+  const Tensor result = std::get<0>(at::_scaled_dot_product_flash_attention(
+      padded_features(query), padded_features(key), padded_features(value), dropout, causal,
+      /*return_debug_mask=*/false, scale));
+  return over == 0 ? result : result.slice(-1, 0, features);
+}
+
+Tensor card_attention(CardKernel kernel, const Tensor& query, const Tensor& key,
+                      const Tensor& value, const Mask& mask, double dropout, bool causal,
+                      std::optional<double> scale) {
+  if (kernel == CardKernel::flash)
+    return card_flash_attention(query, key, value, dropout, causal, scale);
   const Mask bias = four_dimensional(padded(additive(mask, query)), query, key);
   const bool with_sums = c10::GradMode::is_enabled() &&
                          (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  if (kernel == CardKernel::cudnn)
+    return std::get<0>(at::_scaled_dot_product_cudnn_attention(
+        query, key, value, bias, with_sums, dropout, causal, /*return_debug_mask=*/false, scale));
   return std::get<0>(at::_scaled_dot_product_efficient_attention(query, key, value, bias, with_sums,
                                                                  dropout, causal, scale));
 }
@@ -233,8 +381,9 @@ Tensor card_attention(const Tensor& query, const Tensor& key, const Tensor& valu
 Tensor planned_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                          const Mask& mask, double dropout, bool causal, std::optional<double> scale,
                          bool grouped) {
-  if (for_card() && efficient_takes(query, key, value, mask, grouped))
-    return card_attention(query, key, value, mask, dropout, causal, scale);
+  const auto kernel = for_card() ? card_kernel(query, key, value, mask, grouped) : CardKernel::none;
+  if (kernel != CardKernel::none)
+    return card_attention(kernel, query, key, value, mask, dropout, causal, scale);
   const bool masked = mask || causal;
   const bool flash = flash_takes(query, key, value, mask, dropout, grouped);
   if (!flash && (!masked || grouped || scale.value_or(1) < 0))
@@ -252,6 +401,10 @@ void add_attention_kernels(Kernels& kernels) {
   kernels.add("aten::_scaled_dot_product_flash_attention_for_cpu_backward", &flash_backward);
   kernels.add("aten::_scaled_dot_product_efficient_attention", &efficient);
   kernels.add("aten::_scaled_dot_product_efficient_attention_backward", &efficient_backward);
+  kernels.add("aten::_scaled_dot_product_flash_attention", &card_flash);
+  kernels.add("aten::_scaled_dot_product_flash_attention_backward", &card_flash_backward);
+  kernels.add("aten::_scaled_dot_product_cudnn_attention", &cudnn);
+  kernels.add("aten::_scaled_dot_product_cudnn_attention_backward", &cudnn_backward);
 }
 
 }  // namespace tare::plan

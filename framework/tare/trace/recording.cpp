@@ -33,7 +33,7 @@ struct RecordingState {
   std::mutex mutex;
   uint64_t recording = 0;  // its number
   bool open = false;
-  std::atomic<bool> for_card = false;
+  std::atomic<int64_t> capability = 0, multiprocessors = 0;  ///< of the Machine
   Trace trace;
   std::unordered_map<std::string, uint32_t> op_index;
   std::unordered_set<const c10::OperatorName*> called;
@@ -90,7 +90,7 @@ void install() {
 
 void close(RecordingState& s) {
   s.open = false;
-  s.for_card = false;
+  s.capability = 0;
   c10::SetAllocator(c10::kMeta, s.replaced, kPriority);
 }
 
@@ -109,7 +109,8 @@ Recording::Recording(Machine machine) {
   s.births = 0;
   ++s.recording;
   s.open = true;
-  s.for_card = machine == Machine::card;
+  s.capability = machine.capability;
+  s.multiprocessors = machine.multiprocessors;
   install();
 }
 
@@ -137,7 +138,7 @@ void meta_mark(std::string name) {
 void mark_product(bool linear) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
-  if (!s.open || !s.for_card) return;
+  if (!s.open || s.capability == 0) return;
   const auto mark_first = [&s](const char* name) {
     if (!s.trace.find(name)) s.trace.marks.push_back({name, s.trace.events.size()});
   };
@@ -149,7 +150,7 @@ void mark_product(bool linear) {
 void note_sum(CardSum sum) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
-  if (!s.open || !s.for_card) return;
+  if (!s.open || s.capability == 0) return;
   sum.event = s.trace.events.size();
   s.trace.sums.push_back(sum);
 }
@@ -165,7 +166,12 @@ void meta_note(const Ledger& ledger) {
   }
 }
 
-bool for_card() { return state().for_card.load(std::memory_order_relaxed); }
+bool for_card() { return state().capability.load(std::memory_order_relaxed) > 0; }
+
+Machine recorded_machine() {
+  const RecordingState& s = state();
+  return {.capability = s.capability, .multiprocessors = s.multiprocessors};
+}
 
 WorkingOp::WorkingOp(const c10::OperatorName& name) : outermost_(working_op == nullptr) {
   if (!outermost_) return;

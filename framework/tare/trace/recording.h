@@ -36,6 +36,8 @@ void note_sum(CardSum sum);
 
 /// Whether the recording in progress is one of a card, which has none of the host's temporaries.
 [[nodiscard]] bool for_card();
+/// Returns the machine of the recording in progress.
+[[nodiscard]] Machine recorded_machine();
 
 /// Names the operator at work on this thread until the end of the scope; the outermost counts.
 /// `name` lives as long as the process.

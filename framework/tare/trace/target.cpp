@@ -19,29 +19,23 @@ using namespace literals;
 
 struct Card {
   const char* name;
-  int64_t bytes;                             // in all, as NVIDIA's driver reports it
-  bool hopper;                               // or later: cuBLAS takes a larger workspace
-  int64_t multiprocessors = 0, threads = 0;  // as NVIDIA's data sheets have them
-  bool bfloat16 = true;
+  int64_t bytes;                     // in all, as NVIDIA's driver reports it
+  int64_t capability;                // 10 x major + minor
+  int64_t multiprocessors, threads;  // as NVIDIA's data sheets have them
 };
 
 constexpr std::array kCards{
-    Card{"A10", 23028_MiB, false, 72, 1536},
-    Card{"A100-40GB", 40960_MiB, false, 108, 2048},
-    Card{"A100-80GB", 81920_MiB, false, 108, 2048},
-    Card{"B200", 183359_MiB, true, 148, 2048},
-    Card{"H100", 81559_MiB, true, 132, 2048},
-    Card{"H200", 143771_MiB, true, 132, 2048},
-    Card{"L4", 23034_MiB, false, 58, 1536},
-    Card{"L40S", 46068_MiB, false, 142, 1536},
-    Card{"RTX3090", 24576_MiB, false, 82, 1536},
-    Card{"RTX4090", 24564_MiB, false, 128, 1536},
-    Card{"T4", 15360_MiB, false, 40, 1024, false},
-    Card{"V100-16GB", 16384_MiB, false, 80, 2048, false},
-    Card{"V100-32GB", 32768_MiB, false, 80, 2048, false},
+    Card{"A10", 23028_MiB, 86, 72, 1536},        Card{"A100-40GB", 40960_MiB, 80, 108, 2048},
+    Card{"A100-80GB", 81920_MiB, 80, 108, 2048}, Card{"B200", 183359_MiB, 100, 148, 2048},
+    Card{"H100", 81559_MiB, 90, 132, 2048},      Card{"H200", 143771_MiB, 90, 132, 2048},
+    Card{"L4", 23034_MiB, 89, 58, 1536},         Card{"L40S", 46068_MiB, 89, 142, 1536},
+    Card{"RTX3090", 24576_MiB, 86, 82, 1536},    Card{"RTX4090", 24564_MiB, 89, 128, 1536},
+    Card{"T4", 15360_MiB, 75, 40, 1024},         Card{"V100-16GB", 16384_MiB, 70, 80, 2048},
+    Card{"V100-32GB", 32768_MiB, 70, 80, 2048},
 };
 
 // LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
+constexpr int64_t kAmpere = 80, kHopper = 90;
 constexpr int64_t kHopperWorkspace = 32_MiB;
 constexpr int64_t kWorkspace = 8_MiB + 128_KiB;
 constexpr int64_t kLinearWorkspace = 1_MiB;  // CUBLASLT_WORKSPACE_SIZE
@@ -90,6 +84,7 @@ Target existing(const std::string& text) {
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
           .multiprocessors = traits.planner->multiprocessors,
+          .capability = traits.planner->capability,
           .computes_bfloat16 = traits.planner->computes_bfloat16};
 }
 
@@ -118,6 +113,7 @@ Target parse_target(const std::string& text) {
   if (kind == "cuda" && is_number(what)) return existing(text);
   Target target{.name = text, .caches = kind == "cuda"};
   if (target.caches) {
+    target.capability = kAmpere;
     target.workspace_bytes = kWorkspace;
     target.linear_workspace_bytes = kLinearWorkspace;
   } else {
@@ -128,8 +124,9 @@ Target parse_target(const std::string& text) {
   if (target.caches && card != kCards.end()) {
     target.capacity_bytes = card->bytes - memory::kContextBytes;
     target.multiprocessors = {.count = card->multiprocessors, .threads = card->threads};
-    target.computes_bfloat16 = card->bfloat16;
-    if (card->hopper) target.workspace_bytes = kHopperWorkspace;
+    target.capability = card->capability;
+    target.computes_bfloat16 = card->capability >= kAmpere;
+    if (card->capability >= kHopper) target.workspace_bytes = kHopperWorkspace;
     return target;
   }
   const auto bytes = parse_bytes(what);

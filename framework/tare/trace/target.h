@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tare/memory/device_traits.h"
+#include "tare/trace/trace_events.h"
 
 namespace tare::plan {
 
@@ -27,9 +28,18 @@ struct Target {
   /// CUDA: for the buffers of long sums; unknown for a card that is given by its size alone, whose
   /// plan is without them.
   memory::Multiprocessors multiprocessors{};
+  /// CUDA: the compute capability, 10 x major + minor, on which the kernels of attention depend. A
+  /// card that is given by its size alone is taken for one of Ampere.
+  int64_t capability = 0;
   /// Whether products of bfloat16 matrices are computed by instructions of their own there. A card
   /// that is given by its size alone is taken for one that has them, as all since 2020 do.
   bool computes_bfloat16 = true;
+
+  /// Returns the machine whose kernels run there.
+  [[nodiscard]] Machine machine() const {
+    if (!caches) return Machine::host;
+    return {.capability = capability, .multiprocessors = multiprocessors.count};
+  }
 };
 
 /// Returns the target that a text names:

@@ -13,11 +13,18 @@
 
 namespace tare::plan {
 
-/// Names the kernels whose memory a trace records.
-enum class Machine {
-  host,  ///< this processor, with the present number of threads
-  card   ///< CUDA; the workspaces of cuDNN's convolutions, which only a card knows, are not in it
+/// Says whose kernels a trace records: those of this processor, with the present number of threads,
+/// or those of a CUDA card. The workspaces of cuDNN, which only a card knows, are not in a trace.
+struct Machine {
+  int64_t capability = 0;  ///< of a card, 10 x major + minor, such as 90 for H100; 0: the processor
+  int64_t multiprocessors = 0;  ///< of a card; 0: unknown, so that attention is not split
+
+  [[nodiscard]] constexpr bool is_card() const { return capability > 0; }
+  static const Machine host;
+  static const Machine card;  ///< Ampere, as a card that is given by its size alone
 };
+inline constexpr Machine Machine::host{};
+inline constexpr Machine Machine::card{.capability = 80};
 
 /// A block was born or freed.
 struct Event {

@@ -284,9 +284,13 @@ constexpr std::array<std::string_view, 268> kVerified{
 };
 
 /// Operators that a card alone has; tests/trace/cuda_every_operator_test.cpp compares them.
-constexpr std::array<std::string_view, 4> kOfACard{
+constexpr std::array<std::string_view, 7> kOfACard{
+    "aten::_amp_foreach_non_finite_check_and_unscale_",
     "aten::_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_efficient_attention_backward", "aten::native_dropout",
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_backward",
+    "aten::native_dropout",
     "aten::native_dropout_backward"};
 
 /// Operators that are compared with the host alone: on a card their traces differ.
