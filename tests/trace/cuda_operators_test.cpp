@@ -13,6 +13,7 @@
 #include "tare/memory/event_log.h"
 #include "tare/trace/card_sum.h"
 #include "tare/trace/estimate.h"
+#include "tare/trace/not_plannable.h"
 #include "tare/trace/target.h"
 #include "tare/trace/trace.h"
 
@@ -116,10 +117,23 @@ TEST_F(CudaOperators, AttentionTakesWhatIsPlanned) {
       {.time = 65, .features = 68, .type = at::kBFloat16},
       {.time = 70, .features = 200, .type = at::kHalf},
       {.time = 1000, .features = 64, .type = at::kBFloat16},
+      {.time = 100, .features = 64, .masked = true, .type = at::kHalf},
+      {.time = 1000, .features = 128, .masked = true, .type = at::kHalf},
+      {.time = 130, .features = 96, .masked = true, .type = at::kHalf},
+      {.time = 130, .features = 96},
+      {.time = 140, .features = 256, .type = at::kHalf},
+      {.time = 1000, .features = 24, .masked = true, .type = at::kBFloat16},
+      {.batch = 1, .time = 300, .features = 200, .masked = true, .type = at::kHalf},
       {.batch = 1, .heads = 1, .time = 5000, .features = 16, .trained = false, .type = at::kHalf}};
   const Machine card = parse_target(device.str()).machine();
   for (const Attention& a : cases) {
-    if (a.type != at::kFloat && card.capability >= 90) continue;  // cuDNN's, which need a card
+    const bool half = a.type != at::kFloat;
+    if (half && (card.capability / 10 == 9 || card.capability / 10 == 10))
+      continue;  // cuDNN's, which need a card
+    if (a.type == at::kBFloat16 && card.capability < 80) {
+      EXPECT_THROW(static_cast<void>(trace([&] { attend(a, device); }, card)), NotPlannable);
+      continue;
+    }
     const Trace planned = trace([&] { attend(a, device); }, card);
     std::vector<int64_t> expected;
     for (const Event& event : planned.events)

@@ -160,6 +160,8 @@ Tensor by_products(const Tensor& query, const Tensor& key, const Tensor& value, 
 // (aten/native/transformers/cuda: sdp_utils.cpp, attention.cu, attention_backward.cu,
 // flash_api.cpp).
 
+constexpr int64_t kAmpere = 80, kAda = 89;  // compute capabilities
+
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 /// Returns the result, per query the logarithm of the sum of exponentials where a backward needs
@@ -170,15 +172,35 @@ Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Ma
   constexpr int64_t kAlignment = 32;
   const int64_t sums = with_sums ? (time + kAlignment - 1) / kAlignment * kAlignment : 0;
   const Tensor result = by_time(query, batch, heads, time, value.size(3));
-  return {result, fresh({batch, heads, sums}, query), Tensor(), Tensor()};
+  const Tensor of_rows = fresh_sums({batch, heads, sums}, query);
+  const bool adds_up = is_half(query.scalar_type()) && value.size(3) > 128;
+  const auto added_up = hold(adds_up ? bytes_of(result.numel(), at::kFloat) : 0);
+  return {result, of_rows, Tensor(), Tensor()};
 }
 
-/// The bytes in which the blocks of one gradient of the queries are added up; as from Ampere on.
-int64_t workspace_of(const Tensor& query) {
-  constexpr int64_t kColumns = 64, kHeader = 4;
-  const int64_t features = query.size(3), rows = features <= kColumns ? 64 : 128;
-  const int64_t tiles = at::ceil_div(query.size(2), rows) * at::ceil_div(features, kColumns);
-  return bytes_of(query.size(0) * query.size(1) * tiles * (rows * kColumns + kHeader), at::kFloat);
+int64_t rounded_up(int64_t value, int64_t multiple) {
+  return at::ceil_div(value, multiple) * multiple;
+}
+
+/// The bytes in which the blocks of the gradients are added up: those of the queries, and of the
+/// keys and values in 16-bit types with many features.
+int64_t workspace_of(const Tensor& query, const Tensor& key) {
+  constexpr int64_t kSmall = 64, kLarge = 128, kHeader = 4;
+  const int64_t features = query.size(3);
+  const int64_t capability = recorded_machine().capability;
+  const bool half = is_half(query.scalar_type()), recent = capability >= kAmpere,
+             is_small = capability > kAmpere && capability <= kAda;
+  int64_t rows = kSmall, columns = kSmall, of_keys = 0;
+  if (half && features > kLarge) {
+    rows = kLarge;
+    of_keys = 2 * rounded_up(key.size(2), kSmall) * rounded_up(features, kSmall);
+  } else if (features > kSmall) {
+    rows = half || recent ? kLarge : kSmall;
+    columns = half && recent && !(is_small && features <= 96) ? kLarge : kSmall;
+  }
+  const int64_t tiles = at::ceil_div(query.size(2), rows) * at::ceil_div(features, columns);
+  const int64_t of_queries = tiles * (rows * columns + kHeader);
+  return bytes_of(query.size(0) * query.size(1) * (of_queries + of_keys), at::kFloat);
 }
 
 Four efficient_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
@@ -192,12 +214,13 @@ Four efficient_backward(const Tensor& grad, const Tensor& query, const Tensor& k
   const Tensor of_query = gradient_of(query), of_key = gradient_of(key),
                of_value = gradient_of(value);
   const int64_t queries = query.size(0) * query.size(1) * query.size(2);
-  const bool transposes = query.size(1) > 1 && query.size(2) > 1;
-  c10::DataPtr product = hold(bytes_of(grad.numel(), at::kFloat));
+  const bool half = is_half(query.scalar_type());  // then the kernel multiplies and adds up itself
+  const bool transposes = !half && query.size(1) > 1 && query.size(2) > 1;
+  c10::DataPtr product = hold(half ? 0 : bytes_of(grad.numel(), at::kFloat));
   c10::DataPtr sums = hold(bytes_of(queries, at::kFloat));
   if (transposes) sums = hold(bytes_of(queries, at::kFloat));
   product.clear();
-  const c10::DataPtr workspace = hold(workspace_of(query));
+  const c10::DataPtr workspace = hold(workspace_of(query, key));
   sums.clear();
   return {of_query, of_key, of_value, Tensor()};
 }
@@ -244,10 +267,6 @@ int64_t key_splits(const Tensor& query, const Tensor& key) {
   for (int64_t splits = 1; splits <= most; ++splits)
     if (const float use = use_with(splits); use > 0 && use >= 0.85F * best) return splits;
   return 1;
-}
-
-int64_t rounded_up(int64_t value, int64_t multiple) {
-  return at::ceil_div(value, multiple) * multiple;
 }
 
 /// The features that flash attention computes with.
@@ -306,16 +325,28 @@ Three cudnn_backward(const Tensor&, const Tensor& query, const Tensor& key, cons
   return {of_query, of_key, at::empty_like(value)};
 }
 
+bool needs_gradients(const Tensor& query, const Tensor& key, const Tensor& value) {
+  return c10::GradMode::is_enabled() &&
+         (query.requires_grad() || key.requires_grad() || value.requires_grad());
+}
+
+/// Whether the backward of flash attention takes more shared memory than such a card has: one of
+/// 8.6, 8.7, 8.9 and 12.
+bool lacks_memory(int64_t capability, int64_t features, double dropout, bool backward) {
+  const bool is_small = (capability > kAmpere && capability <= kAda) || capability / 10 == 12;
+  return is_small && backward && features > 192 && (features <= 224 || dropout > 0);
+}
+
 enum class CardKernel { none, efficient, flash, cudnn };
 
 /// Returns the fused kernel that a card takes.
 CardKernel card_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
-                       const Mask& mask, bool grouped) {
-  constexpr int64_t kAmpere = 80, kMostFeatures = 256;
+                       const Mask& mask, double dropout, bool grouped) {
+  constexpr int64_t kMostFeatures = 256;
   const int64_t capability = recorded_machine().capability, features = query.size(-1);
   const auto type = query.scalar_type();
   const bool half = is_half(type);
-  const int64_t aligned = half ? 8 : 4;  // 16 bytes
+  const int64_t of_float = capability >= kAmpere ? 4 : 1, aligned = half ? 8 : of_float;
   const auto fits = [&](const Tensor& t) {
     return t.dim() == 4 && t.stride(3) == 1 && t.size(2) > 0 && t.scalar_type() == type &&
            (half || type == at::kFloat);
@@ -330,12 +361,11 @@ CardKernel card_kernel(const Tensor& query, const Tensor& key, const Tensor& val
   const bool prefers_cudnn = capability / 10 == 9 || capability / 10 == 10;
   if (half && prefers_cudnn && square && is_aligned && features <= kMostFeatures)
     return CardKernel::cudnn;
-  if (half && capability >= kAmpere && !mask && square && features <= kMostFeatures)
+  if (half && capability >= kAmpere && !mask && square && features <= kMostFeatures &&
+      !lacks_memory(capability, features, dropout, needs_gradients(query, key, value)))
     return CardKernel::flash;
   if (!is_aligned || value.size(3) % aligned != 0) return CardKernel::none;
-  if (half)
-    throw NotPlannable("attention of a 16-bit type with a mask, or on a card before Ampere",
-                       "takes temporary memory that is not known", "plan in float32");
+  if (type == at::kBFloat16 && capability < kAmpere) return CardKernel::none;
   return CardKernel::efficient;
 }
 
@@ -367,8 +397,7 @@ Tensor card_attention(CardKernel kernel, const Tensor& query, const Tensor& key,
   if (kernel == CardKernel::flash)
     return card_flash_attention(query, key, value, dropout, causal, scale);
   const Mask bias = four_dimensional(padded(additive(mask, query)), query, key);
-  const bool with_sums = c10::GradMode::is_enabled() &&
-                         (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  const bool with_sums = needs_gradients(query, key, value);
   if (kernel == CardKernel::cudnn)
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(
         query, key, value, bias, with_sums, dropout, causal, /*return_debug_mask=*/false, scale));
@@ -381,9 +410,13 @@ Tensor card_attention(CardKernel kernel, const Tensor& query, const Tensor& key,
 Tensor planned_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                          const Mask& mask, double dropout, bool causal, std::optional<double> scale,
                          bool grouped) {
-  const auto kernel = for_card() ? card_kernel(query, key, value, mask, grouped) : CardKernel::none;
+  const auto kernel =
+      for_card() ? card_kernel(query, key, value, mask, dropout, grouped) : CardKernel::none;
   if (kernel != CardKernel::none)
     return card_attention(kernel, query, key, value, mask, dropout, causal, scale);
+  if (for_card() && is_half(query.scalar_type()))
+    throw NotPlannable("attention of a 16-bit type for which the card has no fused kernel",
+                       "takes temporary memory that is not known", "plan in float32");
   const bool masked = mask || causal;
   const bool flash = flash_takes(query, key, value, mask, dropout, grouped);
   if (!flash && (!masked || grouped || scale.value_or(1) < 0))
