@@ -33,7 +33,7 @@ struct Event {
   int asked = 0;
   unsigned waits = 0;
 };
-std::atomic<unsigned> waits{1};
+std::atomic<unsigned> waits{1}, blocking_copies{0};
 Event& of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 cudaError_t make(cudaEvent_t* result) {
   *result = reinterpret_cast<cudaEvent_t>(new Event);
@@ -288,12 +288,18 @@ EXPORTED cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  ++blocking_copies;
   return copy(to, from, bytes);
 }
 EXPORTED cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                                      cudaStream_t) {
+  if (!block_at(to) || !block_at(from)) ++blocking_copies;  // through a buffer of the driver's
   return copy(to, from, bytes);
 }
+/// How often this process has waited for a card, and how many copies the processor took part in:
+/// those of memory of the host that is not pinned.
+EXPORTED unsigned stand_in_waits() { return waits - 1; }
+EXPORTED unsigned stand_in_blocking_copies() { return blocking_copies; }
 EXPORTED cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
                                          cudaStream_t) {
   return copy(to, from, bytes);

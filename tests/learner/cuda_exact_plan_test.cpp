@@ -144,6 +144,16 @@ TEST_F(ExactPlan, OfSixteenBits) {
   }
 }
 
+TEST_F(ExactPlan, OfBatchesThatAreCopiedAhead) {
+  options_.workers = 2;
+  for (const auto& name : kModels) {
+    expect_exact(name, "with threads of the loader");
+    options_.batch = 300;  // two batches, the second one shorter
+    expect_exact(name, "with threads of the loader and a batch of 300");
+    options_.batch = LearnerOptions{}.batch;
+  }
+}
+
 TEST_F(ExactPlan, OfTheSecondCard) {
   constexpr size_t kHostAndTwoCards = 3;
   if (memory::devices().size() < kHostAndTwoCards) GTEST_SKIP() << "there is one card";

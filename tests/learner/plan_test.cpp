@@ -173,6 +173,25 @@ TEST(LearnerPlan, ProbesAllSamplesWhereFewDoNotPredictThem) {
   EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << plan.str();
 }
 
+// AMX takes scratch memory for each 32 rows of a product.
+TEST(LearnerPlan, ProbesProductsOf16BitTypesWithAnyNumberOfSamples) {
+  const TempDir folder;
+  torch::manual_seed(1);
+  const auto data = tensor_dataset(torch::rand({420, 12}), torch::arange(420) % 3);
+  for (const char* precision : {"bf16", "bf16-true"}) {
+    for (const int64_t batch : {33, 40, 65, 97, 200}) {
+      LearnerOptions options = without_workers(folder);
+      options.batch = batch;
+      options.precision = precision;
+      const ModelOptions model{.classes = 3, .sample_shape = {12}, .hidden = {64, 32}};
+      Learner learner(models::make("mlp", model), {.train = data}, options);
+      const MemoryPlan plan = learner.plan({.advice = false});
+      EXPECT_EQ(plan.method, "probe") << plan.reason;
+      EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << precision << ' ' << batch;
+    }
+  }
+}
+
 TEST(LearnerPlan, SaysWhyItCannotPredict) {
   const TempDir folder;
   Learner own(make_net(), split_points(), without_workers(folder));

@@ -98,6 +98,7 @@ class CudaBackend final : public memory::DeviceBackend {
     return {
         .type = "cuda",
         .is_host = false,
+        .pins = true,
         .autocasts = true,
         .planner = memory::PlannerTarget{
             .caches = true,

@@ -31,6 +31,13 @@ void check(const DatasetPtr& data, const LoaderOptions& o) {
               std::to_string(data->size()) + " samples: lower the batch or keep the last one");
 }
 
+/// Copies tensors of the host to pinned memory.
+void pin(Batch& batch) {
+  for (auto* const list : {&batch.inputs, &batch.targets})
+    for (NamedTensor& named : *list)
+      if (named.tensor.is_cpu()) named.tensor = named.tensor.pin_memory();
+}
+
 }  // namespace
 
 struct Loader::State {
@@ -46,8 +53,10 @@ struct Loader::State {
     const int64_t begin = index * options.batch,
                   size = std::min(options.batch, data->size() - begin);
     const std::span<const int64_t> all(order);
-    return data->get({all.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)),
-                      epoch_seed, options.training});
+    Batch batch = data->get({all.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)),
+                             epoch_seed, options.training});
+    if (options.pinned) pin(batch);
+    return batch;
   }
   void end() {
     prefetch.reset();

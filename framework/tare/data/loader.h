@@ -18,6 +18,8 @@ struct LoaderOptions {
   int64_t prefetch = 2;    ///< batches made ahead by workers, >= 1; at least one per worker
   uint64_t seed = 0;       ///< of the run
   bool training = false;   ///< apply random transforms
+  /// Copies each batch to pinned memory, from which a card copies beside its computation.
+  bool pinned = false;
 };
 
 /// Returns the batches of one epoch after the other; the batches do not depend on the number of

@@ -51,6 +51,7 @@ struct PlannerTarget {
 struct DeviceTraits {
   std::string type = "cpu";                ///< that names of such devices begin with: "cpu", "cuda"
   bool is_host = true;                     ///< its memory is that of the host
+  bool pins = false;                       ///< copies from pinned memory run beside computations
   bool autocasts = true;                   ///< LibTorch has an autocast mode for it
   std::optional<PlannerTarget> planner{};  ///< unset: plans cannot be made for it
 };

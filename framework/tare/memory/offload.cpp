@@ -5,18 +5,16 @@
 #include <c10/core/Event.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StorageImpl.h>
-#include <c10/core/StreamGuard.h>
 #include <c10/core/UndefinedTensorImpl.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
-#include "tare/base/immortal.h"
 #include "tare/memory/saved_hooks.h"
+#include "tare/memory/side_work.h"
 
 namespace tare::memory {
 namespace {
@@ -28,57 +26,10 @@ using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 using c10::impl::VirtualGuardImpl;
 
-bool has_streams(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
-
 c10::Device with_index(c10::Device device) {
   return has_streams(device) && !device.has_index() ? VirtualGuardImpl(device.type()).getDevice()
                                                     : device;
 }
-
-/// Returns the stream for copies, one for each device.
-c10::Stream side_stream(c10::Device device) {
-  static Immortal<std::mutex> mutex;
-  static Immortal<std::unordered_map<c10::Device, c10::Stream>> streams;
-  const std::lock_guard lock(*mutex);
-  const auto found = streams->find(device);
-  if (found != streams->end()) return found->second;
-  return streams->emplace(device, VirtualGuardImpl(device.type()).getNewStream(device))
-      .first->second;
-}
-
-/// Copies beside the computation, or in its order where there are no streams.
-class SideWork {
- public:
-  explicit SideWork(c10::Device device) : device_(device) {
-    if (!has_streams(device)) return;
-    given_.emplace(device.type());
-    done_ = std::make_shared<c10::Event>(device.type());
-  }
-
-  /// Runs `copies` after what the computation has been given so far.
-  template <class Copies>
-  void run(const Copies& copies) {
-    if (!done_) return copies();
-    const c10::Stream side = side_stream(device_);
-    given_->record(VirtualGuardImpl(device_.type()).getStream(device_));
-    given_->block(side);
-    const c10::StreamGuard on(side);
-    try {
-      copies();
-    } catch (...) {
-      done_->record(side);  // some may be under way
-      throw;
-    }
-    done_->record(side);
-  }
-  /// Returns the event after the last copies; null where there are no streams.
-  [[nodiscard]] const std::shared_ptr<c10::Event>& done() const { return done_; }
-
- private:
-  c10::Device device_;
-  std::optional<c10::Event> given_;
-  std::shared_ptr<c10::Event> done_;
-};
 
 at::Tensor bytes_of(const c10::Storage& storage) {
   const auto size = static_cast<int64_t>(storage.nbytes());

@@ -49,7 +49,7 @@ Point point_of(const FitShape& shape) {
 }
 
 /// The most samples in a part of a probe; see small().
-constexpr int64_t kLargestPart = 31;
+constexpr int64_t kLargestPart = 60;
 
 BatchShape resized(BatchShape shape, int64_t samples, int64_t part) {
   shape.samples = samples;
@@ -74,10 +74,12 @@ FitShape shape_at(FitShape shape, const Point& point) {
 constexpr int64_t kFew = 19;
 
 /// Numbers of samples to probe with. A batch in parts has more samples than its parts that a trace
-/// goes through, and a last batch fewer than the whole ones before it, at any two points.
+/// goes through, and a last batch fewer than the whole ones before it, at any two points. Products
+/// of 16-bit types take scratch memory in tiles of 32 samples on some processors: with 40 samples
+/// more than the first point the third one sees that.
 Point small(const FitShape& shape, int64_t more) {
   static constexpr std::array<int64_t, kNumbers> kWhole{20, 0, 12, 0, 13, 0, 12, 0},
-      kInParts{100, 20, 60, 12, 80, 13, 61, 12};
+      kInParts{200, 20, 120, 12, 130, 13, 121, 12};
   Point point = point_of(shape);
   for (size_t i = 0; i < kNumbers; ++i) {
     const auto& base = point[i / 2 * 2 + 1] > 0 ? kInParts : kWhole;
@@ -159,7 +161,7 @@ FitProbe::Known FitProbe::probe(const FitShape& shape) const {
     known.counted = real.counted;
     return std::move(real.trace);
   };
-  const Point few = small(shape, 0), more = small(shape, 4), third = small(shape, 11);
+  const Point few = small(shape, 0), more = small(shape, 4), third = small(shape, 40);
   known.probed_bytes = peak_of(at(few));  // what the first one sets up must not count below
   try {
     known.trace.emplace(at, few, more, third);

@@ -169,9 +169,9 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const LearnerOptions& options = request.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
-  const int64_t ahead = request.on_host() && options.workers > 0
-                            ? std::max(LoaderOptions{}.prefetch, options.workers)
-                            : 0;
+  // A card has the next batch already; on the host the queue of the loader is full.
+  const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
+  const int64_t ahead = options.workers > 0 ? queue : 0;
   // Two steps, while a thread of the loader is at work.
   const int64_t whole = std::min(samples / size, ahead + (ahead > 0 ? 3 : 2));
   const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
@@ -179,7 +179,7 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
           .last = batch_shape(rest, part),
           .count = whole,
           .ahead = ahead,
-          .makers = ahead > 0 ? options.workers : 0,
+          .makers = request.on_host() ? options.workers : 0,
           .counted = request.on_host(),
           .halves = !request.on_host() && options.precision == "bf16-true",
           .channels_last = !request.on_host() && options.kernels.channels_last};

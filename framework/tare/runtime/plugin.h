@@ -42,7 +42,7 @@ class HostServices {
 
 /// Raised with every change of HostServices or DeviceBackend; a plug-in of another version is
 /// refused.
-inline constexpr int kPluginVersion = 12;
+inline constexpr int kPluginVersion = 13;
 
 /// Points to the plug-in's only symbol, "tare_open_plugin", which adds its backends and returns
 /// kPluginVersion; adds nothing if `version` differs from its own.

@@ -3,11 +3,11 @@
 #include <c10/core/GradMode.h>
 
 #include "tare/base/error.h"
-#include "tare/data/loader.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/model/devices.h"
 #include "tare/model/generators.h"
+#include "tare/train/feed.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/loss_meter.h"
 
@@ -17,10 +17,10 @@ namespace {
 using memory::Phase;
 using memory::PhaseKind;
 
-Loader ordered(const DatasetPtr& set, const LearnerOptions& options) {
-  return {set, LoaderOptions{.batch = std::min(options.batch, set->size()),
-                             .workers = options.workers,
-                             .seed = options.seed}};
+LoaderOptions in_order(const DatasetPtr& set, const LearnerOptions& options) {
+  return {.batch = std::min(options.batch, set->size()),
+          .workers = options.workers,
+          .seed = options.seed};
 }
 
 at::Tensor on_host(const at::Tensor& t, c10::ScalarType dtype) {
@@ -144,10 +144,9 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Collected collected;
-  Loader loader = ordered(set, options);
-  loader.start(0);
-  for (Batch batch; loader.next(batch);) {
-    to_device(batch);
+  Feed feed(*this, set, in_order(set, options));
+  feed.start(0);
+  for (Batch batch; feed.next(batch);) {
     check_devices(batch);
     prepare_metrics(batch);
     if (fresh.size() != metrics.size()) fresh = metrics;
@@ -186,10 +185,9 @@ Predictions LearnerState::get_preds(const DatasetPtr& set, const PredictOptions&
   MicroBatches micro_batches(std::move(settings), sizes);
   GeneratorSnapshot generators;
   Collected all;
-  Loader loader = ordered(set, options);
-  loader.start(0);
-  for (Batch batch; loader.next(batch);) {
-    to_device(batch);
+  Feed feed(*this, set, in_order(set, options));
+  feed.start(0);
+  for (Batch batch; feed.next(batch);) {
     check_devices(batch);
     generators.take(device);
     const auto predict_in_parts = [&](int64_t size) {

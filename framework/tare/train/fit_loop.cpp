@@ -84,16 +84,16 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
   }
   context_.bfloat16_on_host =
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
-  loader_ = std::make_unique<Loader>(state_.data.train,
-                                     training_loader(state_.options, state_.drops_last()));
+  feed_ = std::make_unique<Feed>(state_, state_.data.train,
+                                 training_loader(state_.options, state_.drops_last()));
   restore(start.work.callbacks, callbacks_);
   if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
   micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);
   meter_.restore(plan_.loss_sum, plan_.loss_samples, plan_.loss_counted);
-  if (plan_.batch > loader_->batches())  // an older checkpoint, which names no batch size
+  if (plan_.batch > feed_->batches())  // an older checkpoint, which names no batch size
     throw ConfigError(call, "the fit to resume is at batch " + std::to_string(plan_.batch) +
                                 " of an epoch, this Learner's epoch has " +
-                                std::to_string(loader_->batches()) +
+                                std::to_string(feed_->batches()) +
                                 "; set the batch that the fit had");
   plan_.order = state_.sample_order();
 }
@@ -103,7 +103,7 @@ FitResult FitLoop::run() {
   state_.loop = this;
   FitContext& c = context_;
   c.epochs = plan_.epochs;
-  c.batches = loader_->batches();
+  c.batches = feed_->batches();
   c.steps = c.batches * c.epochs;
   c.epoch = plan_.epoch;  // a resumed fit begins where it stopped
   c.step = plan_.step;
@@ -155,14 +155,14 @@ void FitLoop::train_epoch() {
   c.epoch = plan_.epoch;
   p.model.train(true);
   allows(&Callback::before_epoch, Action::stop_epoch);
-  loader_->start(p.epochs_done, plan_.batch);
+  feed_->start(p.epochs_done, plan_.batch);
   while (action_ < Action::stop_epoch && train_next()) {
     if (!is_planned_ && interrupt_requested()) {
       interrupted_ = true;
       action_ = Action::stop_fit;
     }
   }
-  loader_->stop();
+  feed_->stop();
   c.row.train_loss = meter_.mean();
   c.row.samples = meter_.samples();
   c.row.seconds += seconds_since(*std::exchange(training_since_, std::nullopt));
@@ -178,8 +178,7 @@ bool FitLoop::train_next() {
 
 bool FitLoop::next_batch() {
   const Phase phase(PhaseKind::data);
-  if (!loader_->next(context_.data)) return false;
-  state_.to_device(context_.data);
+  if (!feed_->next(context_.data)) return false;
   context_.batch = plan_.batch;
   context_.step = plan_.step;
   return true;
@@ -269,7 +268,7 @@ void FitLoop::abandon() {
   LearnerState& p = state_;
   FitContext& c = context_;
   c.error = std::current_exception();
-  loader_->stop();
+  feed_->stop();
   snapshot_.restore();
   for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit})
     notify_quietly(event);
@@ -312,7 +311,7 @@ void FitLoop::account(Ledger& ledger) const {
   for (const auto& copy : snapshot_.copies()) ledger.add(Category::workspace, "snapshot", copy);
   for (const auto& [parameter, gradient] : earlier_gradients_)
     ledger.add(Category::gradients, "earlier", gradient);
-  loader_->account(ledger);
+  feed_->account(ledger);
   ledger.add(Category::workspace, "loss_sum", meter_.device_sum());
   for (const auto& callback : callbacks_) callback->account(ledger);
 }

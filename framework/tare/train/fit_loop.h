@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tare/callback/callback.h"
-#include "tare/data/loader.h"
 #include "tare/optim/step_in_backward.h"
+#include "tare/train/feed.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/loss_meter.h"
 #include "tare/train/micro_batches.h"
@@ -113,7 +113,7 @@ class FitLoop {
   std::vector<CallbackPtr> callbacks_;
   FitContext context_;
   MicroBatches::Settings validation_;
-  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<Feed> feed_;
   LossMeter meter_;
   LossMean loss_mean_;
   StepSnapshot snapshot_;

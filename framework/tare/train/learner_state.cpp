@@ -1,6 +1,7 @@
 // Works for the Learner's calls: losses, gradients, devices and micro-batches.
 #include "tare/train/learner_state.h"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -12,6 +13,7 @@
 #include "tare/base/log.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
+#include "tare/memory/side_work.h"
 #include "tare/metric/check.h"
 #include "tare/model/fp8.h"
 #include "tare/model/held_weights.h"
@@ -25,6 +27,7 @@ void LearnerState::set_up(c10::Device to) {
   for (const auto& metric : options.metrics) metrics.emplace_back(metric);
   check_metric_names();
   device = to;
+  pins = memory::has_streams(to) && memory::backend(to).traits().pins;
   check_autocast();
   set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
@@ -110,29 +113,78 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
                    "give it some with set_data()");
 }
 
-void LearnerState::to_device(Batch& batch) {
-  if (!batch.inputs.empty()) {
-    seen_input = batch.inputs.front().tensor.scalar_type();
-    if (seen_name != batch.inputs.front().name) seen_name = batch.inputs.front().name;
-  }
-  if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
-  const bool converts = precision == Precision::bf16_true || options.kernels.channels_last;
-  if (device.is_cpu() && !converts) return;
+bool LearnerState::converts_inputs() const {
+  return precision == Precision::bf16_true || options.kernels.channels_last;
+}
+
+void LearnerState::convert_inputs(Batch& batch) const {
   for (NamedTensor& input : batch.inputs) {
     if (precision == Precision::bf16_true && input.tensor.is_floating_point())
       input.tensor = input.tensor.to(c10::kBFloat16);
     if (options.kernels.channels_last && input.tensor.dim() == 4)
       input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
-    if (!device.is_cpu()) input.tensor = input.tensor.to(device, /*non_blocking=*/true);
   }
-  if (device.is_cpu()) return;
+}
+
+Batch LearnerState::ready_to_send(const Batch& on_host) const {
+  Batch batch = on_host;
+  convert_inputs(batch);
+  if (!pins) return batch;
+  for (auto* const list : {&batch.inputs, &batch.targets})
+    for (NamedTensor& named : *list)
+      if (named.tensor.is_cpu() && !named.tensor.is_pinned())
+        named.tensor = named.tensor.pin_memory();
+  return batch;
+}
+
+void LearnerState::note_inputs(const Batch& batch) {
+  if (!batch.inputs.empty()) {
+    seen_input = batch.inputs.front().tensor.scalar_type();
+    if (seen_name != batch.inputs.front().name) seen_name = batch.inputs.front().name;
+  }
+  if (batch.inputs.size() > 1 || !seen_more.empty()) seen_more = more_inputs(batch);
+}
+
+void LearnerState::note_batch(const Batch& on_host, const Batch& on_device) {
+  note_inputs(on_host);
   sent.clear();
-  for (NamedTensor& target : batch.targets) {
-    const at::Tensor on_host = target.tensor;
-    target.tensor = on_host.to(device, /*non_blocking=*/true);
-    sent.push_back({label_range(loss, on_host), target.tensor.storage().unsafeGetStorageImpl(),
-                    target.tensor._version(), target.tensor.numel()});
+  for (size_t i = 0; i < on_host.targets.size(); ++i) {
+    const at::Tensor& target = on_device.targets[i].tensor;
+    sent.push_back({label_range(loss, on_host.targets[i].tensor),
+                    target.storage().unsafeGetStorageImpl(), target._version(), target.numel()});
   }
+}
+
+void LearnerState::to_device(Batch& batch) {
+  if (device.is_cpu()) {
+    note_inputs(batch);
+    if (converts_inputs()) convert_inputs(batch);
+    return;
+  }
+  const Batch on_host = std::exchange(batch, ready_to_send(batch));
+  for (auto* const list : {&batch.inputs, &batch.targets})
+    for (NamedTensor& named : *list) named.tensor = named.tensor.to(device, /*non_blocking=*/true);
+  note_batch(on_host, batch);
+}
+
+Batch LearnerState::copied(const Batch& on_host, memory::SideWork& side) const {
+  const Batch from = ready_to_send(on_host);
+  Batch to = from;
+  for (auto* const list : {&to.inputs, &to.targets})
+    for (NamedTensor& named : *list)
+      if (named.tensor.is_cpu())
+        named.tensor = at::empty_like(named.tensor,
+                                      named.tensor.options().device(device).pinned_memory(false));
+  const auto copy = [](const NamedTensors& sources, NamedTensors& copies) {
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].tensor.is_cpu())
+        copies[i].tensor.copy_(sources[i].tensor, /*non_blocking=*/true);
+  };
+  side.run([&] {
+    copy(from.inputs, to.inputs);
+    copy(from.targets, to.targets);
+  });
+  return to;
 }
 
 Optimizer& LearnerState::ensure_optimizer() {

@@ -22,6 +22,9 @@
 namespace tare {
 
 class FitLoop;
+namespace memory {
+class SideWork;
+}
 
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
@@ -104,6 +107,7 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
+  bool pins = false;  ///< the device copies from pinned memory beside its computation
   /// Cuts batches into parts; for a plan, into the parts that the plan goes through.
   struct {
     Slicer train = slices_of, valid = slices_of;
@@ -133,9 +137,20 @@ struct LearnerState {
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call);
-  /// Moves a host batch to the model's device, its input to the model's type, and notes its labels
-  /// for check_output(). Throws DeviceError for a batch of another device.
+  /// Moves a host batch to the model's device, its input to the model's type, and notes it.
   void to_device(Batch& batch);
+  /// Returns a copy of a host batch on the device, in new memory of the computation, made beside
+  /// the computation: SideWork::join() comes before its use.
+  [[nodiscard]] Batch copied(const Batch& on_host, memory::SideWork& side) const;
+  /// Notes a batch that the computation is given: what its inputs are, and its labels for
+  /// check_output().
+  void note_batch(const Batch& on_host, const Batch& on_device);
+  /// Whether inputs are converted on the host, to the model's type or memory format.
+  [[nodiscard]] bool converts_inputs() const;
+  void convert_inputs(Batch& batch) const;
+  /// Returns a host batch with converted inputs, pinned where that lets copies run beside.
+  [[nodiscard]] Batch ready_to_send(const Batch& on_host) const;
+  void note_inputs(const Batch& batch);
   Optimizer& ensure_optimizer();
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
