@@ -9,6 +9,7 @@
 #include <set>
 
 #include "support/program.h"
+#include "tare/cli/entries.h"
 #include "tare/config/override.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/recipe.h"
@@ -133,6 +134,11 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
     fields.insert(key.path);
     if (key.path.starts_with("phases.N.data.")) fields.erase(key.path);  // as data.*
   }
+  const std::set<std::string> with_table{"callbacks", "collate", "loss", "metrics", "transforms"};
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options)
+        if (with_table.contains(kind.key)) fields.insert(option.path);
   for (const auto& text : key_texts(kRecipePage)) {
     EXPECT_TRUE(texts.insert(text.path).second) << text.path << " is there twice";
     EXPECT_NE(text.meaning, "") << text.path;
