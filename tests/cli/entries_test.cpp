@@ -178,6 +178,7 @@ TEST(Entries, AreExplainedWithTypeDefaultAndAllowedValues) {
             "  default  0\n"
             "  allowed  must be from 0 to 1\n"
             "  example  tare run RECIPE 'loss={cross_entropy: {label_smoothing: 0}}'\n");
+  EXPECT_THAT(text("loss.cross_entropy.class_weights"), HasSubstr("a list of numbers\n"));
   EXPECT_THAT(text("callbacks.early_stopping.patience"), HasSubstr("must be >= 0"));
   EXPECT_THAT(text("model.resnet9.width"), HasSubstr("channels of the first stage"));
   EXPECT_THAT(text("model.resnet9.classes"), HasSubstr("default  auto"));
@@ -196,6 +197,25 @@ TEST(Entries, AreFoundByTheirPathInARecipeAndByTheWordOfTheList) {
   EXPECT_THAT(*text("samplers.tpe"), HasSubstr("method.tpe.candidates\n"));
   EXPECT_FALSE(text("batch").has_value());
   EXPECT_FALSE(text("model.widht").has_value());
+}
+
+struct DepthOptions {
+  int64_t depth = 3;
+};
+void visit_fields(auto& visit, DepthOptions& o) { visit("depth", o.depth, config::between(1, 9)); }
+
+// The last test, because an entry stays in its registry.
+TEST(Entries, OfAProgramAreExplainedWithOptionsOfTheirOwn) {
+  models::registry().add<DepthOptions>("unet", "segments images", [](const DepthOptions&) {
+    return models::Family{.name = "unet", .options = {"width"}};
+  });
+  EXPECT_THAT(options_of(entry_of(cli::entry_kinds(), "models", "unet")),
+              ElementsAre("classes", "sample_shape", "weights", "width", "depth"));
+  EXPECT_EQ(*cli::entry_explanation("model.unet.depth", 80),
+            "model.unet.depth\n"
+            "  type     a whole number\n"
+            "  default  3\n"
+            "  allowed  must be from 1 to 9\n");
 }
 
 }  // namespace

@@ -27,13 +27,13 @@ namespace {
 using config::EntryInfo;
 using config::Node;
 
-/// Says how a kind is written in `tare ls`, in a path and as a setting of `tare run`.
+/// Says how a kind is written in `tare ls`, in a path and as a setting of `tare run`: `before` and
+/// `after` stand around "{name: {option: value}}". An empty `before`: it is no such setting.
 struct Form {
   const char* list;
   const char* key;
-  const char* before =
-      "";                  ///< in front of "{name: {option: value}}"; empty: no setting of a recipe
-  const char* after = "";  ///< behind it
+  const char* before = "";
+  const char* after = "";
 };
 
 /// Returns the text of an option, or of its key that all entries of the kind share.

@@ -13,6 +13,12 @@ std::string without_must_be(const std::string& problem) {
   return problem.starts_with(kStart) ? problem.substr(kStart.size()) : problem;
 }
 
+/// Returns "a list of whole numbers" for "a whole number".
+std::string list_of(const std::string& item) {
+  const bool counts = item.starts_with("a ") && item.ends_with("number");
+  return "a list of " + (counts ? item.substr(2) + 's' : item);
+}
+
 bool wants_a_name(const std::optional<ConfigError>& error) {
   return error && error->problem().starts_with("is not");
 }
@@ -22,7 +28,7 @@ std::string type_of(const OptionProbe& refusal, const std::optional<ConfigError>
   const std::string of_list = list ? without_must_be(list->problem()) : "";
   if (!word || wants_a_name(word)) return of_list;
   const std::string type = without_must_be(word->problem());
-  return type == "a list" && !of_list.empty() ? "a list of " + of_list : type;
+  return type == "a list" && !of_list.empty() ? list_of(of_list) : type;
 }
 
 std::string range_of(const OptionProbe& refusal) {
