@@ -150,6 +150,21 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
     EXPECT_TRUE(fields.contains("phases.N." + name)) << name;
 }
 
+TEST(Pages, TheRecipePageHasTheDefaultsOfEveryEntry) {
+  std::map<std::string, std::string> defaults;
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options) defaults[option.path] = option.default_value;
+  int compared = 0;
+  for (const auto& text : key_texts(kRecipePage)) {
+    const auto found = defaults.find(text.path);
+    if (found == defaults.end()) continue;  // a key of a recipe
+    ++compared;
+    EXPECT_EQ(text.default_value, found->second.empty() ? "-" : found->second) << text.path;
+  }
+  EXPECT_GE(compared, 20);
+}
+
 TEST(Pages, EveryExampleOfAKeyIsTaken) {
   const TempDir folder;
   io::write_atomically(folder / "r.yaml",

@@ -8,8 +8,8 @@
 
 namespace tare::runtime {
 
-/// Returns the names that parse_device() knows without a number: "auto", "cpu", "cuda" and the types
-/// of other backends.
+/// Returns the names that parse_device() knows without a number: "auto", "cpu", "cuda" and the
+/// types of other backends.
 [[nodiscard]] std::vector<std::string> device_names();
 
 /// Throws ConfigError for a text that parse_device() does not know, whatever devices there are.
