@@ -30,7 +30,7 @@ torch::Tensor ConvNetImpl::forward(const torch::Tensor& x) {
 
 void add_convnet(Registry& all) {
   Family family{.name = "convnet",
-                .summary = "three convolution blocks and a linear head",
+                .summary = "classifies images by three convolution blocks and a linear head",
                 .sample_shape = {1, 28, 28},
                 .options = {"width", "dropout"},
                 .head = "fc",

@@ -128,7 +128,7 @@ torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
 
 void add_gpt(Registry& all) {
   Family family{.name = "gpt",
-                .summary = "GPT-2, its parameter names; tokens to logits of the next token",
+                .summary = "predicts the next token by GPT-2, with its parameter names",
                 .sample_shape = {kContext},
                 .options = {"width", "layers", "heads", "dropout"},
                 .head = "",

@@ -46,7 +46,7 @@ torch::Tensor LstmImpl::forward(const torch::Tensor& tokens, const torch::Tensor
 
 void add_lstm(Registry& all) {
   Family family{.name = "lstm",
-                .summary = "classifier of sequences of bytes: embedding, LSTM layers, head",
+                .summary = "classifies sequences of bytes by an embedding, LSTM layers and a head",
                 .sample_shape = {256},
                 .options = {"width", "layers", "dropout"},
                 .head = "head",

@@ -51,7 +51,7 @@ torch::Tensor MlpImpl::forward(const torch::Tensor& x) {
 
 void add_mlp(Registry& all) {
   Family family{.name = "mlp",
-                .summary = "multi-layer perceptron: flatten, hidden layers with ReLU, head",
+                .summary = "classifies images or rows by a multi-layer perceptron with ReLU",
                 .sample_shape = {1, 28, 28},
                 .options = {"hidden", "dropout"},
                 .head = "head",

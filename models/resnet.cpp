@@ -123,9 +123,14 @@ Family resnet_family(const std::string& name, const std::string& summary,
 }  // namespace
 
 void add_resnet(Registry& all) {
-  add(all, resnet_family("resnet18", "ResNet-18, torchvision's parameter names", {{2, 2, 2, 2}}));
-  add(all, resnet_family("resnet34", "ResNet-34, torchvision's parameter names", {{3, 4, 6, 3}}));
-  add(all, resnet_family("resnet50", "ResNet-50, torchvision's parameter names",
+  add(all, resnet_family("resnet18",
+                         "classifies images by ResNet-18, with torchvision's parameter names",
+                         {{2, 2, 2, 2}}));
+  add(all, resnet_family("resnet34",
+                         "classifies images by ResNet-34, with torchvision's parameter names",
+                         {{3, 4, 6, 3}}));
+  add(all, resnet_family("resnet50",
+                         "classifies images by ResNet-50, with torchvision's parameter names",
                          {.blocks = {3, 4, 6, 3}, .bottleneck = true}));
 }
 

@@ -45,7 +45,7 @@ torch::Tensor ResNet9Impl::forward(const torch::Tensor& x) {
 
 void add_resnet9(Registry& all) {
   Family family{.name = "resnet9",
-                .summary = "small residual network for small images",
+                .summary = "classifies small images by a small residual network",
                 .sample_shape = {1, 28, 28},
                 .options = {"width", "dropout"},
                 .head = "fc",

@@ -80,7 +80,8 @@ std::vector<std::string> elliptic_comments(const std::string& text) {
     line.erase(0, line.find_first_not_of(' '));
     const bool is_comment = line.starts_with("/// ");
     if (is_comment && !continues)
-      for (const char* start : {"Of ", "The same ", "That of ", "Those ", "As ", "By "})
+      for (const char* start : {"Of ", "The same ", "That of ", "Those ", "As ", "By ", "Also ",
+                                "For the ", "In which "})
         if (line.substr(4).starts_with(start)) found.push_back(line);
     continues = is_comment;
   }

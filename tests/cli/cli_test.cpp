@@ -357,12 +357,12 @@ TEST(Cli, ListsAndDoctor) {
   EXPECT_NE(run_program("tare", {"ls", "models"}).out.find("resnet18"), std::string::npos);
   EXPECT_THAT(run_program("tare", {"ls", "models"}).out, ::testing::HasSubstr("dropout=0"));
   EXPECT_THAT(run_program("tare", {"ls", "samplers"}).out,
-              ::testing::HasSubstr("options: start_trials=10, candidates=24"));
+              ::testing::HasSubstr("start_trials=10  runs that must have ended"));
   EXPECT_THAT(run_program("tare", {"ls", "pruners"}).out, ::testing::HasSubstr("asha_promotion"));
   EXPECT_THAT(run_program("tare", {"ls", "executors"}).out,
               ::testing::HasSubstr("save_before_s=90"));
   EXPECT_THAT(run_program("tare", {"ls", "losses"}).out,
-              ::testing::HasSubstr("options: label_smoothing=0"));
+              ::testing::HasSubstr("label_smoothing=0  share of"));
   EXPECT_NE(run_program("tare", {"ls", "datasets"}).out.find("digits"), std::string::npos);
   EXPECT_THAT(run_program("tare", {"ls", "datasets"}).out, ::testing::HasSubstr("style=printed"));
   EXPECT_THAT(run_program("tare", {"ls", "--help"}).out,

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "support/card_folder.h"
 #include "support/files.h"
 #include "support/program.h"
 
@@ -19,16 +20,9 @@ namespace fs = std::filesystem;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-constexpr const char* kRecipe = R"(name: card
-workers: 0
-batch: 32
-device: cuda:0
-data: {name: generated_digits, count: 200, size: 16}
-model: {name: resnet9, width: 8}
-save_every: 2
-phases: [{name: head, freeze_to: -1}, {name: all, epochs: 2}]
-export: card.tare
-)";
+const CardRecipe kRecipe{.count = 200,
+                         .model = "{name: resnet9, width: 8}",
+                         .phases = "[{name: head, freeze_to: -1}, {name: all, epochs: 2}]"};
 
 class CardCli : public ::testing::Test {
  protected:
@@ -36,29 +30,21 @@ class CardCli : public ::testing::Test {
     doctor_ = run_program("tare", {"doctor"}).out;
     if (doctor_.find("cuda:0") == std::string::npos)
       GTEST_SKIP() << "there is no card:\n" << doctor_;
-    std::ofstream(folder_ / "card.yaml") << kRecipe;
-    ::setenv("STAND_IN_SHARED", (folder_ / "shared").c_str(), 1);
+    ::setenv("STAND_IN_SHARED", folder_.shared().c_str(), 1);
   }
   void TearDown() override {
     for (const char* name : {"STAND_IN_SHARED", "STAND_IN_BYTES"}) ::unsetenv(name);
   }
   [[nodiscard]] ProgramResult tare(const std::vector<std::string>& arguments) const {
-    return run_program("tare", arguments, folder_.path());
+    return folder_.tare(arguments);
   }
   [[nodiscard]] nlohmann::json json_of(const fs::path& file) const {
-    return nlohmann::json::parse(content_of(folder_ / file));
-  }
-  /// Whether the cards are those of the stand-in, whose kernels do nothing.
-  [[nodiscard]] static bool is_stand_in() { return std::getenv("TARE_STAND_IN") != nullptr; }
-  /// Whether kernels compute: not those of the stand-in without its values.
-  [[nodiscard]] static bool kernels_compute() {
-    const char* const stand_in = std::getenv("TARE_STAND_IN");
-    return stand_in == nullptr || std::string_view(stand_in) != "plain";
+    return nlohmann::json::parse(content_of(folder_.path() / file));
   }
   [[nodiscard]] bool has_two_cards() const { return doctor_.find("cuda:1") != std::string::npos; }
 
   std::string doctor_;
-  TempDir folder_;
+  CardFolder folder_{kRecipe};
 };
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -11,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/card_folder.h"
+#include "support/environment.h"
 #include "support/files.h"
 #include "support/program.h"
 
@@ -22,16 +25,8 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kRecipe = R"(name: card
-workers: 0
-batch: 32
-device: cuda:0
-data: {name: generated_digits, count: 64, size: 16}
-model: {name: mlp, hidden: [16]}
-save_every: 2
-phases: [{name: all, epochs: 2}]
-export: card.tare
-)";
+const CardRecipe kRecipe{.model = "{name: mlp, hidden: [16]}",
+                         .phases = "[{name: all, epochs: 2}]"};
 constexpr const char* kSweep = R"(name: cards
 recipe: card.yaml
 set: {device: auto, phases.0.epochs: 6}
@@ -45,21 +40,11 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 class Variables {
  public:
   explicit Variables(const Environment& wanted) {
-    for (const auto& [name, value] : wanted) {
-      const char* const before = std::getenv(name.c_str());
-      before_.emplace_back(name, before ? std::optional<std::string>(before) : std::nullopt);
-      ::setenv(name.c_str(), value.c_str(), 1);
-    }
+    for (const auto& [name, value] : wanted) set_.emplace_back(name, value);
   }
-  ~Variables() {
-    for (const auto& [name, value] : before_)
-      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
-  }
-  Variables(const Variables&) = delete;
-  Variables& operator=(const Variables&) = delete;
 
  private:
-  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+  std::list<ScopedVariable> set_;
 };
 
 size_t count_of(const std::string& text, const std::string& word) {
@@ -72,9 +57,8 @@ class CardMistakes : public ::testing::Test {
  protected:
   /// Makes what the commands read: a recipe, a sweep, a bundle and images.
   static void SetUpTestSuite() {
-    if (!std::getenv("TARE_STAND_IN")) return;
-    folder_ = new TempDir;
-    std::ofstream(*folder_ / "card.yaml") << kRecipe;
+    if (!is_stand_in()) return;
+    folder_ = new CardFolder(kRecipe);
     std::ofstream(*folder_ / "sweep.yaml") << kSweep;
     const auto run = tare({"run", "card.yaml", "device=cpu", "name=bundle"});
     ASSERT_EQ(run.status, 0) << run.err;
@@ -89,12 +73,10 @@ class CardMistakes : public ::testing::Test {
       fs::remove_all(*folder_ / leftover);
   }
 
-  static ProgramResult tare(const std::vector<std::string>& words) {
-    return run_program("tare", words, folder_->path());
-  }
+  static ProgramResult tare(const std::vector<std::string>& words) { return folder_->tare(words); }
   [[nodiscard]] static fs::path path(const std::string& name) { return *folder_ / name; }
   [[nodiscard]] static Environment shared(Environment more) {
-    more.emplace_back("STAND_IN_SHARED", path("shared").string());
+    more.emplace_back("STAND_IN_SHARED", folder_->shared());
     return more;
   }
 
@@ -112,7 +94,7 @@ class CardMistakes : public ::testing::Test {
     return result;
   }
 
-  static inline TempDir* folder_ = nullptr;
+  static inline CardFolder* folder_ = nullptr;
 };
 
 // ---- names

@@ -32,7 +32,8 @@ const std::vector<Command>& sample() {
                    {"quiet", "", "say nothing"}},
        .examples = {".go \\ -x"}},
       {.name = "show", .summary = "look", .arguments = "bundle|run INPUT...", .examples = {"x"}},
-      {.name = "explain", .summary = "help", .arguments = "[COMMAND]", .examples = {"x"}}};
+      {.name = "explain", .summary = "help", .arguments = "[COMMAND]", .examples = {"x"}},
+      {.name = "mean", .summary = "say", .arguments = "[KEY ...]", .examples = {"x"}}};
   return commands;
 }
 
@@ -40,6 +41,11 @@ const std::vector<cli::Setting>& settings() {
   static const std::vector<cli::Setting> all{{"batch", {"128"}},
                                              {"phases.N.lr", {"1e-3"}},
                                              {"phases.N.schedule.kind", {"linear", "cosine"}}};
+  return all;
+}
+
+const std::vector<std::string>& options_of_entries() {
+  static const std::vector<std::string> all{"loss.l1", "model.gpt.heads"};
   return all;
 }
 
@@ -67,7 +73,8 @@ class Completion : public ::testing::Test {
   /// Runs `script` behind the completion script of `shell`.
   std::vector<std::string> run(const std::string& shell, const std::string& script) const {
     const std::string file = (folder_ / "script").string();
-    std::ofstream(file) << cli::completion(shell, sample(), settings()) << script;
+    std::ofstream(file) << cli::completion(shell, sample(), settings(), options_of_entries())
+                        << script;
     const auto result = run_program(program_in_path(shell), {file}, folder_.path());
     std::filesystem::remove(file);
     EXPECT_EQ(result.status, 0) << result.err;
@@ -90,7 +97,7 @@ class Completion : public ::testing::Test {
 
 TEST_F(Completion, BashOffersCommandsOptionsAndWords) {
   EXPECT_THAT(bash("tare ''"),
-              UnorderedElementsAre("go", "show", "explain", "--help", "--version"));
+              UnorderedElementsAre("go", "show", "explain", "mean", "--help", "--version"));
   EXPECT_THAT(bash("tare s"), ElementsAre("show"));
   EXPECT_THAT(bash("tare go --"),
               UnorderedElementsAre("--mode", "--into", "--count", "--resume", "--quiet", "--help"));
@@ -98,7 +105,7 @@ TEST_F(Completion, BashOffersCommandsOptionsAndWords) {
   EXPECT_THAT(bash("tare go --mode = s"), ElementsAre("slow"));
   EXPECT_THAT(bash("tare go --mode ="), UnorderedElementsAre("fast", "slow"));
   EXPECT_THAT(bash("tare go --count ''"), IsEmpty());
-  EXPECT_THAT(bash("tare explain ''"), UnorderedElementsAre("go", "show", "explain"));
+  EXPECT_THAT(bash("tare explain ''"), UnorderedElementsAre("go", "show", "explain", "mean"));
   EXPECT_THAT(bash("tare nothing ''"), IsEmpty());
 }
 
@@ -125,6 +132,19 @@ TEST_F(Completion, BashKnowsKeysOfARecipeAndTheirValues) {
   EXPECT_THAT(bash("tare go a.yaml phases.1.lr ="), ElementsAre("1e-3"));
   EXPECT_THAT(bash("tare go a.yaml phases.1.schedule.kind = c"), ElementsAre("cosine"));
   EXPECT_THAT(bash("tare go a.yaml nothing ="), IsEmpty());
+  EXPECT_THAT(bash("tare go a.yaml model"), IsEmpty()) << "an option is no setting";
+}
+
+TEST_F(Completion, BashKnowsWhatCanBeExplained) {
+  EXPECT_THAT(bash("tare mean ''"),
+              UnorderedElementsAre("batch", "phases.0.lr", "phases.0.schedule.kind", "loss.l1",
+                                   "model.gpt.heads"));
+  EXPECT_THAT(bash("tare mean batch model.g"), ElementsAre("model.gpt.heads"));
+}
+
+TEST_F(Completion, FishKnowsWhatCanBeExplained) {
+  if (program_in_path("fish").empty()) GTEST_SKIP() << "no fish here";
+  EXPECT_THAT(fish("tare mean l"), ElementsAre("loss.l1"));
 }
 
 TEST_F(Completion, FishKnowsKeysOfARecipeAndTheirValues) {
@@ -139,12 +159,16 @@ TEST_F(Completion, ZshKnowsKeysOfARecipeAndTheirValues) {
   // compadd and compset work inside of the line editor only: here they print.
   std::ofstream(folder_ / "script")
       << "compdef() { : }\ncompadd() { print -r -- $@ }\ncompset() { : }\n"
-      << cli::completion("zsh", sample(), settings())
+      << cli::completion("zsh", sample(), settings(), options_of_entries())
       << "PREFIX=phases.7.l _tare_settings\n"
-         "PREFIX=phases.7.schedule.kind=c _tare_settings\n";
+         "PREFIX=phases.7.schedule.kind=c _tare_settings\n"
+         "PREFIX=l _tare_explained\n";
   const auto result =
       run_program(program_in_path("zsh"), {"-f", (folder_ / "script").string()}, folder_.path());
-  EXPECT_EQ(result.out, "-q -S = -- batch phases.7.lr phases.7.schedule.kind\n-- linear cosine\n")
+  EXPECT_EQ(result.out,
+            "-q -S = -- batch phases.7.lr phases.7.schedule.kind\n-- linear cosine\n"
+            "-- batch phases.0.lr phases.0.schedule.kind\n-- loss.l1 "
+            "model.gpt.heads\n")
       << result.err;
 }
 
@@ -155,18 +179,19 @@ TEST_F(Completion, BashTakesAnOptionalValueBehindTheEqualSignOnly) {
 
 TEST_F(Completion, FishOffersCommandsOptionsAndWords) {
   if (program_in_path("fish").empty()) GTEST_SKIP() << "no fish here";
-  EXPECT_THAT(fish("tare "), UnorderedElementsAre("go", "show", "explain"));
+  EXPECT_THAT(fish("tare "), UnorderedElementsAre("go", "show", "explain", "mean"));
   EXPECT_THAT(fish("tare go --"),
               IsSupersetOf({"--mode", "--into", "--count", "--resume", "--quiet", "--help"}));
   EXPECT_THAT(fish("tare go --mode "), IsSupersetOf({"fast", "slow"}));
   EXPECT_THAT(fish("tare go pl"), UnorderedElementsAre("place/", "place.yaml"));
   EXPECT_THAT(fish("tare go --into p"), Contains("place/"));
-  EXPECT_THAT(fish("tare explain "), UnorderedElementsAre("go", "show", "explain"));
+  EXPECT_THAT(fish("tare explain "), UnorderedElementsAre("go", "show", "explain", "mean"));
 }
 
 TEST_F(Completion, ZshTakesTheScript) {
   if (program_in_path("zsh").empty()) GTEST_SKIP() << "no zsh here";
-  std::ofstream(folder_ / "_tare") << cli::completion("zsh", sample(), settings());
+  std::ofstream(folder_ / "_tare")
+      << cli::completion("zsh", sample(), settings(), options_of_entries());
   // -f: no start files of the user. The file is loaded as compinit does it.
   const auto result = run_program(
       program_in_path("zsh"),
@@ -180,7 +205,7 @@ TEST_F(Completion, ZshTakesTheScript) {
 }
 
 TEST_F(Completion, ZshQuotesWhatItsOptionsMustNotHold) {
-  const std::string script = cli::completion("zsh", sample(), settings());
+  const std::string script = cli::completion("zsh", sample(), settings(), options_of_entries());
   EXPECT_THAT(script, HasSubstr("'--mode=[how it'\\''s done]:fast|slow|at\\:N:(fast slow)'"));
   EXPECT_THAT(script, HasSubstr("'--resume=-[go on]::new|old:(new old)'"));
   EXPECT_THAT(script, HasSubstr("'1:RECIPE:_files'"));

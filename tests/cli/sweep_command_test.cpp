@@ -47,6 +47,18 @@ TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
                   "phases.0.lr=[-0-9.e]+  model.width=[0-9]+  in runs/tiny/tiny[0-3]_[^ ]+\n"));
 }
 
+TEST(SweepCommand, SaysWhoseMemoryAPlanForAClusterIsFor) {
+  const Sweep sweep;
+  const char* const own =
+      "memory is planned as for this machine; the executor 'slurm' limits its "
+      "runs itself, and what it allows is not known here\n";
+  const auto cluster = sweep.tare({"plan", "sweep.yaml", "executor=slurm"});
+  ASSERT_EQ(cluster.status, 0) << cluster.err;
+  EXPECT_THAT(cluster.out, HasSubstr(own));
+  EXPECT_THAT(cluster.out, Not(HasSubstr("reserves")));
+  EXPECT_THAT(sweep.tare({"plan", "sweep.yaml"}).out, Not(HasSubstr("is not known here")));
+}
+
 TEST(SweepCommand, ComparesTheWeightsThatTheRunsEndWith) {
   const Sweep sweep;
   const auto run = sweep.tare(

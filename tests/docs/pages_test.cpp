@@ -9,6 +9,7 @@
 #include <set>
 
 #include "support/program.h"
+#include "tare/cli/entries.h"
 #include "tare/config/override.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/recipe.h"
@@ -133,6 +134,11 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
     fields.insert(key.path);
     if (key.path.starts_with("phases.N.data.")) fields.erase(key.path);  // as data.*
   }
+  const std::set<std::string> with_table{"callbacks", "collate", "loss", "metrics", "transforms"};
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options)
+        if (with_table.contains(kind.key)) fields.insert(option.path);
   for (const auto& text : key_texts(kRecipePage)) {
     EXPECT_TRUE(texts.insert(text.path).second) << text.path << " is there twice";
     EXPECT_NE(text.meaning, "") << text.path;
@@ -142,6 +148,21 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
   for (const auto& name : options) EXPECT_TRUE(fields.contains(name)) << name;
   for (const auto& name : config::field_names<PhaseOptions>())
     EXPECT_TRUE(fields.contains("phases.N." + name)) << name;
+}
+
+TEST(Pages, TheRecipePageHasTheDefaultsOfEveryEntry) {
+  std::map<std::string, std::string> defaults;
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options) defaults[option.path] = option.default_value;
+  int compared = 0;
+  for (const auto& text : key_texts(kRecipePage)) {
+    const auto found = defaults.find(text.path);
+    if (found == defaults.end()) continue;  // a key of a recipe
+    ++compared;
+    EXPECT_EQ(text.default_value, found->second.empty() ? "-" : found->second) << text.path;
+  }
+  EXPECT_GE(compared, 20);
 }
 
 TEST(Pages, EveryExampleOfAKeyIsTaken) {

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/temp_dir.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/launch/local_executor.h"
+#include "tare/launch/slurm_files.h"
 
 namespace tare::testing {
 namespace {
@@ -30,6 +33,13 @@ TEST(ExecutorType, ThisMachineHasNoSlotsOfItsOwn) {
   const auto local = launch::executor_type({.name = "local"}).make({});
   EXPECT_THAT(local->slots(3), IsEmpty());
   EXPECT_NO_THROW(local->require_available());
+}
+
+TEST(SlurmFiles, TheHeartbeatIsAFileOfThatName) {
+  const TempDir folder;
+  EXPECT_EQ(launch::read_heartbeat(folder.path()), "");
+  io::write_atomically(folder / "heartbeat", "7");
+  EXPECT_EQ(launch::read_heartbeat(folder.path()), "7");
 }
 
 TEST(ExecutorType, AClusterHasAsManySlotsAsAreAskedFor) {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "contract/traits.h"
+#include "learner/every_allocation.h"
 #include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/memory/oom.h"
@@ -93,25 +94,21 @@ class CudaFailures : public ::testing::Test {
     EXPECT_EQ(now.reserved_bytes, before.reserved_bytes) << k;
   }
 
-  /// Calls `verb` with the card refusing from its k-th cudaMalloc on, for k from 1 until the verb
-  /// needs less than k. Returns the number of failures.
+  /// Lets the card refuse from each cudaMalloc on in turn. After each failure it holds what it
+  /// held, and `check` is called. Returns the number of failures.
   size_t at_every_k(const std::function<void()>& verb,
                     const std::function<void(size_t)>& check) const {
-    for (size_t k = 1;; ++k) {
+    memory::Usage before;
+    const auto fail_at = [&](size_t k) {
+      if (k == 0) return refuse_(0);
       backend_->reclaim();
-      const auto before = backend_->usage();
+      before = backend_->usage();
       refuse_from_(k);
-      try {
-        verb();
-        refuse_(0);
-        return k - 1;
-      } catch (const c10::OutOfMemoryError&) {
-        refuse_(0);
-      }
+    };
+    return at_every_allocation<c10::OutOfMemoryError>(fail_at, verb, [&](size_t k) {
       expect_back(before, k);
       check(k);
-      if (HasFailure()) return k;
-    }
+    });
   }
 
   static constexpr int64_t kSide = 64;  // weights of 16 and 12 MiB, each in a segment of its own
@@ -122,23 +119,12 @@ class CudaFailures : public ::testing::Test {
   TempDir folder_;
 };
 
-/// Calls a function after each batch.
-struct Watch final : Callback {
-  explicit Watch(std::function<void()> f) : seen(std::move(f)) {}
-  [[nodiscard]] std::string name() const override { return "watch"; }
-  Action after_batch(FitContext&) override {
-    seen();
-    return Action::proceed;
-  }
-  std::function<void()> seen;
-};
-
 TEST_F(CudaFailures, AFitThatIsRefusedIsBetweenTwoStepsAndGoesOn) {
   auto l = trained();
   std::vector<State> after_step{host_state(*l)};
-  (void)l->fit(
-      1, {.lr = 0.01,
-          .callbacks = {std::make_shared<Watch>([&] { after_step.push_back(host_state(*l)); })}});
+  (void)l->fit(1, {.lr = 0.01, .callbacks = {std::make_shared<AfterBatch>([&] {
+                                 after_step.push_back(host_state(*l));
+                               })}});
   const State end = host_state(*l);
   l->load("start");
   const size_t failures =

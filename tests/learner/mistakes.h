@@ -59,5 +59,8 @@ inline CallbackPtr at(Event event, int64_t step, At::Act act) {
 
 std::vector<Mistake> mistakes_about_devices();
 std::vector<Mistake> mistakes_about_data();
+std::vector<Mistake> mistakes_about_models();
+std::vector<Mistake> mistakes_in_options();
+std::vector<Mistake> mistakes_with_files();
 
 }  // namespace tare::testing

@@ -14,7 +14,6 @@
 #include "tare/config/field.h"
 #include "tare/inference/predictor.h"
 #include "tare/model/registry.h"
-#include "tare/train/interrupt.h"
 
 namespace tare::testing {
 namespace {
@@ -75,77 +74,6 @@ std::vector<Mistake> mistakes_that_diverge() {
        [](Bench& b) {
          Learner(make_net(), {.train = points(48, 1)}, b.options)
              .fit(1, {.lr = std::numeric_limits<double>::infinity()});
-       }},
-  };
-}
-
-std::vector<Mistake> mistakes_in_options() {
-  return {
-      {"UnknownLoss",
-       "ConfigError",
-       {"no loss is named 'cross_entropi' (did you mean \"cross_entropy\"?); allowed: bce",
-        "smooth_l1"},
-       [](Bench& b) {
-         b.options.loss = "cross_entropi";
-         b.fit(points(48, 1));
-       }},
-      {"UnknownMetric",
-       "ConfigError",
-       {"no metric is named 'acuracy' (did you mean \"accuracy\"?); allowed: ", "rmse"},
-       [](Bench& b) {
-         b.options.metrics = {"acuracy"};
-         b.fit(points(48, 1));
-       }},
-      {"UnknownModel",
-       "ConfigError",
-       {"no model is named 'resnet81' (did you mean \"resnet18\"?); allowed: convnet, gpt"},
-       [](Bench&) { (void)models::make("resnet81"); }},
-      {"NoEpochs",
-       "ConfigError",
-       {"[learner.fit] epochs must be > 0, got 0"},
-       [](Bench& b) { Learner(make_net(), {.train = points(48, 1)}, b.options).fit(0); }},
-      {"NoBatch",
-       "ConfigError",
-       {"batch must be >= 1, got 0"},
-       [](Bench& b) {
-         b.options.batch = 0;
-         b.fit(points(48, 1));
-       }},
-      {"ResumeWithoutAFit",
-       "StateError",
-       {"[learner.resume]", "without an unfinished fit"},
-       [](Bench& b) { Learner(make_net(), {.train = points(48, 1)}, b.options).resume(); }},
-      {"NullCallback",
-       "ConfigError",
-       {"[learner] a callback is null"},
-       [](Bench& b) {
-         b.options.callbacks = {nullptr};
-         b.fit(points(48, 1));
-       }},
-      {"NullCallbackOfAFit",
-       "ConfigError",
-       {"[learner.fit] a callback is null"},
-       [](Bench& b) { b.fit(points(48, 1), {nullptr}); }},
-      {"NoBatchOfNewData",
-       "ConfigError",
-       {"[learner.set_data] batch must be >= 1, got 0"},
-       [](Bench& b) { Learner(make_net(), {}, b.options).set_data(split_points(), 0); }},
-      {"LossesOfALossFunction",
-       "StateError",
-       {"[learner.get_preds]", "without a loss per sample", "a named loss has one"},
-       [](Bench& b) {
-         b.options.loss = LossFunction([](const at::Tensor& out, const at::Tensor& target) {
-           return torch::cross_entropy_loss(out, target);
-         });
-         Learner learner(make_net(), {.valid = points(48, 1)}, b.options);
-         (void)learner.get_preds(Split::valid, {.losses = true});
-       }},
-      {"InterruptScopeInAnother",
-       "StateError",
-       {"[InterruptScope]", "active already", "one scope around the whole run"},
-       [](Bench&) {
-         const InterruptScope outer;
-         const InterruptScope inner;
        }},
   };
 }
@@ -281,73 +209,6 @@ std::vector<Mistake> mistakes_in_first_micro_batches() {
        [](Bench& b) {
          Learner learner(make_net(), {.valid = points(48, 1)}, b.options);
          (void)learner.validate(Split::valid, 17);
-       }},
-  };
-}
-
-std::vector<Mistake> mistakes_about_models() {
-  return {
-      {"ModelThatWasMovedAway",
-       "StateError",
-       {"[learner]", "without a model", "moved away before"},
-       [](Bench& b) {
-         Model model(make_net());
-         const Learner owner(std::move(model), {}, b.options);
-         const Learner second(std::move(model), {}, b.options);  // NOLINT: the mistake
-       }},
-      {"ModelWithoutAForward",
-       "StateError",
-       {"[learner.fit]", "without a forward of tensors or of a Batch", "LearnerOptions::task"},
-       [](Bench& b) {
-         Learner(Model(make_net().ptr(), Model::Forward()), {.train = points(48, 1)}, b.options)
-             .fit(1);
-       }},
-      {"NothingToTrain",
-       "StateError",
-       {"[learner.optimizer]", "without a trainable parameter", "unfreeze() some layer groups"},
-       [](Bench& b) {
-         auto net = make_net();
-         for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
-         Learner(net, {.train = points(48, 1)}, b.options).fit(1);
-       }},
-      {"ValidationOfNoSplit",
-       "StateError",
-       {"[learner.validate]", "without data in its test split", "set_data()"},
-       [](Bench& b) {
-         Learner learner(make_net(), {.train = points(48, 1)}, b.options);
-         (void)learner.validate(Split::test);
-       }},
-  };
-}
-
-std::vector<Mistake> mistakes_with_files() {
-  return {
-      {"SaveOutsideOfTheFolder",
-       "ConfigError",
-       {"must be a plain name, got \"../x\""},
-       [](Bench& b) { Learner(make_net(), {}, b.options).save("../x"); }},
-      {"LoadOfNothing",
-       "IoError",
-       {"absent"},
-       [](Bench& b) { Learner(make_net(), {}, b.options).load("absent"); }},
-      {"FolderAsABundle",
-       "IoError",
-       {": Is a directory"},
-       [](Bench& b) { (void)load_learner(b.folder.path()); }},
-      {"MissingBundle",
-       "IoError",
-       {"absent.tare: No such file or directory"},
-       [](Bench& b) { (void)load_learner(b.folder / "absent.tare"); }},
-      {"ExportOntoAFolder",
-       "IoError",
-       {": Is a directory"},
-       [](Bench& b) { Learner(make_net(), {}, b.options).export_to(b.folder.path()); }},
-      {"AFileAsTheFolder",
-       "IoError",
-       {"/proc/self/stat", "Not a directory"},
-       [](Bench& b) {
-         b.options.folder = "/proc/self/stat";
-         Learner(make_net(), {}, b.options).save("a");
        }},
   };
 }

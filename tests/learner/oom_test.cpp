@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "learner/every_allocation.h"
 #include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/callback/recorder.h"
@@ -63,25 +64,23 @@ class OutOfMemoryAt : public ::testing::TestWithParam<Case> {
     return made;
   }
 
-  // Calls `verb` with allocation k failing, for k from 1 until one call needs less than k. After
-  // each failure `check` sees that nothing is retained. Returns the number of failures.
+  // Lets each allocation of the host fail in turn. After each failure nothing is retained, and
+  // `check` is called. Returns the number of failures.
   static uint64_t at_every_k(const std::function<void()>& verb,
                              const std::function<void(uint64_t)>& check) {
-    for (uint64_t k = 1;; ++k) {
-      const int64_t bytes = tracked(), count = blocks();
-      host::fail_at(k);
-      try {
-        verb();
-        host::fail_at(0);
-        return k - 1;
-      } catch (const OutOfMemory&) {
-        host::fail_at(0);
+    int64_t bytes = 0, count = 0;
+    const auto fail_at = [&](uint64_t k) {
+      if (k > 0) {
+        bytes = tracked();
+        count = blocks();
       }
+      host::fail_at(k);
+    };
+    return at_every_allocation<OutOfMemory>(fail_at, verb, [&](uint64_t k) {
       EXPECT_EQ(tracked(), bytes) << k;
       EXPECT_EQ(blocks(), count) << k;
       check(k);
-      if (::testing::Test::HasFailure()) return k;
-    }
+    });
   }
 
   static constexpr int64_t kBatch = 6;
@@ -92,18 +91,9 @@ TEST_P(OutOfMemoryAt, FitAndResumeEqualTheUndisturbedRun) {
   auto l = trained();
   const double lr = 0.01;
   std::vector<State> after_step{capture(*l)};
-  struct Watch final : Callback {
-    explicit Watch(std::function<void()> f) : seen(std::move(f)) {}
-    [[nodiscard]] std::string name() const override { return "watch"; }
-    Action after_batch(FitContext&) override {
-      seen();
-      return Action::proceed;
-    }
-    std::function<void()> seen;
-  };
   const FitResult straight = l->fit(
       1, {.lr = lr,
-          .callbacks = {std::make_shared<Watch>([&] { after_step.push_back(capture(*l)); })}});
+          .callbacks = {std::make_shared<AfterBatch>([&] { after_step.push_back(capture(*l)); })}});
   const State end = capture(*l);
   l->load("start");
 

@@ -35,6 +35,7 @@ TEST(Registry, ListsEachFamilyWithTheOptionsThatItTakes) {
     EXPECT_NE(info.defaults.find("hidden"), nullptr);
     EXPECT_NE(info.defaults.find("classes"), nullptr);
     EXPECT_EQ(info.defaults.find("heads"), nullptr) << "which gpt takes";
+    EXPECT_EQ(info.defaults.find("options"), nullptr) << "which mlp does not have";
   }
   EXPECT_TRUE(found);
 }

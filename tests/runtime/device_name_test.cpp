@@ -1,6 +1,7 @@
 // Tests the meaning of device names, and which names are refused.
 #include "tare/runtime/device_name.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tare/base/error.h"
@@ -8,6 +9,11 @@
 
 namespace tare::runtime {
 namespace {
+
+TEST(DeviceName, OfADeviceWithoutANumberAreThoseThatAreAllowed) {
+  EXPECT_THAT(device_names(), ::testing::ElementsAre("auto", "cpu", "cuda"));
+  for (const auto& name : device_names()) EXPECT_NO_THROW(check_device_name(name)) << name;
+}
 
 TEST(DeviceName, IsCheckedToItsLastCharacter) {
   for (const char* name : {"auto", "cpu", "cuda", "cuda:0", "cuda:127"})

@@ -86,7 +86,7 @@ class Search {
   /// out of range.
   Search(int64_t initial, const Options& options, const CodeLine& site,
          std::span<const Argument> arguments);
-  /// Starts likewise, with the size remembered in `cache` under `key`; `options` and `cache` must
+  /// Starts a search with the size remembered in `cache` under `key`; `options` and `cache` must
   /// outlive this.
   Search(int64_t initial, const Options& options, SizeCache& cache, std::string key,
          c10::Device device);

@@ -35,7 +35,7 @@ class StepSize {
   [[nodiscard]] int64_t limit() const { return limit_; }  ///< returns the largest size, as given
   /// Whether the size is below the limit.
   [[nodiscard]] bool shrunken() const { return size_ < limit_; }
-  /// Whether limit and policy are those of the other.
+  /// Whether both have equal limits and policies.
   [[nodiscard]] bool same_rules(const StepSize& other) const;
 
   /// Sets the size to what was found earlier, within floor and limit.

@@ -50,7 +50,7 @@ class ConfigError : public Error {
 
   /// Returns where the value stands; empty for a value given in code.
   [[nodiscard]] const Source& source() const { return source_; }
-  /// Returns dotted path, e.g. "phases.2.epochs".
+  /// Returns the dotted path, e.g. "phases.2.epochs".
   [[nodiscard]] const std::string& field() const { return field_; }
   /// Returns what is wrong, as a continuation of the field's name.
   [[nodiscard]] const std::string& problem() const { return problem_; }

@@ -17,8 +17,8 @@ namespace tare {
 
 /// The width of text that is not fitted to a terminal.
 inline constexpr size_t kAnyWidth = static_cast<size_t>(-1);
-/// Returns columns that lines for `out` may have: those of the terminal if `out` is std::cout on
-/// one, else kAnyWidth, so that what is written to a file does not depend on a window.
+/// Returns the columns that lines for `out` may have: those of the terminal if `out` is std::cout
+/// on one, else kAnyWidth, so that what is written to a file does not depend on a window.
 [[nodiscard]] size_t width_for(const std::ostream& out);
 
 /// Whether NO_COLOR is unset or empty (no-color.org).

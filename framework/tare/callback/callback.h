@@ -38,7 +38,7 @@ class LearnerView {
   /// Returns the optimizer of the fit.
   [[nodiscard]] virtual Optimizer& optimizer() = 0;
   [[nodiscard]] virtual c10::Device device() const = 0;  ///< returns where model and batches are
-  /// Returns folder for files of this run.
+  /// Returns the folder for the files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
   /// Writes a checkpoint from which Learner::resume() continues at this step.
   virtual void save(const std::string& name) = 0;
@@ -93,7 +93,7 @@ struct CallbackFacts {
   std::vector<std::string> columns{};  ///< columns that it adds to the epochs table
   std::vector<std::string> files{};    ///< files and checkpoints that it writes, by name
   bool saves_epochs = false;  ///< it may save a checkpoint after an epoch, which a plan counts
-  int64_t bytes_on_card = 0;  ///< of a tensor that it keeps on a card during a fit, likewise
+  int64_t bytes_on_card = 0;  ///< of a tensor that it keeps on a card in a fit; a plan counts them
 };
 
 /// Is the base of all callbacks: every event does nothing and proceeds. Callbacks run in the order

@@ -216,10 +216,10 @@ void visit_fields(auto& visit, StepsLogOptions& o) { visit("file", o.file); }
 
 namespace callbacks {
 void add_csv_log(Registry& all) {
-  all.add<CsvLogOptions>("csv_log", "write the table of the epochs as CSV",
+  all.add<CsvLogOptions>("csv_log", "writes the table of the epochs as CSV",
                          [](const CsvLogOptions& o) { return std::make_shared<CsvLog>(o.file); });
   all.add<StepsLogOptions>(
-      "steps_log", "write loss and rate of up to 1000 steps as CSV",
+      "steps_log", "writes loss and rate of up to 1000 steps as CSV",
       [](const StepsLogOptions& o) { return std::make_shared<StepsLog>(o.file); });
 }
 }  // namespace callbacks

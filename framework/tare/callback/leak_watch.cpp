@@ -170,7 +170,7 @@ std::vector<Growth> LeakWatch::grown(c10::Device device) const {
 
 namespace callbacks {
 void add_leak_watch(Registry& all) {
-  all.add("leak_watch", "warn of memory that grows and that no object answers for",
+  all.add("leak_watch", "warns of memory that grows and that no object answers for",
           [] { return std::make_shared<LeakWatch>(); });
 }
 }  // namespace callbacks

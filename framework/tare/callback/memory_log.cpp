@@ -36,7 +36,7 @@ Action MemoryLog::after_fit(FitContext&) {
 
 namespace callbacks {
 void add_memory_log(Registry& all) {
-  all.add("memory_log", "add growth, peak and unexplained memory to the table of the epochs",
+  all.add("memory_log", "adds growth, peak and unexplained memory to the table of the epochs",
           [] { return std::make_shared<MemoryLog>(); });
 }
 }  // namespace callbacks

@@ -182,10 +182,10 @@ Action StopOnNan::check(const FitContext& context, const char* figure, double lo
 namespace callbacks {
 void add_monitor(Registry& all) {
   all.add<EarlyStoppingOptions>(
-      "early_stopping", "end a fit whose figure has not improved for some epochs",
+      "early_stopping", "ends a fit whose figure has not improved for some epochs",
       [](const EarlyStoppingOptions& o) { return std::make_shared<EarlyStopping>(o); });
   all.add<SaveBestOptions>("save_best",
-                           "save the epoch of the best figure, and end with its weights",
+                           "saves the epoch of the best figure, and ends with its weights",
                            [](const SaveBestOptions& o) { return std::make_shared<SaveBest>(o); });
 }
 }  // namespace callbacks

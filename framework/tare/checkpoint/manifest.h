@@ -42,7 +42,7 @@ inline constexpr int64_t kMaxManifestValues = 100'000;  ///< 16 MiB of `{},` wou
 [[nodiscard]] Digest digest_from_json(const nlohmann::json& json, std::string_view operation,
                                       const std::filesystem::path& path, const std::string& part);
 
-/// Returns versions of this build, e.g. "0.1.0" and "2.11.0".
+/// Returns the versions of this build, e.g. "0.1.0" and "2.11.0".
 [[nodiscard]] std::string tare_version();
 [[nodiscard]] std::string libtorch_version();  ///< LibTorch's version, as tare_version() describes
 

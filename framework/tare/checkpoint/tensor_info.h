@@ -27,8 +27,8 @@ struct TensorInfo {
 
 /// Returns "float32 [10, 512]".
 [[nodiscard]] std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape);
-/// Returns number of elements times their size; unset if a product overflows, even if another size
-/// is zero.
+/// Returns the number of elements times their size; unset if a product overflows, even if another
+/// size is zero.
 [[nodiscard]] std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape,
                                                    c10::ScalarType dtype);
 /// Sorts tensors by offset; where tensors without data share one, by size, then name. The order of

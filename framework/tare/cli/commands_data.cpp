@@ -3,26 +3,14 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <functional>
 #include <iostream>
-#include <map>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/table.h"
-#include "tare/callback/registry.h"
 #include "tare/cli/command.h"
-#include "tare/config/scalar.h"
-#include "tare/data/collate.h"
+#include "tare/cli/entries.h"
 #include "tare/data/datasets.h"
-#include "tare/launch/executors.h"
-#include "tare/metric/loss.h"
-#include "tare/metric/metric.h"
-#include "tare/model/registry.h"
-#include "tare/optim/optimizer.h"
-#include "tare/optim/schedule.h"
-#include "tare/search/pruners.h"
-#include "tare/search/samplers.h"
 
 namespace tare::cli {
 namespace {
@@ -59,82 +47,36 @@ std::vector<ListEntry> recipes() {
   return found;
 }
 
-// The options of a registry's entry with their defaults, behind its summary.
-std::string options_of(const config::EntryInfo& info) {
-  std::string text;
-  for (const auto& option : info.defaults.entries)
-    text += (text.empty() ? "; options: " : ", ") + option.key +
-            (option.value.kind == config::Kind::scalar ? '=' + option.value.text : "");
-  return text;
+/// Returns an option with its default, unless that is described in words, and its meaning.
+ListEntry row_of(const RecipeKey& option) {
+  const std::string& value = option.default_value;
+  const bool is_value = !value.empty() && (value.starts_with('[') || value.find(' ') == value.npos);
+  return {"  " + option_name(option) + (is_value ? '=' + value : ""), option.meaning};
 }
 
-std::vector<ListEntry> rows_of(const std::vector<config::EntryInfo>& infos) {
-  std::vector<ListEntry> rows;
-  for (const auto& info : infos) rows.push_back({info.name, info.summary + options_of(info)});
-  return rows;
+/// Whether every entry takes the option, with the default that it has here.
+bool is_common(const std::vector<NamedEntry>& entries, const RecipeKey& option) {
+  return std::ranges::all_of(entries, [&](const NamedEntry& entry) {
+    return std::ranges::any_of(entry.options, [&](const RecipeKey& other) {
+      return option_name(other) == option_name(option) &&
+             other.default_value == option.default_value;
+    });
+  });
 }
 
-/// Rows whose options are fields of a struct that all entries share. `own`: those of an entry.
-template <class Own>
-std::vector<ListEntry> rows_with(std::vector<config::EntryInfo> infos, const Own& own) {
-  for (auto& info : infos) {
-    const config::Node of_entry = std::exchange(info.defaults, own(info.name));
-    if (!of_entry.entries.empty()) info.defaults.set("options", of_entry);
+/// Returns each entry with its options below it, and then the options that all of them take.
+std::string list_of(const EntryKind& kind, size_t width) {
+  std::vector<ListEntry> rows, common;
+  for (const auto& entry : kind.entries) {
+    rows.push_back({entry.name, entry.summary});
+    for (const auto& option : entry.options)
+      if (!is_common(kind.entries, option)) rows.push_back(row_of(option));
   }
-  return rows_of(infos);
-}
-
-config::Node optimizer_options(const std::string& name) {
-  const OptimizerKind kind = optimizers::registry().make(name);
-  const OptimizerOptions standard;
-  config::Node options = config::Node::map();
-  const auto add = [&](const char* key, double value) {
-    options.set(key, config::Node::scalar(config::number_text(value)));
-  };
-  add("lr", standard.lr);
-  add("weight_decay", standard.weight_decay);
-  if (kind.momentum) add("momentum", *kind.momentum);
-  if (kind.beta2) add("beta2", *kind.beta2);
-  if (kind.eps) add("eps", *kind.eps);
-  if (name == "sgd") options.set("nesterov", config::Node::scalar("false"));
-  options.set("decay_norm_and_bias", config::Node::scalar("false"));
-  return options;
-}
-
-config::Node data_options(const std::string& name) {
-  const config::Node standard = config::to_node(DataOptions{});
-  config::Node options = config::Node::map();
-  for (const auto& field : datasets::fields_of(name)) options.set(field, *standard.find(field));
-  if (options.find("style")) options.set("style", config::Node::string(GeneratedDigits{}.style));
-  return options;
-}
-
-config::Node schedule_options(const std::string& name) {
-  const config::Node standard = config::to_node(Schedule{});
-  config::Node options = config::Node::map();
-  if (name == "one_cycle") return *standard.find("one_cycle");
-  options.set("warmup", *standard.find("warmup"));
-  if (name != "constant") options.set("final_factor", *standard.find("final_factor"));
-  return options;
-}
-
-// Maps each argument of `tare ls` to the function that returns its list.
-const std::map<std::string, std::function<std::vector<ListEntry>()>>& lists() {
-  static const std::map<std::string, std::function<std::vector<ListEntry>()>> table{
-      {"callbacks", [] { return rows_of(callbacks::registry().infos()); }},
-      {"collates", [] { return rows_of(collates::registry().infos()); }},
-      {"datasets", [] { return rows_with(datasets::registry().infos(), data_options); }},
-      {"executors", [] { return rows_of(launch::executors::registry().infos()); }},
-      {"losses", [] { return rows_of(losses::registry().infos()); }},
-      {"metrics", [] { return rows_of(metrics::registry().infos()); }},
-      {"models", [] { return rows_of(models::infos()); }},
-      {"optimizers", [] { return rows_with(optimizers::registry().infos(), optimizer_options); }},
-      {"pruners", [] { return rows_of(search::pruners::registry().infos()); }},
-      {"recipes", recipes},
-      {"samplers", [] { return rows_of(search::samplers::registry().infos()); }},
-      {"schedules", [] { return rows_with(schedules::registry().infos(), schedule_options); }},
-      {"transforms", [] { return rows_of(transforms::registry().infos()); }}};
-  return table;
+  for (const auto& option : kind.entries.front().options)
+    if (is_common(kind.entries, option)) common.push_back(row_of(option));
+  const std::string text = text_list(rows, 0, width);
+  if (common.empty()) return text;
+  return text + "\nAll of them take:\n" + text_list(common, 0, width);
 }
 
 int64_t count_of(const std::string& text) {
@@ -150,14 +92,21 @@ int64_t count_of(const std::string& text) {
 
 int list_command(const Arguments& arguments) {
   const std::string& what = arguments.positional().front();
-  const auto list = lists().find(what);
-  if (list == lists().end()) {
-    std::vector<std::string> known;
-    for (const auto& [name, rows] : lists()) known.push_back(name);
+  const size_t width = width_for(std::cout);
+  std::vector<std::string> known{"recipes"};
+  for (const auto& kind : entry_kinds()) {
+    if (kind.list == what) {
+      std::cout << list_of(kind, width);
+      return kSuccess;
+    }
+    known.push_back(kind.list);
+  }
+  if (what != "recipes") {
+    std::ranges::sort(known);
     throw ConfigError("tare ls", "there are " + listed(known) + " to list, got '" +
                                      printable(what) + "'" + did_you_mean(what, known));
   }
-  std::cout << text_list(list->second(), 0, width_for(std::cout));
+  std::cout << text_list(recipes(), 0, width);
   return kSuccess;
 }
 

@@ -1,9 +1,10 @@
-// `tare explain`: prints what a key of a recipe means.
+// `tare explain`: prints what a key of a recipe, or an option of what it names, means.
 #include <algorithm>
 #include <iostream>
 
 #include "tare/base/terminal.h"
 #include "tare/cli/command.h"
+#include "tare/cli/entries.h"
 #include "tare/recipe/recipe_keys.h"
 
 namespace tare::cli {
@@ -12,7 +13,10 @@ int explain_command(const Arguments& arguments) {
   constexpr size_t kWidest = 80;
   const size_t width = std::min(kWidest, width_for(std::cout));
   std::string text;
-  for (const auto& path : arguments.positional()) text += explanation(recipe_key(path), width);
+  for (const auto& path : arguments.positional()) {
+    const auto of_entry = is_recipe_key(path) ? std::nullopt : entry_explanation(path, width);
+    text += of_entry ? *of_entry : explanation(recipe_key(path), width);
+  }
   if (arguments.positional().empty())
     for (const auto& key : recipe_keys()) text += explanation(key, width);
   std::cout << text;

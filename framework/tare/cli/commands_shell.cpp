@@ -7,6 +7,7 @@
 #include "tare/base/io.h"
 #include "tare/cli/command.h"
 #include "tare/cli/completion.h"
+#include "tare/cli/entries.h"
 #include "tare/cli/man_page.h"
 #include "tare/cli/man_recipe.h"
 #include "tare/config/node.h"
@@ -31,6 +32,17 @@ std::vector<Setting> settings() {
   return all;
 }
 
+/// Returns what `tare explain` takes beside the keys of a recipe.
+std::vector<std::string> options_of_entries() {
+  std::vector<std::string> all;
+  for (const auto& kind : entry_kinds())
+    for (const auto& entry : kind.entries) {
+      all.push_back(kind.key + '.' + entry.name);
+      for (const auto& option : entry.options) all.push_back(option.path);
+    }
+  return all;
+}
+
 /// Returns the man page of a name as `tare man` and as `man` take it: "run" or "tare-run".
 std::string page_of(const std::string& word) {
   constexpr std::string_view kPrefix = "tare-";
@@ -49,7 +61,8 @@ std::string page_of(const std::string& word) {
 }  // namespace
 
 int completion_command(const Arguments& arguments) {
-  std::cout << completion(arguments.positional().front(), commands(), settings());
+  std::cout << completion(arguments.positional().front(), commands(), settings(),
+                          options_of_entries());
   return kSuccess;
 }
 

@@ -4,27 +4,21 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <optional>
-#include <sstream>
 
-#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/base/table.h"
-#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_plan.h"
+#include "tare/cli/sweep_status.h"
 #include "tare/cli/sweep_table.h"
-#include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
 #include "tare/furcate/configuration.h"
 #include "tare/furcate/fork_runner.h"
@@ -40,21 +34,15 @@
 #include "tare/search/value_text.h"
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/gpu_slots.h"
-#include "tare/sweep/identity.h"
-#include "tare/sweep/outcome.h"
 #include "tare/sweep/rebuild.h"
-#include "tare/sweep/run_name.h"
-#include "tare/sweep/store_read.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
-#include "tare/sweep/wanted_runs.h"
 #include "tare/trace/measurements.h"
 #include "tare/train/interrupt.h"
 
 namespace tare::cli {
 namespace {
 
-using search::TrialState;
 using sweep::SweepOptions;
 
 std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executor& executor,
@@ -206,45 +194,6 @@ int plan(const SweepOptions& sweep) {
   return kSuccess;
 }
 
-/// Removes the earlier attempts of runs that have been tried again.
-void keep_last_attempts(std::vector<sweep::Trial>& trials) {
-  std::map<std::string, int64_t> last;  // number by run; what was dropped is no attempt
-  for (const auto& trial : trials)
-    if (trial.reason != sweep::kDropped) last[trial.run_name] = trial.number;
-  std::erase_if(trials, [&](const auto& trial) {
-    return trial.reason != sweep::kDropped && last[trial.run_name] != trial.number;
-  });
-}
-
-/// Marks the runs that the killed coordinator of a sweep has left as running: processes of this
-/// machine have ended with it, and wait until the sweep continues. Jobs of a cluster go on.
-void mark_stopped(std::vector<sweep::Trial>& trials) {
-  for (auto& trial : trials) {
-    if (trial.state != TrialState::running || !trial.child.executor().empty()) continue;
-    trial.state = TrialState::waiting;
-    trial.reason = "stopped, because its sweep was killed; tare sweep run continues it";
-  }
-}
-
-sweep::StoreContents contents_of(const SweepOptions& sweep) {
-  const auto file = sweep.log_dir / (sweep.name + ".sqlite");
-  if (!std::filesystem::exists(file))
-    throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
-                                        " is not there; tare sweep run starts it");
-  auto contents = sweep::read_store(file, sweep.name);
-  keep_last_attempts(contents.trials);
-  if (!launch::is_alive(contents.coordinator)) mark_stopped(contents.trials);
-  sweep::mark_earlier(sweep, contents.trials);
-  if (contents.trials.empty() ||
-      !std::ranges::all_of(contents.trials, [](const auto& trial) { return trial.is_earlier; }))
-    return contents;
-  log::warning("no run of '" + sweep.name +
-               "' has these settings: the recipe has changed, or words key=value of `tare sweep "
-               "run` are missing here; the runs are compared with each other");
-  for (auto& trial : contents.trials) trial.is_earlier = false;
-  return contents;
-}
-
 /// Makes the store again that was lost.
 int rebuild(const SweepOptions& sweep) {
   const auto report =
@@ -274,87 +223,6 @@ int write_page(const SweepOptions& sweep) {
   io::write_atomically(file, report::sweep_page(sweep::summary_of(sweep, contents_of(sweep))));
   std::cout << file.string() << '\n';
   return kSuccess;
-}
-
-/// Returns the last line that a failed run has written to its error file; empty: there is none.
-std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
-  constexpr size_t kRead = 4096, kShown = 300;
-  const auto file =
-      sweep.log_dir / trial.run_name / (sweep::log_stem(sweep, trial.run_name) + ".err");
-  std::error_code ignored;  // a run that could not start has written none
-  if (!std::filesystem::is_regular_file(file, ignored)) return {};
-  const io::Mapping whole(file);
-  const auto end = whole.bytes().last(std::min(whole.bytes().size(), kRead));
-  std::string text(reinterpret_cast<const char*>(end.data()), end.size());
-  while (text.ends_with('\n')) text.pop_back();
-  return printable(text.substr(text.rfind('\n') + 1), kShown);
-}
-
-/// Returns why a run has failed, or is not compared with others.
-std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
-  if (trial.is_earlier) return "of another recipe or other settings";
-  std::string text = printable(trial.reason);
-  if (trial.state != TrialState::failed) return text;
-  const std::string error = last_error(sweep, trial);
-  return error.empty() ? text : text + ": " + error;
-}
-
-/// Prints a line for each run, for programs that read it.
-void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
-  for (const auto& trial : trials) {
-    std::cout << trial.run_name << "  " << to_string(trial.state);
-    if (!std::isnan(trial.value))
-      std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
-                << format_bytes(trial.peak_bytes) << ", " << format_seconds(trial.seconds);
-    const std::string why = reason_of(sweep, trial);
-    if (!why.empty()) std::cout << "  " << why;
-    std::cout << '\n';
-  }
-}
-
-void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials, size_t width) {
-  std::vector<TableColumn> columns{{.head = "run", .whole = true},
-                                   {.head = "state"},
-                                   {.head = printable(sweep.metric.name), .figure = true},
-                                   {.head = "peak", .figure = true},
-                                   {.head = "time", .figure = true},
-                                   {.head = "reason", .whole = true}};
-  const auto has_reason = [&](const auto& trial) { return !reason_of(sweep, trial).empty(); };
-  if (std::ranges::none_of(trials, has_reason)) columns.pop_back();
-  std::vector<TableRow> rows;
-  for (const auto& trial : trials) {
-    const bool ended = !std::isnan(trial.value);
-    rows.push_back({trial.run_name, to_string(trial.state),
-                    ended ? config::number_text(trial.value) : "-",
-                    ended ? format_bytes(trial.peak_bytes) : "-",
-                    ended ? format_seconds(trial.seconds) : "-", reason_of(sweep, trial)});
-    rows.back().resize(columns.size());
-  }
-  std::cout << text_table(columns, rows, width);
-}
-
-/// Returns the complete run with the best value, with its settings; empty: none is complete.
-std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
-  const bool most = sweep.metric.goal == "maximize";
-  const sweep::Trial* best = nullptr;
-  for (const auto& trial : trials) {
-    if (trial.state != TrialState::complete || trial.is_earlier || std::isnan(trial.value))
-      continue;
-    if (!best || (most ? trial.value > best->value : trial.value < best->value)) best = &trial;
-  }
-  if (!best) return {};
-  std::ostringstream text;
-  text << "best " << best->run_name << ": " << sweep.metric.name << ' ' << best->value;
-  for (const auto& setting : sweep::override_texts(sweep, best->cell)) text << "  " << setting;
-  const std::string folder = (sweep.log_dir / best->run_name).string();
-  const bool fits = folder.size() + 3 < width_for(std::cout);  // a path cannot be broken
-  if (fits) text << "  in " << folder;
-  return fitted(text.str(), std::cout) + '\n';
-}
-
-/// Returns the remark in a headline of figures that were measured on generated data, else "".
-std::string generated_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
-  return sweep::is_on_generated_data(sweep.log_dir, trials) ? ", on generated data" : "";
 }
 
 int run(sweep::SweepFile& file, bool retry_failed) {
@@ -415,21 +283,6 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   return report.failed == 0 ? kSuccess : kFailed;
 }
 
-int status(const SweepOptions& sweep) {
-  auto contents = contents_of(sweep);
-  std::cout << sweep.name
-            << (launch::is_alive(contents.coordinator) ? ": is running" : ": is not running")
-            << generated_text(sweep, contents.trials) << '\n'
-            << best_text(sweep, contents.trials);
-  std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });
-  const size_t width = width_for(std::cout);
-  if (width == kAnyWidth)
-    print_lines(sweep, contents.trials);
-  else if (!contents.trials.empty())
-    print_table(sweep, contents.trials, width);
-  return kSuccess;
-}
-
 }  // namespace
 
 int sweep_command(const Arguments& arguments) {
@@ -450,7 +303,10 @@ int sweep_command(const Arguments& arguments) {
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {
     const SweepOptions sweep = furcate::read_any_sweep(words[1], overrides);
-    if (verb == "status") return status(sweep);
+    if (verb == "status") {
+      print_status(sweep);
+      return kSuccess;
+    }
     if (verb == "report") return write_page(sweep);
     return verb == "stop" ? stop(sweep) : rebuild(sweep);
   }

@@ -84,7 +84,7 @@ _tare() {
   case $what in
     FILE) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     DIR) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    KEYS) mapfile -t COMPREPLY < <(compgen -W "$(_tare_keys "$word")" -- "$word") ;;
+    KEYS) mapfile -t COMPREPLY < <(compgen -W "$(_tare_explained "$word")" -- "$word") ;;
     SETTINGS)
       if [[ $last == *= ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tare_settings "${last%=}")" -- "$word")
@@ -106,20 +106,24 @@ std::string keys_of(const std::vector<Setting>& settings) {
 }
 
 /// Returns the keys with the number that stands in $1, and the values of the key $1.
-std::string bash_settings(const std::vector<Setting>& settings) {
+std::string bash_settings(const std::vector<Setting>& settings, const Names& options) {
   std::string values;
   for (const auto& setting : settings)
     if (!setting.values.empty())
       values += "    " + setting.key + ") echo " + quoted(join(setting.values)) + " ;;\n";
   return "\n_tare_keys() {\n  local number=0 keys='" + keys_of(settings) +
          "'\n  [[ $1 =~ ^phases\\.([0-9]+)\\. ]] && number=${BASH_REMATCH[1]}\n"
-         "  echo \"${keys//.N./.$number.}\"\n}\n\n_tare_settings() {\n  local key=$1\n"
+         "  echo \"${keys//.N./.$number.}\"\n}\n\n_tare_explained() {\n  _tare_keys \"$1\"\n  echo "
+         "'" +
+         join(options) +
+         "'\n}\n\n_tare_settings() {\n  local key=$1\n"
          "  [[ $key =~ ^phases\\.[0-9]+\\.(.*)$ ]] && key=phases.N.${BASH_REMATCH[1]}\n"
          "  case $key in\n" +
          values + "  esac\n}\n";
 }
 
-std::string bash(const std::vector<Command>& commands, const std::vector<Setting>& settings) {
+std::string bash(const std::vector<Command>& commands, const std::vector<Setting>& settings,
+                 const Names& options_of_entries) {
   const Names names = names_of(commands);
   std::string options = "    '') echo '" + join(names) + " --help --version' ;;\n";
   std::string values;
@@ -147,7 +151,7 @@ std::string bash(const std::vector<Command>& commands, const std::vector<Setting
   return "# bash completion for tare, made by: tare completion bash\n_tare_options() {\n  case $1 "
          "in\n" +
          options + "  esac\n}\n\n_tare_value() {\n  case $1 in\n" + values + "  esac\n}\n" +
-         bash_settings(settings) + kBashDriver;
+         bash_settings(settings, options_of_entries) + kBashDriver;
 }
 
 // ---- zsh
@@ -165,7 +169,7 @@ std::string zsh_what(const Placeholder& place) {
     case Completes::words:
       return message + "(" + join(place.words) + ")";
     case Completes::keys:
-      return message + "_tare_keys";
+      return message + "_tare_explained";
     case Completes::settings:
       return message + "_tare_settings";
     case Completes::nothing:
@@ -182,7 +186,7 @@ std::string zsh_option(const OptionSpec& option, const Names& commands) {
          (option.implicit.empty() ? "" : ":") + zsh_what(parse_placeholder(option.value, commands));
 }
 
-std::string zsh_settings(const std::vector<Setting>& settings) {
+std::string zsh_settings(const std::vector<Setting>& settings, const Names& options) {
   std::string values;
   for (const auto& setting : settings) {
     if (setting.values.empty()) continue;
@@ -194,6 +198,12 @@ std::string zsh_settings(const std::vector<Setting>& settings) {
          R"sh()
   [[ $PREFIX =~ '^phases\.([0-9]+)\.' ]] && number=$match[1]
   compadd "$@" -- ${keys//.N./.$number.}
+}
+_tare_explained() {
+  _tare_keys
+  compadd -- )sh" +
+         join(options) +
+         R"sh(
 }
 _tare_settings() {
   if [[ $PREFIX != *=* ]]; then
@@ -209,7 +219,8 @@ _tare_settings() {
          "  esac\n}\n";
 }
 
-std::string zsh(const std::vector<Command>& commands, const std::vector<Setting>& settings) {
+std::string zsh(const std::vector<Command>& commands, const std::vector<Setting>& settings,
+                const Names& options_of_entries) {
   const Names names = names_of(commands);
   std::string described, cases;
   for (const auto& command : commands) {
@@ -230,7 +241,7 @@ std::string zsh(const std::vector<Command>& commands, const std::vector<Setting>
   }
   return R"(#compdef tare
 # zsh completion for tare, made by: tare completion zsh
-)" + zsh_settings(settings) +
+)" + zsh_settings(settings, options_of_entries) +
          R"(_tare() {
   local curcontext=$curcontext state line
   local -a commands=(
@@ -265,7 +276,7 @@ std::string fish_what(const Placeholder& place) {
     case Completes::words:
       return " -a " + fish_quoted(join(place.words));
     case Completes::keys:
-      return " -a '(__tare_keys)'";
+      return " -a '(__tare_explained)'";
     case Completes::settings:
       return " -a '(__tare_settings)'";
     case Completes::nothing:
@@ -275,7 +286,7 @@ std::string fish_what(const Placeholder& place) {
 }
 
 /// Keys with the number of the word that is typed, and each with '=' and its values.
-std::string fish_settings(const std::vector<Setting>& settings) {
+std::string fish_settings(const std::vector<Setting>& settings, const Names& options) {
   std::string keys, pairs;
   for (const auto& setting : settings) {
     keys += ' ' + setting.key;
@@ -285,14 +296,16 @@ std::string fish_settings(const std::vector<Setting>& settings) {
   const std::string number =
       "  set -l number (string match -rg '^phases\\.([0-9]+)\\.' -- (commandline -ct))\n"
       "  test -n \"$number\"; or set number 0\n  string replace .N. .$number. --";
-  return "function __tare_keys\n" + number + keys + "\nend\nfunction __tare_settings\n" + number +
-         pairs + "\nend\n";
+  return "function __tare_keys\n" + number + keys +
+         "\nend\nfunction __tare_explained\n  __tare_keys\n  string join \\n -- " + join(options) +
+         "\nend\nfunction __tare_settings\n" + number + pairs + "\nend\n";
 }
 
-std::string fish(const std::vector<Command>& commands, const std::vector<Setting>& settings) {
+std::string fish(const std::vector<Command>& commands, const std::vector<Setting>& settings,
+                 const Names& options_of_entries) {
   const Names names = names_of(commands);
   std::string text = "# fish completion for tare, made by: tare completion fish\n" +
-                     fish_settings(settings) +
+                     fish_settings(settings, options_of_entries) +
                      "complete -c tare -f\n"
                      "complete -c tare -n __fish_use_subcommand -l help -d 'the commands'\n"
                      "complete -c tare -n __fish_use_subcommand -l version -d 'the version'\n";
@@ -319,10 +332,11 @@ std::string fish(const std::vector<Command>& commands, const std::vector<Setting
 }  // namespace
 
 std::string completion(const std::string& shell, const std::vector<Command>& commands,
-                       const std::vector<Setting>& settings) {
-  if (shell == "bash") return bash(commands, settings);
-  if (shell == "zsh") return zsh(commands, settings);
-  if (shell == "fish") return fish(commands, settings);
+                       const std::vector<Setting>& settings,
+                       const std::vector<std::string>& options_of_entries) {
+  if (shell == "bash") return bash(commands, settings, options_of_entries);
+  if (shell == "zsh") return zsh(commands, settings, options_of_entries);
+  if (shell == "fish") return fish(commands, settings, options_of_entries);
   throw ConfigError("tare completion",
                     "no completion for '" + printable(shell) + "'; allowed: bash, zsh, fish");
 }

@@ -17,8 +17,10 @@ struct Setting {
 /// Returns the completion script for a `shell`: "bash", "zsh" or "fish"; another is a ConfigError.
 /// The script completes commands, options, files, folders and fixed words, as the placeholders of
 /// the table say, and behind a recipe its keys and their values, with the number of a phase as it
-/// was typed, or 0, for N.
+/// was typed, or 0, for N. A place for a KEY takes `options_of_entries` too, such as
+/// "model.resnet9.width".
 [[nodiscard]] std::string completion(const std::string& shell, const std::vector<Command>& commands,
-                                     const std::vector<Setting>& settings);
+                                     const std::vector<Setting>& settings,
+                                     const std::vector<std::string>& options_of_entries);
 
 }  // namespace tare::cli

@@ -13,7 +13,7 @@ namespace tare {
 /// fails, and others are run. Throws IoError and ConfigError for the recipe itself.
 void check_sweep(const sweep::SweepOptions& sweep);
 
-/// Checks the values likewise against the data and the model, such as a batch that is larger than
+/// Checks the values against the data and the model, such as a batch that is larger than
 /// the training split. Makes tensors, so Tare must have been started. Reads each data set once,
 /// without the network. Warns of each combination it has tried whose values are refused only
 /// together. Throws as check_sweep().

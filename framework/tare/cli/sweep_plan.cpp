@@ -58,6 +58,12 @@ void PlannedRounds::print_head(size_t runs) const {
     head += ' ' + (slot.is_remote() ? slot.name : place + format_bytes(slot.total_bytes));
   }
   std::cout << fitted(head, std::cout) << '\n';
+  if (has_own_limits_)
+    std::cout << fitted("memory is planned as for this machine; the executor '" +
+                            sweep_.executor.name +
+                            "' limits its runs itself, and what it allows is not known here",
+                        std::cout)
+              << '\n';
 }
 
 void PlannedRounds::print(const search::Cell& cell) {

@@ -46,7 +46,7 @@ class PlannedRounds {
   PlannedRounds(const sweep::SweepOptions& sweep, const launch::Executor& executor,
                 const std::vector<launch::DeviceSlot>& slots);
 
-  void print_head(size_t runs) const;    ///< prints how many runs there are, and where
+  void print_head(size_t runs) const;    ///< prints how many runs, where, and under whose limits
   void print(const search::Cell& cell);  ///< prints the next run, or why the recipe refuses it
 
  private:

@@ -55,7 +55,7 @@ void from_node(const Node& node, OwnOptions& value);
 /// Describes an entry in lists.
 struct EntryInfo {
   std::string name{};           ///< as recipes write it
-  std::string summary{};        ///< one line without a full stop
+  std::string summary{};        ///< one line: a verb first, no full stop
   Node defaults = Node::map();  ///< every option with its default
 };
 
@@ -127,7 +127,7 @@ class Registry<Made(Args...)> {
       return Choice{choice.name, entry.complete(choice.options), choice.flat};
     });
   }
-  /// Makes the entry of this name with its options at their defaults. Throws likewise.
+  /// Makes the entry of this name with its options at their defaults. Throws as complete().
   [[nodiscard]] Made make(const std::string& name, Args... args) const {
     return make(Choice{.name = name}, std::forward<Args>(args)...);
   }

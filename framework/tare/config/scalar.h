@@ -10,9 +10,9 @@
 namespace tare::config {
 
 [[nodiscard]] std::optional<bool> as_bool(std::string_view text);  ///< true, false
-/// Returns decimal, with an optional sign.
+/// Reads a decimal integer with an optional sign.
 [[nodiscard]] std::optional<int64_t> as_integer(std::string_view text);
-[[nodiscard]] std::optional<uint64_t> as_count(std::string_view text);  ///< the same, >= 0
+[[nodiscard]] std::optional<uint64_t> as_count(std::string_view text);  ///< an integer >= 0
 [[nodiscard]] std::optional<double> as_number(std::string_view text);   ///< also .inf, -.inf, .nan
 /// Returns the shortest text that as_number reads back to the same bits (NaN: to a NaN).
 [[nodiscard]] std::string number_text(double value);

@@ -119,7 +119,7 @@ struct Kind {
 };
 
 /// Holds the data sets by name. A program adds its own:
-///   datasets::registry().add("sine", "a noisy sine", [] { return datasets::Kind{{}, sine}; });
+///   datasets::registry().add("sine", "draws a sine", [] { return datasets::Kind{{}, sine}; });
 using Registry = config::Registry<Kind()>;
 [[nodiscard]] Registry& registry();              ///< returns the one registry of the process
 [[nodiscard]] std::vector<std::string> names();  ///< returns the names, sorted

@@ -63,7 +63,7 @@ std::vector<std::filesystem::path> make_files(const std::string& name,
 
 void add_generated_digits(Registry& all) {
   all.add("generated_digits",
-          "digits drawn from strokes, in a printed or a written style, any size", [] {
+          "draws digits from strokes, in a printed or a written style, of any size", [] {
             return Kind{{"style"}, drawn};
           });
 }

@@ -166,7 +166,7 @@ Found idx(const DataOptions& o, bool) {
 }  // namespace
 
 void add_idx(Registry& all) {
-  all.add("idx", "images and labels from two IDX files, plain or gzip", [] {
+  all.add("idx", "reads images and labels from two IDX files, plain or gzip", [] {
     return Kind{{"images", "labels"}, idx};
   });
 }

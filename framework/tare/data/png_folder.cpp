@@ -45,11 +45,12 @@ const char* kind_of_picture(int64_t channels) { return channels == 1 ? "grey" : 
 
 // The user who gave the channels expects pictures to be converted.
 void warn_of_converted(const fs::path& folder, int64_t converted, size_t count, int64_t channels) {
-  log::warning_once(std::to_string(converted) + " of " + std::to_string(count) + " pictures of " +
-               printable(folder.string()) + " are " + kind_of_picture(4 - channels) +
-               " and are converted to " + kind_of_picture(channels) +
-               ", because the first picture is: channels (data.channels in a recipe) chooses 1 "
-               "for grey or 3 for RGB");
+  log::warning_once(
+      std::to_string(converted) + " of " + std::to_string(count) + " pictures of " +
+      printable(folder.string()) + " are " + kind_of_picture(4 - channels) +
+      " and are converted to " + kind_of_picture(channels) +
+      ", because the first picture is: channels (data.channels in a recipe) chooses 1 "
+      "for grey or 3 for RGB");
 }
 
 }  // namespace
@@ -116,7 +117,7 @@ Found folder(const DataOptions& o, bool) {
 
 void add_png_folder(Registry& all) {
   all.add("png_folder",
-          "a folder of PNG images, one subfolder a class; without subfolders: no labels", [] {
+          "reads a folder of PNG images, with one subfolder a class, or without labels", [] {
             return Kind{{"folder", "channels"}, folder};
           });
 }

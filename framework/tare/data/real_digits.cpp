@@ -178,14 +178,13 @@ Found mnist(const DataOptions& o, bool network) {
 }  // namespace
 
 void add_real_digits(Registry& all) {
-  all.add("digits",
-          "handwritten digits: MNIST's test set, found or downloaded, else generated ones", [] {
-            return Kind{{"download"}, digits};
-          });
-  all.add("mnist", "MNIST: 60,000 images for train and valid, its 10,000 test images for test", [] {
+  all.add("digits", "reads MNIST's test set, found or downloaded, or else generates digits", [] {
+    return Kind{{"download"}, digits};
+  });
+  all.add("mnist", "reads MNIST: 60,000 images for train and valid, and 10,000 for test", [] {
     return Kind{{"download"}, mnist};
   });
-  all.add("mnist10k", "MNIST's 10,000 test images as a small data set of their own", [] {
+  all.add("mnist10k", "reads MNIST's 10,000 test images as a small data set of their own", [] {
     return Kind{{"download"}, mnist10k};
   });
 }

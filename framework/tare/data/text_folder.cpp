@@ -95,7 +95,8 @@ Found texts(const DataOptions& o, bool) {
 
 void add_text_folder(Registry& all) {
   all.add("text_folder",
-          "a folder of text files as bytes, one subfolder a class, or without labels", [] {
+          "reads a folder of text files as bytes, with one subfolder a class, or without labels",
+          [] {
             return Kind{{"folder", "length", "collate"}, texts};
           });
 }

@@ -242,7 +242,7 @@ Found tfrecord(const DataOptions& o, bool) {
 
 void add_tfrecord_samples(Registry& all) {
   all.add("tfrecord",
-          "TFRecord files of tf.train.Example, plain or gzip: pictures or numbers with labels", [] {
+          "reads pictures or numbers from TFRecord files of tf.train.Example, plain or gzip", [] {
             return Kind{{"files", "valid_files", "test_files", "input", "label", "shape",
                          "channels", "num_parallel_reads"},
                         tfrecord};

@@ -32,8 +32,8 @@ struct ExperimentOptions {
   std::ostream* out = &std::cout;
   /// Sets how finish() purges attended objects.
   PurgeOptions purge{};
-  /// Gather call stacks, so that leaks are grouped by the line that allocated them. Slower: see
-  /// docs/memory.md.
+  /// Whether to gather call stacks, so that leaks are grouped by the line that allocated them.
+  /// Slower: see docs/memory.md.
   bool call_sites = false;
 };
 

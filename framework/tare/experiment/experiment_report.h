@@ -63,7 +63,7 @@ struct LeakReport {
   int64_t bytes = 0;               ///< of all blocks of the entry
   int64_t count = 0;               ///< blocks of the entry
   int64_t youngest_steps = 0;      ///< training steps begun since the last block was allocated
-  int64_t oldest_steps = 0;        ///< the same for the first
+  int64_t oldest_steps = 0;        ///< training steps begun since the first block was allocated
 };
 
 /// Reports an object that finish() purged, destroyed or kept.

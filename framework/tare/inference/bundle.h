@@ -121,7 +121,7 @@ class Bundle {
 /// or of a newer format, for float8 weights that scales_in() refuses, and for a transform that
 /// another program added and this one did not.
 [[nodiscard]] Bundle open_bundle(const std::filesystem::path& path);
-/// Opens and verifies a bundle likewise, but lists transforms that this program lacks in
+/// Opens and verifies a bundle as open_bundle(), but lists transforms that this program lacks in
 /// BundleManifest::unknown_transforms. They throw StateError when they are applied.
 [[nodiscard]] Bundle open_to_describe(const std::filesystem::path& path);
 

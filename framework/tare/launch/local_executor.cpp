@@ -29,7 +29,7 @@ std::unique_ptr<Process> LocalExecutor::start(const ChildStart& how) {
 
 namespace executors {
 void add_local_executor(Registry& all) {
-  all.add("local", "runs are processes of this machine", [] {
+  all.add("local", "starts runs as processes of this machine", [] {
     return ExecutorType{.make = [](const ExecutorContext& context) -> std::unique_ptr<Executor> {
       return std::make_unique<LocalExecutor>(context.start);
     }};

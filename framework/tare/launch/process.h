@@ -19,7 +19,7 @@ struct ProcessId {
   std::string boot_id{};      ///< of the machine's current boot
   int64_t started_ticks = 0;  ///< of the process, since boot
 
-  /// Names a run that an executor of that type keeps, which is no process of this machine.
+  /// Names a run that an executor of this type keeps, which is no process of this machine.
   [[nodiscard]] static ProcessId of_executor(std::string type) {
     return {.boot_id = std::move(type)};
   }

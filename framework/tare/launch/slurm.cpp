@@ -98,7 +98,7 @@ class SlurmExecutor::Cluster {
     try {
       tools_.cancel(cancelled_);
       std::error_code ignored;
-      fs::remove(folder_ / "beat", ignored);
+      fs::remove(folder_ / kHeartbeatFile, ignored);
     } catch (const Error& error) {
       log::error(error.what());
     }
@@ -202,7 +202,7 @@ class SlurmExecutor::Cluster {
 
   void heartbeat() const {
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-    io::write_atomically(folder_ / "beat", std::to_string(now) + '\n', io::Flush::no);
+    io::write_atomically(folder_ / kHeartbeatFile, std::to_string(now) + '\n', io::Flush::no);
   }
 
   void read() {
@@ -381,7 +381,7 @@ ExecutorType slurm_executor_type(const SlurmOptions& options) {
 
 namespace executors {
 void add_slurm(Registry& all) {
-  all.add<SlurmOptions>("slurm", "runs are in jobs of a Slurm cluster", slurm_executor_type);
+  all.add<SlurmOptions>("slurm", "starts runs in jobs of a Slurm cluster", slurm_executor_type);
 }
 }  // namespace executors
 

@@ -83,6 +83,6 @@ bool has_state(const fs::path& agent) {
   return fs::exists(agent / kState, error);
 }
 
-std::string read_heartbeat(const fs::path& folder) { return text_of(folder / "beat"); }
+std::string read_heartbeat(const fs::path& folder) { return text_of(folder / kHeartbeatFile); }
 
 }  // namespace tare::launch

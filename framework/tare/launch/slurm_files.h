@@ -3,7 +3,7 @@
 //
 //   log_dir/slurm/agent.sh          the script of the jobs
 //   log_dir/slurm/name              of the jobs, of this sweep alone
-//   log_dir/slurm/beat              changes while a coordinator is there
+//   log_dir/slurm/heartbeat         changes while a coordinator is there
 //   log_dir/slurm/12_0.log          what the job printed
 //   log_dir/slurm/12_0/order.json   by the coordinator
 //   log_dir/slurm/12_0/state.json   by the agent
@@ -43,6 +43,7 @@ void write(const std::filesystem::path& agent, const AgentState& state);
 [[nodiscard]] AgentState read_state(const std::filesystem::path& agent);
 /// Whether the agent has begun.
 [[nodiscard]] bool has_state(const std::filesystem::path& agent);
+inline constexpr const char* kHeartbeatFile = "heartbeat";  ///< in log_dir/slurm
 /// Reads the heartbeat in log_dir/slurm; empty where none is.
 [[nodiscard]] std::string read_heartbeat(const std::filesystem::path& folder);
 

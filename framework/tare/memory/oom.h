@@ -61,7 +61,7 @@ struct OutOfMemoryInfo {
 /// Whether an error is out-of-memory: first by type (OutOfMemory, c10::OutOfMemoryError, CUDA error
 /// code 2, bad_alloc), then by the messages of LibTorch's host allocator, CUDA, cuBLAS and cuDNN;
 /// errors nested by std::throw_with_nested are searched too. Unset for everything else, such as
-/// sticky CUDA errors: rethrow those. `error` may be null.
+/// sticky CUDA errors: rethrow such errors. `error` may be null.
 [[nodiscard]] std::optional<OutOfMemoryInfo> classify(const std::exception_ptr& error);
 
 /// Frees what a backward that threw has left behind: LibTorch keeps its unfinished tasks and their

@@ -60,7 +60,7 @@ struct Snapshot {
 /// Call it on the thread that drives the training. Waits for idle loader workers, not for the
 /// device. Its time grows with the number of live blocks; call sites are read as in site_of().
 [[nodiscard]] Snapshot take_snapshot(c10::Device device);
-/// Takes a snapshot with a given ledger instead of those of the living, from any thread.
+/// Takes a snapshot with a given ledger instead of the living objects' ledgers, from any thread.
 [[nodiscard]] Snapshot take_snapshot(c10::Device device, const Ledger& ledger);
 
 }  // namespace tare::memory

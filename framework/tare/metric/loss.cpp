@@ -130,20 +130,22 @@ const std::vector<Kind>& kinds() {
   using O = const NoOptions&;
   using T = const Tensor&;
   static const std::vector<Kind> all{
-      kind_of<BceOptions>("bce_with_logits", "binary cross-entropy of logits", "sigmoid",
-                          bce_with_logits),
-      kind_of<CrossEntropyOptions>("cross_entropy", "cross-entropy of logits and class labels",
+      kind_of<BceOptions>("bce_with_logits", "computes the binary cross-entropy of logits",
+                          "sigmoid", bce_with_logits),
+      kind_of<CrossEntropyOptions>("cross_entropy",
+                                   "computes the cross-entropy of logits and class labels",
                                    "softmax", cross_entropy),
-      kind_of<NoOptions>("kl_div", "Kullback-Leibler divergence of log-probabilities", "exp",
-                         [](O, T o, T t, int64_t r) { return at::kl_div(o, t, r); }),
-      kind_of<NoOptions>("l1", "mean absolute error", "none",
+      kind_of<NoOptions>("kl_div", "computes the Kullback-Leibler divergence of log-probabilities",
+                         "exp", [](O, T o, T t, int64_t r) { return at::kl_div(o, t, r); }),
+      kind_of<NoOptions>("l1", "computes the mean absolute error", "none",
                          [](O, T o, T t, int64_t r) { return at::l1_loss(o, t, r); }),
-      kind_of<NoOptions>("mse", "mean squared error", "none",
+      kind_of<NoOptions>("mse", "computes the mean squared error", "none",
                          [](O, T o, T t, int64_t r) { return at::mse_loss(o, t, r); }),
-      kind_of<NoOptions>("nll", "negative log-likelihood of log-probabilities and class labels",
-                         "exp",
-                         [](O, T o, T t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }),
-      kind_of<SmoothL1Options>("smooth_l1", "squared below an error of beta, absolute above",
+      kind_of<NoOptions>(
+          "nll", "computes the negative log-likelihood of log-probabilities and class labels",
+          "exp", [](O, T o, T t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }),
+      kind_of<SmoothL1Options>("smooth_l1",
+                               "computes the error, squared below beta and absolute above it",
                                "none", [](const SmoothL1Options& options, T o, T t, int64_t r) {
                                  return at::smooth_l1_loss(o, t, r, options.beta);
                                })};

@@ -44,14 +44,14 @@ Tensor squared(const Tensor& o, const Tensor& t) { return o.to(at::kDouble).sub(
 
 // Sorted by name.
 constexpr std::array<Kind, 6> kKinds{{
-    {"accuracy", "share of samples whose highest score is that of their class", 1, count_right,
-     same},
-    {"error_rate", "1 less the accuracy", 1, count_right, rest},
-    {"mae", "mean absolute error", 0, absolute, same},
-    {"mse", "mean squared error", 0, squared, same},
-    {"rmse", "root of the mean squared error", 0, squared, root},
-    {"top_5_accuracy", "share of samples whose class is among the five highest scores", 5,
-     count_in_top_5, same},
+    {"accuracy", "computes the share of samples whose highest score is that of their class", 1,
+     count_right, same},
+    {"error_rate", "computes 1 less the accuracy", 1, count_right, rest},
+    {"mae", "computes the mean absolute error", 0, absolute, same},
+    {"mse", "computes the mean squared error", 0, squared, same},
+    {"rmse", "computes the root of the mean squared error", 0, squared, root},
+    {"top_5_accuracy", "computes the share of samples whose class is among the five highest scores",
+     5, count_in_top_5, same},
 }};
 
 }  // namespace

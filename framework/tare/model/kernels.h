@@ -19,7 +19,7 @@ struct KernelOptions {
   /// CUDA: times cuDNN's algorithms at the first batch of each shape and takes the fastest, which
   /// may want more workspace and differ from run to run. For batches of one shape.
   bool cudnn_benchmark = false;
-  /// Only kernels that give the same bits each time; an operator without one throws. Slower, and
+  /// Whether all kernels give the same bits each time; an operator without one throws. Slower, and
   /// new memory is filled. cuBLAS also wants CUBLAS_WORKSPACE_CONFIG=:4096:8 in the environment.
   bool deterministic = false;
   /// Weights of convolutions and batches of images lie channels innermost, which the convolutions

@@ -106,7 +106,7 @@ void add(Family family) { add(registry(), std::move(family)); }
 
 void add(const std::string& name, std::function<Model(int64_t classes)> factory) {
   add(Family{.name = name,
-             .summary = "added by the program",
+             .summary = "computes what the program has added",
              .sample_shape = {},
              .options = {},
              .head = "",
@@ -128,7 +128,8 @@ std::vector<config::EntryInfo> infos() {
   for (auto& info : all) {
     const config::Node own = std::exchange(info.defaults, config::Node::map());
     for (const auto& option : taken_by(family(info.name)))
-      info.defaults.set(option, option == "options" ? own : *every.find(option));
+      if (option != "options") info.defaults.set(option, *every.find(option));
+    if (!own.entries.empty()) info.defaults.set("options", own);
   }
   return all;
 }

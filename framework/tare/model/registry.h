@@ -67,7 +67,7 @@ struct Family {
 
 /// Holds the families that have a name. All take their options from ModelOptions. A family of a
 /// program may have options of its own, which are in ModelOptions::options:
-///   models::registry().add<UnetOptions>("unet", "a U-Net", [](const UnetOptions& o) {
+///   models::registry().add<UnetOptions>("unet", "segments images", [](const UnetOptions& o) {
 ///     return Family{...};
 ///   });
 using Registry = config::Registry<Family()>;

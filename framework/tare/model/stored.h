@@ -25,7 +25,7 @@ void check_weight_storage(const std::string& weights, const std::string& where);
 /// too; fp8: parameters that fit (fits_fp8()) as E4M3 with their scales, held ones as they are, and
 /// the rest in float32. Throws ConfigError as quantise().
 [[nodiscard]] std::vector<NamedTensor> state_for(const Model& model, const std::string& weights);
-/// Converts the tensors of a file likewise; as_is leaves them as they are.
+/// Converts the tensors of a file in this way; as_is leaves them as they are.
 /// `parameters`: names of those that are no buffers. Throws FormatError as scales_in().
 [[nodiscard]] std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
                                                   const std::vector<std::string>& parameters,

@@ -43,7 +43,7 @@ class Adadelta final : public ElementwiseOptimizer {
 
 namespace optimizers {
 void add_adadelta(Registry& all) {
-  all.add("adadelta", "steps scaled by the root mean square of earlier steps",
+  all.add("adadelta", "scales steps by the root mean square of earlier steps",
           [] { return elementwise_kind<Adadelta>({.beta2 = 0.9, .eps = 1e-6}); });
 }
 }  // namespace optimizers

@@ -35,7 +35,7 @@ class Adagrad final : public ElementwiseOptimizer {
 
 namespace optimizers {
 void add_adagrad(Registry& all) {
-  all.add("adagrad", "gradients over the root of the sum of their squares",
+  all.add("adagrad", "divides gradients by the root of the sum of their squares",
           [] { return elementwise_kind<Adagrad>({.eps = 1e-10}); });
 }
 }  // namespace optimizers

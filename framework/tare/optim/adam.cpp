@@ -46,8 +46,9 @@ void add_adam(Registry& all) {
       .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
         return std::make_unique<Adam>(options, std::move(groups));
       }};
-  all.add("adam", "Adam", [kind] { return kind; });
-  all.add("adamw", "Adam with decoupled weight decay", [kind] { return kind; });
+  all.add("adam", "divides the mean gradient by the root of the mean square",
+          [kind] { return kind; });
+  all.add("adamw", "steps as Adam, with decoupled weight decay", [kind] { return kind; });
 }
 }  // namespace optimizers
 

@@ -68,7 +68,7 @@ class Nadam final : public ElementwiseOptimizer {
 
 namespace optimizers {
 void add_nadam(Registry& all) {
-  all.add("nadam", "Adam with Nesterov's momentum",
+  all.add("nadam", "steps as Adam, with Nesterov's momentum",
           [] { return elementwise_kind<Nadam>({.momentum = 0.9, .beta2 = 0.999, .eps = 1e-8}); });
 }
 }  // namespace optimizers

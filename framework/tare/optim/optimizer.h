@@ -114,9 +114,9 @@ struct OptimizerKind {
 
 namespace optimizers {
 /// Holds the kinds of optimizers. A program adds its own:
-///   optimizers::registry().add("lion", "signs of a mean", [] { return OptimizerKind{...}; });
+///   optimizers::registry().add("lion", "steps by signs", [] { return OptimizerKind{...}; });
 /// Options of its own are those of the entry, and a recipe has them under `optimizer.options`:
-///   optimizers::registry().add<LionOptions>("lion", "signs of a mean", [](const LionOptions& o) {
+///   optimizers::registry().add<LionOptions>("lion", "steps by signs", [](const LionOptions& o) {
 ///     return OptimizerKind{...};
 ///   });
 using Registry = config::Registry<OptimizerKind()>;
@@ -166,9 +166,9 @@ void check_optimizer(const OptimizerOptions& options);
 /// Returns the value of the option or, if it is unset, its default for this kind of optimizer; 0
 /// for a kind without it.
 [[nodiscard]] double momentum_of(const OptimizerOptions& options);
-/// Returns beta2 likewise, see momentum_of().
+/// Returns beta2, or the default of the kind, as momentum_of().
 [[nodiscard]] double beta2_of(const OptimizerOptions& options);
-/// Returns eps likewise, see momentum_of().
+/// Returns eps, or the default of the kind, as momentum_of().
 [[nodiscard]] double eps_of(const OptimizerOptions& options);
 
 /// Returns the trainable parameters (requires_grad) of a model as parameter groups: for each layer

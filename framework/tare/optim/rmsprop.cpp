@@ -52,7 +52,7 @@ class RmsProp final : public ElementwiseOptimizer {
 
 namespace optimizers {
 void add_rmsprop(Registry& all) {
-  all.add("rmsprop", "gradients over the root of their mean square",
+  all.add("rmsprop", "divides gradients by the root of their mean square",
           [] { return elementwise_kind<RmsProp>({.momentum = 0, .beta2 = 0.99, .eps = 1e-8}); });
 }
 }  // namespace optimizers

@@ -35,15 +35,15 @@ void add_ours(schedules::Registry& all) {
   const auto add = [&](const char* name, const char* summary, double (*curve)(double, double)) {
     all.add(name, summary, [curve] { return ScheduleCurve(curve); });
   };
-  add("constant", "the rate stays", [](double, double) { return 1.0; });
-  add("linear", "the rate falls to final_factor in a straight line",
+  add("constant", "keeps the rate", [](double, double) { return 1.0; });
+  add("linear", "lowers the rate to final_factor in a straight line",
       [](double p, double end) { return 1 + (end - 1) * p; });
-  add("cosine", "the rate falls to final_factor along half a cosine",
+  add("cosine", "lowers the rate to final_factor along half a cosine",
       [](double p, double end) { return cosine(1, end, p); });
-  add("exponential", "the rate falls to final_factor by the same ratio each step",
+  add("exponential", "lowers the rate to final_factor by the same ratio each step",
       [](double p, double end) { return std::pow(end, p); });
   // Schedule::factor() computes it from all of its shape.
-  add("one_cycle", "the rate rises and falls, the momentum falls and rises",
+  add("one_cycle", "raises and lowers the rate, and lowers and raises the momentum",
       [](double, double) { return 1.0; });
 }
 

@@ -72,7 +72,7 @@ using ScheduleCurve = std::function<double(double progress, double final_factor)
 
 namespace schedules {
 /// Holds the kinds of schedules. A program adds its own curves:
-///   schedules::registry().add("root", "1 over the root of the progress", [] { return curve; });
+///   schedules::registry().add("root", "divides by the root of progress", [] { return curve; });
 using Registry = config::Registry<ScheduleCurve()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace schedules

@@ -38,7 +38,7 @@ void add_sgd(Registry& all) {
       .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
         return std::make_unique<Sgd>(options, std::move(groups));
       }};
-  all.add("sgd", "stochastic gradient descent, with momentum and Nesterov's momentum",
+  all.add("sgd", "steps against the gradients, with momentum or Nesterov's momentum",
           [kind] { return kind; });
 }
 }  // namespace optimizers

@@ -17,14 +17,14 @@ using ParameterNames = std::unordered_set<std::string>;
 /// Returns the parameters for which the optimizer has state now.
 [[nodiscard]] ParameterNames stateful_parameters(const LearnerState& state);
 
-/// Returns the next fit, on a machine; without `model` for one that is not from the registry.
+/// Returns the next fit, on a machine; without `model` if the model is not from the registry.
 /// `stateful`: the parameters for which the optimizer has state before the fit. Reads some samples.
 [[nodiscard]] PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful,
                                      plan::Machine machine);
 
-/// For the search of a fit that starts now: the largest micro-batch with which the fit fits by a
-/// plan, given that one of `failed` samples did not; unset: a plan does not predict it, or not why
-/// it failed. Changes nothing. `state` outlives the function.
+/// Returns a function for the search of a fit that starts now. It gives the largest micro-batch
+/// that fits by a plan where one of `failed` samples did not; unset: a plan does not predict it, or
+/// not why it failed. The function changes nothing, and `state` outlives it.
 [[nodiscard]] std::function<std::optional<int64_t>(int64_t failed)> suggestion_by_plan(
     const LearnerState& state);
 

@@ -40,7 +40,7 @@ namespace tare {
 /// Returns the recipe's data set. Throws what RecipeData::open() throws, a ConfigError with the
 /// place of the value.
 [[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, RecipeData& data);
-/// Returns the data set of phase number `phase`, in the size that the phase shows. Throws likewise.
+/// Returns the data set of phase number `phase`, in the size that the phase shows. Throws as above.
 [[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, size_t phase, RecipeData& data);
 
 /// Throws ConfigError for data that phase number `phase` cannot be trained on: without a training

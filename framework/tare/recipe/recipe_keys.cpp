@@ -5,7 +5,6 @@
 #include <cctype>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
@@ -16,23 +15,15 @@
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/model/registry.h"
+#include "tare/recipe/option_facts.h"
 #include "tare/recipe/recipe.h"
+#include "tare/runtime/device_name.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
 namespace {
 
 using config::Node;
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) {
-    const size_t from = part.find_first_not_of(' ');
-    if (from != std::string::npos) parts.push_back(part.substr(from));
-  }
-  return parts;
-}
 
 /// Returns a recipe with `leaf` at the path and nothing else.
 Node tree(const std::vector<std::string>& keys, size_t at, Node leaf) {
@@ -47,7 +38,7 @@ Node tree(const std::vector<std::string>& keys, size_t at, Node leaf) {
 /// Returns the error of the options for a value that they refuse; unset: they accept it.
 std::optional<ConfigError> refusal(const std::string& path, Node leaf) {
   try {
-    (void)config::read<RecipeOptions>(tree(split(path, '.'), 0, std::move(leaf)));
+    (void)config::read<RecipeOptions>(tree(parts_of(path, '.'), 0, std::move(leaf)));
     return std::nullopt;
   } catch (const ConfigError& error) {
     return error;
@@ -61,36 +52,12 @@ std::vector<std::string> keys_in(const std::string& path) {
   probe.set("?", Node());
   const auto error = refusal(path, std::move(probe));
   if (!error || !error->field().ends_with("?")) return {};
-  auto keys = split(error->allowed(), ',');
+  auto keys = parts_of(error->allowed(), ',');
   if (path == "model") keys.insert(keys.begin(), "name");  // in one mapping with its options
   return keys;
 }
 
-std::string without_must_be(const std::string& problem) {
-  constexpr std::string_view kStart = "must be ";
-  return problem.starts_with(kStart) ? problem.substr(kStart.size()) : problem;
-}
-
-std::string type_of(const std::string& path) {
-  const auto word = refusal(path, Node::string("?"));
-  const auto list = refusal(path, Node::sequence({Node()}));
-  const std::string of_list = list ? without_must_be(list->problem()) : "";
-  if (!word || word->problem().starts_with("is not")) return of_list;
-  const std::string type = without_must_be(word->problem());
-  return type == "a list" && !of_list.empty() && path != "phases" ? "a list of " + of_list : type;
-}
-
-std::string range_of(const std::string& path) {
-  for (const char* probe : {"-9000000000000000000", "9000000000000000000", "-1"}) {
-    const auto error = refusal(path, Node::scalar(probe));
-    if (error &&
-        (error->problem().starts_with("must be >") || error->problem().starts_with("must be from")))
-      return error->problem();
-  }
-  return "";
-}
-
-std::vector<std::string> words_of(const std::string& path, const std::string& type) {
+std::vector<std::string> words_of(const std::string& path, const OptionFacts& facts) {
   const std::string name = path.substr(path.rfind('.') + 1);
   if (path == "loss") return loss_names();
   if (path == "metrics") return metric_names();
@@ -105,39 +72,26 @@ std::vector<std::string> words_of(const std::string& path, const std::string& ty
     for (const auto& metric : metric_names()) figures.push_back(metric);
     return figures;
   }
-  if (path == "device") return {"auto", "cpu", "cuda"};
+  if (path == "device") return runtime::device_names();
   if (name == "micro_batch") return {"auto"};
   if (name == "recompute") return {"none", "all", "auto"};
   if (name == "offload") return {"none", "all"};
-  if (type == "true or false") return {"true", "false"};
-  const auto error = refusal(path, Node::string("?"));
-  return error && error->problem().starts_with("is not") ? split(error->allowed(), ',')
-                                                         : std::vector<std::string>();
+  return facts.words;
 }
 
 const Node* value_at(const Node& root, const std::string& path) {
   const Node* node = &root;
-  for (const auto& key : split(path, '.')) {
+  for (const auto& key : parts_of(path, '.')) {
     node = key == "N" ? (node->items.empty() ? nullptr : &node->items.front()) : node->find(key);
     if (node == nullptr) return nullptr;
   }
   return node;
 }
 
-/// Returns the default on one line; empty for null, an empty text and a value that takes several
-/// lines.
 std::string default_of(const Node& defaults, const std::string& path) {
   if (path == "model.name" || path == "model.classes") return "";  // given, or found in the data
   const Node* node = value_at(defaults, path);
-  if (node == nullptr || node->kind == config::Kind::null || node->kind == config::Kind::map)
-    return "";
-  if (node->kind == config::Kind::scalar) return node->text;
-  std::string items;
-  for (const auto& item : node->items) {
-    if (item.kind != config::Kind::scalar) return "";
-    items += (items.empty() ? "" : ", ") + item.text;
-  }
-  return items.empty() ? "" : '[' + items + ']';
+  return node == nullptr ? "" : default_text(*node);
 }
 
 /// Texts that are clearer than the default, where the default means little or there is none.
@@ -239,9 +193,10 @@ class Collector {
 
  private:
   void add(const std::string& path) {
-    RecipeKey key{.path = path, .type = type_of(path)};
-    key.range = range_of(path);
-    key.words = words_of(path, key.type);
+    const auto facts = facts_of([&](Node value) { return refusal(path, std::move(value)); });
+    RecipeKey key{.path = path, .type = path == "phases" ? "a list" : facts.type};
+    key.range = facts.range;
+    key.words = words_of(path, facts);
     key.default_value = default_of(defaults_, path);
     if (const KeyText* text = text_of(texts_, path)) {
       key.meaning = text->meaning;
@@ -261,7 +216,7 @@ class Collector {
 std::string with_n(const std::string& path) {
   std::string result;
   bool after_phases = false;
-  for (const auto& part : split(path, '.')) {
+  for (const auto& part : parts_of(path, '.')) {
     const bool number = std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
     if (after_phases && !number && part != "N") result += ".N";
     result += (result.empty() ? "" : ".") + (number ? "N" : part);
@@ -279,6 +234,10 @@ const std::vector<RecipeKey>& recipe_keys() {
     return collector.take();
   }();
   return keys;
+}
+
+bool is_recipe_key(const std::string& path) {
+  return std::ranges::find(recipe_keys(), with_n(path), &RecipeKey::path) != recipe_keys().end();
 }
 
 const RecipeKey& recipe_key(const std::string& path) {

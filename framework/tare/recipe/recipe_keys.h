@@ -24,6 +24,9 @@ struct RecipeKey {
 /// first call.
 [[nodiscard]] const std::vector<RecipeKey>& recipe_keys();
 
+/// Whether recipe_key() knows the path.
+[[nodiscard]] bool is_recipe_key(const std::string& path);
+
 /// Returns the key at a path; the number of a phase may stand for N, or nothing at all:
 /// "phases.0.lr", "phases.lr". Throws ConfigError for an unknown one, naming the nearest.
 [[nodiscard]] const RecipeKey& recipe_key(const std::string& path);

@@ -35,7 +35,7 @@ namespace tare {
 /// checkpoints under `names`.
 void remove_leftovers(const std::filesystem::path& folder, std::vector<std::string> names);
 
-/// Lists the names of the automatic checkpoints, also of those that are set aside.
+/// Lists the names of the automatic checkpoints, also of checkpoints that are set aside.
 [[nodiscard]] std::vector<std::string> automatic_checkpoints();
 
 /// Renames the checkpoints of an unfinished run, "autosave-0" to "before-autosave-0", replacing

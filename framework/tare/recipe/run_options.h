@@ -18,13 +18,13 @@ enum class Resume {
 /// Sets how run_recipe() runs and what it prints.
 struct RunOptions {
   std::ostream* out = nullptr;  ///< tables and reports; nullptr: silent
-  /// Also the table of the model's modules and all figures of each phase's memory, in place of one
-  /// line.
+  /// Whether the table of the model's modules is printed too, and all figures of each phase's
+  /// memory in place of one line.
   bool verbose = false;
   Resume resume = Resume::never;  ///< whether an earlier run is continued
   bool overwrite = false;         ///< use folder/name itself, also if it holds a run
   bool dry_run = false;  ///< two steps per phase and nothing saved or exported, to see the peaks
-  /// Folder for a record of the device's allocations, also if the run fails; empty: none.
+  /// The folder for a record of the device's allocations, also if the run fails; empty: none.
   std::filesystem::path allocation_recording{};
   report::MemoryMonitorOptions memory_monitor{};  ///< printed to `out`, see memory_monitor.h
   bool call_sites = false;  ///< name leaks by the line that allocated them; slower

@@ -15,8 +15,8 @@ namespace {
 
 using Runs = std::vector<const SweepRun*>;
 
-// In pixels: from axis to axis, of the band above each that holds its name and labels, below the
-// last, and of a chart in a window of 400 pixels.
+// Heights in pixels: from axis to axis, of the band above each axis with its name and labels, below
+// the last axis; and the width of a chart in a window of 400 pixels.
 constexpr double kPitch = 100, kBand = 38, kBelow = 8, kNarrow = 340;
 
 /// One axis: where each run crosses it, and its labels, from 0 to 1.

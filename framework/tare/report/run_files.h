@@ -81,7 +81,7 @@ struct PhaseReport {
   int64_t reclaimed_bytes = 0;                  ///< freed by its purge
   int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
   int64_t fragmented_bytes = 0;                 ///< see DeviceReport; 0 on the host
-  int64_t allocator_retries = 0;                ///< likewise
+  int64_t allocator_retries = 0;                ///< see DeviceReport
   std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
   std::optional<int64_t> planned_peak_bytes{};  ///< peak_bytes by the plan; unset: no plan
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
@@ -42,6 +43,12 @@ std::vector<std::string> accelerators() {
 }
 
 }  // namespace
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names{"auto", "cpu"};
+  for (auto& type : accelerators()) names.push_back(std::move(type));
+  return names;
+}
 
 void check_device_name(const std::string& name) {
   if (name == "auto" || name == "cpu") return;

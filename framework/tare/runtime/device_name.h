@@ -4,8 +4,13 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <vector>
 
 namespace tare::runtime {
+
+/// Returns the names that parse_device() knows without a number: "auto", "cpu", "cuda" and the
+/// types of other backends.
+[[nodiscard]] std::vector<std::string> device_names();
 
 /// Throws ConfigError for a text that parse_device() does not know, whatever devices there are.
 void check_device_name(const std::string& name);

@@ -98,7 +98,7 @@ std::vector<Cell> grid(const SearchOptions& options) {
 
 namespace samplers {
 void add_grid(Registry& all) {
-  all.add("grid", "every combination of the values, the first parameter slowest",
+  all.add("grid", "tries every combination of the values, the first parameter slowest",
           [] { return Sampler{}; });
 }
 }  // namespace samplers

@@ -108,7 +108,7 @@ std::vector<SeenTrial> HyperbandPruner::competitors(const Study& study,
 
 namespace pruners {
 void add_hyperband(Registry& all) {
-  all.add<HyperbandOptions>("hyperband", "asha in brackets that begin at different rungs",
+  all.add<HyperbandOptions>("hyperband", "applies asha in brackets that begin at different rungs",
                             [](const auto& o) { return std::make_shared<HyperbandPruner>(o); });
 }
 }  // namespace pruners

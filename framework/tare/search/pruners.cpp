@@ -20,7 +20,8 @@ void add_entries(Registry& all);  // CMake makes it from the list in CMakeLists.
 
 Registry& registry() {
   static Registry all("pruner", [](Registry& entries) {
-    entries.add("none", "every run ends by itself", [] { return std::make_shared<NoPruner>(); });
+    entries.add("none", "lets every run end by itself",
+                [] { return std::make_shared<NoPruner>(); });
     add_entries(entries);
   });
   return all;

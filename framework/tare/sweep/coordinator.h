@@ -61,7 +61,7 @@ struct SweepReport : RunCounts {
 };
 
 /// Runs every cell that has not run yet, each once, or as many as are to be drawn, and returns when
-/// none can start any more. Runs that the pruner ends save and end as after an interrupt; those
+/// none can start any more. Runs that the pruner ends save and end as after an interrupt; runs
 /// that it pauses wait, and continue if they are promoted. A run that cannot be planned, because
 /// its settings are wrong, has failed; the others continue. Edited options are in force at once:
 /// new cells join, waiting ones that have gone leave, running ones are not disturbed; other names,

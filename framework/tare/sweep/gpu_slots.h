@@ -22,7 +22,7 @@ namespace tare::sweep {
 /// Whether runs can be placed there: the card has a name, and more is free than a context takes.
 [[nodiscard]] bool has_capacity(const launch::DeviceSlot& gpu);
 
-/// Returns the slots of those cards of visible_gpus() that have memory left, each for
+/// Returns the slots of the cards of visible_gpus() that have memory left, each for
 /// Resources::max_per_gpu runs. Empty without a card.
 [[nodiscard]] std::vector<launch::DeviceSlot> gpu_slots(const Resources& resources,
                                                         const char* visible);

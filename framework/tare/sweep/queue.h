@@ -13,8 +13,8 @@ namespace tare::sweep {
 
 class Queue {
  public:
-  /// Bytes that a run will take, 0: nothing is known of it. Throws Error for settings that the
-  /// recipe does not take.
+  /// Returns the bytes that a run will take; 0: they are not known. Throws Error for settings that
+  /// the recipe does not take.
   using Ask = std::function<int64_t(const Trial&)>;
   using Refuse = std::function<void(const Trial&, const std::string& why)>;
 

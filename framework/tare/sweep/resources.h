@@ -104,9 +104,9 @@ class MemoryEstimator {
   int64_t highest_ = 0;
 };
 
-/// Returns the bytes that a failed run asks for when it is tried again: one that was out of memory
-/// half as much more, at last all of the slot; one that was killed the same. Unset: it would fail
-/// again, or has been tried often enough.
+/// Returns the bytes that a failed run asks for when it is tried again. A run that was out of
+/// memory asks for half as much more, at last for all of the slot, and a killed run for as much as
+/// before. Unset: it would fail again, or has been tried often enough.
 [[nodiscard]] std::optional<int64_t> asked_again(const OnFailure& limits, const Trial& trial,
                                                  int64_t reserved_bytes, int64_t slot_bytes,
                                                  const Outcome& outcome);

@@ -15,7 +15,7 @@ struct RunMark {
   std::string study{};     ///< the sweep's name
   std::string identity{};  ///< see Identity
   int64_t number = 0;      ///< of the trial that was started last
-  int64_t attempt = 0;     ///< likewise
+  int64_t attempt = 0;     ///< see Trial::attempt
   std::string settings{};  ///< its cell, as text
 
   /// Throws ConfigError for text that is no cell.

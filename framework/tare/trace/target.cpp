@@ -24,6 +24,7 @@ struct Card {
   int64_t multiprocessors, threads;  // as NVIDIA's data sheets have them
 };
 
+constexpr const char* kTypeOfCards = "cuda";
 constexpr std::array kCards{
     Card{"A10", 23028_MiB, 86, 72, 1536},        Card{"A100-40GB", 40960_MiB, 80, 108, 2048},
     Card{"A100-80GB", 81920_MiB, 80, 108, 2048}, Card{"B200", 183359_MiB, 100, 148, 2048},
@@ -60,7 +61,7 @@ bool is_number(std::string_view text) {
 
 /// Whether a device that no table of cards knows has a backend of this type.
 bool is_there(const std::string& type) {
-  return type != "cuda" && std::ranges::any_of(memory::devices(), [&](c10::Device device) {
+  return type != kTypeOfCards && std::ranges::any_of(memory::devices(), [&](c10::Device device) {
            const auto traits = memory::backend(device).traits();
            return !traits.is_host && traits.type == type;
          });
@@ -105,13 +106,13 @@ Target parse_target(const std::string& text) {
     host.name = text;
     return host;
   }
-  if (kind == "auto" || kind == "cpu" || (kind == "cuda" && colon == std::string::npos))
+  if (kind == "auto" || kind == "cpu" || (kind == kTypeOfCards && colon == std::string::npos))
     return existing(text);
   if (is_there(kind)) return existing(text);
-  if (kind != "host" && kind != "cuda") refuse(text);
+  if (kind != "host" && kind != kTypeOfCards) refuse(text);
   const std::string what = text.substr(colon + 1);
-  if (kind == "cuda" && is_number(what)) return existing(text);
-  Target target{.name = text, .caches = kind == "cuda"};
+  if (kind == kTypeOfCards && is_number(what)) return existing(text);
+  Target target{.name = text, .caches = kind == kTypeOfCards};
   if (target.caches) {
     target.capability = kAmpere;
     target.workspace_bytes = kWorkspace;

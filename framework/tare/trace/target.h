@@ -48,7 +48,7 @@ struct Target {
 /// |---------------------|-----------------------------------------------------------------------|
 /// | host, cpu, auto     | what the machine, or its control group or budget, has available now   |
 /// | host:8GiB           | as given                                                              |
-/// | cuda, cuda:0        | the same of a device of this machine; DeviceError if there is none    |
+/// | cuda, cuda:0        | what a device of this machine has available; DeviceError without one  |
 /// | cuda:H200           | the card's memory less 600 MiB for its context; no GPU needed         |
 /// | cuda:24GiB          | as given; no GPU needed                                               |
 ///

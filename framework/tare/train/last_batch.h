@@ -21,7 +21,7 @@ struct BatchSizes {
   std::optional<bool> drop_last{};
 };
 
-/// In which batches, if any, a forward gets a single sample.
+/// Says in which batches, if any, a forward gets a single sample.
 enum class SinglePart {
   nowhere,
   every_batch,  ///< in each batch, by its size or that of its parts

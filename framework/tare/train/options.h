@@ -243,8 +243,8 @@ struct FreezeReport {
   int64_t trainable = 0, frozen = 0;            ///< elements of parameters
   int64_t state_kept = 0, state_fresh = 0;      ///< parameter tensors with state kept, without yet
   int64_t gradient_bytes = 0, state_bytes = 0;  ///< freed
-  /// With LearnerOptions::frozen_weights, what frozen parameters take: those held as E4M3 with
-  /// their scales, and the others.
+  /// Counts the bytes of the frozen parameters that LearnerOptions::frozen_weights holds as E4M3,
+  /// with their scales; unset: they stay as they are.
   std::optional<int64_t> held_bytes{};
   int64_t other_bytes = 0;                ///< bytes of the other frozen parameters
   [[nodiscard]] std::string str() const;  ///< returns one line

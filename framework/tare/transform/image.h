@@ -31,7 +31,7 @@ inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;  ///< 256 MiB
 /// Returns uint8 [1 or 3, height, width] as the bytes of an 8-bit PNG file. Throws ShapeError.
 [[nodiscard]] std::string encode_png(const at::Tensor& image);
 
-/// Writes the same as a file, atomically. Throws ShapeError, IoError.
+/// Writes the image as a PNG file, atomically. Throws ShapeError, IoError.
 void write_png(const std::filesystem::path& path, const at::Tensor& image);
 
 /// Resizes uint8 [channels, height, width] as the Resize transform does and rounds to uint8.

@@ -58,11 +58,11 @@ void add(transforms::Registry& all, const Value& value, const char* summary) {
 
 void add_ours(transforms::Registry& all) {
   // A resize or a normalise without values would not be valid: its options must be given.
-  add(all, Resize{}, "resize bilinearly to height and width");
-  add(all, Normalise{}, "subtract the mean and divide by the standard deviation of each channel");
-  add(all, Flip{}, "mirror left and right, at random");
-  add(all, Shift{}, "move by whole pixels, at random");
-  add(all, Affine{}, "rotate and zoom about the centre, at random");
+  add(all, Resize{}, "resizes bilinearly to height and width");
+  add(all, Normalise{}, "subtracts the mean and divides by the standard deviation of each channel");
+  add(all, Flip{}, "mirrors left and right, at random");
+  add(all, Shift{}, "moves by whole pixels, at random");
+  add(all, Affine{}, "rotates and zooms about the centre, at random");
 }
 
 Transform read_transform(const config::Node& node) {

@@ -1,0 +1,258 @@
+// Collects the entries of all registries with their options, and explains them.
+#include "tare/cli/entries.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/callback/registry.h"
+#include "tare/config/registry.h"
+#include "tare/data/collate.h"
+#include "tare/data/datasets.h"
+#include "tare/launch/executors.h"
+#include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
+#include "tare/model/registry.h"
+#include "tare/optim/infos.h"
+#include "tare/optim/optimizer.h"
+#include "tare/optim/schedule.h"
+#include "tare/recipe/option_facts.h"
+#include "tare/search/pruners.h"
+#include "tare/search/samplers.h"
+#include "tare/transform/transform.h"
+
+namespace tare::cli {
+namespace {
+
+using config::EntryInfo;
+using config::Node;
+
+/// Says how a kind is written in `tare ls`, in a path and as a setting of `tare run`: `before` and
+/// `after` stand around "{name: {option: value}}". An empty `before`: it is no such setting.
+struct Form {
+  const char* list;
+  const char* key;
+  const char* before = "";
+  const char* after = "";
+};
+
+/// Returns the text of an option, or of its key that all entries of the kind share.
+std::string meaning_of(const Form& form, const std::string& entry, const std::string& option) {
+  static const std::vector<KeyText> texts = [] {
+    auto all = key_texts(kRecipePage);
+    for (auto& text : key_texts(kSweepsPage)) all.push_back(std::move(text));
+    return all;
+  }();
+  const std::string key = std::string(form.key) + '.';
+  for (const auto& path : {key + entry + '.' + option, key + option}) {
+    const auto found = std::ranges::find(texts, path, &KeyText::path);
+    if (found != texts.end()) return found->meaning;
+  }
+  return "";
+}
+
+std::string example_of(const Form& form, const std::string& entry, const std::string& option,
+                       const RecipeKey& key) {
+  const std::string value = !key.default_value.empty() ? key.default_value
+                            : key.words.empty()        ? ""
+                                                       : key.words.front();
+  if (*form.before == 0 || value.empty()) return "";
+  return std::string("'") + form.before + '{' + entry + ": {" + option + ": " + value + "}}" +
+         form.after + "'";
+}
+
+/// Describes an option that the entry itself reads.
+template <class Registry>
+RecipeKey own_option(const Form& form, const Registry& all, const std::string& entry,
+                     const config::Entry& option) {
+  const auto refusal = [&](Node value) -> std::optional<ConfigError> {
+    config::Choice choice{.name = entry};
+    choice.options.set(option.key, std::move(value));
+    try {
+      (void)all.complete(choice);
+      return std::nullopt;
+    } catch (const ConfigError& error) {
+      return error;
+    }
+  };
+  OptionFacts facts = facts_of(refusal);
+  RecipeKey key{.path = std::string(form.key) + '.' + entry + '.' + option.key,
+                .meaning = meaning_of(form, entry, option.key),
+                .type = std::move(facts.type),
+                .default_value = default_text(option.value),
+                .range = std::move(facts.range),
+                .words = std::move(facts.words)};
+  if (refusal(option.value)) key.default_value.clear();  // it must be given, as a size
+  key.example = example_of(form, entry, option.key, key);
+  return key;
+}
+
+/// Describes an option that is a field of a struct which all entries share: the key of a recipe at
+/// `path`, with the entry's default.
+RecipeKey shared_option(const Form& form, const std::string& path, const std::string& entry,
+                        const config::Entry& option) {
+  RecipeKey key = recipe_key(path + '.' + option.key);
+  key.path = std::string(form.key) + '.' + entry + '.' + option.key;
+  const std::string own = default_text(option.value);
+  if (!own.empty()) key.default_value = own;
+  return key;
+}
+
+/// Whether an option of limited range has no default, so that it must be given.
+bool needs_options(const NamedEntry& entry) {
+  return std::ranges::any_of(entry.options, [](const RecipeKey& option) {
+    return option.default_value.empty() && !option.range.empty() &&
+           !option.type.starts_with("a list");
+  });
+}
+
+/// Returns a kind whose entries read all of their options themselves.
+template <class Registry>
+EntryKind kind_of(const Form& form, const Registry& all) {
+  EntryKind kind{.list = form.list, .key = form.key};
+  for (const auto& info : all.infos()) {
+    NamedEntry entry{.name = info.name, .summary = info.summary};
+    for (const auto& option : info.defaults.entries)
+      entry.options.push_back(own_option(form, all, info.name, option));
+    if (needs_options(entry))  // one of them alone is no setting
+      for (auto& option : entry.options) option.example.clear();
+    kind.entries.push_back(std::move(entry));
+  }
+  return kind;
+}
+
+/// Returns a kind whose entries share a struct that stands at `path` of a recipe, given with the
+/// name of an entry, and may have `options` of their own.
+template <class Registry, class Path>
+EntryKind sharing_kind_of(const Form& form, const Registry& all,
+                          const std::vector<EntryInfo>& infos, const Path& path) {
+  EntryKind kind{.list = form.list, .key = form.key};
+  for (const auto& info : infos) {
+    NamedEntry entry{.name = info.name, .summary = info.summary};
+    for (const auto& option : info.defaults.entries) {
+      if (option.key != "options") {
+        entry.options.push_back(shared_option(form, path(info.name), info.name, option));
+        continue;
+      }
+      for (const auto& own : option.value.entries)
+        entry.options.push_back(own_option(form, all, info.name, own));
+    }
+    kind.entries.push_back(std::move(entry));
+  }
+  return kind;
+}
+
+std::vector<EntryInfo> data_infos() {
+  const Node standard = config::to_node(DataOptions{});
+  std::vector<EntryInfo> all = datasets::registry().infos();
+  for (auto& info : all) {
+    const Node own = std::exchange(info.defaults, Node::map());
+    for (const auto& field : datasets::fields_of(info.name))
+      info.defaults.set(field, *standard.find(field));
+    if (info.defaults.find("style"))
+      info.defaults.set("style", Node::string(GeneratedDigits{}.style));
+    if (!own.entries.empty()) info.defaults.set("options", own);
+  }
+  return all;
+}
+
+/// The classes have no default here: a recipe counts them in its data.
+std::vector<EntryInfo> model_infos() {
+  std::vector<EntryInfo> all = models::infos();
+  for (auto& info : all) info.defaults.set("classes", Node());
+  return all;
+}
+
+EntryKind schedules_kind() {
+  return sharing_kind_of({"schedules", "schedule"}, schedules::registry(), schedules::infos(),
+                         [](const std::string& name) {
+                           const std::string path = "phases.N.schedule";
+                           return name == "one_cycle" ? path + ".one_cycle" : path;
+                         });
+}
+
+const EntryKind* find_kind(const std::vector<EntryKind>& kinds, const std::string& word) {
+  const auto found = std::ranges::find_if(
+      kinds, [&](const EntryKind& kind) { return kind.key == word || kind.list == word; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+std::string explanation_of(const EntryKind& kind, const NamedEntry& entry, size_t width) {
+  std::string text =
+      explanation({.path = kind.key + '.' + entry.name, .meaning = entry.summary}, width);
+  for (const auto& option : entry.options) text += explanation(option, width);
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& word,
+                         const std::vector<std::string>& known) {
+  throw ConfigError("tare explain",
+                    what + " named '" + printable(word) + "'" + did_you_mean(word, known) +
+                        (known.empty() ? "; it has none" : "; there are " + listed(known)));
+}
+
+std::string explanation_of_option(const EntryKind& kind, const NamedEntry& entry,
+                                  const std::string& option, size_t width) {
+  std::vector<std::string> known;
+  for (const auto& key : entry.options) {
+    if (option_name(key) == option) return explanation(key, width);
+    known.push_back(option_name(key));
+  }
+  refuse(kind.key + '.' + entry.name + " has no option", option, known);
+}
+
+/// Explains `parts[0]`, the word of a kind, with the entry and the option that follow it.
+std::optional<std::string> explained(const EntryKind& kind, const std::vector<std::string>& parts,
+                                     size_t width) {
+  std::vector<std::string> known;
+  for (const auto& entry : kind.entries) {
+    if (entry.name == parts[1])
+      return parts.size() == 2 ? explanation_of(kind, entry, width)
+                               : explanation_of_option(kind, entry, parts[2], width);
+    known.push_back(entry.name);
+  }
+  if (parts.size() == 3) refuse("there is no " + kind.key, parts[1], known);
+  return std::nullopt;
+}
+
+/// Returns the parts from the word of the kind on: "callbacks.x.y" of "phases.0.callbacks.x.y".
+std::vector<std::string> from_kind(const std::string& path) {
+  std::vector<std::string> parts = parts_of(path, '.');
+  if (parts.size() > 2 && parts[0] == "phases") parts.erase(parts.begin(), parts.begin() + 2);
+  if (parts.size() > 2 && parts[0] == "data" && (parts[1] == "transforms" || parts[1] == "collate"))
+    parts.erase(parts.begin());
+  return parts;
+}
+
+}  // namespace
+
+std::vector<EntryKind> entry_kinds() {
+  const auto at = [](const char* path) { return [path](const std::string&) { return path; }; };
+  return {kind_of({"callbacks", "callbacks", "callbacks=[", "]"}, callbacks::registry()),
+          kind_of({"collates", "collate", "data.collate="}, collates::registry()),
+          sharing_kind_of({"datasets", "data"}, datasets::registry(), data_infos(), at("data")),
+          kind_of({"executors", "executor"}, launch::executors::registry()),
+          kind_of({"losses", "loss", "loss="}, losses::registry()),
+          kind_of({"metrics", "metrics", "metrics=[", "]"}, metrics::registry()),
+          sharing_kind_of({"models", "model"}, models::registry(), model_infos(), at("model")),
+          sharing_kind_of({"optimizers", "optimizer"}, optimizers::registry(), optimizers::infos(),
+                          at("optimizer")),
+          kind_of({"pruners", "pruner"}, search::pruners::registry()),
+          kind_of({"samplers", "method"}, search::samplers::registry()),
+          schedules_kind(),
+          kind_of({"transforms", "transforms", "data.transforms=[", "]"}, transforms::registry())};
+}
+
+std::string option_name(const RecipeKey& option) {
+  return option.path.substr(option.path.rfind('.') + 1);
+}
+
+std::optional<std::string> entry_explanation(const std::string& path, size_t width) {
+  const std::vector<std::string> parts = from_kind(path);
+  if (parts.size() != 2 && parts.size() != 3) return std::nullopt;
+  const auto kinds = entry_kinds();
+  const EntryKind* kind = find_kind(kinds, parts[0]);
+  return kind == nullptr ? std::nullopt : explained(*kind, parts, width);
+}
+
+}  // namespace tare::cli

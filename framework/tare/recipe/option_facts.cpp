@@ -1,0 +1,75 @@
+// Reads the errors of an option for wrong values.
+#include "tare/recipe/option_facts.h"
+
+#include <sstream>
+
+namespace tare {
+namespace {
+
+using config::Node;
+
+std::string without_must_be(const std::string& problem) {
+  constexpr std::string_view kStart = "must be ";
+  return problem.starts_with(kStart) ? problem.substr(kStart.size()) : problem;
+}
+
+/// Returns "a list of whole numbers" for "a whole number".
+std::string list_of(const std::string& item) {
+  const bool counts = item.starts_with("a ") && item.ends_with("number");
+  return "a list of " + (counts ? item.substr(2) + 's' : item);
+}
+
+bool wants_a_name(const std::optional<ConfigError>& error) {
+  return error && error->problem().starts_with("is not");
+}
+
+std::string type_of(const OptionProbe& refusal, const std::optional<ConfigError>& word) {
+  const auto list = refusal(Node::sequence({Node()}));
+  const std::string of_list = list ? without_must_be(list->problem()) : "";
+  if (!word || wants_a_name(word)) return of_list;
+  const std::string type = without_must_be(word->problem());
+  return type == "a list" && !of_list.empty() ? list_of(of_list) : type;
+}
+
+std::string range_of(const OptionProbe& refusal) {
+  for (const char* value : {"-9000000000000000000", "9000000000000000000", "-1"}) {
+    const auto error = refusal(Node::scalar(value));
+    if (error &&
+        (error->problem().starts_with("must be >") || error->problem().starts_with("must be from")))
+      return error->problem();
+  }
+  return "";
+}
+
+}  // namespace
+
+OptionFacts facts_of(const OptionProbe& refusal) {
+  const auto word = refusal(Node::string("?"));
+  OptionFacts facts{.type = type_of(refusal, word), .range = range_of(refusal)};
+  if (facts.type == "true or false") facts.words = {"true", "false"};
+  if (wants_a_name(word)) facts.words = parts_of(word->allowed(), ',');
+  return facts;
+}
+
+std::string default_text(const Node& value) {
+  if (value.kind == config::Kind::null || value.kind == config::Kind::map) return "";
+  if (value.kind == config::Kind::scalar) return value.text;
+  std::string items;
+  for (const auto& item : value.items) {
+    if (item.kind != config::Kind::scalar) return "";
+    items += (items.empty() ? "" : ", ") + item.text;
+  }
+  return items.empty() ? "" : '[' + items + ']';
+}
+
+std::vector<std::string> parts_of(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    const size_t from = part.find_first_not_of(' ');
+    if (from != std::string::npos) parts.push_back(part.substr(from));
+  }
+  return parts;
+}
+
+}  // namespace tare

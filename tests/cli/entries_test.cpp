@@ -1,0 +1,222 @@
+// `tare ls` and `tare explain` name every entry of every registry with all of its options.
+#include "tare/cli/entries.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "support/program.h"
+#include "tare/callback/registry.h"
+#include "tare/config/override.h"
+#include "tare/data/collate.h"
+#include "tare/data/datasets.h"
+#include "tare/launch/executors.h"
+#include "tare/metric/loss.h"
+#include "tare/metric/metric.h"
+#include "tare/model/registry.h"
+#include "tare/optim/optimizer.h"
+#include "tare/optim/schedule.h"
+#include "tare/recipe/recipe.h"
+#include "tare/search/pruners.h"
+#include "tare/search/samplers.h"
+#include "tare/transform/transform.h"
+
+namespace tare::testing {
+namespace {
+
+using cli::EntryKind;
+using cli::NamedEntry;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+/// Holds the words of `tare ls` with what their registries hold.
+std::map<std::string, std::vector<config::EntryInfo>> registries() {
+  return {{"callbacks", callbacks::registry().infos()},
+          {"collates", collates::registry().infos()},
+          {"datasets", datasets::registry().infos()},
+          {"executors", launch::executors::registry().infos()},
+          {"losses", losses::registry().infos()},
+          {"metrics", metrics::registry().infos()},
+          {"models", models::registry().infos()},
+          {"optimizers", optimizers::registry().infos()},
+          {"pruners", search::pruners::registry().infos()},
+          {"samplers", search::samplers::registry().infos()},
+          {"schedules", schedules::registry().infos()},
+          {"transforms", transforms::registry().infos()}};
+}
+
+std::vector<std::string> options_of(const NamedEntry& entry) {
+  std::vector<std::string> names;
+  for (const auto& option : entry.options) names.push_back(cli::option_name(option));
+  return names;
+}
+
+const NamedEntry& entry_of(const std::vector<EntryKind>& kinds, const std::string& list,
+                           const std::string& name) {
+  const auto kind = std::ranges::find(kinds, list, &EntryKind::list);
+  return *std::ranges::find(kind->entries, name, &NamedEntry::name);
+}
+
+TEST(Entries, AreThoseOfTheRegistriesWithTheirOptions) {
+  const auto kinds = cli::entry_kinds();
+  const auto all = registries();
+  ASSERT_EQ(kinds.size(), all.size());
+  for (const auto& kind : kinds) {
+    const auto& infos = all.at(kind.list);
+    ASSERT_EQ(kind.entries.size(), infos.size()) << kind.list;
+    for (size_t i = 0; i < infos.size(); ++i) {
+      EXPECT_EQ(kind.entries[i].name, infos[i].name);
+      for (const auto& option : infos[i].defaults.entries)
+        EXPECT_THAT(options_of(kind.entries[i]), Contains(option.key)) << infos[i].name;
+    }
+  }
+}
+
+TEST(Entries, HaveTheOptionsThatTheirChecksTake) {
+  const auto kinds = cli::entry_kinds();
+  const auto of = [&](const char* list, const char* name) {
+    return options_of(entry_of(kinds, list, name));
+  };
+  for (const auto& name : datasets::names())
+    EXPECT_THAT(of("datasets", name.c_str()), IsSupersetOf(datasets::registry().make(name).fields));
+  for (const auto& name : models::names()) {
+    EXPECT_THAT(of("models", name.c_str()), IsSupersetOf(models::family(name).options));
+    EXPECT_THAT(of("models", name.c_str()), Not(Contains("options"))) << "which Tare's lack";
+  }
+  EXPECT_THAT(of("optimizers", "sgd"),
+              ElementsAre("lr", "weight_decay", "momentum", "nesterov", "decay_norm_and_bias"));
+  EXPECT_THAT(of("optimizers", "adagrad"),
+              ElementsAre("lr", "weight_decay", "eps", "decay_norm_and_bias"));
+  EXPECT_THAT(of("schedules", "constant"), ElementsAre("warmup"));
+  EXPECT_THAT(of("schedules", "exponential"), ElementsAre("warmup", "final_factor"));
+  EXPECT_THAT(of("schedules", "one_cycle"), Contains("pct_start"));
+}
+
+TEST(Entries, SayWhatEachOptionMeansAndTakes) {
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options) {
+        EXPECT_EQ(option.path, kind.key + '.' + entry.name + '.' + cli::option_name(option));
+        EXPECT_NE(option.meaning, "") << option.path;
+        EXPECT_NE(option.type, "") << option.path;
+      }
+}
+
+// One form for all: what the entry does, in the third person.
+TEST(Entries, BeginTheirTextsWithAVerb) {
+  const std::set<std::string> verbs{
+      "adds",     "applies", "classifies", "computes",  "divides", "draws", "ends",
+      "keeps",    "lets",    "lowers",     "mirrors",   "moves",   "pads",  "pauses",
+      "predicts", "raises",  "reads",      "resizes",   "rotates", "saves", "scales",
+      "stacks",   "starts",  "steps",      "subtracts", "tries",   "warns", "writes"};
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries) {
+      EXPECT_THAT(verbs, Contains(entry.summary.substr(0, entry.summary.find(' '))))
+          << kind.list << ' ' << entry.name;
+      EXPECT_FALSE(entry.summary.ends_with('.')) << entry.name;
+    }
+}
+
+TEST(Entries, TheirExamplesAreTaken) {
+  const auto recipe = config::parse_text(
+      "model: {name: resnet9}\nphases: [{name: a, save: head}, {name: b}]\n", "recipe");
+  int examples = 0;
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options) {
+        if (option.example.empty()) continue;
+        ++examples;
+        std::string setting = option.example;
+        std::erase(setting, '\'');
+        auto root = recipe;
+        config::apply_override(root, setting);
+        EXPECT_NO_THROW((void)config::read<RecipeOptions>(root)) << option.path << ": " << setting;
+      }
+  EXPECT_GT(examples, 100);
+}
+
+TEST(Entries, AreAllListed) {
+  for (const auto& kind : cli::entry_kinds()) {
+    const auto list = run_program("tare", {"ls", kind.list});
+    ASSERT_EQ(list.status, 0) << list.err;
+    for (const auto& entry : kind.entries) {
+      EXPECT_THAT('\n' + list.out, HasSubstr('\n' + entry.name + ' ')) << kind.list;
+      EXPECT_THAT(list.out, HasSubstr(entry.summary));
+      for (const auto& option : entry.options) {
+        EXPECT_THAT(list.out, HasSubstr("\n  " + cli::option_name(option))) << option.path;
+        EXPECT_THAT(list.out, HasSubstr(option.meaning)) << option.path;
+      }
+    }
+  }
+}
+
+TEST(Entries, AreAllExplained) {
+  std::vector<std::string> words{"explain"};
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries) {
+      words.push_back(kind.key + '.' + entry.name);
+      for (const auto& option : entry.options) words.push_back(option.path);
+    }
+  const auto explained = run_program("tare", words);
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  for (size_t i = 1; i < words.size(); ++i)
+    EXPECT_THAT('\n' + explained.out, HasSubstr('\n' + words[i] + '\n'));
+}
+
+TEST(Entries, AreExplainedWithTypeDefaultAndAllowedValues) {
+  const auto text = [](const char* path) { return *cli::entry_explanation(path, 80); };
+  EXPECT_EQ(text("loss.cross_entropy.label_smoothing"),
+            "loss.cross_entropy.label_smoothing\n"
+            "  meaning  share of each target that is spread evenly over all classes\n"
+            "  type     a number\n"
+            "  default  0\n"
+            "  allowed  must be from 0 to 1\n"
+            "  example  tare run RECIPE 'loss={cross_entropy: {label_smoothing: 0}}'\n");
+  EXPECT_THAT(text("loss.cross_entropy.class_weights"), HasSubstr("a list of numbers\n"));
+  EXPECT_THAT(text("callbacks.early_stopping.patience"), HasSubstr("must be >= 0"));
+  EXPECT_THAT(text("model.resnet9.width"), HasSubstr("channels of the first stage"));
+  EXPECT_THAT(text("model.resnet9.classes"), HasSubstr("default  auto"));
+  EXPECT_THAT(text("optimizer.adadelta.beta2"), HasSubstr("default  0.9\n"));
+  EXPECT_THAT(text("transforms.resize.height"), Not(HasSubstr("default"))) << "it must be given";
+  EXPECT_THAT(text("transforms.shift.padding"), HasSubstr("allowed  zero, edge\n"));
+  EXPECT_THAT(text("pruner.hyperband.reduction_factor"), HasSubstr("default  3\n"));
+}
+
+TEST(Entries, AreFoundByTheirPathInARecipeAndByTheWordOfTheList) {
+  const auto text = [](const char* path) { return cli::entry_explanation(path, 80); };
+  EXPECT_EQ(text("models.resnet9.width"), text("model.resnet9.width"));
+  EXPECT_EQ(text("data.transforms.flip.probability"), text("transforms.flip.probability"));
+  EXPECT_EQ(text("phases.0.schedule.cosine.warmup"), text("schedule.cosine.warmup"));
+  EXPECT_EQ(text("phases.0.data.collate.pad.with"), text("collate.pad.with"));
+  EXPECT_THAT(*text("samplers.tpe"), HasSubstr("method.tpe.candidates\n"));
+  EXPECT_FALSE(text("batch").has_value());
+  EXPECT_FALSE(text("model.widht").has_value());
+}
+
+struct DepthOptions {
+  int64_t depth = 3;
+};
+void visit_fields(auto& visit, DepthOptions& o) { visit("depth", o.depth, config::between(1, 9)); }
+
+// The last test, because an entry stays in its registry.
+TEST(Entries, OfAProgramAreExplainedWithOptionsOfTheirOwn) {
+  models::registry().add<DepthOptions>("unet", "segments images", [](const DepthOptions&) {
+    return models::Family{.name = "unet", .options = {"width"}};
+  });
+  EXPECT_THAT(options_of(entry_of(cli::entry_kinds(), "models", "unet")),
+              ElementsAre("classes", "sample_shape", "weights", "width", "depth"));
+  EXPECT_EQ(*cli::entry_explanation("model.unet.depth", 80),
+            "model.unet.depth\n"
+            "  type     a whole number\n"
+            "  default  3\n"
+            "  allowed  must be from 1 to 9\n");
+}
+
+}  // namespace
+}  // namespace tare::testing
