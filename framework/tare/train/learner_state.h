@@ -98,6 +98,7 @@ struct LearnerState {
   std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
   std::string seen_name;                      ///< of their first input
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
+  std::optional<VaryingDimensions> varying;   ///< of the present data; unset: before the first fit
   std::optional<int64_t> seen_outputs;        ///< of the model: classes or values of a sample
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
