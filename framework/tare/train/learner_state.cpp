@@ -166,8 +166,22 @@ std::vector<ParameterGroup> LearnerState::groups() const {
                                     : make_groups_by_optimizer(model, options.optimizers);
 }
 
+std::vector<std::string> LearnerState::optimizer_names() const {
+  std::vector<std::string> names;
+  for (const NamedOptimizer& one : options.optimizers) names.push_back(one.name);
+  return names;
+}
+
+std::vector<std::string> LearnerState::turn_names() const {
+  std::vector<std::string> names;
+  for (const Turn& turn : options.task.turns) names.push_back(turn.optimizer);
+  return names;
+}
+
 void LearnerState::check_turns(const FitPlan& plan, const char* call) {
   const auto& turns = options.task.turns;
+  if (plan.optimizers) check_same_names(*plan.optimizers, optimizer_names(), "optimizers", call);
+  if (plan.turns) check_same_names(*plan.turns, turn_names(), "turns", call);
   const auto count = std::max<size_t>(1, turns.size());
   if (std::cmp_greater_equal(plan.turn, count))
     throw ConfigError(call, "the fit to resume is at turn " + std::to_string(plan.turn) +

@@ -140,8 +140,11 @@ struct LearnerState {
   Optimizer& ensure_optimizer();
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
+  [[nodiscard]] std::vector<std::string> optimizer_names() const;  ///< of several optimizers
+  [[nodiscard]] std::vector<std::string> turn_names() const;       ///< the turns' optimizers
   /// Throws StateError, naming `call`, for a turn whose optimizer has no trainable parameter, and
-  /// ConfigError for a position that lies behind the turns of the task.
+  /// ConfigError for a fit to resume with other optimizers or turns, or in another order, and for a
+  /// position that lies behind the turns of the task.
   void check_turns(const FitPlan& plan, const char* call);
   /// Returns the learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
