@@ -63,8 +63,8 @@ class OptimizerSet final : public Optimizer {
   void prepare() override;
   void clear() override;
   [[nodiscard]] std::vector<NamedTensor> state() const override;
-  /// As Optimizer::load_state(), by the names of the optimizers, in any order. Throws ConfigError,
-  /// with the names on both sides, for state of another optimizer, and for that of a parameter that
+  /// Loads states by the names of the optimizers, in any order. It also throws ConfigError, with
+  /// the names on both sides, for state of another optimizer, and for that of a parameter that
   /// another of the optimizers has here.
   std::vector<std::string> load_state(const std::vector<NamedTensor>& state) override;
   void check_state(const std::vector<NamedTensor>& state) override;

@@ -300,6 +300,32 @@ void LearnerState::expect_metrics() {
     metrics_to_check->push_back({target.tensor.scalar_type(), target.tensor.dim()});
 }
 
+namespace {
+
+ComputeError::Operation metric_operation(const std::string& name, const at::Tensor& output,
+                                         const at::Tensor& target) {
+  ComputeError::Operation operation{.name = name};
+  add_operand(operation, "output", output);
+  add_operand(operation, "target", target);
+  return operation;
+}
+
+}  // namespace
+
+void LearnerState::check_metric(const MetricState& metric, const at::Tensor& output,
+                                const at::Tensor& target) {
+  explained_score(
+      ComputeError::Stage::metric, [&] { return metric_operation(metric.name(), output, target); },
+      [&] { metric.check(output, target, /*try_function=*/!options.task); });
+}
+
+void LearnerState::update_metric(MetricState& metric, const at::Tensor& output,
+                                 const at::Tensor& target) {
+  explained_score(
+      ComputeError::Stage::metric, [&] { return metric_operation(metric.name(), output, target); },
+      [&] { metric.update(output, target); });
+}
+
 void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
   const auto expected = std::exchange(metrics_to_check, std::nullopt);
   checked_metrics = true;
@@ -310,7 +336,7 @@ void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
     const bool alike =
         !target.defined() || expected->at(i) == TargetKind{target.scalar_type(), target.dim()};
     for (const Metric& metric : options.metrics)
-      if (alike) MetricState(metric).check(outputs[i], target);
+      if (alike) check_metric(MetricState(metric), outputs[i], target);
   }
 }
 
