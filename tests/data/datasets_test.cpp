@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "support/environment.h"
+#include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -24,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::outcome_of;
 using testing::ScopedFolder;
 using testing::ScopedVariable;
 using testing::TempDir;
@@ -327,6 +329,15 @@ TEST(RealDigits, SplitIntoEightAndTwoThousand) {
   EXPECT_EQ(counts[0].item<int64_t>(), 980);
   EXPECT_EQ(counts[1].item<int64_t>(), 1135);
   EXPECT_EQ(counts[9].item<int64_t>(), 1009);
+}
+
+TEST_F(Datasets, ShowTheValueOfAFieldThatTheyDoNotTake) {
+  DataOptions options{.name = "digits"};
+  options.collate = config::Choice{.name = "pad"};
+  EXPECT_THAT(outcome_of([&] { datasets::check(options); }),
+              HasSubstr("collate is not taken by the data set digits, got pad; allowed: omit it"));
+  options.collate->options.set("with", config::Node::string("mask"));
+  EXPECT_THAT(outcome_of([&] { datasets::check(options); }), HasSubstr("got {pad: {with: mask}}"));
 }
 
 }  // namespace

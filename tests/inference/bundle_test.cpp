@@ -189,6 +189,9 @@ TEST(Bundle, ManifestIsCheckedFieldByField) {
               m["sample_shape"] = json::array({1, 1, 1, 1, 1, 1, 1, 1, 1});
             }),
             "sample_shape");
+  EXPECT_EQ(part([](json& m) { m["any_size"] = {0, 2}; }), "accepted");
+  for (const json& wrong : {json{3}, json{2, 0}, json{1, 1}, json{-1}, json{"height"}, json(0)})
+    EXPECT_EQ(part([&](json& m) { m["any_size"] = wrong; }), "any_size") << wrong;
   EXPECT_EQ(part([](json& m) { m["transforms"] = "- explode: {}"; }), "transforms");
   EXPECT_EQ(part([](json& m) { m["transforms"] = "{{{"; }), "transforms");
   EXPECT_EQ(part([](json& m) { m["labels"] = {1}; }), "labels");

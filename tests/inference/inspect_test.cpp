@@ -52,6 +52,20 @@ TEST(Inspect, BeginsWithASummary) {
   EXPECT_THAT(summary, ::testing::EndsWith("metrics       accuracy 0.75"));
 }
 
+TEST(Inspect, SaysWhichSizesMayBeAny) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest{.model = *model.spec(), .sample_shape = {40, 6}, .any_size = {0}};
+  manifest.more_inputs = {{.name = "mask", .dtype = "bool", .sample_shape = {40}, .any_size = {0}}};
+  write_bundle(dir / "m.tare", manifest, model.state());
+  const std::string text = inspect(dir / "m.tare").text;
+  EXPECT_THAT(text, HasSubstr("input         numbers, any x 6\n"));
+  EXPECT_THAT(text, HasSubstr("input mask    bool any\n"));
+  const auto json = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
+  EXPECT_EQ(json["input"]["any_size"], nlohmann::json({0}));
+  EXPECT_EQ(json["more_inputs"][0]["any_size"], nlohmann::json({0}));
+}
+
 TEST(Inspect, GivesJson) {
   const TempDir dir;
   const Model model = small_model();
@@ -61,9 +75,11 @@ TEST(Inspect, GivesJson) {
   EXPECT_EQ(bundle["verified"], true);
   EXPECT_EQ(bundle["model"]["name"], "mlp");
   EXPECT_EQ(bundle["model"]["options"]["hidden"], nlohmann::json({8}));
-  EXPECT_EQ(bundle["input"],
-            nlohmann::json(
-                {{"name", ""}, {"kind", "image"}, {"dtype", "float32"}, {"shape", {1, 4, 4}}}));
+  EXPECT_EQ(bundle["input"], nlohmann::json({{"name", ""},
+                                             {"kind", "image"},
+                                             {"dtype", "float32"},
+                                             {"shape", {1, 4, 4}},
+                                             {"any_size", nlohmann::json::array()}}));
   EXPECT_EQ(bundle["classes"], 3);
   EXPECT_EQ(bundle["labels"], nlohmann::json({"zero", "one", "two"}));
   EXPECT_EQ(bundle["transforms"][0]["normalise"]["mean"], nlohmann::json({0.5}));

@@ -1,5 +1,7 @@
 // The program tare-predict, from outside: what it prints, its exit codes, what it links.
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +15,8 @@
 #include "inference/support.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/cli/predict_inputs.h"
+#include "tare/inference/predictor.h"
 #include "tare/transform/image.h"
 
 namespace tare {
@@ -173,6 +177,55 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
                           {{"text", tokens}, {"input", tokens}, {"lengths", lengths}});
   EXPECT_THAT(predict("texts.tare more.safetensors").output,
               HasSubstr("input: is no input of the model"));
+}
+
+TEST_F(PredictProgram, TakesRowsOfAnyLengthWhereTheBundleLeavesItOpen) {
+  Model model =
+      models::make("convnet", {.classes = 2, .sample_shape = {2, 8, 8}, .weights = "", .width = 2});
+  BundleManifest manifest{.model = *model.spec(), .sample_shape = {2, 8, 8}, .any_size = {2}};
+  write_bundle(dir_ / "open.tare", manifest, model.state());
+  const auto row = [](int64_t numbers) {
+    std::string text;
+    for (int64_t i = 0; i < numbers; ++i) text += std::to_string(i % 7) + " ";
+    return text + "\n";
+  };
+  overwrite(dir_ / "rows", row(128) + row(2 * 8 * 12) + row(130));
+  const Outcome outcome = predict("open.tare rows");
+  EXPECT_THAT(outcome.output, HasSubstr("rows:1: "));
+  EXPECT_THAT(outcome.output, HasSubstr("rows:2: "));
+  EXPECT_THAT(outcome.output, HasSubstr("line 3: has 130 numbers, which is no multiple of 16"));
+  manifest.any_size = {1, 2};
+  write_bundle(dir_ / "wide.tare", manifest, model.state());
+  EXPECT_THAT(predict("wide.tare rows").output,
+              HasSubstr("line 1: cannot say which shape it has, because 2 sizes of a sample may "
+                        "vary; give a safetensors file"));
+}
+
+TEST(PredictInput, AddsTheLengthsOrTheMaskOfASequence) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest{.model = *model.spec(), .sample_shape = {5, 2}, .any_size = {0}};
+  overwrite(dir / "rows", "1 2 3 4 5 6\n");
+  const auto read = [&](const BundleInput& second) {
+    manifest.more_inputs = {second};
+    write_bundle(dir / "m.tare", manifest, model.state());
+    Batch seen;
+    Predictor predictor(dir / "m.tare", {.forward = [&](Model&, const Batch& batch) {
+                          seen = batch;
+                          return Outputs(batch.input());
+                        }});
+    cli::predict_input({.predictor = predictor,
+                        .on_prediction = [](const auto&, const Outputs&) {},
+                        .on_failure = [](const auto&) { throw; }},
+                       (dir / "rows").string());
+    return seen;
+  };
+  const Batch lengths = read({.name = "lengths", .dtype = "int64"});
+  EXPECT_EQ(lengths.input().sizes(), at::IntArrayRef({1, 3, 2}));
+  EXPECT_TRUE(at::equal(lengths.input("lengths"), at::tensor({int64_t{3}})));
+  const Batch mask = read({.name = "mask", .dtype = "bool", .sample_shape = {5}, .any_size = {0}});
+  EXPECT_TRUE(at::equal(mask.input("mask"), at::ones({1, 3}, at::kBool)));
+  EXPECT_THROW(read({.name = "age", .dtype = "int64"}), ConfigError) << "it is not known";
 }
 
 TEST_F(PredictProgram, CountsFailuresBehindTheFirstThree) {

@@ -1,4 +1,5 @@
 // Validation and predictions of a Learner.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -161,6 +162,28 @@ TEST(Summary, CountsAndTouchesNothing) {
   EXPECT_NE(text.find("[1,16]"), std::string::npos) << text << "the output of a layer";
   EXPECT_NE(text.find("layer groups: first, norm, second, head"), std::string::npos) << text;
   EXPECT_TRUE(torch::equal(before, flat(learner.model())));
+}
+
+/// Its forward skips one module.
+struct PartlySeenImpl : torch::nn::Module {
+  PartlySeenImpl() {
+    head = register_module("head", torch::nn::Linear(kFeatures, kClasses));
+    unused = register_module("unused", torch::nn::Linear(7, 5));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return head(x); }
+  torch::nn::Linear head{nullptr}, unused{nullptr};
+};
+TORCH_MODULE(PartlySeen);
+
+TEST(Summary, MarksModulesThatTheForwardDoesNotReach) {
+  const TempDir folder;
+  const std::string missing = "?: no operator of the forward took a parameter of this module";
+  const std::string partly = Learner(PartlySeen(), split_points(), quiet(folder)).summary();
+  EXPECT_THAT(partly, ::testing::ContainsRegex("unused +weight.5,7. bias.5. +\\? "));
+  EXPECT_THAT(partly, ::testing::ContainsRegex("head +[^ ]+ [^ ]+ +.1,3. "));
+  EXPECT_THAT(partly, ::testing::HasSubstr("\n" + missing));
+  const std::string whole = Learner(make_net(), split_points(), quiet(folder)).summary();
+  EXPECT_THAT(whole, ::testing::Not(::testing::HasSubstr("?")));
 }
 
 }  // namespace

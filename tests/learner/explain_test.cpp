@@ -161,9 +161,46 @@ TEST(ComputeError, OfALossIsNamed) {
   options.loss = LossFunction(
       [](const at::Tensor& output, const at::Tensor& target) { return (output - target).mean(); });
   Learner learner(make_net(), split_points(), options);
+  EXPECT_THAT(
+      failure_of([&] { (void)learner.fit(1); }),
+      AllOf(StartsWith("ComputeError: [learner.fit] loss failed for output float32 [16, 3], "
+                       "target int64 [16]: The size of tensor a"),
+            HasSubstr("make the operands' sizes equal")));
+}
+
+TEST(ComputeError, OfAMetricIsNamedAtTheFirstBatch) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.metrics = {{"own", [](const at::Tensor& output, const at::Tensor& target) {
+                        return (output - target).mean();
+                      }}};
+  struct Batches final : Callback {
+    [[nodiscard]] std::string name() const override { return "batches"; }
+    Action after_batch(FitContext&) override { return ++seen, Action::proceed; }
+    int seen = 0;
+  };
+  const auto batches = std::make_shared<Batches>();
+  options.callbacks = {batches};
+  Learner learner(make_net(), split_points(), options);
+  const auto is_explained =
+      AllOf(HasSubstr("metric 'own' failed for output float32 [16, 3], target int64 [16]: The size "
+                      "of tensor a"),
+            HasSubstr("make the operands' sizes equal"), Not(HasSubstr("frame #")));
   EXPECT_THAT(failure_of([&] { (void)learner.fit(1); }),
-              AllOf(StartsWith("ComputeError: [learner.fit] loss failed: The size of tensor a"),
-                    HasSubstr("make the operands' sizes equal")));
+              AllOf(StartsWith("ComputeError: [learner.fit] "), is_explained));
+  EXPECT_EQ(batches->seen, 0);
+  EXPECT_THAT(failure_of([&] { (void)learner.validate(); }),
+              AllOf(StartsWith("ComputeError: [learner.validate] "), is_explained));
+}
+
+TEST(ComputeError, OfAMetricThatIsNoScalarComesAtTheFirstBatch) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.metrics = {{"rows", [](const at::Tensor& output, const at::Tensor&) { return output; }}};
+  Learner learner(make_net(), split_points(), options);
+  EXPECT_THAT(outcome_of([&] { (void)learner.fit(1); }),
+              HasSubstr("[metric.rows] expected a scalar from the metric function"));
+  EXPECT_EQ(learner.history().size(), 0U);
 }
 
 TEST(ComputeError, IsMadeOfAnErrorOfOneDnn) {

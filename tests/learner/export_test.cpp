@@ -5,6 +5,7 @@
 #include "learner/zoo.h"
 #include "support/outcome.h"
 #include "tare/base/error.h"
+#include "tare/data/collate.h"
 #include "tare/data/png_folder.h"
 #include "tare/data/splits.h"
 #include "tare/inference/predictor.h"
@@ -335,6 +336,115 @@ struct PairNetImpl : torch::nn::Module {
   torch::nn::Linear left{nullptr}, head{nullptr};
 };
 TORCH_MODULE(PairNet);
+
+/// Gives the mean of the steps of each sequence [length, features], without padding.
+struct SequenceNetImpl : torch::nn::Module {
+  SequenceNetImpl() {
+    step = register_module("step", torch::nn::Linear(kFeatures, 8));
+    head = register_module("head", torch::nn::Linear(8, kClasses));
+  }
+  torch::Tensor forward(const torch::Tensor& steps, const torch::Tensor& lengths) {
+    const auto there = torch::arange(steps.size(1), steps.device()) < lengths.unsqueeze(1);
+    const auto seen = torch::relu(step(steps)) * there.unsqueeze(2);
+    return head(seen.sum(1) / lengths.unsqueeze(1));
+  }
+  torch::nn::Linear step{nullptr}, head{nullptr};
+};
+TORCH_MODULE(SequenceNet);
+
+DatasetPtr sequences(std::vector<int64_t> lengths) {
+  std::vector<Batch> samples;
+  for (const int64_t length : lengths)
+    samples.push_back({torch::randn({length, kFeatures}), torch::tensor(length % kClasses)});
+  return sample_dataset(std::move(samples), pad());
+}
+
+class PaddedSequences : public ::testing::Test {
+ protected:
+  PaddedSequences() {
+    torch::manual_seed(5);
+    Learner learner(SequenceNet(), splits_, quiet(folder_));
+    learner.fit(1);
+    expected_ = learner.get_preds().outputs;
+    learner.save("after");
+    learner.export_to(file_);
+  }
+
+  TempDir folder_;
+  std::filesystem::path file_ = folder_ / "net.tare";
+  const Splits splits_{.train = sequences({2, 5, 9, 3, 5, 5, 7, 2, 2, 4, 6, 8, 2, 3, 9, 9}),
+                       .valid = sequences({4, 4, 6})};
+  at::Tensor expected_;
+};
+
+TEST_F(PaddedSequences, ArePredictedInEveryLengthFromTheirBundle) {
+  const BundleManifest manifest = open_bundle(file_).manifest();
+  EXPECT_THAT(manifest.any_size, ElementsAre(0));
+  Predictor predictor(file_, Model(SequenceNet()));
+  for (int64_t i = 0; i < 3; ++i) {
+    const Batch one = splits_.valid->get({{&i, 1}});
+    EXPECT_TRUE(torch::allclose(predictor.predict(one).front()[0], expected_[i], 1e-5, 1e-6));
+  }
+  const auto lengths = torch::tensor({int64_t{1}});
+  for (const int64_t length : {1, 3, 40})
+    EXPECT_EQ(
+        predictor
+            .predict({{{"input", torch::randn({1, length, kFeatures})}, {"lengths", lengths}}, {}})
+            .front()
+            .size(1),
+        kClasses);
+  const auto refused = [&](const at::Tensor& steps) {
+    return outcome_of([&] {
+      (void)predictor.predict({{{"input", steps}, {"lengths", lengths}}, {}});
+    });
+  };
+  const std::string features = std::to_string(kFeatures);
+  EXPECT_THAT(refused(torch::randn({1, 4, kFeatures + 1})),
+              HasSubstr("[batch, any size, " + features + "] after the transforms"));
+  EXPECT_THAT(refused(torch::randn({1, 0, kFeatures})), HasSubstr("any size"));
+}
+
+TEST_F(PaddedSequences, AreTestDataOfALoadedLearner) {
+  auto loaded = load_learner(file_, Model(SequenceNet()),
+                             {.test = sequences({1, 12, 4}), .device = test_device()});
+  EXPECT_EQ(loaded->get_preds(Split::test).outputs.size(0), 3);
+  loaded->export_to(folder_ / "again.tare");
+  EXPECT_THAT(open_bundle(folder_ / "again.tare").manifest().any_size, ElementsAre(0));
+}
+
+TEST_F(PaddedSequences, AreDescribedByACheckpointToo) {
+  Learner learner(SequenceNet(), {}, quiet(folder_));
+  learner.load("after");
+  learner.export_to(folder_ / "loaded.tare");
+  EXPECT_THAT(open_bundle(folder_ / "loaded.tare").manifest().any_size, ElementsAre(0));
+}
+
+TEST_F(PaddedSequences, WithAMaskHaveTwoInputsOfAnySize) {
+  std::vector<Batch> samples{{torch::randn({2, 3}), torch::tensor(0)},
+                             {torch::randn({4, 3}), torch::tensor(1)}};
+  const DatasetPtr data = sample_dataset(std::move(samples), pad({.with = "mask"}));
+  Learner learner(SequenceNet(), both(data), quiet(folder_));
+  learner.export_to(folder_ / "mask.tare");
+  const BundleManifest manifest = open_bundle(folder_ / "mask.tare").manifest();
+  EXPECT_THAT(manifest.any_size, ElementsAre(0));
+  EXPECT_THAT(manifest.more_inputs.front().any_size, ElementsAre(0));
+}
+
+TEST_F(PaddedSequences, OfOneLengthKeepIt) {
+  Learner learner(SequenceNet(), both(sequences({4, 4, 4, 4})), quiet(folder_));
+  learner.export_to(folder_ / "one.tare");
+  EXPECT_TRUE(open_bundle(folder_ / "one.tare").manifest().any_size.empty());
+}
+
+TEST(Export, SplitsOfDifferentSizesLeaveTheSizeOpen) {
+  const TempDir folder;
+  Learner learner(
+      shade_model(8),
+      {.train = transformed(shades(8, {}), {}), .valid = transformed(shades(16, {}), {})},
+      quiet(folder));
+  learner.export_to(folder / "net.tare");
+  EXPECT_THAT(open_bundle(folder / "net.tare").manifest().any_size, ElementsAre(1, 2));
+}
 
 TEST(Export, HasTheMetricsAndNoOtherColumns) {
   struct Speed final : Callback {

@@ -37,6 +37,27 @@ TEST(OutOfMemoryReport, NamesTheLearnersTensors) {
   EXPECT_GT(report->snapshot.categories[Category::optimizer], 0);
 }
 
+TEST(OutOfMemoryReport, OfAValidationInPartsIsOfTheParts) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.workers = 0;
+  options.micro_batch = options.batch / 2;
+  Learner learner(make_net(), split_points(), options);
+  (void)learner.validate();
+  auto& backend = memory::backend(c10::kCPU);
+  std::shared_ptr<const memory::OutOfMemoryReport> report;
+  for (int64_t bytes = 256; bytes < 8192 && !(report && report->workload.in_parts); bytes += 128) {
+    backend.set_budget(tracked() + bytes);
+    EXPECT_THROW((void)learner.validate(), OutOfMemory);
+    backend.set_budget({});
+    report = memory::last_out_of_memory();
+  }
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->workload.batch, options.batch / 2);
+  EXPECT_EQ(report->advice().find("batch 1"), std::string::npos) << report->advice();
+  EXPECT_NE(report->advice().find("micro-batches of "), std::string::npos) << report->advice();
+}
+
 TEST(OutOfMemoryReport, IsMadeForTheOptimizersStateToo) {
   const auto report = report_with(100, 0);
   ASSERT_TRUE(report);

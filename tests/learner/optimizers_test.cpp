@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 
 #include "learner/micro_batch_watch.h"
 #include "learner/state.h"
 #include "support/budget.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
@@ -318,8 +321,99 @@ TEST(SeveralOptimizers, AStateThatDoesNotFitChangesNone) {
     (void)other.optimizer().load_state(damaged);
     FAIL() << "the state of a single optimizer was accepted";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("is state of none of the optimizers generator: adamw"));
+    EXPECT_THAT(error.what(), HasSubstr("the state is of one optimizer without a name"));
   }
+}
+
+std::map<std::string, at::Tensor> states_by_name(Learner& learner) {
+  std::map<std::string, at::Tensor> all;
+  for (const NamedTensor& entry : learner.optimizer().state()) all[entry.name] = entry.tensor;
+  return all;
+}
+
+TEST(SeveralOptimizers, StatesAreLoadedByNameInAnyOrder) {
+  const TempDir folder;
+  LearnerOptions options = gan_options(folder);
+  Learner one(make_gan(), split_points(), options);
+  one.fit(1);
+  one.save("whole");
+  std::ranges::reverse(options.optimizers);
+  Learner other(make_gan(2), split_points(), options);
+  const LoadReport report = other.load("whole");
+  EXPECT_TRUE(report.optimizer_loaded && report.optimizer_fresh.empty()) << report.str();
+  const auto saved = states_by_name(one), loaded = states_by_name(other);
+  ASSERT_EQ(saved.size(), loaded.size());
+  for (const auto& [name, tensor] : saved)
+    EXPECT_TRUE(torch::equal(tensor, loaded.at(name))) << name;
+}
+
+/// What loading the checkpoint of a fit with gan_options() says, after `change` of the options.
+std::string load_refusal(const std::string& name,
+                         const std::function<void(LearnerOptions&)>& change) {
+  const TempDir folder;
+  LearnerOptions options = gan_options(folder);
+  Learner(make_gan(), split_points(), options)
+      .fit(1, {.callbacks = {std::make_shared<SaveOnce>(Event::after_step)}});
+  Learner one(make_gan(), split_points(), options);
+  one.fit(1);
+  one.save("whole");
+  change(options);
+  Learner other(make_gan(2), split_points(), options);
+  const State before = capture(other);
+  try {
+    other.load(name);
+    if (other.can_resume()) other.resume();
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(name != "whole" || before == capture(other)) << "something has changed";
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(SeveralOptimizers, OtherNamesAreRefusedWithBothLists) {
+  EXPECT_EQ(load_refusal("whole", [](auto&) {}), "accepted");
+  EXPECT_THAT(
+      load_refusal("whole",
+                   [](auto& o) { o.optimizers[1].name = o.task.turns[0].optimizer = "judge"; }),
+      HasSubstr("the state is of the optimizers critic, generator, the present ones are "
+                "generator, judge; load without the optimizer"));
+  EXPECT_THAT(load_refusal("whole",
+                           [](auto& o) {
+                             o.optimizers.clear();
+                             o.task.turns.clear();
+                           }),
+              HasSubstr("is not state of 'adamw'"));
+  EXPECT_THAT(
+      load_refusal("whole", [](auto& o) { std::swap(o.optimizers[0].name, o.optimizers[1].name); }),
+      AllOf(HasSubstr("the state of critic.0.bias is of the optimizer critic, and here the "
+                      "parameter belongs to generator"),
+            HasSubstr("load without the optimizer")));
+}
+
+TEST(SeveralOptimizers, AStateOfOneIsRefusedBySeveral) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  Learner one(make_net(), split_points(), options);
+  one.fit(1);
+  one.save("whole");
+  options.optimizers = {{.name = "body", .parameters = {"first", "norm", "second"}},
+                        {.name = "head", .parameters = {"head"}}};
+  Learner two(make_net(), split_points(), options);
+  EXPECT_THAT(outcome_of([&] { two.load("whole"); }),
+              HasSubstr("the state is of one optimizer without a name, the present ones are body, "
+                        "head"));
+}
+
+// The rates of a fit are those of the first optimizer, and its position counts the turns.
+TEST(SeveralOptimizers, AFitIsResumedInTheOrderThatItHad) {
+  EXPECT_EQ(load_refusal("middle", [](auto&) {}), "accepted");
+  EXPECT_THAT(load_refusal("middle", [](auto& o) { std::ranges::reverse(o.optimizers); }),
+              AllOf(HasSubstr("[learner.resume] the fit to resume has the optimizers generator, "
+                              "critic, this Learner has the optimizers critic, generator"),
+                    HasSubstr("give them in that of the fit")));
+  EXPECT_THAT(load_refusal("middle", [](auto& o) { std::ranges::reverse(o.task.turns); }),
+              HasSubstr("has the turns critic, generator, this Learner has the turns generator, "
+                        "critic"));
 }
 
 TEST(SeveralOptimizers, HaveRatesAndSchedulesOfTheirOwn) {

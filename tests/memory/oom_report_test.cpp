@@ -114,6 +114,20 @@ TEST(OutOfMemoryReport, EndsTheErrorsMessageWithItsAdvice) {
   }
 }
 
+TEST(OutOfMemoryReport, NamesThePartsOfABatch) {
+  const Budget budget(1000);
+  const OutOfMemoryWatch whole({.batch = 50, .setting = "micro_batch"});
+  const OutOfMemoryWatch parts({.batch = 10, .in_parts = true});
+  const Phase validating(PhaseKind::validate);
+  const auto report = report_of(2000);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->workload.setting, "micro_batch");
+  EXPECT_EQ(report->advice(),
+            "micro-batches of 5 instead of 10 would have fitted up to here, by a "
+            "linear estimate");
+  EXPECT_THAT(report_of(100'000'000)->advice(), HasSubstr("not even micro-batches of 1 instead"));
+}
+
 TEST(OutOfMemoryReport, SaysWhenNotEvenOneSampleFits) {
   const Budget budget(50);
   const OutOfMemoryWatch watch({.batch = 4});

@@ -1,6 +1,8 @@
 // A program adds one of each kind of thing that has a name, and a recipe of its own names them.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +14,9 @@
 #include "recipe/tiny.h"
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
+#include "tare/data/collate.h"
 #include "tare/inference/bundle.h"
+#include "tare/inference/predictor.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/optim/torch_optimizer.h"
@@ -117,6 +121,33 @@ struct PairNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(PairNet);
 
+/// Series of 3 to 7 steps of two numbers.
+datasets::Found series(const DataOptions& options, bool) {
+  std::vector<Batch> samples;
+  for (int64_t i = 0; i < 60; ++i) {
+    at::Tensor steps = at::rand({3 + i % 5, 2}).add(i % 2);
+    if (options.length > 0) steps = steps.slice(0, 0, options.length);
+    samples.push_back({steps, at::full({}, i % 2, at::kLong)});
+  }
+  const Collate collate =
+      options.collate ? collates::registry().make(*options.collate) : Collate(pad());
+  return {.description = "60 series",
+          .data = sample_dataset(std::move(samples), collate, {"low", "high"})};
+}
+
+/// Takes the lengths of series, or their mask.
+struct StepNetImpl : torch::nn::Module {
+  StepNetImpl() { head = register_module("head", torch::nn::Linear(2, 2)); }
+  torch::Tensor forward(const torch::Tensor& steps, const torch::Tensor& second) {
+    const torch::Tensor there =
+        second.dim() == 2 ? second : torch::arange(steps.size(1)).lt(second.unsqueeze(1));
+    const torch::Tensor weight = there.unsqueeze(2).to(torch::kFloat);
+    return head((steps * weight).sum(1) / weight.sum(1));
+  }
+  torch::nn::Linear head{nullptr};
+};
+TORCH_MODULE(StepNet);
+
 /// A model, an optimizer and a metric with an option of their own.
 struct ScaleOptions {
   double scale = 1;
@@ -164,6 +195,10 @@ class OpenSets : public ::testing::Test {
     datasets::registry().add("row_pairs", "two rows with two targets", [] {
       return datasets::Kind{{}, row_pairs};
     });
+    datasets::registry().add("series", "short series of numbers", [] {
+      return datasets::Kind{{"length", "collate"}, series};
+    });
+    models::add("step_net", [](int64_t) { return Model(StepNet()); });
     models::add("pair_net", [](int64_t) { return Model(PairNet()); });
     models::add("linear_net", [](int64_t classes) { return Model(LinearNet(classes)); });
     losses::registry().add<SmoothedOptions>("smoothed", "cross-entropy of smoothed labels",
@@ -230,6 +265,43 @@ TEST_F(OpenSets, ARecipeTrainsOnSeveralInputsAndTargets) {
   EXPECT_EQ(bundle.manifest().input_name, "left");
   ASSERT_EQ(bundle.manifest().more_inputs.size(), 1U);
   EXPECT_EQ(bundle.manifest().more_inputs[0].name, "right");
+}
+
+// What docs/your-own-data.md says of a data set of the program's own with `length` and `collate`.
+TEST_F(OpenSets, ARecipeCutsAndPadsSequencesOfTheProgramsOwn) {
+  std::ofstream(folder_ / "series.yaml")
+      << "name: series\nfolder: " << folder_.path().string()
+      << "\ndevice: cpu\nbatch: 16\nworkers: 0\nmodel: {name: step_net}\nmetrics: [accuracy]\n"
+         "data: {name: series, length: 5, collate: {pad: {with: mask}}}\n"
+         "phases: [{name: only, epochs: 1}]\nexport: series.tare\n";
+  const RecipeOptions options = read_recipe(folder_ / "series.yaml");
+  const RecipePlan plan = plan_recipe(options);
+  const RunReport report = run_recipe(options);
+  EXPECT_EQ(plan.phases.at(0).peak_bytes, report.phases[0].peak_bytes);
+  const BundleManifest manifest = open_bundle(report.exported->path).manifest();
+  EXPECT_THAT(manifest.sample_shape, ElementsAre(5, 2));
+  EXPECT_THAT(manifest.any_size, ElementsAre(0));
+  ASSERT_EQ(manifest.more_inputs.size(), 1U);
+  EXPECT_EQ(manifest.more_inputs[0].name, "mask");
+  Predictor predictor(report.exported->path);
+  const Batch one({{"input", at::rand({1, 9, 2})}, {"mask", at::ones({1, 9}, at::kBool)}}, {});
+  EXPECT_EQ(predictor.predict(one).front().size(1), 2);
+
+  const auto refusal = [&](const std::string& assignment) -> std::string {
+    try {
+      (void)run_recipe(read_recipe(folder_ / "series.yaml", {assignment}));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal("data.collate=null"), "accepted") << "pad, with lengths";
+  EXPECT_THAT(refusal("data.collate=stack"), HasSubstr("(sequences: another data.collate)"));
+  EXPECT_THAT(refusal("data.collate.pad.with=lenghts"),
+              HasSubstr("data.collate.pad.with is not known (did you mean \"lengths\"?)"));
+  EXPECT_THAT(refusal("data.folder=."),
+              HasSubstr("data.folder is not taken by the data set series"));
+  EXPECT_THAT(refusal("data.name=signs"), HasSubstr("is not taken by the data set signs"));
 }
 
 TEST_F(OpenSets, AModelAnOptimizerAndAMetricHaveOptionsOfTheirOwn) {

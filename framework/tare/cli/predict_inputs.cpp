@@ -129,17 +129,29 @@ class Samples {
 
   [[nodiscard]] const BundleManifest& manifest() const { return inputs_.predictor.manifest(); }
 
-  /// Whether the second input is how many tokens the first has, as the data set's collate adds it.
-  [[nodiscard]] bool takes_lengths() const {
+  /// Whether there is a second input, which may be what the collate function `pad` adds to
+  /// sequences under this name. That of tokens has any name.
+  [[nodiscard]] bool is_padded(const char* name) const {
     const auto& more = manifest().more_inputs;
-    return inputs_.predictor.sample_kind() == SampleKind::tokens && more.size() == 1 &&
-           more.front().dtype == "int64" && more.front().sample_shape.empty();
+    const bool tokens = inputs_.predictor.sample_kind() == SampleKind::tokens;
+    const bool varies = any_size(manifest()).size() == 1;
+    return more.size() == 1 && (tokens || (varies && more.front().name == name));
   }
-  /// Whether the second input says which tokens of the first there are, likewise.
+  /// Whether the second input is the length of the first, as the data set's collate adds it.
+  [[nodiscard]] bool takes_lengths() const {
+    if (!is_padded("lengths")) return false;
+    const BundleInput& second = manifest().more_inputs.front();
+    return second.dtype == "int64" && second.sample_shape.empty();
+  }
+  /// Whether the second input says which elements of the first there are, likewise.
   [[nodiscard]] bool takes_mask() const {
-    const auto& more = manifest().more_inputs;
-    return inputs_.predictor.sample_kind() == SampleKind::tokens && more.size() == 1 &&
-           more.front().dtype == "bool" && more.front().sample_shape.size() == 1;
+    if (!is_padded("mask")) return false;
+    const BundleInput& second = manifest().more_inputs.front();
+    return second.dtype == "bool" && second.sample_shape.size() == 1;
+  }
+  [[nodiscard]] int64_t length_of(const at::Tensor& sample) const {
+    const auto open = any_size(manifest());
+    return sample.size(open.empty() ? -1 : 1 + open.front());
   }
   [[nodiscard]] bool fits_one_tensor() const {
     return manifest().more_inputs.empty() || takes_lengths() || takes_mask();
@@ -155,10 +167,10 @@ class Samples {
     Batch batch(sample);
     if (takes_lengths())
       batch.inputs.push_back(
-          {manifest().more_inputs.front().name, at::full({1}, sample.size(-1), at::kLong)});
+          {manifest().more_inputs.front().name, at::full({1}, length_of(sample), at::kLong)});
     if (takes_mask())
       batch.inputs.push_back(
-          {manifest().more_inputs.front().name, at::ones({1, sample.size(-1)}, at::kBool)});
+          {manifest().more_inputs.front().name, at::ones({1, length_of(sample)}, at::kBool)});
     inputs_.on_prediction(place, inputs_.predictor.predict(batch));
   }
 

@@ -38,7 +38,12 @@ const std::vector<std::string>& fields_of_all() {
 std::string value_text(const DataOptions& options, const std::string& field) {
   const config::Node all = config::to_node(options);
   const config::Node* value = all.find(field);
-  return value && value->kind == config::Kind::scalar ? value->text : "a value";
+  if (!value) return {};
+  // A name without options, as `collate: pad`.
+  if (value->entries.size() == 1 && config::flow_text(value->entries.front().value) == "{}")
+    return value->entries.front().key;
+  return value->kind == config::Kind::scalar ? value->text
+                                             : printable(config::flow_text(*value), 200);
 }
 
 // A field that belongs to another data set would be ignored without a word.

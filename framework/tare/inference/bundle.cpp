@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -51,6 +53,12 @@ bool is_shape(const std::vector<int64_t>& sizes) {
   return sizes.size() <= kMaxShape && std::ranges::all_of(sizes, [](int64_t n) { return n >= 1; });
 }
 
+bool are_dimensions(const std::vector<int64_t>& any_size, const std::vector<int64_t>& shape) {
+  const auto is_dimension = [&](int64_t i) { return i >= 0 && std::cmp_less(i, shape.size()); };
+  return std::ranges::all_of(any_size, is_dimension) &&
+         std::ranges::adjacent_find(any_size, std::greater_equal<>()) == any_size.end();
+}
+
 bool is_input(const std::string& dtype) {
   return std::ranges::find(kInputs, dtype, &Input::name) != kInputs.end();
 }
@@ -66,15 +74,20 @@ Problem find_problem(const BundleManifest& m) {
                          printable(m.input) + "'"};
   }
   if (!is_shape(m.sample_shape)) return {"sample_shape", "must be at most 8 sizes >= 1"};
+  if (!are_dimensions(m.any_size, m.sample_shape)) {
+    return {"any_size", "must be ascending dimensions of sample_shape"};
+  }
   if (too_long(m.input_name)) return {"input_name", "must be at most 4,096 bytes"};
   const auto is_wrong = [&](const BundleInput& input) {
     return input.name.empty() || too_long(input.name) || !is_input(input.dtype) ||
-           !is_shape(input.sample_shape);
+           !is_shape(input.sample_shape) || !are_dimensions(input.any_size, input.sample_shape);
   };
   if (m.more_inputs.size() > kMaxInputs || std::ranges::any_of(m.more_inputs, is_wrong)) {
-    return {"more_inputs",
-            "must be at most 64, each with a name of at most 4,096 bytes, a dtype (float32, "
-            "float64, uint8, int64, int32 or bool) and at most 8 sizes >= 1"};
+    return {
+        "more_inputs",
+        "must be at most 64, each with a name of at most 4,096 bytes, a dtype (float32, "
+        "float64, uint8, int64, int32 or bool) and at most 8 sizes >= 1, of which any_size lists "
+        "dimensions"};
   }
   if (m.labels.size() > kMaxLabels || std::ranges::any_of(m.labels, too_long)) {
     return {"labels", "must be at most 1,000,000 of at most 4,096 bytes"};
@@ -107,15 +120,18 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
 // Bundles of earlier versions have no such fields, so that they hold only what their readers know.
 void add_later_fields(json& manifest, const BundleManifest& m) {
   if (!m.input_name.empty()) manifest["input_name"] = m.input_name;
+  if (!m.any_size.empty()) manifest["any_size"] = m.any_size;
   const bool cuts = m.text_length > 0;
   if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
   if (m.more_inputs.empty() && !cuts) return;
   manifest["version"] = cuts ? kVersionTexts : kVersionInputs;
   if (cuts) manifest["text_length"] = m.text_length;
   json& inputs = manifest["more_inputs"] = json::array();
-  for (const BundleInput& input : m.more_inputs)
+  for (const BundleInput& input : m.more_inputs) {
     inputs.push_back(
         {{"name", input.name}, {"dtype", input.dtype}, {"sample_shape", input.sample_shape}});
+    if (!input.any_size.empty()) inputs.back()["any_size"] = input.any_size;
+  }
 }
 
 bool has_fp8(const std::vector<NamedTensor>& tensors) {
@@ -202,13 +218,12 @@ class Reader {
 
   [[nodiscard]] std::vector<int64_t> shape() const { return shape(json_); }
   [[nodiscard]] std::vector<int64_t> shape(const json& from) const {
-    std::vector<int64_t> sizes;
-    for (const json& size : field("sample_shape", json::value_t::array, from)) {
-      if (!size.is_number_unsigned() || size.get<uint64_t>() > INT32_MAX)
-        fail("sample_shape", "has no valid size");
-      sizes.push_back(size.get<int64_t>());
-    }
-    return sizes;
+    return whole_numbers("sample_shape", from);
+  }
+  // Bundles of earlier versions have no such list.
+  [[nodiscard]] std::vector<int64_t> any_size() const { return any_size(json_); }
+  [[nodiscard]] std::vector<int64_t> any_size(const json& from) const {
+    return from.contains("any_size") ? whole_numbers("any_size", from) : std::vector<int64_t>();
   }
   // Bundles of earlier versions do not name it.
   [[nodiscard]] std::string input(const ModelSpec& spec) const {
@@ -243,7 +258,7 @@ class Reader {
     std::vector<BundleInput> result;
     for (const json& input : list("more_inputs")) {
       if (!input.is_object()) fail("more_inputs", "has one that is no object");
-      result.push_back({text("name", input), text("dtype", input), shape(input)});
+      result.push_back({text("name", input), text("dtype", input), shape(input), any_size(input)});
     }
     return result;
   }
@@ -257,6 +272,16 @@ class Reader {
   }
 
  private:
+  [[nodiscard]] std::vector<int64_t> whole_numbers(const char* name, const json& from) const {
+    std::vector<int64_t> numbers;
+    for (const json& number : field(name, json::value_t::array, from)) {
+      if (!number.is_number_unsigned() || number.get<uint64_t>() > INT32_MAX)
+        fail(name, "has no valid size");
+      numbers.push_back(number.get<int64_t>());
+    }
+    return numbers;
+  }
+
   const json& json_;
   const std::filesystem::path& path_;
 };
@@ -278,6 +303,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   BundleManifest result{
       .model = spec,
       .sample_shape = reader.shape(),
+      .any_size = reader.any_size(),
       .input = reader.input(spec),
       .input_name = reader.input_name(),
       .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
@@ -403,6 +429,12 @@ SampleKind sample_kind(const BundleManifest& manifest) {
   const auto& shape = manifest.sample_shape;
   const bool is_image = shape.size() == 3 && (shape[0] == 1 || shape[0] == 3);
   return is_image && manifest.input != "float64" ? SampleKind::image : SampleKind::features;
+}
+
+std::vector<int64_t> any_size(const BundleManifest& manifest) {
+  if (!manifest.any_size.empty() || manifest.sample_shape.empty()) return manifest.any_size;
+  if (sample_kind(manifest) != SampleKind::tokens) return {};
+  return {static_cast<int64_t>(manifest.sample_shape.size()) - 1};
 }
 
 std::optional<int64_t> class_count(const BundleManifest& manifest) {

@@ -31,6 +31,7 @@ struct BundleInput {
   std::string name{};                   ///< in the batches of training, at most 4 KiB
   std::string dtype = "float32";        ///< as BundleManifest::input
   std::vector<int64_t> sample_shape{};  ///< of one sample, at most 8 sizes >= 1
+  std::vector<int64_t> any_size{};      ///< as BundleManifest::any_size
   bool operator==(const BundleInput&) const = default;
 };
 
@@ -41,6 +42,9 @@ struct BundleManifest {
   /// The shape of one sample of the model's first input: [channels, height, width], [features] or,
   /// of tokens, the longest that training saw, [tokens]; empty: unknown.
   std::vector<int64_t> sample_shape{};
+  /// The dimensions of sample_shape, ascending, in which samples of the training differed, such as
+  /// the 0 of sequences [length, features]. Inputs may have any size >= 1 there.
+  std::vector<int64_t> any_size{};
   /// Dtype of the model's first input: float32 | float64 | uint8 (an image as it is in its file) |
   /// int64 | int32 (tokens) | bool (a mask).
   std::string input = "float32";
@@ -79,6 +83,9 @@ enum class SampleKind {
 
 /// Returns the kind of the model's samples, from the shape and dtype of its input.
 [[nodiscard]] SampleKind sample_kind(const BundleManifest& manifest);
+/// Returns the dimensions of a sample of the first input that may have any size: those of
+/// BundleManifest::any_size; where it is empty, the last one of tokens.
+[[nodiscard]] std::vector<int64_t> any_size(const BundleManifest& manifest);
 /// Returns the number of classes or values in the model's output: as many as there are labels, else
 /// the number in the options of a registry model; unset: unknown.
 [[nodiscard]] std::optional<int64_t> class_count(const BundleManifest& manifest);

@@ -94,20 +94,25 @@ void add_tensors(Page& out, const char* title, const std::vector<NamedTensor>& t
   }
 }
 
-std::string sizes_text(const std::vector<int64_t>& shape) {
+/// "any x 3": the first size may be any.
+std::string sizes_text(const std::vector<int64_t>& shape,
+                       const std::vector<int64_t>& any_size = {}) {
   std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool any = std::ranges::find(any_size, static_cast<int64_t>(i)) != any_size.end();
+    text += (text.empty() ? "" : " x ") + (any ? "any" : std::to_string(shape[i]));
+  }
   return text.empty() ? "any size" : text;
 }
 
 std::string input_text(const BundleManifest& m) {
   switch (sample_kind(m)) {
     case SampleKind::image:
-      return "images of " + sizes_text(m.sample_shape);
+      return "images of " + sizes_text(m.sample_shape, m.any_size);
     case SampleKind::tokens:
       return "tokens, up to " + sizes_text(m.sample_shape) + " in training";
     case SampleKind::features:
-      return "numbers, " + sizes_text(m.sample_shape);
+      return "numbers, " + sizes_text(m.sample_shape, m.any_size);
   }
   return {};
 }
@@ -152,7 +157,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
   if (!m.input_name.empty()) add_line(out, "input", printable(m.input_name));
   for (const BundleInput& input : m.more_inputs)
     add_line(out, "input " + printable(input.name),
-             input.dtype + " " + sizes_text(input.sample_shape));
+             input.dtype + " " + sizes_text(input.sample_shape, input.any_size));
   if (m.text_length > 0)
     add_line(out, "text length", std::to_string(m.text_length) + " bytes; longer texts are cut");
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");

@@ -63,11 +63,14 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["input"] = {{"name", m.input_name},
                   {"kind", name_of(sample_kind(m))},
                   {"dtype", m.input},
-                  {"shape", m.sample_shape}};
+                  {"shape", m.sample_shape},
+                  {"any_size", any_size(m)}};
   out["more_inputs"] = json::array();
   for (const BundleInput& input : m.more_inputs)
-    out["more_inputs"].push_back(
-        {{"name", input.name}, {"dtype", input.dtype}, {"shape", input.sample_shape}});
+    out["more_inputs"].push_back({{"name", input.name},
+                                  {"dtype", input.dtype},
+                                  {"shape", input.sample_shape},
+                                  {"any_size", input.any_size}});
   out["text_length"] = m.text_length;
   const auto classes = class_count(m);
   out["classes"] = classes ? json(*classes) : json();

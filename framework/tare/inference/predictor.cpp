@@ -71,9 +71,40 @@ at::Tensor activated(const at::Tensor& output, const std::string& activation) {
   return output;
 }
 
-std::string batch_of(const std::vector<int64_t>& shape) {
+/// The shape that an input has without the batch; kAny where it may have any size.
+using Pattern = std::vector<int64_t>;
+constexpr int64_t kAny = -1;
+
+Pattern pattern_of(std::vector<int64_t> shape, const std::vector<int64_t>& any_size) {
+  for (const int64_t dimension : any_size) shape[static_cast<size_t>(dimension)] = kAny;
+  return shape;
+}
+
+/// The first input: images and features as in training, tokens of any length.
+Pattern pattern_of(const BundleManifest& manifest) {
+  return pattern_of(manifest.sample_shape, any_size(manifest));
+}
+
+/// An input after the first. Bundles of earlier versions do not say what is of any size; masks and
+/// further tokens beside tokens are.
+Pattern pattern_of(const BundleInput& input, bool beside_tokens) {
+  const bool any_length = beside_tokens && !input.sample_shape.empty() &&
+                          input.dtype != "float32" && input.dtype != "float64";
+  if (input.any_size.empty() && any_length) return pattern_of(input.sample_shape, {0});
+  return pattern_of(input.sample_shape, input.any_size);
+}
+
+/// Whether a tensor [batch, ...] has the shape.
+bool fits(const at::Tensor& input, const Pattern& pattern) {
+  return std::ranges::equal(input.sizes().slice(1), pattern, [](int64_t size, int64_t wanted) {
+    return wanted == kAny ? size > 0 : size == wanted;
+  });
+}
+
+std::string batch_of(const Pattern& pattern) {
   std::string text = "[batch";
-  for (const int64_t size : shape) text += ", " + std::to_string(size);
+  for (const int64_t size : pattern)
+    text += ", " + (size == kAny ? "any size" : std::to_string(size));
   return text + "]";
 }
 
@@ -128,14 +159,9 @@ Predictor::Predictor(const std::filesystem::path& path, Model model,
 SampleKind Predictor::sample_kind() const { return tare::sample_kind(manifest()); }
 
 void Predictor::check_shape(const at::Tensor& input) const {
-  if (sample_shape().empty()) return;
-  c10::IntArrayRef got = input.sizes().slice(1), wanted = sample_shape();
-  if (sample_kind() == SampleKind::tokens && got.size() == wanted.size() && got.back() > 0) {
-    got = got.slice(0, got.size() - 1);  // any length
-    wanted = wanted.slice(0, wanted.size() - 1);
-  }
-  if (got == wanted) return;
-  throw ShapeError(kPredict, batch_of(sample_shape()) + " after the transforms",
+  const Pattern pattern = pattern_of(manifest());
+  if (sample_shape().empty() || fits(input, pattern)) return;
+  throw ShapeError(kPredict, batch_of(pattern) + " after the transforms",
                    checkpoint::describe(input.scalar_type(), input.sizes()));
 }
 
@@ -152,7 +178,7 @@ void Predictor::check_tokens(const at::Tensor& tokens) const {
 
 at::Tensor Predictor::transformed(const at::Tensor& inputs) const {
   if (!inputs.defined() || inputs.dim() < 1 || (inputs.dim() < 2 && !sample_shape().empty()))
-    throw ShapeError(kPredict, batch_of(sample_shape()), "no batch");
+    throw ShapeError(kPredict, batch_of(pattern_of(manifest())), "no batch");
   const bool by_transforms = dtype_ == c10::kFloat && inputs.dim() == 4;
   if (!by_transforms &&
       (!manifest().transforms.steps().empty() || inputs.scalar_type() != dtype_)) {
@@ -160,7 +186,7 @@ at::Tensor Predictor::transformed(const at::Tensor& inputs) const {
     throw ShapeError(kPredict,
                      pictures ? "[batch, channels, height, width], or float32 where there are no "
                                 "transforms"
-                              : manifest().input + " " + batch_of(sample_shape()),
+                              : manifest().input + " " + batch_of(pattern_of(manifest())),
                      checkpoint::describe(inputs.scalar_type(), inputs.sizes()));
   }
   at::Tensor input = by_transforms ? manifest().transforms.apply(inputs.contiguous(), {},
@@ -178,15 +204,10 @@ at::Tensor Predictor::transformed(const at::Tensor& inputs, const BundleInput& a
       by_transforms && inputs.dim() == 4
           ? manifest().transforms.apply(inputs.contiguous(), {}, /*training=*/false)
           : inputs;
-  // Tokens, and a mask of tokens, are of any length.
-  const bool any_length = sample_kind() == SampleKind::tokens && !as.sample_shape.empty() &&
-                          as.dtype != "float32" && as.dtype != "float64";
-  const size_t first = any_length ? 2 : 1;
-  if (static_cast<size_t>(input.dim()) == as.sample_shape.size() + 1 &&
-      input.scalar_type() == bundle_dtype(as.dtype) &&
-      input.sizes().slice(first) == at::IntArrayRef(as.sample_shape).slice(first - 1))
-    return input;
-  throw ShapeError(kPredict, printable(as.name) + ": " + as.dtype + " " + batch_of(as.sample_shape),
+  const Pattern pattern = pattern_of(as, sample_kind() == SampleKind::tokens);
+  const bool is_batch = input.dim() > 0 && input.scalar_type() == bundle_dtype(as.dtype);
+  if (is_batch && fits(input, pattern)) return input;
+  throw ShapeError(kPredict, printable(as.name) + ": " + as.dtype + " " + batch_of(pattern),
                    checkpoint::describe(inputs.scalar_type(), inputs.sizes()));
 }
 

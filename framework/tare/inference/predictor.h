@@ -52,7 +52,8 @@ class Predictor final : public Accountable {
   /// Predicts a batch on the host, [batch, ...], which is one of
   /// - images [batch, channels, height, width], uint8 or float32 in [0, 1], of any size that the
   ///   transforms bring to sample_shape();
-  /// - features [batch, ...] of the dtype of BundleManifest::input;
+  /// - features [batch, ...] of the dtype of BundleManifest::input, of any size in the dimensions
+  ///   of BundleManifest::any_size;
   /// - tokens [batch, ..., length] of that dtype, of any length that the model takes; those of a
   ///   model of the registry in [0, classes).
   /// Returns float32 [batch, classes], or the model's own output shape, on the host, after the

@@ -63,17 +63,23 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text;
 }
 
-// The row as a batch of one sample; as many tokens as the row has make the last size.
-at::Tensor shaped(const at::Tensor& row, const BundleManifest& manifest, bool tokens,
+// The row as a batch of one sample. What the row has makes the one size that may be any.
+at::Tensor shaped(const at::Tensor& row, const BundleManifest& manifest, const char* values,
                   const LinePlace& place) {
   std::vector<int64_t> shape = manifest.sample_shape;
   if (shape.empty()) shape = {row.numel()};
-  if (tokens) {
-    const int64_t others = product(c10::IntArrayRef(shape).slice(0, shape.size() - 1));
+  const std::vector<int64_t> open = any_size(manifest);
+  if (open.size() > 1)
+    refuse(place, "cannot say which shape it has, because " + std::to_string(open.size()) +
+                      " sizes of a sample may vary; give a safetensors file");
+  if (!open.empty()) {
+    int64_t& any = shape[static_cast<size_t>(open.front())];
+    any = 1;
+    const int64_t others = product(shape);
     if (row.numel() % others != 0)
-      refuse(place, "has " + std::to_string(row.numel()) + " tokens, which is no multiple of " +
-                        std::to_string(others));
-    shape.back() = row.numel() / others;
+      refuse(place, "has " + std::to_string(row.numel()) + " " + values +
+                        ", which is no multiple of " + std::to_string(others));
+    any = row.numel() / others;
   } else if (product(shape) != row.numel()) {
     refuse(place, "has " + std::to_string(row.numel()) + " numbers, the model takes " +
                       std::to_string(product(shape)) +
@@ -99,7 +105,7 @@ at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
                          const LinePlace& place) {
   const c10::ScalarType dtype = bundle_dtype(manifest.input);
   if (has_tokens(manifest))
-    return shaped(row_of<int64_t>(line, at::kLong, place), manifest, true, place).to(dtype);
+    return shaped(row_of<int64_t>(line, at::kLong, place), manifest, "tokens", place).to(dtype);
   const at::Tensor row = row_of<double>(line, at::kDouble, place);
   if (dtype == at::kByte) {
     const double* value = row.const_data_ptr<double>();
@@ -107,7 +113,7 @@ at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
     if (!std::all_of(value, value + row.numel(), is_byte))
       refuse(place, "has a number that is no whole one from 0 to 255");
   }
-  return shaped(row, manifest, false, place).to(dtype);
+  return shaped(row, manifest, "numbers", place).to(dtype);
 }
 
 void check_takes_text(const BundleManifest& manifest) {

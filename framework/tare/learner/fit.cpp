@@ -53,6 +53,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   p.ensure_optimizer();
   p.check_turns(work.plan, call);
   p.expect_metrics();
+  if (!p.varying) p.varying = varying_dimensions(p.data);
   choose_recompute(p);
   auto micro_batches = p.training_micro_batches(first.train);
   if (!micro_batches.fixed) micro_batches.search.suggest = suggestion_by_plan(p);

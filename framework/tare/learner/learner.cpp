@@ -133,6 +133,7 @@ void Learner::apply(FitSetup setup, const char* call) {
     p.seen_input.reset();
     p.seen_name.clear();
     p.seen_more.clear();
+    p.varying.reset();
     p.new_data = true;
   }
   if (setup.batch) p.options.batch = *setup.batch;

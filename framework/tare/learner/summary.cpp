@@ -2,6 +2,7 @@
 #include "tare/learner/summary.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
@@ -16,7 +17,13 @@
 namespace tare {
 namespace {
 
-using Shapes = std::map<std::string, std::vector<int64_t>>;
+/// See layer_shapes(); unset: they are not known.
+using Shapes = std::optional<std::map<std::string, std::vector<int64_t>>>;
+
+constexpr const char* kNoOutput = "?";
+constexpr const char* kWhyNoOutput =
+    "?: no operator of the forward took a parameter of this module itself, so its output is not "
+    "known";
 
 struct Row {
   std::string module{}, shapes{}, output{};
@@ -89,43 +96,54 @@ Shapes known_shapes(F&& shapes) {
   } catch (const Error& error) {
     log::warning("the summary has no shapes of outputs: " + std::string(error.what()));
   }
-  return {};
+  return std::nullopt;
+}
+
+/// Writes the outputs into their rows, or that they are not known. Whether all are known.
+bool add_outputs(std::vector<Row>& rows, const Shapes& outputs) {
+  bool all = true;
+  for (Row& row : rows) {
+    const auto found = outputs->find(row.module == "(model)" ? "" : row.module);
+    const bool known = found != outputs->end();
+    row.output = known ? shape_text(found->second) : kNoOutput;
+    all = all && known;
+  }
+  return all;
 }
 
 /// Returns the table. `setting` is a line below the name, or empty; for `outputs` see
-/// layer_shapes(), empty: unknown.
+/// layer_shapes().
 std::string table(const Model& model, const std::string& setting, const Shapes& outputs,
                   size_t width) {
   std::vector<Row> rows;
   for (const auto& parameter : model.parameters())
     add(rows, parameter.name, parameter.tensor, true);
   for (const auto& [name, tensor] : model.buffers()) add(rows, name, tensor, false);
-  for (Row& row : rows)
-    if (const auto found = outputs.find(row.module == "(model)" ? "" : row.module);
-        found != outputs.end())
-      row.output = shape_text(found->second);
+  const bool complete = !outputs || add_outputs(rows, outputs);
   Row total{.module = "total"};
   std::vector<TableRow> cells;
   for (const auto& row : rows) {
     total.parameters += row.parameters;
     total.trainable += row.trainable;
     total.bytes += row.bytes;
-    cells.push_back(cells_of(row, !outputs.empty()));
+    cells.push_back(cells_of(row, outputs.has_value()));
   }
-  cells.push_back(cells_of(total, !outputs.empty()));
+  cells.push_back(cells_of(total, outputs.has_value()));
   const std::string name = model.spec() ? model.spec()->name + '\n' : "";
-  const std::string groups = "layer groups: " + group_names(model);
-  return name + setting + text_table(columns(!outputs.empty()), cells, width) +
-         (width == kAnyWidth ? groups : wrapped(groups, width, 0, 2)) + '\n';
+  const auto line = [width](const std::string& text) {
+    return (width == kAnyWidth ? text : wrapped(text, width, 0, 2)) + '\n';
+  };
+  return name + setting + text_table(columns(outputs.has_value()), cells, width) +
+         (complete ? "" : line(kWhyNoOutput)) + line("layer groups: " + group_names(model));
 }
 
-/// Returns the shapes of the outputs of a Learner's modules for the first sample, [1, ...]; empty
-/// if they are unknown, because the inputs that a Task gives its model are.
+/// Returns the shapes of the outputs of a Learner's modules for the first sample, [1, ...]. They
+/// are not known where the inputs that a Task gives its model are not.
 Shapes output_shapes(LearnerState& state) {
   Model& model = state.model;
-  if (state.options.task || !model.has_forward()) return {};
+  if (state.options.task || !model.has_forward()) return std::nullopt;
   Batch sample = state.data.train->first_sample();
-  return known_shapes([&] {
+  return known_shapes([&]() -> Shapes {
     if (model.spec()) return shapes_of_twin(model, on_meta(sample));
     state.to_device(sample);
     return layer_shapes(model, sample);
@@ -137,7 +155,7 @@ Shapes output_shapes(LearnerState& state) {
 std::string summary(const Model& model, size_t width, const Batch& sample) {
   const bool known = model.spec() && !sample.inputs.empty();
   return table(model, "",
-               known ? known_shapes([&] { return shapes_of_twin(model, sample); }) : Shapes(),
+               known ? known_shapes([&] { return shapes_of_twin(model, sample); }) : std::nullopt,
                width);
 }
 
@@ -155,7 +173,7 @@ std::string summary_line(const Model& model) {
 
 std::string Learner::summary(size_t width) const {
   LearnerState& p = state("learner.summary");
-  if (!p.data.train) return table(p.model, "", {}, width);
+  if (!p.data.train) return table(p.model, "", std::nullopt, width);
   const std::string setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
                               std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
   return table(p.model, setting, output_shapes(p), width);

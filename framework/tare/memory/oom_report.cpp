@@ -25,7 +25,10 @@ struct Watches {
   [[nodiscard]] Workload workload() const {
     Workload all;
     for (const auto* watch = innermost; watch; watch = watch->outer_) {
-      if (all.batch == 0) all.batch = watch->workload_.batch;
+      if (all.batch == 0) {
+        all.batch = watch->workload_.batch;
+        all.in_parts = watch->workload_.in_parts;
+      }
       if (all.setting.empty()) all.setting = watch->workload_.setting;
     }
     return all;
@@ -146,12 +149,13 @@ std::shared_ptr<const OutOfMemoryReport> report_out_of_memory(c10::Device device
 
 std::string OutOfMemoryReport::advice() const {
   if (!fitting_batch) return {};
-  const std::string batch = std::to_string(workload.batch);
+  const std::string what = workload.in_parts ? "micro-batches of " : "batch ";
+  const std::string instead = " instead of " + std::to_string(workload.batch);
   if (*fitting_batch == 0) {
-    return "not even batch 1 instead of " + batch +
+    return "not even " + what + "1" + instead +
            " would have fitted, by a linear estimate; use a smaller model or more memory";
   }
-  return "batch " + std::to_string(*fitting_batch) + " instead of " + batch +
+  return what + std::to_string(*fitting_batch) + instead +
          " would have fitted up to here, by a linear estimate";
 }
 

@@ -16,6 +16,7 @@ namespace tare::memory {
 struct Workload {
   int64_t batch = 0;      ///< samples per forward; 0: as the watch around says
   std::string setting{};  ///< key that sets the batch, "phases.1.batch"; empty: as the watch around
+  bool in_parts = false;  ///< `batch` is the size of the parts of a batch that was cut
 };
 
 /// Records the state of a device's memory when an allocation was refused. A value.
@@ -32,8 +33,8 @@ struct OutOfMemoryReport {
   /// to grow with the batch.
   std::optional<int64_t> fitting_batch{};
 
-  /// Returns "batch 12 instead of 32 would have fitted up to here, by a linear estimate"; empty
-  /// without `fitting_batch`.
+  /// Returns "batch 12 instead of 32 would have fitted up to here, by a linear estimate", of parts
+  /// "micro-batches of 12 instead of 25"; empty without `fitting_batch`.
   [[nodiscard]] std::string advice() const;
   /// Returns several lines with the five largest holders, ending with a newline.
   [[nodiscard]] std::string str() const;

@@ -104,6 +104,7 @@ void MetricState::use_function(const Metric& metric) {
   if (!function)
     throw ConfigError("metric", "the metric function is empty; give a name or a function");
   name_ = metric.label.empty() ? "metric" : metric.label;
+  is_function_ = true;
   check_ = [where = "metric." + name_](const Tensor& o, const Tensor& t) {
     check_batch_size(where, o, t);
   };
@@ -131,17 +132,26 @@ void MetricState::use_kind(const std::string& name) {
 
 void MetricState::reset() { sums_ = {}; }
 
-void MetricState::check(const at::Tensor& output, const at::Tensor& target) const {
+void MetricState::check(const at::Tensor& output, const at::Tensor& target,
+                        bool try_function) const {
   check_(output, target);
+  if (!is_function_ || !try_function) return;
+  const c10::NoGradGuard no_grad;
+  (void)sums_of(output, target);
+}
+
+MetricState::Sums MetricState::sums_of(const at::Tensor& output, const at::Tensor& target) const {
+  Sums batch = batch_sums_(output.detach(), target);
+  if (batch.sum.numel() != 1)
+    throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch.sum));
+  batch.sum = batch.sum.reshape({});
+  return batch;
 }
 
 void MetricState::update(const at::Tensor& output, const at::Tensor& target) {
   const c10::NoGradGuard no_grad;
   check_(output, target);
-  Sums batch = batch_sums_(output.detach(), target);
-  if (batch.sum.numel() != 1)
-    throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch.sum));
-  batch.sum = batch.sum.reshape({});
+  Sums batch = sums_of(output, target);
   if (!sums_.sum.defined()) batch.sum = batch.sum.clone();
   add(batch);
 }

@@ -95,8 +95,9 @@ class MetricState {
   void add_to_name(const std::string& text) { name_ += text; }
   /// Starts again from zero and frees the sum.
   void reset();
-  /// Throws what update() throws for the shapes and dtypes of a batch, and computes nothing.
-  void check(const at::Tensor& output, const at::Tensor& target) const;
+  /// Throws what update() throws for the shapes and dtypes of a batch, and computes nothing. With
+  /// `try_function` it also calls a metric that is a function, and drops the value.
+  void check(const at::Tensor& output, const at::Tensor& target, bool try_function = false) const;
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps
   /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
   void update(const at::Tensor& output, const at::Tensor& target);
@@ -125,8 +126,10 @@ class MetricState {
   void use_name(const config::Choice& choice);
   void use_function(const Metric& metric);
   void use_kind(const std::string& name);
+  [[nodiscard]] Sums sums_of(const at::Tensor& output, const at::Tensor& target) const;
 
   std::string name_;
+  bool is_function_ = false;
   std::function<void(const at::Tensor& output, const at::Tensor& target)> check_;
   std::function<Sums(const at::Tensor& output, const at::Tensor& target)> batch_sums_;  // checked
   std::function<double(double mean)> finish_;  // empty: the mean itself

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "tare/base/error.h"
 
@@ -140,12 +141,16 @@ OptimizerSet::OptimizerSet(const std::vector<NamedOptimizer>& all,
   }
 }
 
+std::vector<std::string> OptimizerSet::names() const {
+  std::vector<std::string> all;
+  for (const Part& one : parts_) all.push_back(one.name);
+  return all;
+}
+
 Optimizer& OptimizerSet::part(const std::string& name) {
   const auto found = std::ranges::find(parts_, name, &Part::name);
   if (found != parts_.end()) return *found->optimizer;
-  std::vector<std::string> known;
-  for (const Part& one : parts_) known.push_back(one.name);
-  throw unknown_name("optimizers", "optimizer", name, known);
+  throw unknown_name("optimizers", "optimizer", name, names());
 }
 
 void OptimizerSet::set_rates(const std::vector<double>& rates, const Schedule& schedule,
@@ -197,19 +202,58 @@ std::vector<NamedTensor> OptimizerSet::state() const {
   return all;
 }
 
+namespace {
+
+constexpr const char* kLoad = "optimizer.load_state";
+constexpr const char* kRemedy =
+    "; load without the optimizer, or with the optimizers that wrote the state";
+
+/// A name of a set's state, "<optimizer>/<buffer>/<parameter>", in its parts. Of the state of a
+/// single optimizer, "<buffer>/<parameter>", the optimizer is empty.
+struct StateName {
+  explicit StateName(const std::string& name) {
+    const size_t first = name.find('/');
+    const size_t second = first == std::string::npos ? first : name.find('/', first + 1);
+    if (second == std::string::npos) return;
+    optimizer = name.substr(0, first);
+    rest = name.substr(first + 1);
+    parameter = name.substr(second + 1);
+  }
+  std::string optimizer{}, rest{}, parameter{};
+};
+
+/// Lists the optimizers that wrote a state.
+std::string writers_of(const std::vector<NamedTensor>& state) {
+  std::vector<std::string> names;
+  for (const NamedTensor& entry : state) {
+    const StateName name(entry.name);
+    if (name.optimizer.empty()) return "one optimizer without a name";
+    if (std::ranges::find(names, name.optimizer) == names.end()) names.push_back(name.optimizer);
+  }
+  return "the optimizers " + listed(names, kListed);
+}
+
+}  // namespace
+
 std::vector<std::vector<NamedTensor>> OptimizerSet::split(
     const std::vector<NamedTensor>& state) const {
+  std::map<std::string, std::string> owners;
+  for (const ParameterGroup& group : groups_)
+    for (const Parameter& parameter : group.parameters) owners[parameter.name] = group.optimizer;
   std::vector<std::vector<NamedTensor>> of_parts(parts_.size());
   for (const NamedTensor& entry : state) {
-    const size_t end = entry.name.find('/');
-    const auto part = std::ranges::find(parts_, entry.name.substr(0, end), &Part::name);
-    if (part == parts_.end() || end == std::string::npos)
-      throw ConfigError("optimizer.load_state",
-                        "'" + printable(entry.name) + "' is state of none of the optimizers " +
-                            kind() +
-                            "; load without the optimizer, or with the optimizers that wrote it");
-    of_parts[static_cast<size_t>(part - parts_.begin())].push_back(
-        {entry.name.substr(end + 1), entry.tensor});
+    const StateName name(entry.name);
+    const auto part = std::ranges::find(parts_, name.optimizer, &Part::name);
+    if (part == parts_.end())
+      throw ConfigError(kLoad, "the state is of " + writers_of(state) + ", the present ones are " +
+                                   listed(names(), kListed) + kRemedy);
+    const auto owner = owners.find(name.parameter);
+    if (owner != owners.end() && owner->second != name.optimizer)
+      throw ConfigError(kLoad, "the state of " + printable(name.parameter) +
+                                   " is of the optimizer " + printable(name.optimizer) +
+                                   ", and here the parameter belongs to " +
+                                   printable(owner->second) + kRemedy);
+    of_parts[static_cast<size_t>(part - parts_.begin())].push_back({name.rest, entry.tensor});
   }
   return of_parts;
 }

@@ -63,6 +63,9 @@ class OptimizerSet final : public Optimizer {
   void prepare() override;
   void clear() override;
   [[nodiscard]] std::vector<NamedTensor> state() const override;
+  /// Loads states by the names of the optimizers, in any order. It also throws ConfigError, with
+  /// the names on both sides, for state of another optimizer, and for that of a parameter that
+  /// another of the optimizers has here.
   std::vector<std::string> load_state(const std::vector<NamedTensor>& state) override;
   void check_state(const std::vector<NamedTensor>& state) override;
   StateChange set_groups(std::vector<ParameterGroup> groups) override;
@@ -75,6 +78,7 @@ class OptimizerSet final : public Optimizer {
     double rate = 0;  ///< that it was made with
     std::optional<Schedule> schedule{};
   };
+  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] std::vector<std::vector<NamedTensor>> split(
       const std::vector<NamedTensor>& state) const;
 

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 
 namespace tare {
 namespace {
@@ -133,8 +134,10 @@ void Schedule::check() const {
     throw ConfigError("schedule", "one_cycle", "shapes the kind one_cycle only", "kind: one_cycle",
                       kind);
   if ((kind == "one_cycle" || kind == "constant") && final_factor != 0)
-    throw ConfigError("schedule", "final_factor", "is where linear, cosine and exponential end",
-                      kind == "one_cycle" ? "one_cycle.final_div" : "another kind", kind);
+    throw ConfigError("schedule", "final_factor",
+                      "is where linear, cosine and exponential end, and the kind is " + kind,
+                      kind == "one_cycle" ? "one_cycle.final_div" : "another kind",
+                      config::number_text(final_factor));
   if (kind == "exponential" && final_factor <= 0) {
     throw ConfigError("schedule", "exponential needs final_factor > 0; a usual value is 0.01");
   }

@@ -194,7 +194,7 @@ class Planner {
     for (const auto& other : optimizers()) {
       PlanRequest changed = request_;
       changed.options.optimizer = other;
-      save_by(text_of(other), changed, micro_batch, plan);
+      save_by(assignments_of(other), changed, micro_batch, plan);
     }
     PlanRequest changed = request_;
     changed.options.recompute = {"all"};
@@ -274,21 +274,31 @@ class Planner {
     const OptimizerOptions& now = request_.options.optimizer;
     if (request_.options.optimizer_factory || !request_.options.optimizers.empty()) return {};
     std::vector<OptimizerOptions> others;
-    for (const double momentum : {0.9, 0.0}) {
-      if (now.kind == "sgd" && momentum_of(now) <= momentum) continue;
+    const auto add = [&](std::optional<double> momentum) {
       others.push_back(now);
       others.back().kind = "sgd";
       others.back().options = {};  // of another kind
       others.back().momentum = momentum;
       others.back().beta2.reset();  // which sgd does not have
       others.back().eps.reset();
-      others.back().nesterov = false;
-    }
+      if (momentum == 0) others.back().nesterov = false;
+    };
+    // The momentum that is given stays, because a one-cycle schedule refuses one that it sets.
+    if (now.kind != "sgd") add(now.momentum == 0 ? std::nullopt : now.momentum);
+    if (now.kind != "sgd" || momentum_of(now) > 0) add(0);
     return others;
   }
-  static std::string text_of(const OptimizerOptions& optimizer) {
-    return std::string("optimizer.kind=sgd optimizer.momentum=") +
-           (momentum_of(optimizer) > 0 ? "0.9" : "0");
+  /// Returns the assignments that turn the optimizer of the options into this one.
+  [[nodiscard]] std::string assignments_of(const OptimizerOptions& other) const {
+    const OptimizerOptions& now = request_.options.optimizer;
+    std::string text = "optimizer.kind=" + other.kind;
+    if (other.momentum != now.momentum)
+      text += std::string(" optimizer.momentum=") + (other.momentum ? "0" : "null");
+    if (now.beta2) text += " optimizer.beta2=null";
+    if (now.eps) text += " optimizer.eps=null";
+    if (now.nesterov != other.nesterov) text += " optimizer.nesterov=false";
+    if (now.options != other.options) text += " optimizer.options={}";
+    return text;
   }
 
   const PlanRequest& request_;

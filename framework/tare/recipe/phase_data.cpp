@@ -286,7 +286,7 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
     refuse(recipe, "model.name",
            "takes another number of inputs than the data give, which is " +
                std::to_string(inputs.size()) + ": " + printable(names),
-           "another model, or other data (texts: another data.collate)", recipe.model.name);
+           "another model, or other data (sequences: another data.collate)", recipe.model.name);
   }
   const auto groups = static_cast<int64_t>(model.layer_groups().size());
   for (size_t i = 0; i < recipe.phases.size(); ++i) {

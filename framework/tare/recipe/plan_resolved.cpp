@@ -12,6 +12,7 @@
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
 #include "tare/plan/plan_adapted.h"
+#include "tare/recipe/advice.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
@@ -99,6 +100,8 @@ class RecipePlanner {
     MemoryPlan plan = plan_adapted(request, target_, options_.advice);
     if (!plan.fits && !options_.advice) plan = plan_adapted(request, target_, true);
     plan.name = name_of(recipe_, index);
+    for (PlanSaving& saving : plan.savings)
+      saving.change = advice_for(recipe_, index, saving.change);
     return plan;
   }
 

@@ -5,6 +5,9 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/config/field.h"
@@ -66,6 +69,45 @@ bool needs_conversion(const Dataset& data, const BundleManifest& manifest) {
          data.first_sample().input().scalar_type() == c10::kByte;
 }
 
+// The first of the smallest samples, for each of sample_sizes().
+std::vector<int64_t> smallest_samples(const Dataset& data) {
+  std::vector<int64_t> sizes = data.sample_sizes(0), smallest(sizes.size(), 0);
+  for (int64_t i = 1; i < data.size(); ++i) {
+    const std::vector<int64_t> other = data.sample_sizes(i);
+    for (size_t tensor = 0; tensor < std::min(sizes.size(), other.size()); ++tensor) {
+      if (other[tensor] >= sizes[tensor]) continue;
+      sizes[tensor] = other[tensor];
+      smallest[tensor] = i;
+    }
+  }
+  return smallest;
+}
+
+using Dimensions = std::vector<std::set<int64_t>>;
+
+void add_different(Dimensions& to, size_t input, at::IntArrayRef one, at::IntArrayRef other) {
+  if (to.size() <= input) to.resize(input + 1);
+  for (size_t i = 0; i < std::min(one.size(), other.size()); ++i)
+    if (one[i] != other[i]) to[input].insert(static_cast<int64_t>(i));
+}
+
+// What differs between samples of one data set, as get() gives each alone.
+void add_different(Dimensions& to, const Dataset& data) {
+  const std::vector<int64_t> largest = largest_samples(data);
+  const std::vector<int64_t> sizes = data.sample_sizes(largest.front());
+  if (std::ranges::all_of(sizes, [](int64_t size) { return size == 0; })) return;
+  std::vector<int64_t> samples = smallest_samples(data);
+  samples.insert(samples.end(), largest.begin(), largest.end());
+  const Batch first = data.get({.indices = std::span(samples).first(1)});
+  for (const int64_t sample : samples) {
+    if (sample == samples.front()) continue;
+    const Batch other = data.get({.indices = {&sample, 1}});
+    for (size_t i = 0; i < std::min(first.inputs.size(), other.inputs.size()); ++i)
+      add_different(to, i, first.inputs[i].tensor.sizes().slice(1),
+                    other.inputs[i].tensor.sizes().slice(1));
+  }
+}
+
 bool all_named(const Transforms& transforms) {
   return std::ranges::all_of(transforms.steps(),
                              [](const Transform& step) { return !choice_of(step).name.empty(); });
@@ -76,8 +118,9 @@ bool all_named(const Transforms& transforms) {
 std::string text_of(const BundleData& data) {
   json inputs = json::array();
   for (const auto& input : data.more_inputs)
-    inputs.push_back({input.name, input.dtype, input.sample_shape});
+    inputs.push_back({input.name, input.dtype, input.sample_shape, input.any_size});
   return json{{"sample_shape", data.sample_shape},
+              {"any_size", data.any_size},
               {"transforms", config::to_yaml(config::to_node(data.transforms))},
               {"labels", data.labels},
               {"text_length", data.text_length},
@@ -103,10 +146,15 @@ BundleData bundle_data_from(const std::string& text) {
         std::ranges::find(kNamed, stored.at("input").get<std::string>(),
                           [](c10::ScalarType type) { return std::string(c10::toString(type)); });
     if (named != kNamed.end()) data.input = *named;
-    data.input_name = stored.value("input_name", "");  // checkpoints of earlier versions have none
-    for (const json& input : stored.at("more_inputs"))
+    // Checkpoints of earlier versions have no names and no any_size.
+    data.input_name = stored.value("input_name", "");
+    data.any_size = stored.value("any_size", data.any_size);
+    for (const json& input : stored.at("more_inputs")) {
       data.more_inputs.push_back(
           {.name = input.at(0), .dtype = input.at(1), .sample_shape = input.at(2)});
+      if (input.size() > 3)
+        data.more_inputs.back().any_size = input.at(3).get<std::vector<int64_t>>();
+    }
     return data;
   } catch (const json::exception& error) {
     throw ConfigError("learner.load", std::string("the data are not described: ") + error.what());
@@ -158,13 +206,39 @@ std::vector<BundleInput> more_inputs(const Batch& batch) {
   return more;
 }
 
+VaryingDimensions varying_dimensions(const Splits& data) {
+  Dimensions found;
+  std::optional<std::vector<int64_t>> shape;
+  for (const DatasetPtr& set : {data.valid, data.train, data.test}) {
+    if (!set) continue;
+    const std::vector<int64_t> own = set->sample_shape();
+    if (!shape) shape = own;
+    add_different(found, 0, *shape, own);
+    add_different(found, *set);
+  }
+  VaryingDimensions result;
+  for (const auto& dimensions : found) result.emplace_back(dimensions.begin(), dimensions.end());
+  return result;
+}
+
+void add_varying(BundleData& to, const VaryingDimensions& dimensions) {
+  if (!dimensions.empty()) to.any_size = dimensions.front();
+  // A map() may add dimensions that the shape of the data set does not have.
+  std::erase_if(to.any_size,
+                [&](int64_t i) { return std::cmp_greater_equal(i, to.sample_shape.size()); });
+  for (size_t i = 1; i < dimensions.size() && i <= to.more_inputs.size(); ++i)
+    to.more_inputs[i - 1].any_size = dimensions[i];
+}
+
 void add_inputs(BundleData& to, const Splits& data) {
+  const VaryingDimensions dimensions = varying_dimensions(data);
   for (const DatasetPtr& set : {data.valid, data.train, data.test}) {
     if (!set) continue;
     const Batch sample = set->first_sample();
     to.input = sample.input().scalar_type();
     to.input_name = sample.inputs.front().name;
     to.more_inputs = more_inputs(sample);
+    add_varying(to, dimensions);
     return;
   }
 }
@@ -176,6 +250,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
                      "Transforms{} where it leaves the inputs as they are");
   }
   manifest.sample_shape = data.sample_shape;
+  manifest.any_size = data.any_size;
   manifest.transforms = data.transforms;
   manifest.labels = data.labels;
   manifest.input_name = data.input_name;

@@ -15,6 +15,7 @@ namespace tare {
 /// The data of a fit, as a bundle describes them; a value, so that the data may be freed.
 struct BundleData {
   std::vector<int64_t> sample_shape{};
+  std::vector<int64_t> any_size{};    ///< of the first input, see BundleManifest::any_size
   Transforms transforms{};            ///< deterministic: what validation saw
   std::vector<std::string> labels{};  ///< empty: unknown
   int64_t text_length = 0;            ///< see Dataset::text_length()
@@ -32,7 +33,16 @@ struct BundleData {
 /// bundle can name has the name that LibTorch gives it.
 [[nodiscard]] std::vector<BundleInput> more_inputs(const Batch& batch);
 
-/// Adds dtype and further inputs of a sample, by reading one.
+/// The dimensions, ascending, in which the samples of each input differ; less lists than inputs:
+/// the others have none.
+using VaryingDimensions = std::vector<std::vector<int64_t>>;
+/// Finds what differs between the smallest and largest samples of a split, which it reads, and
+/// between the splits' sample shapes. Data of one size are not read.
+[[nodiscard]] VaryingDimensions varying_dimensions(const Splits& data);
+/// Adds the dimensions to the inputs of the description.
+void add_varying(BundleData& to, const VaryingDimensions& dimensions);
+
+/// Adds dtype, further inputs and varying dimensions, by reading a few samples.
 void add_inputs(BundleData& to, const Splits& data);
 
 /// Returns the description as a checkpoint holds it, a JSON object.

@@ -57,14 +57,22 @@ constexpr std::array<Hint, 22> kHints{{
     {"must match the size of tensor", "make the operands' sizes equal, or 1 where they broadcast"},
 }};
 
-std::string advice_for(const std::string& problem) {
+bool is_score(ComputeError::Stage stage) {
+  return stage == ComputeError::Stage::loss || stage == ComputeError::Stage::metric;
+}
+
+std::string advice_for(ComputeError::Stage stage, const std::string& problem) {
   for (const Hint& hint : kHints)
     if (problem.find(hint.part) != std::string::npos) return hint.advice;
+  if (is_score(stage))
+    return "compare the output and the target with what the function takes; the log at debug level "
+           "has LibTorch's stack";
   return "compare the operands with what the layer was made for; the log at debug level has "
          "LibTorch's stack";
 }
 
-std::string place(const ComputeError::Operation& o) {
+std::string place(ComputeError::Stage stage, const ComputeError::Operation& o) {
+  if (stage == ComputeError::Stage::metric) return " '" + printable(o.name) + "'";
   if (!o.module.empty()) return " of '" + o.module + "' (" + o.module_type + ")";
   if (o.after.empty()) return o.name.empty() ? "" : " in " + o.name;
   return (o.name.empty() ? "" : " in " + o.name) + ", after '" + o.after + "'";
@@ -72,9 +80,9 @@ std::string place(const ComputeError::Operation& o) {
 
 std::string message(std::string_view call, ComputeError::Stage stage,
                     const ComputeError::Operation& operation, const std::string& problem) {
-  return "[" + std::string(call) + "] " + to_string(stage) + place(operation) + " failed" +
+  return "[" + std::string(call) + "] " + to_string(stage) + place(stage, operation) + " failed" +
          (operation.operands.empty() ? "" : " for " + operation.operands) + ": " + problem + "; " +
-         advice_for(problem);
+         advice_for(stage, problem);
 }
 
 }  // namespace
@@ -96,6 +104,8 @@ const char* to_string(ComputeError::Stage stage) {
       return "forward";
     case ComputeError::Stage::loss:
       return "loss";
+    case ComputeError::Stage::metric:
+      return "metric";
     case ComputeError::Stage::backward:
       return "backward";
     case ComputeError::Stage::step:

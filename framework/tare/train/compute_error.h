@@ -13,11 +13,11 @@ namespace tare {
 class ComputeError : public Error {
  public:
   /// Names the part of a step that failed.
-  enum class Stage { forward, loss, backward, step };
+  enum class Stage { forward, loss, metric, backward, step };
 
   /// Describes the operation; texts are empty where they are not known.
   struct Operation {
-    std::string name{};         ///< of the operator: "linear"
+    std::string name{};         ///< of the operator: "linear"; of a metric its own
     std::string module{};       ///< name of the submodule whose parameters it has: "body.0"
     std::string module_type{};  ///< "Linear"
     std::string operands{};     ///< "input float32 [16, 9], weight float32 [3, 8]"

@@ -4,6 +4,7 @@
 
 #include "tare/base/error.h"
 #include "tare/memory/oom.h"
+#include "tare/memory/oom_report.h"
 #include "tare/memory/phase.h"
 #include "tare/model/devices.h"
 #include "tare/model/generators.h"
@@ -90,6 +91,8 @@ void LearnerState::collect(const Batch& part, const Outputs& outputs, const Pred
 LearnerState::Seen LearnerState::evaluate(const Batch& whole, int64_t size,
                                           const std::vector<MetricState>& fresh,
                                           const PredictOptions* wanted) {
+  const memory::OutOfMemoryWatch watch(
+      {.batch = std::min(size, whole.size()), .in_parts = size < whole.size()});
   Seen seen{.metrics = fresh};
   for (const BatchPart& part : parts_of(whole, size, slicers.valid)) {
     const Batch& batch = part.batch;
@@ -106,8 +109,7 @@ LearnerState::Seen LearnerState::evaluate(const Batch& whole, int64_t size,
       outputs = explained(ComputeError::Stage::forward, &batch, [&] { return compute(batch); });
       const Labels labels = check_outputs(outputs, batch);
       counts = part.counted ? *part.counted : counted(batch, labels);
-      loss_value = explained(ComputeError::Stage::loss, nullptr,
-                             [&] { return mean_loss(outputs, batch, counts); });
+      loss_value = explained_loss(outputs, batch, counts);
     }
     check_scalar(loss_value);
     seen.counted += counts;
@@ -120,8 +122,8 @@ LearnerState::Seen LearnerState::evaluate(const Batch& whole, int64_t size,
         throw ShapeError("learner.metrics",
                          "an output of the model for each target, " + std::to_string(targets),
                          std::to_string(outputs.size()));
-      seen.metrics[i].update(outputs[of],
-                             batch.targets.empty() ? at::Tensor() : batch.targets[of].tensor);
+      update_metric(seen.metrics[i], outputs[of],
+                    batch.targets.empty() ? at::Tensor() : batch.targets[of].tensor);
     }
     if (!wanted) continue;
     if (options.task.predict)  // a forward of its own

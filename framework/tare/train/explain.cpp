@@ -189,12 +189,16 @@ std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
 
 }  // namespace
 
+void add_operand(Operation& to, const std::string& name, const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  to.operands += (to.operands.empty() ? "" : ", ") + printable(name) + ' ' + describe(tensor);
+}
+
 void LearnerState::explain(ComputeError::Stage stage, const Batch* batch,
-                           const std::exception& error) {
+                           const std::exception& error, Operation operation) {
   if (!is_of_libraries(error) || memory::classify(std::current_exception())) throw;
   log::debug(error.what());
   const std::string problem = first_line(error);
-  Operation operation;
   if (stage == ComputeError::Stage::forward && batch && problem.find("CUDA") == std::string::npos) {
     operation = find_operation(
         model, device,
@@ -207,11 +211,21 @@ void LearnerState::explain(ComputeError::Stage stage, const Batch* batch,
         },
         problem);
     if (operation.operands.empty())
-      for (const auto& [name, tensor] : batch->inputs)
-        operation.operands +=
-            (operation.operands.empty() ? "" : ", ") + printable(name) + ' ' + describe(tensor);
+      for (const auto& [name, tensor] : batch->inputs) add_operand(operation, name, tensor);
   }
   std::throw_with_nested(ComputeError(running_call, stage, std::move(operation), problem));
+}
+
+at::Tensor LearnerState::explained_loss(const Outputs& outputs, const Batch& batch,
+                                        double counted) {
+  const auto describe = [&] {
+    Operation operation;
+    for (const at::Tensor& output : outputs) add_operand(operation, "output", output);
+    for (const auto& [name, target] : batch.targets) add_operand(operation, name, target);
+    return operation;
+  };
+  return explained_score(ComputeError::Stage::loss, describe,
+                         [&] { return mean_loss(outputs, batch, counted); });
 }
 
 void LearnerState::check_graph(const at::Tensor& value, const Batch& batch) {

@@ -96,6 +96,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
                                 std::to_string(feed_->batches()) +
                                 "; set the batch that the fit had");
   plan_.order = state_.sample_order();
+  plan_.optimizers = state_.optimizer_names();
+  plan_.turns = state_.turn_names();
 }
 
 FitResult FitLoop::run() {

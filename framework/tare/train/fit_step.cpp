@@ -81,7 +81,8 @@ bool FitLoop::try_update(const Batch& whole, const std::vector<BatchPart>& parts
 
 bool FitLoop::try_parts(const std::vector<BatchPart>& parts) {
   FitContext& c = context_;
-  const memory::OutOfMemoryWatch watch({.batch = parts.front().batch.size()});
+  const memory::OutOfMemoryWatch watch(
+      {.batch = parts.front().batch.size(), .in_parts = parts.size() > 1});
   bool wanted = true;
   loss_mean_ = {};
   c.micro_batches = static_cast<int64_t>(parts.size());
@@ -133,8 +134,7 @@ void FitLoop::forward(std::optional<double> counted) {
     allows(&Callback::after_forward, Action::stop_epoch);
     const LearnerState::Labels labels = p.check_outputs(c.outputs, c.data);
     const double counts = counted ? *counted : p.counted(c.data, labels);
-    c.loss = p.explained(ComputeError::Stage::loss, nullptr,
-                         [&] { return p.mean_loss(c.outputs, c.data, counts); });
+    c.loss = p.explained_loss(c.outputs, c.data, counts);
     counted_ += counts;
   }
   p.check_scalar(c.loss);

@@ -218,8 +218,22 @@ std::vector<ParameterGroup> LearnerState::groups() const {
                                     : make_groups_by_optimizer(model, options.optimizers);
 }
 
+std::vector<std::string> LearnerState::optimizer_names() const {
+  std::vector<std::string> names;
+  for (const NamedOptimizer& one : options.optimizers) names.push_back(one.name);
+  return names;
+}
+
+std::vector<std::string> LearnerState::turn_names() const {
+  std::vector<std::string> names;
+  for (const Turn& turn : options.task.turns) names.push_back(turn.optimizer);
+  return names;
+}
+
 void LearnerState::check_turns(const FitPlan& plan, const char* call) {
   const auto& turns = options.task.turns;
+  if (plan.optimizers) check_same_names(*plan.optimizers, optimizer_names(), "optimizers", call);
+  if (plan.turns) check_same_names(*plan.turns, turn_names(), "turns", call);
   const auto count = std::max<size_t>(1, turns.size());
   if (std::cmp_greater_equal(plan.turn, count))
     throw ConfigError(call, "the fit to resume is at turn " + std::to_string(plan.turn) +
@@ -338,6 +352,32 @@ void LearnerState::expect_metrics() {
     metrics_to_check->push_back({target.tensor.scalar_type(), target.tensor.dim()});
 }
 
+namespace {
+
+ComputeError::Operation metric_operation(const std::string& name, const at::Tensor& output,
+                                         const at::Tensor& target) {
+  ComputeError::Operation operation{.name = name};
+  add_operand(operation, "output", output);
+  add_operand(operation, "target", target);
+  return operation;
+}
+
+}  // namespace
+
+void LearnerState::check_metric(const MetricState& metric, const at::Tensor& output,
+                                const at::Tensor& target) {
+  explained_score(
+      ComputeError::Stage::metric, [&] { return metric_operation(metric.name(), output, target); },
+      [&] { metric.check(output, target, /*try_function=*/!options.task); });
+}
+
+void LearnerState::update_metric(MetricState& metric, const at::Tensor& output,
+                                 const at::Tensor& target) {
+  explained_score(
+      ComputeError::Stage::metric, [&] { return metric_operation(metric.name(), output, target); },
+      [&] { metric.update(output, target); });
+}
+
 void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
   const auto expected = std::exchange(metrics_to_check, std::nullopt);
   checked_metrics = true;
@@ -348,7 +388,7 @@ void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
     const bool alike =
         !target.defined() || expected->at(i) == TargetKind{target.scalar_type(), target.dim()};
     for (const Metric& metric : options.metrics)
-      if (alike) MetricState(metric).check(outputs[i], target);
+      if (alike) check_metric(MetricState(metric), outputs[i], target);
   }
 }
 

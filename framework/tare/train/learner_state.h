@@ -101,6 +101,7 @@ struct LearnerState {
   std::optional<c10::ScalarType> seen_input;  ///< of the batches of the present data
   std::string seen_name;                      ///< of their first input
   std::vector<BundleInput> seen_more;         ///< their inputs after the first
+  std::optional<VaryingDimensions> varying;   ///< of the present data; unset: before the first fit
   std::optional<int64_t> seen_outputs;        ///< of the model: classes or values of a sample
   bool new_data = false;                      ///< set_data() was called
   adapt::SizeCache sizes;  ///< of the parts of batches, by phase and sample shape
@@ -154,8 +155,11 @@ struct LearnerState {
   Optimizer& ensure_optimizer();
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
+  [[nodiscard]] std::vector<std::string> optimizer_names() const;  ///< of several optimizers
+  [[nodiscard]] std::vector<std::string> turn_names() const;       ///< the turns' optimizers
   /// Throws StateError, naming `call`, for a turn whose optimizer has no trainable parameter, and
-  /// ConfigError for a position that lies behind the turns of the task.
+  /// ConfigError for a fit to resume with other optimizers or turns, or in another order, and for a
+  /// position that lies behind the turns of the task.
   void check_turns(const FitPlan& plan, const char* call);
   /// Returns the learning rate that the optimizer was made with.
   [[nodiscard]] double base_rate();
@@ -212,10 +216,23 @@ struct LearnerState {
       explain(stage, batch, error);
     }
   }
+  /// Does work of a loss or a metric likewise. `describe` returns the ComputeError::Operation,
+  /// with the outputs and targets that it takes.
+  template <class Describe, class Work>
+  auto explained_score(ComputeError::Stage stage, Describe&& describe, Work&& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      explain(stage, nullptr, error, describe());
+    }
+  }
+  /// Computes mean_loss(), explained.
+  [[nodiscard]] at::Tensor explained_loss(const Outputs& outputs, const Batch& batch,
+                                          double counted);
   /// Called in a handler. Throws ComputeError for errors of LibTorch and oneDNN; rethrows others
   /// and what is out of memory.
   [[noreturn]] void explain(ComputeError::Stage stage, const Batch* batch,
-                            const std::exception& error);
+                            const std::exception& error, ComputeError::Operation operation = {});
   /// Warns, once, of trainable tensors that the loss depends on and the optimizer does not have.
   void check_graph(const at::Tensor& loss, const Batch& batch);
   /// Computes the model's outputs, and compute_task() a Task's step, in `precision`; the results
@@ -246,8 +263,13 @@ struct LearnerState {
   /// checked before. Reads one sample.
   void expect_metrics();
   /// Checks the metrics against a training batch, where its targets are like those of the
-  /// validation, so that an epoch is not trained for nothing. Throws as MetricState::check().
+  /// validation, so that an epoch is not trained for nothing. Without a task, whose outputs in
+  /// training may be others, functions are called. Throws as MetricState::check(), and
+  /// ComputeError.
   void check_metrics(const Outputs& outputs, const Batch& batch);
+  /// Calls MetricState::check() and MetricState::update(), explained.
+  void check_metric(const MetricState& metric, const at::Tensor& output, const at::Tensor& target);
+  void update_metric(MetricState& metric, const at::Tensor& output, const at::Tensor& target);
   /// Makes a state for each metric and each of so many targets, with names of their own.
   void prepare_metrics(const Batch& batch);
   /// Throws DeviceError for a batch that is not on the model's device.
@@ -291,6 +313,9 @@ struct LearnerState {
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
                                         const char* call) const;
 };
+
+/// Adds "name float32 [16, 3]" to the operands; an undefined tensor is skipped.
+void add_operand(ComputeError::Operation& to, const std::string& name, const at::Tensor& tensor);
 
 /// Marks the Learner as running, so that calls that callbacks may not make throw StateError, and
 /// has refused allocations reported.

@@ -20,6 +20,7 @@ std::optional<BundleData> seen_data(const LearnerState& state) {
   data->input = state.seen_input;
   data->input_name = state.seen_name;
   data->more_inputs = state.seen_more;
+  if (state.varying) add_varying(*data, *state.varying);
   return data;
 }
 
@@ -73,6 +74,7 @@ BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
       described->input = seen_input;
       described->input_name = seen_name;
       described->more_inputs = seen_more;
+      add_varying(*described, varying_dimensions(data));
     } else if (!described->input) {
       add_inputs(*described, data);
     }

@@ -84,6 +84,9 @@ class Reader {
     for (const auto& item : at(key)) all.push_back(texts_of(item, key));
     return all;
   }
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
+    return texts_of(at(key), key);
+  }
   [[nodiscard]] bool flag(const char* key) const {
     if (!at(key).is_boolean()) fail(key, "is neither true nor false");
     return at(key).get<bool>();
@@ -203,6 +206,8 @@ FitPlan plan_from(const Stored& source) {
   plan.loss_counted = reader.has("loss_counted") ? reader.sum("loss_counted")
                                                  : static_cast<double>(plan.loss_samples);
   if (reader.has("order")) plan.order = order_from(reader.object("order"));
+  if (reader.has("optimizers")) plan.optimizers = reader.texts("optimizers");
+  if (reader.has("turns")) plan.turns = reader.texts("turns");
   if (plan.finished()) reader.fail("epoch", "lies behind the last epoch");
   try {
     plan.schedule = config::read<Schedule>(config::parse_text(reader.text("schedule"), "schedule"));
@@ -279,6 +284,18 @@ void check_same_order(const SampleOrder& saved, const SampleOrder& now, const st
   if (saved.seed != now.seed) refuse("seed " + number(saved.seed), "seed " + number(now.seed));
 }
 
+void check_same_names(const std::vector<std::string>& saved, const std::vector<std::string>& now,
+                      const std::string& what, const std::string& call) {
+  if (saved == now) return;
+  const auto text = [&](const std::vector<std::string>& names) {
+    return names.empty() ? "no named " + what : "the " + what + " " + listed(names);
+  };
+  throw ConfigError(call, "the fit to resume has " + text(saved) + ", this Learner has " +
+                              text(now) +
+                              ": rates and turns go by this order; give them in that of the fit, "
+                              "or start a new fit()");
+}
+
 const EpochRow* row_of_weights(const std::vector<EpochRow>& history, int64_t restored_epoch) {
   if (history.empty()) return nullptr;
   const auto restored = std::ranges::find(history, restored_epoch, &EpochRow::epoch);
@@ -323,6 +340,8 @@ StoredState stored(const TrainState& state) {
                       {"drop_last", order->drop_last},
                       {"shuffle", order->shuffle},
                       {"seed", order->seed}};
+    if (plan.optimizers) fit["optimizers"] = *plan.optimizers;
+    if (plan.turns) fit["turns"] = *plan.turns;
     value["fit"] = std::move(fit);
   }
   if (!state.data.empty()) result.tensors.push_back({kData, tensor_of(state.data)});

@@ -28,6 +28,11 @@ struct SampleOrder {
 /// differ.
 void check_same_order(const SampleOrder& saved, const SampleOrder& now, const std::string& call);
 
+/// Throws ConfigError, naming `call` and both lists, if the names of the fit to resume are not
+/// those of the Learner, in the same order. `what`: what the names are of.
+void check_same_names(const std::vector<std::string>& saved, const std::vector<std::string>& now,
+                      const std::string& what, const std::string& call);
+
 /// Describes a fit and its position: everything that determines how it continues.
 struct FitPlan {
   int64_t epochs = 0;                  ///< of the fit, >= 1
@@ -42,7 +47,11 @@ struct FitPlan {
   int64_t overflows = 0;               ///< steps skipped so far, see FitResult
   double seconds = 0;                  ///< spent on the epoch under way
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not store it
-  std::vector<EpochRow> rows{};        ///< whole epochs of this fit
+  /// Names of several optimizers, the first of which has `rates`; unset as `order`.
+  std::optional<std::vector<std::string>> optimizers{};
+  /// The optimizers of the task's turns, which `turn` counts; unset as `order`.
+  std::optional<std::vector<std::string>> turns{};
+  std::vector<EpochRow> rows{};  ///< whole epochs of this fit
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
 };
