@@ -20,7 +20,10 @@ class CachingDevice final : public testing::EmptyDevice {
  public:
   explicit CachingDevice(memory::Usage& usage) : EmptyDevice(kCard, "a card"), usage_(usage) {}
   memory::Usage usage() const override { return usage_; }
-  memory::Reclaimed reclaim() override { return {std::exchange(usage_.fragmented_bytes, 0), 0}; }
+  memory::Reclaimed reclaim() override {
+    usage_.pinned_bytes = 0;
+    return {std::exchange(usage_.fragmented_bytes, 0), 0};
+  }
 
  private:
   memory::Usage& usage_;
@@ -40,15 +43,18 @@ TEST(CachingDevice, FragmentsAndRetriesOfAStageAreReported) {
   const auto before = calm.finish();
   EXPECT_EQ(before.on(kCard).retries, 0) << "those before the stage are not its own";
   EXPECT_THAT(before.str(), Not(HasSubstr("allocator:")));
+  EXPECT_THAT(before.str(), Not(HasSubstr("pinned")));
 
   Experiment stage("stage", options);
   card().fragmented_bytes = int64_t{3} << 20;
   card().retries += 4;
+  card().pinned_bytes = int64_t{2} << 20;
   EXPECT_EQ(stage.data().front().fragmented_bytes, int64_t{3} << 20);
   const auto report = stage.finish();
   EXPECT_EQ(report.on(kCard).fragmented_bytes, int64_t{3} << 20) << "when finish() began";
   EXPECT_EQ(report.on(kCard).retries, 4);
   EXPECT_THAT(report.str(), HasSubstr("allocator: 3 MiB fragmented, 4 of its allocations retried"));
+  EXPECT_THAT(report.str(), HasSubstr("pinned           2 MiB         2 MiB (100.0 %)"));
 }
 
 }  // namespace

@@ -130,7 +130,8 @@ class CudaBackend final : public memory::DeviceBackend {
             .blocks = now.allocation[0].current,
             .active_bytes = now.active_bytes[0].current,
             .fragmented_bytes = now.inactive_split_bytes[0].current,
-            .retries = now.num_alloc_retries};
+            .retries = now.num_alloc_retries,
+            .pinned_bytes = at::getHostAllocator(at::kCUDA)->get_stats().allocated_bytes.current};
   }
 
   int64_t retries() const override { return stats().num_alloc_retries; }

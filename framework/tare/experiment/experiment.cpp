@@ -29,12 +29,12 @@ memory::DeviceBackend& warmed(c10::Device device) {
 
 MemoryFigures operator-(const memory::Usage& a, const memory::Usage& b) {
   return {a.allocated_bytes - b.allocated_bytes, a.reserved_bytes - b.reserved_bytes,
-          a.process_bytes - b.process_bytes};
+          a.process_bytes - b.process_bytes, a.pinned_bytes - b.pinned_bytes};
 }
 
 MemoryFigures operator-(const MemoryFigures& a, const MemoryFigures& b) {
   return {a.allocated_bytes - b.allocated_bytes, a.reserved_bytes - b.reserved_bytes,
-          a.process_bytes - b.process_bytes};
+          a.process_bytes - b.process_bytes, a.pinned_bytes - b.pinned_bytes};
 }
 
 bool lives(const Accountable* object, uint64_t id) {

@@ -33,6 +33,8 @@ void put_device(std::ostream& out, const DeviceReport& side) {
   put_line(out, "tracked", side.consumed.allocated_bytes, side.reclaimed.allocated_bytes);
   put_line(out, "reserved", side.consumed.reserved_bytes, side.reclaimed.reserved_bytes);
   put_line(out, "process", side.consumed.process_bytes, side.reclaimed.process_bytes);
+  if (side.consumed.pinned_bytes != 0 || side.reclaimed.pinned_bytes != 0)
+    put_line(out, "pinned", side.consumed.pinned_bytes, side.reclaimed.pinned_bytes);
   if (side.fragmented_bytes > 0 || side.retries > 0)
     out << "    allocator: " << format_bytes(side.fragmented_bytes) << " fragmented, "
         << format_count(side.retries) << " of its allocations retried\n";

@@ -13,12 +13,13 @@
 
 namespace tare {
 
-/// Holds the three figures of memory/backend.h, or differences of them, in bytes. They are never
-/// added to one another.
+/// Holds figures of memory::Usage, or differences of them, in bytes. They are never added to one
+/// another.
 struct MemoryFigures {
   int64_t allocated_bytes = 0;  ///< tracked: live tensor storages, exact
   int64_t reserved_bytes = 0;   ///< held by the tensor allocator, live or cached
   int64_t process_bytes = 0;    ///< held by the process; host: resident set, with mapped files
+  int64_t pinned_bytes = 0;     ///< page-locked memory of the host for copies to cards
 };
 
 /// Reports an experiment's figures for one device.

@@ -48,7 +48,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   callbacks.insert(callbacks.begin(), p.options.callbacks.begin(), p.options.callbacks.end());
   check_callbacks(callbacks, call);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
-  if (p.model.device() != p.device) p.model.to(p.device);  // a compaction may leave it on the host
+  p.return_to_device();
   p.hold_frozen();  // of what may have been frozen or not since
   p.ensure_optimizer();
   p.check_turns(work.plan, call);

@@ -104,24 +104,40 @@ int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
-// A round trip of every weight through the host, so that the allocator's segments end up dense. The
-// host copies are whole before the first device tensor is let go.
-void compact(Model& model, c10::Device device) {
-  std::vector<at::Tensor> originals, host;
-  for (const auto& [name, tensor] : stored_state(model)) {
-    originals.push_back(tensor);
-    host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
-  }
-  for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
-  memory::backend(device).reclaim();
-  if (device.is_cpu()) return;
+/// Returns the optimizer's state on a device; nothing of an optimizer whose state cannot be listed.
+std::vector<at::Tensor> state_on(const Optimizer* optimizer, c10::Device device) {
+  std::vector<at::Tensor> tensors;
+  if (!optimizer) return tensors;
   try {
-    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(device));
+    for (const auto& [name, tensor] : optimizer->state())
+      if (tensor.device() == device) tensors.push_back(tensor);
+  } catch (const StateError&) {  // of a class of torch::optim that is not known: it stays
+  }
+  return tensors;
+}
+
+// A round trip of every weight, and of the optimizer's state if there is one, through the host, so
+// that the allocator's segments end up dense. The host copies are whole before the first device
+// tensor is let go.
+void compact(LearnerState& p) {
+  std::vector<at::Tensor> originals, host;
+  for (const auto& [name, tensor] : stored_state(p.model)) originals.push_back(tensor);
+  const std::vector<at::Tensor> state = state_on(p.optimizer.get(), p.device);
+  originals.insert(originals.end(), state.begin(), state.end());
+  for (const at::Tensor& tensor : originals)
+    host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
+  for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
+  memory::backend(p.device).reclaim();
+  if (p.device.is_cpu()) return;
+  try {
+    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(p.device));
   } catch (const c10::OutOfMemoryError&) {
     for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
-    throw OutOfMemory(device, bytes_of(host), tracked(device), memory::backend(device).budget(),
-                      "the weights are whole and lie on the host: free memory on the device, then "
-                      "purge() or fit() moves them back");
+    p.state_on_host = state;
+    throw OutOfMemory(p.device, bytes_of(host), tracked(p.device),
+                      memory::backend(p.device).budget(),
+                      "weights and state are whole and lie on the host: free memory on the device, "
+                      "then purge() or fit() moves them back");
   }
 }
 
@@ -140,7 +156,7 @@ bool wants_compaction(const PurgeOptions& options, c10::Device device) {
 PurgeReport Learner::purge(const PurgeOptions& options) {
   LearnerState& p = idle("learner.purge");
   const memory::Phase phase(memory::PhaseKind::purge);
-  if (p.model.device() != p.device) p.model.to(p.device);  // left on the host by a compaction
+  p.return_to_device();
   PurgeReport report;
   report.tracked_before = tracked(p.device);
   const CategoryBytes before = ledger().bytes(p.device);
@@ -153,7 +169,7 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   at::autocast::clear_cache();
   memory::backend(p.device).reclaim();
   if (wants_compaction(options, p.device)) {
-    compact(p.model, p.device);
+    compact(p);
     report.compacted = true;
   }
 

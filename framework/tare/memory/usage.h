@@ -21,6 +21,9 @@ struct Usage {
   int64_t active_bytes = 0;      ///< allocated, or freed while another stream still uses it
   int64_t fragmented_bytes = 0;  ///< free, but in segments that hold live blocks: stays reserved
   int64_t retries = 0;           ///< allocations that needed the cache given back first, so far
+  /// Page-locked memory of the host that LibTorch holds for copies to and from all cards, used or
+  /// cached, with its rounding up to powers of two. reclaim() returns what is cached.
+  int64_t pinned_bytes = 0;
 };
 
 /// Reports the memory of the whole machine or card, other processes included, in bytes.

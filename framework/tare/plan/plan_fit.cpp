@@ -208,8 +208,10 @@ class Planner {
       changed.options.precision = "bf16";
       save_by("precision=bf16", changed, micro_batch, plan);
     } else if (request_.options.precision == "fp32" && target_.computes_bfloat16) {
-      const int64_t activations = plan.categories[Category::activations];
-      plan.savings.push_back({"precision=bf16", plan.peak_bytes - activations / 2, true});
+      // A bound: half of the activations may stay, and other kernels may need no workspace.
+      const int64_t gone =
+          plan.categories[Category::activations] / 2 + plan.categories[Category::workspace];
+      plan.savings.push_back({"precision=bf16", plan.peak_bytes - gone, true});
     }
     std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });
     std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);

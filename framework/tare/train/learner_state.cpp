@@ -113,6 +113,13 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
                    "give it some with set_data()");
 }
 
+void LearnerState::return_to_device() {
+  if (model.device() != device) model.to(device);
+  for (at::Tensor& tensor : state_on_host)
+    if (tensor.device() != device) tensor.set_data(tensor.to(device));
+  state_on_host.clear();
+}
+
 bool LearnerState::converts_inputs() const {
   return precision == Precision::bf16_true || options.kernels.channels_last;
 }

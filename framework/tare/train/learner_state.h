@@ -59,6 +59,7 @@ struct LearnerState {
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
   std::unique_ptr<Optimizer> optimizer;
+  std::vector<at::Tensor> state_on_host{};  ///< of the optimizer, see return_to_device()
   double made_with_rate = 0;  ///< learning rate of the new optimizer, before any schedule
   std::vector<EpochRow> history;
   int64_t restored_epoch = 0;  // see TrainState
@@ -138,6 +139,9 @@ struct LearnerState {
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call);
+  /// Moves back what a compaction that was refused memory has left on the host. Throws
+  /// c10::OutOfMemoryError; what is moved stays so.
+  void return_to_device();
   /// Moves a host batch to the model's device, its input to the model's type, and notes it.
   void to_device(Batch& batch);
   /// Returns a copy of a host batch on the device, in new memory of the computation, made beside

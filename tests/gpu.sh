@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Builds everything for the card of this machine, runs every test that needs one, shows plans beside runs, times the
+# Learner against loops by hand, and writes what it found as a page. It ends with 1 where something failed; the page is
+# written nevertheless and says what.
+# Usage: bash tests/gpu.sh [--page FILE] [--quick]
+#   --page FILE  where the page goes (default docs/gpu.md)
+#   --quick      few tests and rounds, for trying the script; the page says so
+set -euo pipefail
+cd "$(dirname "$0")/.."
+page=docs/gpu.md
+quick=0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --page) page=${2:?"--page needs a file"}; shift 2 ;;
+    --quick) quick=1; shift ;;
+    *) echo "tests/gpu.sh: '$1' is not known; it takes --page FILE and --quick" >&2; exit 2 ;;
+  esac
+done
+[ "${TARE_GPU_BUILT:-0}" = 1 ] || TARE_CUDA=1 bash framework/cmake/build.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+build/bin/tare doctor >"$work/doctor"
+if ! grep -q '^device .*cuda:0' "$work/doctor"; then
+  echo "tests/gpu.sh: this machine has no card that Tare can use:" >&2
+  cat "$work/doctor" >&2
+  exit 1
+fi
+
+tests='^(gpu|card)$'
+rounds=15
+samples=6400
+precisions=(fp32 bf16 fp16 bf16-true)
+chosen=(--test-dir build)
+if [ $quick = 1 ]; then
+  rounds=1
+  samples=128
+  precisions=(fp32 bf16)
+  chosen=(--test-dir build/tests/contract -R '^cuda_backend_test$')
+fi
+failed=0
+ctest "${chosen[@]}" --no-tests=error -L "$tests" --output-on-failure >"$work/tests" 2>&1 || failed=1
+
+# A run prints beside each measured peak the planned one.
+cat >"$work/card.yaml" <<YAML
+device: cuda:0
+workers: 0
+batch: 64
+data: {name: generated_digits, count: $samples, size: 28}
+model: {name: resnet9, width: 16}
+phases:
+- {name: whole, epochs: 1}
+- {name: recomputed, epochs: 1, recompute: all}
+- {name: offloaded, epochs: 1, offload: all}
+YAML
+for precision in "${precisions[@]}"; do
+  echo "$ tare run card.yaml precision=$precision"
+  (cd "$work" && "$OLDPWD/build/bin/tare" run card.yaml precision=$precision name=$precision --json "$precision.json" \
+    2>&1) >"$work/run" || failed=1
+  grep -E 'peak|error' "$work/run" || true
+done >"$work/runs"
+
+build/bin/bench_card $rounds >"$work/times" 2>&1 || failed=1
+
+{
+  echo "# On a GPU"
+  echo
+  echo "\`bash tests/gpu.sh\` wrote this page. It holds what was seen on one card."
+  [ $quick = 0 ] || printf '\nThe run was a quick one (`--quick`): few tests, and times of one round.\n'
+  echo
+  echo "| what | value |"
+  echo "|---|---|"
+  echo "| date | $(date -u +%Y-%m-%d) |"
+  echo "| commit | $(git describe --always --dirty 2>/dev/null || echo unknown) |"
+  sed -n 's/^\(LibTorch\|driver\|device [0-9]*\)  *\(.*\)$/| \1 | \2 |/p' "$work/doctor"
+  printf '\n## Tests\n\nThe tests with the labels `gpu` and `card`:\n\n```text\n'
+  grep -E '^ *[0-9]+/[0-9]+ Test|tests passed|tests failed' "$work/tests" | sed 's/^ *//' || true
+  printf '```\n\n## Plans and runs\n\nEach line of a phase has the measured peak, and the planned one in brackets:\n\n```text\n'
+  cat "$work/runs"
+  printf '```\n\n## Times\n\nThe medians of ratios, above 1 where the Learner takes longer (`build/bin/bench_card %s`):\n\n```text\n' $rounds
+  cat "$work/times"
+  printf '```\n'
+} >"$work/page"
+mkdir -p "$(dirname "$page")"
+mv "$work/page" "$page"
+echo "tests/gpu.sh: wrote $page"
+[ $failed = 0 ] || { echo "tests/gpu.sh: something failed; the page says what" >&2; exit 1; }
