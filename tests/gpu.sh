@@ -28,12 +28,12 @@ if ! grep -q '^device .*cuda:0' "$work/doctor"; then
 fi
 
 tests='^(gpu|card)$'
-rounds=15
+bench=(build/bin/bench_card 15 20)
 samples=6400
 precisions=(fp32 bf16 fp16 bf16-true)
 chosen=(--test-dir build)
 if [ $quick = 1 ]; then
-  rounds=1
+  bench=(build/bin/bench_card 1 1)
   samples=128
   precisions=(fp32 bf16)
   chosen=(--test-dir build/tests/contract -R '^cuda_backend_test$')
@@ -58,9 +58,9 @@ for precision in "${precisions[@]}"; do
   (cd "$work" && "$OLDPWD/build/bin/tare" run card.yaml precision=$precision name=$precision --json "$precision.json" \
     2>&1) >"$work/run" || failed=1
   grep -E 'peak|error' "$work/run" || true
-done >"$work/runs"
+done >"$work/peaks"
 
-build/bin/bench_card $rounds >"$work/times" 2>&1 || failed=1
+"${bench[@]}" >"$work/times" 2>&1 || failed=1
 
 {
   echo "# On a GPU"
@@ -76,8 +76,8 @@ build/bin/bench_card $rounds >"$work/times" 2>&1 || failed=1
   printf '\n## Tests\n\nThe tests with the labels `gpu` and `card`:\n\n```text\n'
   grep -E '^ *[0-9]+/[0-9]+ Test|tests passed|tests failed' "$work/tests" | sed 's/^ *//' || true
   printf '```\n\n## Plans and runs\n\nEach line of a phase has the measured peak, and the planned one in brackets:\n\n```text\n'
-  cat "$work/runs"
-  printf '```\n\n## Times\n\nThe medians of ratios, above 1 where the Learner takes longer (`build/bin/bench_card %s`):\n\n```text\n' $rounds
+  cat "$work/peaks"
+  printf '```\n\n## Times\n\nThe medians of ratios, above 1 where the Learner takes longer (`%s`):\n\n```text\n' "${bench[*]}"
   cat "$work/times"
   printf '```\n'
 } >"$work/page"

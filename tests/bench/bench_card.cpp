@@ -2,9 +2,10 @@
 // step that only launches kernels (MLP 64-128-10, batch 32), tokens of a GPT in bfloat16, and the
 // release of memory.
 //
-// Run: build/bin/bench_card [rounds]
+// Run: build/bin/bench_card [rounds [steps of the GPT]]
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <tare/model/precision.h>
 #include <tare/tare.h>
 #include <torch/torch.h>
 
@@ -19,7 +20,7 @@ namespace {
 
 using namespace tare;
 
-constexpr c10::Device kCard(c10::kCUDA, 0);
+const c10::Device kCard(c10::kCUDA, 0);
 constexpr int64_t kVocabulary = 512, kContext = 256, kGptBatch = 16;
 
 /// What is trained, and on what.
@@ -77,9 +78,7 @@ double by_hand(const Subject& subject) {
       {
         const AutocastScope autocast(
             autocast_for(subject.in_bfloat16 ? Precision::bf16 : Precision::fp32, c10::kCUDA));
-        auto output = model.forward(inputs);
-        if (subject.in_bfloat16) output = output.to(torch::kFloat).flatten(0, 1);
-        loss = torch::cross_entropy_loss(output, targets.flatten());
+        loss = torch::cross_entropy_loss(model.forward(inputs).to(torch::kFloat), targets);
       }
       loss.backward();
       gradients.clear();
@@ -152,21 +151,25 @@ void compare(int rounds, const char* what, const Subject& subject) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  constexpr int64_t kMlpSteps = 500, kGptSteps = 20;
+  const int64_t gpt_steps = argc > 2 ? std::atoi(argv[2]) : 20;
+  constexpr int64_t kMlpSteps = 500;
   try {
     init({.cuda = CudaMode::on});
-    const Subject mlp = small_mlp(kMlpSteps), language = gpt(kGptSteps), one = gpt(1);
+    const Subject mlp = small_mlp(kMlpSteps), language = gpt(gpt_steps), one = gpt(1);
     std::printf("%s; median of ratios, [quartiles]\n", memory::backend(kCard).name().c_str());
     compare(rounds, "500 steps of an MLP", mlp);
-    compare(rounds, "20 steps of a GPT in bf16", language);
+    compare(rounds, (std::to_string(gpt_steps) + " steps of a GPT in bf16").c_str(), language);
     const bench::Ratios alone = bench::paired(
         rounds, [&] { return by_learner(language); }, [&] { return by_learner(language); });
     std::printf("%-44s %.0f\n", "tokens/s of the GPT by the Learner",
-                static_cast<double>(kGptSteps * kGptBatch * kContext) / alone.first_s);
+                static_cast<double>(gpt_steps * kGptBatch * kContext) / alone.first_s);
     bench::print(
         "destroy against release by hand",
         bench::paired(
             rounds, [&] { return release_by_hand(one); }, [&] { return release_by_learner(one); }));
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what_without_backtrace());
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
