@@ -36,11 +36,15 @@ bool is_there(const fs::path& path) {
 /// The first line of the recipe.yaml of a run, by which a run's folder is known.
 constexpr std::string_view kMark = "# The settings of a run with every default, written by Tare.\n";
 
+}  // namespace
+
 bool holds_recipe_of_run(const fs::path& folder) {
   const fs::path file = folder / "recipe.yaml";
   std::error_code ignored;
   return fs::is_regular_file(file, ignored) && io::read_text(file).starts_with(kMark);
 }
+
+namespace {
 
 // A run that a kill ended before its first checkpoint has no report either. A report that cannot be
 // read is taken for that of a finished run, so that nothing of it is removed.
