@@ -165,5 +165,22 @@ TEST_F(FurcateSweepTest, ARecipesSweepHasFurcatesColumns) {
   EXPECT_EQ(all[1][25], "0.25");
 }
 
+TEST_F(FurcateSweepTest, TheLogCountsRunsThatWereStoppedAmongThoseThatRemain) {
+  const auto sweep = config(R"("a": [1, 2, 3])");
+  auto host =
+      host_of(sweep, "trap 'exit 143' TERM; : > $folder/begun; while :; do sleep 0.01; done");
+  const auto recorder = furcate::recorder_of(sweep);
+  host.recorder = recorder.get();
+  host.predict = [](const auto&) { return std::optional<int64_t>(1); };  // two at a time
+  host.interrupted = [this] {
+    return std::filesystem::exists(files_.log_dir() / "e0_foo_a1/begun") &&
+           std::filesystem::exists(files_.log_dir() / "e1_foo_a2/begun");
+  };
+  EXPECT_TRUE(sweep::run_sweep(sweep, host).interrupted);
+  const std::string log = file("furcate.log");
+  EXPECT_THAT(log, ::testing::ContainsRegex("e0_foo_a1 has ended[^\n]*; 3 runs remain"));
+  EXPECT_THAT(log, ::testing::ContainsRegex("e1_foo_a2 has ended[^\n]*; 3 runs remain"));
+}
+
 }  // namespace
 }  // namespace tare::testing
