@@ -51,6 +51,8 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {batch: [8]}\nexclude: [{batch: 8}]\n"),
               HasSubstr("w.yaml:4:11: exclude.0 and what follows exclude every combination"));
+  EXPECT_THAT(message("w.yaml", "name: w\nrecipe: gone.yaml\nparameters: {batch: [8]}\n"),
+              HasSubstr("w.yaml:2:9: recipe is not there, got gone.yaml"));
   // Files that the sweep itself writes to the folder of a run.
   EXPECT_THAT(message("w.yaml", head + "set: {export: loss.svg}\nparameters: {batch: [8]}\n"),
               HasSubstr("w.yaml:3:15: set.export would be written to 'loss.svg'"));

@@ -238,6 +238,13 @@ void set_data_folder(sweep::SweepOptions& sweep, Node recipe) {
     if (takes(field)) check_data_files(sweep, recipe, folder, field);
 }
 
+void require_recipe(const sweep::SweepOptions& sweep) {
+  if (!std::filesystem::exists(sweep.recipe))
+    throw at_its_place(sweep, {"sweep", "recipe", "is not there",
+                               "the path of a recipe, from the folder of this file",
+                               printable(sweep.recipe.string())});
+}
+
 Node parsed(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   Node root = config::parse_file(file);
   for (const auto& assignment : overrides) config::apply_sweep_override(root, assignment);
@@ -343,7 +350,11 @@ sweep::SweepOptions recipe_sweep(const Node& root) {
 sweep::SweepOptions read_sweep(const std::filesystem::path& file,
                                const std::vector<std::string>& overrides) {
   Node root = parsed(file, overrides);
-  if (!is_configuration(root)) return sweep::read_sweep(file, overrides);
+  if (!is_configuration(root)) {
+    auto own = sweep::read_sweep(file, overrides);
+    require_recipe(own);
+    return own;
+  }
   auto sweep = recipe_sweep(root);
   sweep.root = std::move(root);
   if (sweep.recipe.empty())
@@ -351,10 +362,7 @@ sweep::SweepOptions read_sweep(const std::filesystem::path& file,
                                "recipe=FILE, or a program with tare::Fork", "nothing"});
   check(sweep);
   resolve_paths(sweep, file);
-  if (!std::filesystem::exists(sweep.recipe))
-    throw at_its_place(sweep, {"sweep", "recipe", "is not there",
-                               "the path of a recipe, from the folder of this file",
-                               printable(sweep.recipe.string())});
+  require_recipe(sweep);
   Node recipe = config::parse_file(sweep.recipe);
   check_known(sweep.root, recipe);
   set_data_folder(sweep, std::move(recipe));
