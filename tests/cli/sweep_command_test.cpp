@@ -253,6 +253,38 @@ TEST(SweepCommand, AStoreOrFolderThatIsDeletedIsAnErrorAndCanBeMadeAgain) {
   }
 }
 
+TEST(SweepCommand, StatusSaysWhichRunsWereStoppedAndThatTheStoreIsLost) {
+  const Sweep sweep;
+  const auto first = sweep.folder / "runs/tiny/tiny0_p0l0-001_mw4";
+  Program program(
+      "tare", {"sweep", "run", "sweep.yaml", "resources.jobs=1", "set={phases.0.epochs: 100000}"},
+      sweep.folder.path());
+  while (!fs::exists(first / "recipe.yaml"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(program.pid(), SIGINT);
+  EXPECT_EQ(program.wait().status, 128 + SIGINT);
+  EXPECT_THAT(
+      sweep.tare({"status", "sweep.yaml", "set={phases.0.epochs: 100000}"}).out,
+      AllOf(HasSubstr("tiny0_p0l0-001_mw4  WAITING  stopped; tare sweep run continues it\n"),
+            HasSubstr("tiny1_p0l0-001_mw8  WAITING\n")));
+  fs::remove(sweep.folder / "runs/tiny/tiny.sqlite");
+  const auto lost = sweep.tare({"status", "sweep.yaml"});
+  EXPECT_EQ(lost.status, 2);
+  EXPECT_THAT(lost.err, HasSubstr("but not its store, got runs/tiny; allowed: tare sweep rebuild"))
+      << lost.err;
+}
+
+TEST(SweepCommand, APeakThatIsNotKnownIsNotZero) {
+  const Sweep sweep;
+  fs::create_directories(sweep.folder / "runs/tiny");
+  std::ofstream(sweep.folder / "runs/tiny/run_data.csv")
+      << "trial,name,state,phases.0.lr,model.width,run_accuracy\n"
+         "0,tiny0_p0l0-001_mw4,COMPLETE,0.001,4,0.5\n";
+  ASSERT_EQ(sweep.tare({"rebuild", "sweep.yaml"}).status, 0);
+  EXPECT_THAT(sweep.tare({"status", "sweep.yaml"}).out,
+              HasSubstr("tiny0_p0l0-001_mw4  COMPLETE  accuracy 0.5, peak unknown, "));
+}
+
 TEST(SweepCommand, FurcatesConfigurationsHaveItsLogAndItsOptimizers) {
   const Sweep sweep;
   std::ofstream(sweep.folder / "f.json")

@@ -49,6 +49,10 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
               HasSubstr("w.yaml:3:27: parameters.phases.0.lr cannot be counted for a grid"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {batch: [8]}\nexclude: [{batch: 8}]\n"),
+              HasSubstr("w.yaml:4:11: exclude.0 and what follows exclude every combination"));
+  EXPECT_THAT(message("w.yaml", "name: w\nrecipe: gone.yaml\nparameters: {batch: [8]}\n"),
+              HasSubstr("w.yaml:2:9: recipe is not there, got gone.yaml"));
   // Files that the sweep itself writes to the folder of a run.
   EXPECT_THAT(message("w.yaml", head + "set: {export: loss.svg}\nparameters: {batch: [8]}\n"),
               HasSubstr("w.yaml:3:15: set.export would be written to 'loss.svg'"));
@@ -87,6 +91,9 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
   EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_size\": [8],\n "
                                           "\"export\": \"w0.log\"}"),
               HasSubstr("w.json:4:12: export would be written to 'w0.log'"));
+  EXPECT_THAT(message("w.json", furcate + "\"epochs\": 1, \"batch_sze\": [8], \"batch_size\": 8}"),
+              HasSubstr("w.json:3:15: batch_sze is no key of furcate or of a recipe (did you mean "
+                        "\"batch_size\"?)"));
 }
 
 TEST(SweepValues, AValueThatNoCombinationAcceptsIsReportedAtItsPlace) {
@@ -112,6 +119,13 @@ TEST(SweepValues, AValueThatNoCombinationAcceptsIsReportedAtItsPlace) {
   EXPECT_THAT(message("parameters: {phases.0.lr: [0.1], batch: [32, 8]}\n"),
               HasSubstr("w.yaml:3:46: parameters.batch is refused by the recipe: micro_batch is "
                         "larger than the batch of phase 1"));
+}
+
+TEST(SweepValues, AValueOfTheCommandLineHasItsIndex) {
+  const Sweep sweep;
+  const auto plan = sweep.tare({"plan", "sweep.yaml", "parameters.phases.0.lr=[0.1, x]"});
+  EXPECT_EQ(plan.status, 2);
+  EXPECT_THAT(plan.err, HasSubstr("parameters.phases.0.lr.1 must be"));
 }
 
 TEST(SweepValues, ASharedValueThatEveryCombinationMakesValidIsAccepted) {

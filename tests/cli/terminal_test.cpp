@@ -87,6 +87,7 @@ TEST_P(Terminal, HoldsBundlesCheckpointsAndDevices) {
 TEST_P(Terminal, HoldsRuns) {
   const std::string text = checked({"run", "tiny.yaml", "--verbose", "--overwrite"});
   EXPECT_THAT(text, HasSubstr("parameters"));
+  EXPECT_THAT(checked({"run", "tiny.yaml", "--overwrite"}), HasSubstr("rate, phase 1 of 1: "));
 }
 
 TEST_P(Terminal, HoldsSweeps) {

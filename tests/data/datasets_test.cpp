@@ -294,6 +294,12 @@ TEST_F(Datasets, WrongOptionsAreRefusedByName) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("generated_digits"));
   }
+  try {
+    (void)datasets::make({.name = "generated_digits", .count = 10, .train = 1.5});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.got(), "1.5");
+  }
 }
 
 TEST(DataOptions, AreReadFromYaml) {

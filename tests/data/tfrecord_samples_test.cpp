@@ -218,9 +218,10 @@ TEST_F(TfSamples, WrongOptionsAreRefusedByName) {
   fs::create_directory(folder_ / "empty");
   write_pictures("x", 0, 10);
   EXPECT_EQ(field({.name = "tfrecord"}), "files");
-  EXPECT_EQ(field({.name = "tfrecord", .files = {path("absent")}}), "files");
+  EXPECT_EQ(field({.name = "tfrecord", .files = {path("x"), path("absent")}}), "files.1");
   EXPECT_EQ(field({.name = "tfrecord", .files = {path("x")}, .valid_files = {path("y")}}),
-            "valid_files");
+            "valid_files.0");
+  EXPECT_EQ(field({.name = "tfrecord", .files = {path("x"), path("empty")}}), "files.1");
   EXPECT_EQ(field({.name = "tfrecord", .folder = path("x")}), "folder");
   write_tf_records(folder_ / "rows",
                    {example_of({{"image", floats_feature({1, 2})}, {"label", ints_feature({0})}})});
@@ -237,7 +238,15 @@ TEST_F(TfSamples, WrongOptionsAreRefusedByName) {
   EXPECT_EQ(field({.name = "generated_digits", .input = "x"}), "input");
   EXPECT_EQ(field({.name = "tfrecord", .files = {path("x")}, .num_parallel_reads = 0}),
             "num_parallel_reads");
-  EXPECT_THROW((void)datasets::make({.name = "tfrecord", .files = {path("empty")}}), ConfigError);
+}
+
+TEST_F(TfSamples, AFileWithoutRecordsIsNamed) {
+  write_pictures("x", 0, 10);
+  io::write_atomically(folder_ / "none", "");
+  ::testing::internal::CaptureStderr();
+  const auto named = datasets::make({.name = "tfrecord", .files = {path("none"), path("x")}});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr('\'' + path("none") + "' holds no record"));
 }
 
 }  // namespace

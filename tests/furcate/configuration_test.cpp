@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/outcome.h"
 #include "sweep/support.h"
 #include "tare/base/error.h"
 #include "tare/config/node.h"
@@ -153,14 +154,74 @@ TEST_F(FurcateTest, AMistakeIsReportedWithItsOwnKeyAndLine) {
   EXPECT_THAT(message(R"("batch_size": [])"), HasSubstr(file + ":2:15: batch_size has no values"));
 }
 
-TEST_F(FurcateTest, ItsFolderOfDataIsThatOfAFolderOfImages) {
-  const auto settings = [&] {
-    const auto sweep = read(R"(, "batch_size": [32])");
+TEST_F(FurcateTest, ItsFolderOfDataIsTheOneThatTheDataSetReads) {
+  const auto settings = [&](const std::string& recipe, const std::string& more = "") {
+    io::write_atomically(folder_ / "r.yaml", recipe);
+    const auto sweep = read(R"(, "batch_size": [32])" + more);
     return sweep::settings_of(sweep, search::grid(sweep).at(0), "n");
   };
-  EXPECT_THAT(settings(), Not(Contains(R"(data.folder="foo/")")));
+  const auto is_folder = Contains(R"(data.folder="foo/")");
+  EXPECT_THAT(settings("data: {name: digits}\n"), Not(is_folder));
+  EXPECT_THAT(settings("model: mlp\n"), Not(is_folder));
+  EXPECT_THAT(settings("data: {name: png_folder}\n"), is_folder);
+  EXPECT_THAT(settings("data: text_folder\n"), is_folder);
+  EXPECT_THAT(settings("data: digits\n", R"(, "data.name": "text_folder")"), is_folder);
+  EXPECT_THAT(settings("data: digits\n", R"(, "data": {"name": "png_folder"})"), is_folder);
+}
+
+TEST_F(FurcateTest, FilesOfTheRecipeLieInItsFolderOfData) {
+  const auto message = [&](const std::string& recipe, const std::string& more = "") {
+    io::write_atomically(folder_ / "r.yaml", recipe);
+    return outcome_of([&] { (void)read(R"(, "batch_size": [32])" + more); });
+  };
+  EXPECT_EQ(message("data: {name: tfrecord, files: [foo]}\n"), "accepted");
+  EXPECT_EQ(message("data: {name: tfrecord, files: [foo/a.tfrec], test_files: [foo/t]}\n"),
+            "accepted");
+  EXPECT_EQ(message("data: {name: idx, images: foo/i, labels: foo/l}\n"), "accepted");
+  EXPECT_EQ(message("data: {name: tfrecord, files: [bar]}\n", R"(, "data.files": ["foo"])"),
+            "accepted");
+  EXPECT_THAT(message("data: {name: tfrecord, files: [foo, bar/b.tfrec]}\n"),
+              HasSubstr("json:1:38: data_dir is not where data.files lies, which the recipe's data "
+                        "set reads, got \"foo/\"; allowed: the folder of 'bar/b.tfrec'"));
+  EXPECT_THAT(message("data: {name: idx, images: foo/i, labels: foox/l}\n"),
+              HasSubstr("data_dir is not where data.labels lies"));
+}
+
+TEST_F(FurcateTest, TwoKeysForOneValueAreRefused) {
+  const auto message = [&](const std::string& more) {
+    return outcome_of([&] { (void)read(R"(, "batch_size": [32], )" + more); });
+  };
+  EXPECT_THAT(message(R"("phases.0.epochs": 3)"),
+              HasSubstr("phases.0.epochs and epochs both set phases.0.epochs of the recipe"));
+  EXPECT_THAT(message(R"("batch": 8)"), HasSubstr("batch and batch_size both set batch"));
+  EXPECT_THAT(message(R"("optimizer.kind": "adam", "optimizer_name": ["SGD"])"),
+              HasSubstr("optimizer_name and optimizer.kind both set optimizer.kind"));
+  EXPECT_THAT(message(R"("optimizer_name": "sgd", "optimizer": {"momentum": 0.5})"),
+              HasSubstr("optimizer and optimizer_name both set optimizer of the recipe"));
+  EXPECT_THAT(message(R"("workers": 2, "prefetch": 1)"), HasSubstr("both set workers"));
+  EXPECT_EQ(message(R"("optimizer.momentum": 0.5, "optimizer_name": "sgd")"), "accepted");
   io::write_atomically(folder_ / "r.yaml", "data: {name: png_folder}\n");
-  EXPECT_THAT(settings(), Contains(R"(data.folder="foo/")"));
+  EXPECT_THAT(message(R"("data.folder": "x")"), HasSubstr("data_dir and data.folder both set"));
+  const auto sweep = read(R"(, "batch_size": [32], "phases.0.lr": 0.5)");
+  EXPECT_THAT(sweep::settings_of(sweep, search::grid(sweep).at(0), "n"),
+              AllOf(Contains("phases.0.lr=0.5"), Not(Contains("phases.0.lr=0.001"))));
+  EXPECT_EQ(sweep.origin.configuration.find("learning_rate"), nullptr);
+}
+
+TEST_F(FurcateTest, AKeyThatIsNotThereIsReportedWithTheNearestOfFurcateOrTheRecipe) {
+  const auto message = [&](const std::string& more) {
+    return outcome_of([&] { (void)read(R"(, "batch_size": [32], )" + more); });
+  };
+  EXPECT_THAT(message(R"("learning_ratee": 1)"),
+              AllOf(HasSubstr("learning_ratee is no key of furcate or of a recipe (did you mean "
+                              "\"learning_rate\"?)"),
+                    HasSubstr("batch_size")));
+  EXPECT_THAT(message(R"("optimiser.kind": "sgd")"), HasSubstr("did you mean \"optimizer\"?"));
+  for (const char* key : {"name", "folder"})
+    EXPECT_THAT(message('"' + std::string(key) + R"(": "x")"),
+                HasSubstr(std::string(key) + " has no effect, because each run has a name"));
+  std::filesystem::remove(folder_ / "r.yaml");
+  EXPECT_THAT(message(R"("seed": 1, "recipe": "r.yaml")"), HasSubstr("recipe is not there"));
 }
 
 TEST_F(FurcateTest, AProgramNeedsNoRecipeAndVariesInKeysOfItsOwn) {

@@ -36,9 +36,9 @@ class ForkTest : public ::testing::Test {
       io::write_atomically(folder_ / "foo" / name, "");
   }
   /// Runs the program with `keys` beside what every configuration needs.
-  ProgramResult run(const std::string& keys) const {
+  ProgramResult run(const std::string& keys, const std::vector<std::string>& words = {}) const {
     write(keys);
-    return run_program("fork_program", {}, folder_.path());
+    return run_program("fork_program", words, folder_.path());
   }
   void write(const std::string& keys, const std::string& data_dir = "foo/") const {
     io::write_atomically(folder_ / "config.json",
@@ -101,6 +101,15 @@ TEST_F(ForkTest, EachRunLeavesFurcatesFiles) {
   EXPECT_THAT(log, HasSubstr("; 1 run remains, estimated total time remaining "));
   EXPECT_THAT(log, HasSubstr(": furcate] e1_foo_bs16 has ended, complete, after "));
   EXPECT_THAT(log, HasSubstr("; 0 runs remain"));
+}
+
+TEST_F(ForkTest, HelpRunsNothing) {
+  for (const char* word : {"--help", "-h"}) {
+    const auto result = run(kTwo, {word});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.out, HasSubstr("usage: "));
+    EXPECT_FALSE(fs::exists(folder_ / "logs"));
+  }
 }
 
 TEST_F(ForkTest, TheRunsDataAreTheConfigurationAndWhatCameOut) {

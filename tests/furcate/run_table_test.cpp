@@ -103,6 +103,28 @@ TEST_F(RunTableTest, HasNoRowWithoutRunData) {
       ElementsAre(ElementsAre("a", "meta"), ElementsAre("1", "{}"), ElementsAre("2", "{}")));
 }
 
+TEST_F(RunTableTest, KeepsEachRowOfTheFileOfWhichNothingNewIsKnown) {
+  const std::string header = "log_dir,lr,\"a,b\",run_val_loss\n";
+  const std::string first = "logs/r0/,1e-03,\"say \"\"it\"\",\nfor me\",0.50\n";
+  const std::string second = "\"logs/r1\",0.10,,\n", failed = "logs/r2,1,,0.5\n";
+  const std::string other = "logs/other7,1.0,x,\n";
+  const auto file = folder_ / "run_data.csv";
+  io::write_atomically(file, header + other + first + second + failed);
+  const auto runs = {run(0, ""), run(1, ""), run(2, "", TrialState::failed)};
+  EXPECT_EQ(table_.text(runs), header + first + second + other);
+  EXPECT_EQ(table_.text({}), header + other + first + second + failed) << "they may still wait";
+  (void)run(1, R"({"log_dir": "logs/r1", "lr": 2, "more": 3, "meta": {}})");
+  EXPECT_THAT(parsed(RunTable(folder_.path()).text(runs)).at(2),
+              ElementsAre("logs/r1", "2", "", "", "3", "{}"));
+}
+
+TEST_F(RunTableTest, WarnsOfRowsOfTheFileThatItCannotKeep) {
+  io::write_atomically(folder_ / "run_data.csv", "log_dir,lr\nlogs/r0,1\n\nlogs/r1\nlogs/r2,\"1\n");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(table_.text({}), "log_dir,lr\nlogs/r0,1\nlogs/r2,\"1\n\n") << "the quote is not closed";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("row 3 of"));
+}
+
 class FurcateSweepTest : public ShellSweepTest {
  protected:
   [[nodiscard]] sweep::SweepOptions config(const std::string& keys) const {
@@ -141,6 +163,23 @@ TEST_F(FurcateSweepTest, ARecipesSweepHasFurcatesColumns) {
   EXPECT_EQ(all[1][12], "3");
   EXPECT_EQ(all[1][16], "-1");
   EXPECT_EQ(all[1][25], "0.25");
+}
+
+TEST_F(FurcateSweepTest, TheLogCountsRunsThatWereStoppedAmongThoseThatRemain) {
+  const auto sweep = config(R"("a": [1, 2, 3])");
+  auto host =
+      host_of(sweep, "trap 'exit 143' TERM; : > $folder/begun; while :; do sleep 0.01; done");
+  const auto recorder = furcate::recorder_of(sweep);
+  host.recorder = recorder.get();
+  host.predict = [](const auto&) { return std::optional<int64_t>(1); };  // two at a time
+  host.interrupted = [this] {
+    return std::filesystem::exists(files_.log_dir() / "e0_foo_a1/begun") &&
+           std::filesystem::exists(files_.log_dir() / "e1_foo_a2/begun");
+  };
+  EXPECT_TRUE(sweep::run_sweep(sweep, host).interrupted);
+  const std::string log = file("furcate.log");
+  EXPECT_THAT(log, ::testing::ContainsRegex("e0_foo_a1 has ended[^\n]*; 3 runs remain"));
+  EXPECT_THAT(log, ::testing::ContainsRegex("e1_foo_a2 has ended[^\n]*; 3 runs remain"));
 }
 
 }  // namespace

@@ -97,6 +97,10 @@ TEST(Inspect, GivesJson) {
                                .state = R"({"epochs_done":7,"history":[{"valid_loss":0.5}]})"});
   const auto saved = nlohmann::json::parse(inspect_json(dir / "c").text);
   EXPECT_EQ(saved["kind"], "checkpoint");
+  uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "c"))
+    bytes += entry.file_size();
+  EXPECT_EQ(saved["bytes"], bytes);
   EXPECT_EQ(saved["state"]["epochs_done"], 7);
   EXPECT_EQ(saved["optimizer"][0]["shape"], nlohmann::json({2, 3}));
   EXPECT_THAT(inspect(dir / "c").text, HasSubstr("trained       7 whole epochs\n"));
@@ -162,6 +166,32 @@ TEST(Inspect, SaysWhatIsWrongWithADamagedBundle) {
   EXPECT_THAT(text, HasSubstr(", damaged\n"));
   EXPECT_THAT(text, HasSubstr("another hash"));
   EXPECT_THAT(text, Not(HasSubstr("verified")));
+}
+
+TEST(Inspect, DescribesTruncatedFiles) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "m.tare", small_manifest(model), model.state());
+  checkpoint::write(dir / "w", {{"weight", at::rand({2, 3})}});
+  for (const auto& [name, kind] : std::vector<std::pair<std::string, std::string>>{
+           {"m.tare", "bundle"}, {"w", "safetensors"}}) {
+    const auto path = dir / name;
+    const std::string content = io::read_text(path);
+    const size_t header = 8 + static_cast<unsigned char>(content[0]) +
+                          (static_cast<size_t>(static_cast<unsigned char>(content[1])) << 8);
+    for (const size_t size : {content.size() - 1, header - 2}) {
+      overwrite(path, content.substr(0, size));
+      EXPECT_THAT(inspect(path).text, HasSubstr(": " + kind));
+      EXPECT_THAT(inspect(path).text, HasSubstr(", damaged\n  problem"));
+      EXPECT_TRUE(inspect(path).is_damaged);
+      const auto found = nlohmann::json::parse(inspect_json(path).text);
+      EXPECT_EQ(found["kind"], kind);
+      EXPECT_EQ(found["bytes"], size);
+      EXPECT_EQ(found["verified"], false);
+      EXPECT_FALSE(found["problem"].get<std::string>().empty());
+      EXPECT_FALSE(found.contains("tensors"));
+    }
+  }
 }
 
 TEST(Inspect, DescribesACheckpointAndItsDamage) {

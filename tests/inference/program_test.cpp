@@ -170,6 +170,15 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
   (void)checkpoint::write(dir_ / "short.safetensors", {{"input", tokens}, {"lengths", lengths}});
   EXPECT_EQ(answer(predict("texts.tare short.safetensors").output),
             answer(predict("texts.tare both.safetensors").output));
+  for (const int64_t length : {int64_t{0}, tokens.size(1) + 1}) {
+    (void)checkpoint::write(dir_ / "long.safetensors",
+                            {{"text", tokens}, {"lengths", at::tensor({length})}});
+    const Outcome refused = predict("texts.tare long.safetensors");
+    EXPECT_EQ(refused.code, 2) << refused.output;
+    EXPECT_THAT(refused.output,
+                HasSubstr("lengths: is " + std::to_string(length) + ", and a sample has " +
+                          std::to_string(tokens.size(1)) + " tokens: give from 1 to"));
+  }
   (void)checkpoint::write(dir_ / "other.safetensors", {{"txet", tokens}, {"lengths", lengths}});
   EXPECT_THAT(predict("texts.tare other.safetensors").output,
               HasSubstr("text: is missing; the model's inputs are: text (or input), lengths"));

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/model/fp8.h"
+#include "tare/model/stored.h"
 
 namespace tare {
 namespace {
@@ -72,6 +76,33 @@ TEST(Registry, StartsFromWeightsAndKeepsAFreshHeadForOtherClasses) {
             std::string::npos);
   EXPECT_NE(refusal("convnet", {.weights = file.string()}).find("is missing"), std::string::npos);
   EXPECT_THROW((void)models::make("resnet9", {.weights = "absent.safetensors"}), IoError);
+}
+
+TEST(Registry, StartsFromWeightsOfSixteenAndOfEightBits) {
+  const testing::TempDir folder;
+  const Model source = models::make("resnet9", {.width = 4});
+  std::vector<NamedTensor> short_ones;
+  for (const auto& [name, tensor] : source.state())
+    short_ones.push_back({name, tensor.is_floating_point() ? tensor.to(torch::kBFloat16) : tensor});
+  const auto eight_bits = as_fp8(source.state(), parameter_names(source));
+  for (const auto& stored : {short_ones, eight_bits}) {
+    const auto file = folder / "weights.safetensors";
+    checkpoint::write(file, stored);
+    const Model model = models::make("resnet9", {.weights = file.string(), .width = 4});
+    const auto values = dequantised(stored, "test", file);
+    for (const auto& [name, tensor] : model.state()) {
+      const auto found = std::ranges::find(values, name, &NamedTensor::name);
+      ASSERT_NE(found, values.end());
+      EXPECT_TRUE(torch::equal(tensor, found->tensor.to(tensor.scalar_type()))) << name;
+    }
+    EXPECT_EQ(model.parameters()[0].tensor.scalar_type(), torch::kFloat);
+  }
+  auto without_scales = eight_bits;
+  std::erase_if(without_scales, [](const auto& t) { return t.name.ends_with("_scale"); });
+  checkpoint::write(folder / "no.safetensors", without_scales);
+  EXPECT_NE(refusal("resnet9", {.weights = (folder / "no.safetensors").string(), .width = 4})
+                .find("scale"),
+            std::string::npos);
 }
 
 TEST(Registry, ResetsTheHeadAlone) {

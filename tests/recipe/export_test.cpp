@@ -165,6 +165,50 @@ TEST(ExportBundle, RefusesACheckpointWhoseDataHaveChanged) {
   }
 }
 
+TEST(ExportBundle, SaysWhatElseCanBeExportedWhereTheNewestIsDamaged) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.save_every = 1;
+  const auto run = folder / "tiny", bundle = run_recipe(recipe).exported->path;
+  const auto refused = [&] { return outcome_of([&] { (void)export_bundle(run); }); };
+  const std::string bytes = io::read_text(bundle);
+  io::write_atomically(bundle, bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(refused(),
+              AllOf(StartsWith("FormatError"), HasSubstr("its bundle: does not verify ("),
+                    HasSubstr("`tare export " + (run / "first").string() + '`')));
+  io::write_atomically(bundle, bytes);
+  for (const auto& name : Autosave::names()) {
+    std::filesystem::copy(run / "first", run / name);
+    io::write_atomically(run / name / "model.safetensors", "short");
+  }
+  EXPECT_THAT(refused(), AllOf(HasSubstr("its newest automatic checkpoint: does not verify ("),
+                               HasSubstr("`tare export " + bundle.string() + " --out FILE`"),
+                               HasSubstr("`tare export " + (run / "first").string() + '`')));
+  io::write_atomically(bundle, "");
+  io::write_atomically(run / "first/model.safetensors", "short");
+  EXPECT_THAT(refused(), HasSubstr("nothing else there verifies: `tare run "));
+}
+
+TEST(ExportBundle, RefusesNamesThatTheRunWritesItself) {
+  const TempDir folder;
+  (void)run_recipe(tiny(folder));
+  const auto run = folder / "tiny", bundle = run / "tiny.tare";
+  const auto outcome = [&](const std::filesystem::path& to) {
+    return outcome_of([&] { (void)export_bundle(bundle, to); });
+  };
+  std::filesystem::remove(run / "report.json");
+  for (const char* name : {"report.json", "autosave-0", "autosave-0/x.tare", "first/x.tare",
+                           "recipe.yaml.partial", "run_data.json", "first.csv"})
+    EXPECT_THAT(outcome(run / name),
+                AllOf(StartsWith("ConfigError: [export] '"),
+                      HasSubstr("in the run's folder, which is"), HasSubstr("give another name")))
+        << name;
+  EXPECT_FALSE(std::filesystem::exists(run / "report.json"));
+  EXPECT_THAT(outcome(folder.path()), HasSubstr("is a folder: give the name of a file"));
+  for (const char* name : {"tiny/tiny.tare", "tiny/other.tare", "tiny/mine/x.tare", "x.tare"})
+    EXPECT_EQ(outcome(folder / name), "accepted") << name;
+}
+
 TEST(ExportBundle, RefusesWhatIsNoneOfThese) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

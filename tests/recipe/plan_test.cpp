@@ -6,6 +6,8 @@
 
 #include "recipe/tiny.h"
 #include "recipe/without_workers.h"
+#include "support/outcome.h"
+#include "tare/base/io.h"
 #include "tare/data/loader.h"
 #include "tare/memory/backend.h"
 #include "tare/recipe/plan.h"
@@ -195,6 +197,31 @@ TEST(PlanRecipe, ForACardThatIsNotThere) {
     EXPECT_EQ(phase.categories.total(), phase.peak_bytes);
   }
   EXPECT_FALSE(plan_recipe(without_workers(folder), {.device = "cuda:1MiB"}).fits());
+}
+
+TEST(PlanRecipe, RefusesWeightsThatTheRunRefuses) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  recipe.export_weights = "fp8";
+  const auto bundle = run_recipe(recipe).exported->path;
+  recipe.name = "next";
+  const auto outcome = [&](const std::string& weights) {
+    recipe.model.options.weights = weights;
+    const auto planned = outcome_of([&] { (void)plan_recipe(recipe, {.advice = false}); });
+    EXPECT_EQ(planned, outcome_of([&] { (void)run_recipe(recipe); }));
+    return planned;
+  };
+  EXPECT_EQ(outcome(bundle.string()), "accepted");
+  std::string content = io::read_text(bundle);
+  content[content.size() - 9] ^= 8;
+  io::write_atomically(folder / "damaged.tare", content);
+  EXPECT_THAT(outcome((folder / "damaged.tare").string()), HasSubstr("FormatError"));
+  io::write_atomically(folder / "short.tare", content.substr(0, content.size() / 2));
+  EXPECT_THAT(outcome((folder / "short.tare").string()), HasSubstr("FormatError"));
+  recipe.model.options.width += 1;
+  EXPECT_THAT(outcome(bundle.string()), HasSubstr(" in the file and "));
+  EXPECT_THAT(outcome(folder.path().string()), HasSubstr("is a folder"));
 }
 
 TEST(PlanRecipe, RefusesDevicesItDoesNotKnow) {

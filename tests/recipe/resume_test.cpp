@@ -5,6 +5,7 @@
 #include "support/damage.h"
 #include "support/files.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
 #include "tare/train/interrupt.h"
@@ -163,6 +164,29 @@ TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here"));
   }
+}
+
+TEST_F(ResumedRun, WritesTheBundleThatCouldNotBeWritten) {
+  (void)run_recipe(resumable(straight_folder_));
+  const RecipeOptions recipe = resumable(folder_);
+  const fs::path run = folder_ / "tiny", obstacle = run / "tiny.tare.partial";
+  fs::create_directories(obstacle / "x");
+  EXPECT_THROW((void)run_recipe(recipe), IoError);
+  EXPECT_THAT(io::read_text(run / "report.json"), HasSubstr("\"reason\": \"interrupted\""));
+  fs::remove_all(obstacle);
+  EXPECT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).reason, StopReason::finished);
+  expect_equal(run, straight_folder_ / "tiny");
+}
+
+TEST_F(ResumedRun, BeginsAgainInItsFolderWhereNoCheckpointCouldBeWritten) {
+  RecipeOptions recipe = resumable(folder_);
+  request_interrupt();
+  ASSERT_EQ(run_recipe(recipe).reason, StopReason::interrupted);
+  for (const char* name : {"autosave-0", "autosave-1"}) fs::remove_all(folder_ / "tiny" / name);
+  const RunReport report = run_recipe(recipe, {.resume = Resume::automatic});
+  EXPECT_EQ(report.folder, folder_ / "tiny");
+  EXPECT_EQ(report.reason, StopReason::finished);
+  EXPECT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).folder, folder_ / "tiny-2");
 }
 
 TEST_F(ResumedRun, ReportsMicroBatchesOfBeforeTheInterrupt) {

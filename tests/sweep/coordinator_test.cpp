@@ -51,7 +51,7 @@ TEST_F(CoordinatorTest, AFunctionMayReportARunInPlaceOfItsFiles) {
   const SweepReport report = sweep::run_sweep(sweep, host);
   EXPECT_EQ(report.complete, 1);
   EXPECT_EQ(report.failed, 1);
-  EXPECT_THAT(out_.str(), HasSubstr("s0_a1  acc 0.5, peak 0 B, 2 s"));
+  EXPECT_THAT(out_.str(), HasSubstr("s0_a1  acc 0.5, peak unknown, 2 s"));
   EXPECT_THAT(out_.str(), HasSubstr("s1_a2  failed: reported"));
 }
 

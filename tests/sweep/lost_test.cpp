@@ -187,6 +187,22 @@ TEST_F(LostTest, ATableAloneIsNotReplacedAndTheStoreIsMadeFromIt) {
   EXPECT_EQ(run(kThree, "finish 0.9 1").started, 3) << "a table without rows holds no results";
 }
 
+TEST_F(LostTest, ATableOfLossesGivesTheSameTableAgain) {
+  const auto sweep = files_.read(std::string(kThree) +
+                                 "metric: {name: valid_loss, goal: minimize}\n"
+                                 "on_failure: {max_retries: 0}\n");
+  const auto host = host_of(sweep, "test $a = 2 && exit 2; pause=0; train 0.$a 0.1$a");
+  ASSERT_EQ(sweep::run_sweep(sweep, host).complete, 2);
+  lose_store();
+  for (const char* name : {"s0_a1", "s1_a2", "s2_a3"}) fs::remove_all(files_.log_dir() / name);
+  const std::string table = file("run_data.csv");
+  const RebuildReport rebuilt = sweep::rebuild_store(sweep);
+  EXPECT_EQ(rebuilt.complete, 2);
+  EXPECT_EQ(rebuilt.failed, 1);
+  EXPECT_EQ(sweep::run_sweep(sweep, host).started, 0);
+  EXPECT_EQ(file("run_data.csv"), table);
+}
+
 TEST_F(LostTest, APrunerSeesTheSameInTheNewStore) {
   const std::string text =
       "parameters: {a: [9, 5, 7, 1]}\nresources: {jobs: 1}\n"

@@ -181,8 +181,22 @@ class Samples {
         Batch one;
         for (const auto& [name, tensor] : all.inputs)
           one.inputs.push_back({name, tensor.narrow(0, i, 1)});
+        check_lengths(path, one);
         inputs_.on_prediction({path.string(), i + 1}, inputs_.predictor.predict(one));
       });
+  }
+
+  /// Throws FormatError for a length that is not one of the tokens of its sample.
+  void check_lengths(const fs::path& path, const Batch& one) const {
+    if (!takes_lengths() || manifest().more_inputs.front().name != "lengths") return;
+    const at::Tensor &tokens = one.inputs[0].tensor, &lengths = one.inputs[1].tensor;
+    if (tokens.dim() != 2 || lengths.dim() != 1 || lengths.scalar_type() != c10::kLong) return;
+    const int64_t length = lengths.item<int64_t>();
+    if (length >= 1 && length <= tokens.size(1)) return;
+    throw FormatError("predict", path.string(), "lengths",
+                      "is " + std::to_string(length) + ", and a sample has " +
+                          std::to_string(tokens.size(1)) + " tokens: give from 1 to " +
+                          std::to_string(tokens.size(1)));
   }
 
   void picture(const std::string& path) const {

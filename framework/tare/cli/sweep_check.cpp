@@ -40,13 +40,24 @@ std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
   return alias == sweep.origin.aliases.end() ? key : alias->key;
 }
 
+/// Returns the index of a parameter's value among several, where no line says which one it is.
+std::string index_of(const SweepOptions& sweep, const std::string& group, const Setting& setting) {
+  const auto& [key, value] = setting;
+  const auto* parameter = group == "parameters" ? sweep.parameters.find(key) : nullptr;
+  if (!parameter || value.source.line > 0 || parameter->values.size() < 2) return "";
+  const std::string text = config::to_yaml(value);
+  for (size_t i = 0; i < parameter->values.size(); ++i)
+    if (config::to_yaml(parameter->values[i]) == text) return '.' + std::to_string(i);
+  return "";
+}
+
 /// Throws an error at the place of a value in the sweep's file: a parameter's under its name.
 [[noreturn]] void throw_at(const SweepOptions& sweep, const std::string& group,
                            const Setting& setting, const std::string& behind,
                            const ConfigError& error) {
   const auto& [key, value] = setting;
-  const ConfigError own(value.source, group + '.' + key + behind, error.problem(), error.allowed(),
-                        error.got());
+  const std::string path = group + '.' + key + index_of(sweep, group, setting) + behind;
+  const ConfigError own(value.source, path, error.problem(), error.allowed(), error.got());
   throw at_its_place(sweep, own);
 }
 
@@ -282,6 +293,7 @@ void check_sweep(const SweepOptions& sweep) {
   };
   check_metric(sweep, read_with_set(sweep, check));
   check_countable(sweep);
+  sweep::check_not_all_excluded(sweep);
   check_all(sweep, check, Together::silent);
 }
 

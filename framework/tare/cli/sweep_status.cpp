@@ -16,6 +16,7 @@
 #include "tare/base/terminal.h"
 #include "tare/config/scalar.h"
 #include "tare/launch/process.h"
+#include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
 #include "tare/sweep/outcome.h"
 #include "tare/sweep/run_name.h"
@@ -37,13 +38,21 @@ void keep_last_attempts(std::vector<sweep::Trial>& trials) {
   });
 }
 
-/// Marks the runs that the killed coordinator of a sweep has left as running: processes of this
-/// machine have ended with it, and wait until the sweep continues. Jobs of a cluster go on.
-void mark_stopped(std::vector<sweep::Trial>& trials) {
+/// Marks the runs that have begun and wait until the sweep continues, where its coordinator has
+/// ended. A killed one has left them as running: its processes of this machine have ended with it;
+/// jobs of a cluster go on.
+void mark_stopped(const SweepOptions& sweep, std::vector<sweep::Trial>& trials) {
+  const std::string how = std::string("; ") +
+                          (sweep.origin.is_program ? "its program" : "tare sweep run") +
+                          " continues it";
   for (auto& trial : trials) {
-    if (trial.state != TrialState::running || !trial.child.executor().empty()) continue;
-    trial.state = TrialState::waiting;
-    trial.reason = "stopped, because its sweep was killed; tare sweep run continues it";
+    if (trial.state == TrialState::running && trial.child.executor().empty()) {
+      trial.state = TrialState::waiting;
+      trial.reason = "stopped, because its sweep was killed" + how;
+    } else if (trial.state == TrialState::waiting && trial.reason.empty() &&
+               std::filesystem::is_directory(sweep.log_dir / trial.run_name)) {
+      trial.reason = "stopped" + how;
+    }
   }
 }
 
@@ -70,13 +79,18 @@ std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
   return error.empty() ? text : text + ": " + error;
 }
 
+/// Returns the peak of a run, which the row that is left of a run may not say.
+std::string peak_text(const sweep::Trial& trial) {
+  return trial.peak_bytes > 0 ? format_bytes(trial.peak_bytes) : "unknown";
+}
+
 /// Prints a line for each run, for programs that read it.
 void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
   for (const auto& trial : trials) {
     std::cout << trial.run_name << "  " << to_string(trial.state);
     if (!std::isnan(trial.value))
-      std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak "
-                << format_bytes(trial.peak_bytes) << ", " << format_seconds(trial.seconds);
+      std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak " << peak_text(trial)
+                << ", " << format_seconds(trial.seconds);
     const std::string why = reason_of(sweep, trial);
     if (!why.empty()) std::cout << "  " << why;
     std::cout << '\n';
@@ -96,8 +110,7 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
   for (const auto& trial : trials) {
     const bool ended = !std::isnan(trial.value);
     rows.push_back({trial.run_name, to_string(trial.state),
-                    ended ? config::number_text(trial.value) : "-",
-                    ended ? format_bytes(trial.peak_bytes) : "-",
+                    ended ? config::number_text(trial.value) : "-", ended ? peak_text(trial) : "-",
                     ended ? format_seconds(trial.seconds) : "-", reason_of(sweep, trial)});
     rows.back().resize(columns.size());
   }
@@ -107,13 +120,15 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
 }  // namespace
 
 sweep::StoreContents contents_of(const SweepOptions& sweep) {
-  const auto file = sweep.log_dir / (sweep.name + ".sqlite");
+  const auto file = std::filesystem::exists(sweep.log_dir)
+                        ? sweep::checked_store_file(sweep)
+                        : sweep.log_dir / (sweep.name + ".sqlite");
   if (!std::filesystem::exists(file))
     throw ConfigError("tare sweep", "nothing of '" + sweep.name + "' has run: " + file.string() +
                                         " is not there; tare sweep run starts it");
   auto contents = sweep::read_store(file, sweep.name);
   keep_last_attempts(contents.trials);
-  if (!launch::is_alive(contents.coordinator)) mark_stopped(contents.trials);
+  if (!launch::is_alive(contents.coordinator)) mark_stopped(sweep, contents.trials);
   sweep::mark_earlier(sweep, contents.trials);
   if (contents.trials.empty() ||
       !std::ranges::all_of(contents.trials, [](const auto& trial) { return trial.is_earlier; }))

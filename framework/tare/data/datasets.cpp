@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/base/sha256.h"
 #include "tare/config/changed.h"
+#include "tare/config/scalar.h"
 #include "tare/data/collate.h"
 #include "tare/data/tensor_dataset.h"
 
@@ -150,7 +151,7 @@ std::string neighbour(const std::filesystem::path& path) {
   return did_you_mean(path.filename().string(), names);
 }
 
-void require(const char* field, const std::filesystem::path& given, bool folder) {
+void require(const std::string& field, const std::filesystem::path& given, bool folder) {
   const std::filesystem::path path =
       given.has_filename() ? given : given.parent_path();  // "images/"
   std::error_code error;
@@ -200,9 +201,10 @@ void check_files(const DataOptions& options) {
   if (!options.folder.empty()) require("folder", options.folder, true);
   if (!options.images.empty()) require("images", options.images, false);
   if (!options.labels.empty()) require("labels", options.labels, false);
-  const auto each = [](const char* field, const std::vector<std::string>& paths) {
-    for (const auto& path : paths)
-      if (!std::filesystem::is_directory(path)) require(field, path, false);
+  const auto each = [](const std::string& field, const std::vector<std::string>& paths) {
+    for (size_t i = 0; i < paths.size(); ++i)
+      if (!std::filesystem::is_directory(paths[i]))
+        require(field + '.' + std::to_string(i), paths[i], false);
   };
   each("files", options.files);
   each("valid_files", options.valid_files);
@@ -217,7 +219,7 @@ Named make(const DataOptions& options, Network network) {
                      "the data set " + options.name + " must return some");
   if (found.valid && options.valid != DataOptions{}.valid)
     throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
-                      "omit it, or valid_files", std::to_string(options.valid));
+                      "omit it, or valid_files", config::number_text(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   SplitSizes sizes{options.train, options.valid, options.test};

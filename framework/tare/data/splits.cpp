@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 #include "tare/transform/random.h"
 
 namespace tare {
@@ -22,12 +23,12 @@ int64_t part_size(const char* what, double size, int64_t total) {
     throw ConfigError(
         "data.split", what, "is no size of a part",
         "a fraction in [0, 1] or a whole number of at most " + std::to_string(total) + " samples",
-        std::to_string(size));
+        config::number_text(size));
   if (size > 1) return static_cast<int64_t>(size);
   const auto samples = std::llround(size * static_cast<double>(total));
   if (size > 0 && samples == 0)
     throw ConfigError("data.split", what, "leaves a part without samples",
-                      "0 for no part, or a larger one", std::to_string(size));
+                      "0 for no part, or a larger one", config::number_text(size));
   return samples;
 }
 
@@ -143,7 +144,7 @@ Splits split(const DatasetPtr& data, const SplitSizes& sizes, uint64_t seed,
                       "parts of at most " + std::to_string(total) +
                           " samples, such as train: 0.7, "
                           "valid: 0.2, test: 0.1",
-                      std::to_string(test > 0 ? sizes.test : sizes.valid));
+                      config::number_text(test > 0 ? sizes.test : sizes.valid));
   // Fractions that fill the set may round up together; the last part gives way.
   const int64_t valid_end = std::min(total, train + valid);
   test = std::min(test, total - valid_end);

@@ -17,6 +17,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/data/byte_source.h"
 #include "tare/data/gather.h"
 #include "tare/data/protobuf.h"
@@ -274,7 +275,11 @@ Batch read_tfrecords(const std::vector<fs::path>& files,
            [&](size_t i) { parts[i] = read_file(files[i], sample, options.limit_bytes); });
   std::vector<Batch> read;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].input().defined()) continue;  // a file without records
+    if (!parts[i].input().defined()) {
+      log::warning("[" + std::string(kRead) + "] '" + printable(files[i].string()) +
+                   "' holds no record");
+      continue;
+    }
     read.push_back(std::move(parts[i]));
     if (read.back().targets.size() != read.front().targets.size())
       throw ShapeError(kRead, "a target for every sample", "none in one of the files");

@@ -150,9 +150,11 @@ void check_alike(const std::vector<Batch>& parts) {
 
 }  // namespace
 
-std::vector<fs::path> tfrecord_files(const std::vector<std::string>& paths) {
+std::vector<fs::path> tfrecord_files(const std::vector<std::string>& paths,
+                                     const std::string& field) {
   std::vector<fs::path> files;
-  for (const auto& path : paths) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
     std::error_code error;
     if (!fs::is_directory(path, error)) {
       files.emplace_back(path);
@@ -164,7 +166,9 @@ std::vector<fs::path> tfrecord_files(const std::vector<std::string>& paths) {
         files.push_back(it->path());
     if (error) throw IoError(kWhere, path, error.value());
     if (files.size() == before)
-      throw ConfigError(kWhere, "no file in " + printable(path) + " has .tfrec in its name");
+      throw ConfigError(kWhere, field + '.' + std::to_string(i),
+                        "is a folder without a file that has .tfrec in its name",
+                        "TFRecord files, or folders of them", path);
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
   return files;
@@ -219,7 +223,7 @@ Found tfrecord(const DataOptions& o, bool) {
   for (const auto& [field, given] :
        {std::pair("files", &o.files), std::pair("valid_files", &o.valid_files),
         std::pair("test_files", &o.test_files)}) {
-    parts.push_back(tfrecord_files(*given));
+    parts.push_back(tfrecord_files(*given, field));
     for (const auto& file : parts.back()) {
       if (!seen.insert(std::filesystem::weakly_canonical(file)).second)
         throw ConfigError("data.make", field, "has a file that is there twice",

@@ -21,9 +21,10 @@ struct TfSampleOptions {
 };
 
 /// Returns the files at the paths: a file is itself, and a folder the files in it whose names have
-/// ".tfrec" in them, bytewise by name. Throws ConfigError for a folder without one; IoError.
+/// ".tfrec" in them, bytewise by name. Throws ConfigError for a folder without one, at its index in
+/// `field`; IoError.
 [[nodiscard]] std::vector<std::filesystem::path> tfrecord_files(
-    const std::vector<std::string>& paths);
+    const std::vector<std::string>& paths, const std::string& field);
 
 /// Reads the examples of each part, a list of files, into memory. The feature `input` is one text
 /// of bytes, a PNG file or uint8 values of `shape`, then a picture, or a list of numbers, which

@@ -7,6 +7,8 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/config/short_forms.h"
+#include "tare/data/datasets.h"
+#include "tare/recipe/recipe.h"
 #include "tare/runtime/threads.h"
 #include "tare/sweep/run_name.h"
 
@@ -33,6 +35,11 @@ constexpr std::array kOfSweep{"recipe", "framework", "log_dir", "data_name", "me
 constexpr std::array kOfPrograms{
     "verbose", "cache",        "shuffle_buffer_size", "num_parallel_reads",
     "gpu_id",  "train_prefix", "valid_prefix",        "test_prefix"};
+
+/// The keys for the number of loader threads, of which furcate's programs take the first.
+bool is_thread_key(const std::string& key) {
+  return key == "num_parallel_calls" || key == "prefetch";
+}
 
 const Node& required(const Node& root, const char* key) {
   const Node* value = root.find(key);
@@ -97,14 +104,145 @@ sweep::SweepOrigin origin_of(const Node& all) {
           .key_of = key_of};
 }
 
-/// Makes data_dir the folder of the recipe's images.
-void set_data_folder(sweep::SweepOptions& sweep) {
-  const Node recipe = config::parse_file(sweep.recipe);
-  const Node* data = recipe.find("data");
-  const Node* name = data ? data->find("name") : nullptr;
-  const Node& folder = *sweep.origin.configuration.find("data_dir");
-  if (name && name->text == "png_folder" && folder.kind == Kind::scalar)
+const std::vector<sweep::Alias>& aliases() {
+  static const std::vector<sweep::Alias> all{
+      {.name = "batch_size", .key = "batch"},
+      {.name = "epochs", .key = "phases.0.epochs"},
+      {.name = "learning_rate", .key = "phases.0.lr"},
+      {.name = "data_dir", .key = "data.folder"},
+      {.name = "prefetch", .key = "workers"},
+      {.name = "num_parallel_calls", .key = "workers"},
+      // Furcate's users write "SGD" and "Adam".
+      {.name = "optimizer_name", .key = "optimizer.kind", .lower_case = true}};
+  return all;
+}
+
+/// Returns the recipe's name of a key.
+std::string recipe_key(const std::string& key) {
+  const auto alias = std::ranges::find(aliases(), key, &sweep::Alias::name);
+  return alias == aliases().end() ? key : alias->key;
+}
+
+/// Whether one of two keys of a recipe is the other or holds it.
+bool overlap(const std::string& one, const std::string& other) {
+  return one == other || one.starts_with(other + '.') || other.starts_with(one + '.');
+}
+
+/// Throws ConfigError for two keys that set one value of the recipe. num_parallel_calls comes
+/// before prefetch, and what data_dir sets depends on the data set.
+void check_keys(const Node& root) {
+  const auto& all = root.entries;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const std::string &key = all[i].key, &other = all[j].key;
+      const bool both_threads = is_thread_key(key) && is_thread_key(other);
+      if (key == "data_dir" || other == "data_dir" || both_threads) continue;
+      if (overlap(recipe_key(key), recipe_key(other)))
+        throw ConfigError(all[i].key_source, key,
+                          "and " + printable(other) + " both set " + printable(recipe_key(key)) +
+                              " of the recipe",
+                          "one of the two", {});
+    }
+  }
+}
+
+/// Throws ConfigError for a key that neither furcate nor a recipe has; `recipe`: what the file of
+/// the recipe has is checked by itself.
+void check_known(const Node& root, const Node& recipe) {
+  std::vector<std::string> known;
+  for (const auto& alias : aliases()) known.push_back(alias.name);
+  known.insert(known.end(), kOfSweep.begin(), kOfSweep.end());
+  known.insert(known.end(), kOfPrograms.begin(), kOfPrograms.end());
+  for (const auto& name : config::field_names<RecipeOptions>())
+    if (name != "name" && name != "folder") known.push_back(name);
+  for (const auto& entry : recipe.entries) known.push_back(entry.key);
+  for (const auto& entry : root.entries) {
+    const std::string first = entry.key.substr(0, entry.key.find('.'));
+    if (first == "name" || first == "folder" || std::ranges::find(known, first) != known.end())
+      continue;
+    throw ConfigError(entry.key_source, printable(entry.key),
+                      "is no key of furcate or of a recipe" + did_you_mean(first, known),
+                      listed(known), {});
+  }
+}
+
+/// Removes the defaults of furcate for what the file sets by the recipe's name of the key.
+void drop_other_defaults(const Node& root, Node& all) {
+  std::erase_if(all.entries, [&](const config::Entry& one) {
+    return !root.find(one.key) && std::ranges::any_of(root.entries, [&](const auto& other) {
+      return overlap(recipe_key(one.key), other.key);
+    });
+  });
+}
+
+/// Returns the values that runs of the sweep have for a key of the recipe.
+std::vector<Node> values_of(const sweep::SweepOptions& sweep, const Node& recipe,
+                            const std::string& key) {
+  if (const auto* parameter = sweep.parameters.find(key)) return parameter->values;
+  if (const Node* value = sweep.set.find(key)) return {*value};
+  const Node* at = &recipe;
+  for (size_t start = 0; at && start <= key.size();) {
+    const size_t end = std::min(key.find('.', start), key.size());
+    // `data: digits` is short for its name.
+    if (at->kind == Kind::scalar && key.substr(start) == "name") return {*at};
+    at = at->find(key.substr(start, end - start));
+    start = end + 1;
+  }
+  return at ? std::vector<Node>{*at} : std::vector<Node>();
+}
+
+/// Whether a file is the folder or lies in it.
+bool is_in(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  std::filesystem::path whole = std::filesystem::weakly_canonical(folder);
+  if (!whole.has_filename()) whole = whole.parent_path();
+  const auto path = std::filesystem::weakly_canonical(file);
+  return std::ranges::mismatch(whole, path).in1 == whole.end();
+}
+
+/// Throws ConfigError where the files of the recipe's data do not lie in data_dir.
+void check_data_files(const sweep::SweepOptions& sweep, const Node& recipe, const Node& folder,
+                      const std::string& field) {
+  const std::string key = "data." + field;
+  for (const Node& value : values_of(sweep, recipe, key)) {
+    const auto files = value.kind == Kind::sequence ? value.items : std::vector<Node>{value};
+    for (const Node& file : files)
+      if (folder.kind != Kind::scalar || !is_in(file.text, folder.text))
+        throw ConfigError(folder.source, "data_dir",
+                          "is not where " + key + " lies, which the recipe's data set reads",
+                          "the folder of '" + printable(file.text) + "', or another " + key,
+                          config::describe(folder));
+  }
+}
+
+/// Makes data_dir the folder that the recipe's data set reads. Throws ConfigError where the data
+/// set reads files that are not in data_dir.
+void set_data_folder(sweep::SweepOptions& sweep, Node recipe) {
+  const Node* data = sweep.set.find("data");
+  if (data) recipe.set("data", *data);
+  const auto names = values_of(sweep, recipe, "data.name");
+  const std::string name = names.empty() ? DataOptions().name : names.front().text;
+  const auto known = datasets::names();
+  if (std::ranges::find(known, name) == known.end()) return;  // the recipe refuses it
+  const Node folder = *sweep.origin.configuration.find("data_dir");
+  const auto fields = datasets::fields_of(name);
+  const auto takes = [&](const char* field) {
+    return std::ranges::find(fields, field) != fields.end();
+  };
+  if (takes("folder") && (sweep.set.find("data.folder") || sweep.parameters.find("data.folder") ||
+                          (data && data->find("folder"))))
+    throw ConfigError(folder.source, "data_dir",
+                      "and data.folder both set data.folder of the recipe", "data_dir alone", {});
+  if (takes("folder") && folder.kind == Kind::scalar)
     sweep.set.values.emplace_back("data_dir", folder);
+  for (const char* field : {"images", "labels", "files", "valid_files", "test_files"})
+    if (takes(field)) check_data_files(sweep, recipe, folder, field);
+}
+
+void require_recipe(const sweep::SweepOptions& sweep) {
+  if (!std::filesystem::exists(sweep.recipe))
+    throw at_its_place(sweep, {"sweep", "recipe", "is not there",
+                               "the path of a recipe, from the folder of this file",
+                               printable(sweep.recipe.string())});
 }
 
 Node parsed(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
@@ -184,20 +322,15 @@ sweep::SweepOptions program_sweep(const Node& root) {
 }
 
 sweep::SweepOptions recipe_sweep(const Node& root) {
-  const Node all = whole_configuration(root);
+  check_keys(root);
+  Node all = whole_configuration(root);
+  drop_other_defaults(root, all);
   sweep::SweepOptions sweep = without_settings(all);
-  sweep.origin.aliases = {{.name = "batch_size", .key = "batch"},
-                          {.name = "epochs", .key = "phases.0.epochs"},
-                          {.name = "learning_rate", .key = "phases.0.lr"},
-                          {.name = "data_dir", .key = "data.folder"},
-                          {.name = "prefetch", .key = "workers"},
-                          {.name = "num_parallel_calls", .key = "workers"},
-                          // Furcate's users write "SGD" and "Adam".
-                          {.name = "optimizer_name", .key = "optimizer.kind", .lower_case = true}};
+  sweep.origin.aliases = aliases();
   if (const Node* recipe = all.find("recipe")) sweep.recipe = recipe->text;
   for (const auto& entry : all.entries) {
     if (is_for_programs(root, entry)) continue;
-    const bool threads = entry.key == "prefetch" || entry.key == "num_parallel_calls";
+    const bool threads = is_thread_key(entry.key);
     // The recipe's own number stays unless the file gives another.
     if (entry.key == "prefetch" && (!root.find("prefetch") || root.find("num_parallel_calls")))
       continue;
@@ -217,7 +350,11 @@ sweep::SweepOptions recipe_sweep(const Node& root) {
 sweep::SweepOptions read_sweep(const std::filesystem::path& file,
                                const std::vector<std::string>& overrides) {
   Node root = parsed(file, overrides);
-  if (!is_configuration(root)) return sweep::read_sweep(file, overrides);
+  if (!is_configuration(root)) {
+    auto own = sweep::read_sweep(file, overrides);
+    require_recipe(own);
+    return own;
+  }
   auto sweep = recipe_sweep(root);
   sweep.root = std::move(root);
   if (sweep.recipe.empty())
@@ -225,7 +362,10 @@ sweep::SweepOptions read_sweep(const std::filesystem::path& file,
                                "recipe=FILE, or a program with tare::Fork", "nothing"});
   check(sweep);
   resolve_paths(sweep, file);
-  set_data_folder(sweep);
+  require_recipe(sweep);
+  Node recipe = config::parse_file(sweep.recipe);
+  check_known(sweep.root, recipe);
+  set_data_folder(sweep, std::move(recipe));
   return sweep;
 }
 

@@ -41,9 +41,9 @@ void visit_fields(config::Visitor& visit, Meta& o);
 /// each list is a parameter, `meta.exclude_configs` are excluded, `meta.max_threads` run at a time.
 /// batch_size is the recipe's batch, epochs and learning_rate are those of its first phase,
 /// optimizer_name is optimizer.kind, num_parallel_calls or else prefetch is workers; any other is a
-/// key of the recipe. Throws ConfigError for a list that cannot vary or is empty, and for what
-/// furcate has for its programs and a recipe does not (cache, verbose, the prefixes), unless its
-/// value is the default.
+/// key of the recipe, in place of furcate's default for it. Throws ConfigError for a list that
+/// cannot vary or is empty, for two keys that set one value, and for what furcate has for its
+/// programs and a recipe does not (cache, verbose, the prefixes), unless its value is the default.
 [[nodiscard]] sweep::SweepOptions recipe_sweep(const config::Node& root);
 
 /// Returns the sweep of a configuration of Furcate over a program of the user's, without a recipe:
@@ -57,7 +57,9 @@ void visit_fields(config::Visitor& visit, Meta& o);
 
 /// Reads and checks a configuration of Furcate as the sweep of a recipe, or a sweep's own file as
 /// sweep::read_sweep() does, with `key=value` overrides. data_dir is data.folder where the recipe's
-/// data are a png_folder. Throws ConfigError with file, line and column; IoError.
+/// data set reads a folder. Throws ConfigError with file, line and column, also for a recipe that
+/// is not there, for a key that neither furcate nor a recipe has, and where data_dir does not hold
+/// the files of the recipe's data; IoError.
 [[nodiscard]] sweep::SweepOptions read_sweep(const std::filesystem::path& file,
                                              const std::vector<std::string>& overrides);
 

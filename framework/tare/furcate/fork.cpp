@@ -48,6 +48,26 @@ std::vector<std::string> command_line() {
   return words;
 }
 
+bool asks_for_help(const std::vector<std::string>& words) {
+  return std::ranges::any_of(
+      words, [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+std::string help_text(const std::string& program, const fs::path& config) {
+  const std::string name = printable(program, 1000), file = printable(config.string(), 1000);
+  return name + " runs each combination of the lists in " + file +
+         " that has not run yet.\n\n"
+         "usage: " +
+         name +
+         " [--config FILE]\n\n"
+         "  --config FILE   a configuration in place of " +
+         file +
+         "\n"
+         "  --name, --id    a single run, which the program starts itself\n"
+         "  -h, --help      prints this text\n\n"
+         "tare sweep status, report, stop and rebuild take the configuration too.\n";
+}
+
 /// Files only, sorted.
 std::vector<fs::path> files_with(const std::vector<fs::path>& files, const std::string& prefix) {
   std::vector<fs::path> some;
@@ -118,7 +138,12 @@ int Fork::run() {
   ignore_file_limit_signal();
   ignore_closed_output_signal();
   try {
-    const ForkArguments given = fork_arguments(command_line());
+    const auto words = command_line();
+    if (asks_for_help(words)) {
+      std::cout << help_text(words.front(), file_);
+      return kSuccess;
+    }
+    const ForkArguments given = fork_arguments(words);
     const fs::path file = given.config.empty() ? file_ : given.config;
     if (!given.is_run()) return run_all(file);
     name_ = given.name;

@@ -92,6 +92,7 @@ sweep::SweepOptions read_checked(const fs::path& file, const std::vector<std::st
   for (const auto& parameter : sweep.parameters.parameters)
     for (const Node& value : parameter.values) check(parameter.name, value);
   for (const auto& [key, value] : sweep.set.values) check(key, value);
+  sweep::check_not_all_excluded(sweep);
   return sweep;
 }
 

@@ -13,6 +13,7 @@
 #include "tare/base/table.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
+#include "tare/inference/damaged_file.h"
 #include "tare/model/fp8.h"
 
 namespace tare {
@@ -229,7 +230,16 @@ void inspect_checkpoint(Page& out, const std::filesystem::path& path) {
   }
 }
 
-void inspect_file(Page& out, const std::filesystem::path& path) {
+void inspect_unreadable(Page& out, const std::filesystem::path& path, const FormatError& error) {
+  const std::string kind = kind_of_damaged(path);
+  if (kind.empty()) throw error;
+  out.is_damaged = true;
+  const auto size = format_bytes(static_cast<int64_t>(std::filesystem::file_size(path)));
+  add_title(out, path, (kind == "bundle" ? kind : kind + " file") + ", " + size + ", damaged");
+  add_line(out, "problem", error.what());
+}
+
+void inspect_readable(Page& out, const std::filesystem::path& path) {
   const auto file = checkpoint::SafeTensors::open(path);
   const std::string size = format_bytes(file.file_bytes());
   if (file.metadata().contains("tare")) {
@@ -259,7 +269,11 @@ Description inspect(const std::filesystem::path& path, size_t width) {
   if (std::filesystem::is_directory(path, error)) {
     inspect_checkpoint(out, path);
   } else {
-    inspect_file(out, path);
+    try {
+      inspect_readable(out, path);
+    } catch (const FormatError& damaged) {
+      inspect_unreadable(out, path, damaged);
+    }
   }
   return {out.text.str(), out.is_damaged};
 }

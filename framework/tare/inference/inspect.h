@@ -17,10 +17,10 @@ struct Description {
 /// Describes a bundle, a checkpoint directory or a plain safetensors file: first a summary (what it
 /// is and whether it verified or what is wrong with it, model, input, classes, metrics), then
 /// manifest or metadata, and the tensors with shape, dtype and bytes. Damage is described, not
-/// thrown, and transforms of a bundle that this program does not have are named. Reads all of it.
-/// Text from the file is escaped. Throws IoError if it cannot be read at all, FormatError for a
-/// file that is not one of the three. Texts that are longer than `width` columns continue in
-/// further lines.
+/// thrown, also that of a truncated file, whose tensors are not known, and transforms of a bundle
+/// that this program does not have are named. Reads all of it. Text from the file is escaped.
+/// Throws IoError if it cannot be read at all, FormatError for a file that is not one of the three.
+/// Texts that are longer than `width` columns continue in further lines.
 [[nodiscard]] Description inspect(const std::filesystem::path& path, size_t width = kAnyWidth);
 /// Returns the description as one JSON object, see docs/formats.md. Text that is not UTF-8 has
 /// U+FFFD in it.

@@ -5,6 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
+#include "tare/inference/damaged_file.h"
 #include "tare/inference/inspect.h"
 
 namespace tare {
@@ -89,8 +90,16 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["libtorch"] = m.libtorch_version;
 }
 
+uintmax_t bytes_in(const std::filesystem::path& folder) {
+  uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  return bytes;
+}
+
 void add_checkpoint(json& out, const std::filesystem::path& path) {
   out["kind"] = "checkpoint";
+  out["bytes"] = bytes_in(path);
   try {
     const auto loaded = checkpoint::load(path);
     out["verified"] = true;
@@ -107,7 +116,15 @@ void add_checkpoint(json& out, const std::filesystem::path& path) {
   }
 }
 
-void add_file(json& out, const std::filesystem::path& path) {
+void add_unreadable(json& out, const std::filesystem::path& path, const FormatError& error) {
+  out["kind"] = kind_of_damaged(path);
+  if (out["kind"] == "") throw error;
+  out["bytes"] = std::filesystem::file_size(path);
+  out["verified"] = false;
+  out["problem"] = error.what();
+}
+
+void add_readable(json& out, const std::filesystem::path& path) {
   const auto file = checkpoint::SafeTensors::open(path);
   out["bytes"] = file.file_bytes();
   if (file.metadata().contains("tare")) {
@@ -135,7 +152,11 @@ Description inspect_json(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, error)) {
     add_checkpoint(out, path);
   } else {
-    add_file(out, path);
+    try {
+      add_readable(out, path);
+    } catch (const FormatError& damaged) {
+      add_unreadable(out, path, damaged);
+    }
   }
   return {out.dump(2, ' ', false, json::error_handler_t::replace) + '\n', out["verified"] == false};
 }

@@ -5,15 +5,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/base/log.h"
-#include "tare/checkpoint/safetensors.h"
 #include "tare/config/changed.h"
 #include "tare/config/node.h"
+#include "tare/model/first_weights.h"
 
 namespace tare::models {
 
@@ -44,50 +42,6 @@ config::Node spec_of(const ModelOptions& options) {
   if (options.options == config::OwnOptions{})
     std::erase_if(node.entries, [](const config::Entry& each) { return each.key == "options"; });
   return node;
-}
-
-std::string described(const at::Tensor& tensor) {
-  return std::string(c10::toString(tensor.scalar_type())) + ' ' + c10::str(tensor.sizes());
-}
-
-// A checkpoint is a folder, and its weights are a file in it.
-void check_is_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return;
-  const auto inside = path / "model.safetensors";
-  const bool checkpoint = std::filesystem::is_regular_file(inside, ignored);
-  throw ConfigError("models.make", "weights", "is a folder",
-                    checkpoint ? "its file " + printable(inside.string())
-                               : "a safetensors file or a bundle (.tare)",
-                    path.string());
-}
-
-// Copies what fits; of the head, tensors of another shape stay as they were initialised.
-void load_weights(const Model& model, const Family& family, const std::string& path) {
-  check_is_file(path);
-  const checkpoint::SafeTensors file = checkpoint::SafeTensors::open(path);
-  const auto state = model.state();
-  const auto in_head = [&](const std::string& name) { return name.starts_with(family.head + "."); };
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
-  std::string fresh;
-  for (const auto& [name, tensor] : state) {
-    if (!file.contains(name))
-      throw FormatError("models.make", path, name, "is missing in the weights file");
-    const at::Tensor source = file.tensor(name);
-    if (source.sizes() == tensor.sizes() && source.scalar_type() == tensor.scalar_type()) {
-      copies.emplace_back(tensor, source);
-    } else if (in_head(name)) {
-      fresh += (fresh.empty() ? "" : ", ") + name;
-    } else {
-      throw FormatError("models.make", path, name,
-                        "is " + described(source) + " in the file and " + described(tensor) +
-                            " in the model: give the model the options that the file's model had");
-    }
-  }
-  const c10::AutoGradMode no_grad(false);
-  for (auto& [target, source] : copies) target.copy_(source);
-  if (!fresh.empty())
-    log::info("weights of " + path + " have another class count; freshly initialised: " + fresh);
 }
 
 }  // namespace
@@ -153,7 +107,7 @@ Model make(const std::string& name, const ModelOptions& options) {
   full.weights.clear();  // where the first weights came from is no part of how to build it
   Model model = chosen.make(full);
   model.set_spec({name, config::to_yaml(spec_of(full))});
-  if (!options.weights.empty()) load_weights(model, chosen, options.weights);
+  if (!options.weights.empty()) load_weights(model.state(), chosen.head, options.weights);
   return model;
 }
 

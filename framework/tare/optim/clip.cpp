@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 #include "tare/optim/optimizer.h"
 
 namespace tare {
@@ -26,7 +27,8 @@ std::vector<at::Tensor> gradients(const std::vector<ParameterGroup>& groups) {
 }
 
 void require_positive(const char* where, double value) {
-  if (!(value > 0)) throw ConfigError(where, "the limit must be > 0, got " + std::to_string(value));
+  if (!(value > 0))
+    throw ConfigError(where, "the limit must be > 0, got " + config::number_text(value));
 }
 
 }  // namespace
@@ -35,13 +37,13 @@ void check_clip(const ClipOptions& options) {
   const auto check = [](const char* field, double bound) {
     if (!(bound >= 0) || std::isinf(bound))
       throw ConfigError("optimizer.clip", field, "must be finite and >= 0", "",
-                        std::to_string(bound));
+                        config::number_text(bound));
   };
   check("norm", options.norm);
   check("value", options.value);
   if (options.norm > 0 && options.value > 0)
     throw ConfigError("optimizer.clip", "value", "contradicts norm", "one of them",
-                      std::to_string(options.value));
+                      config::number_text(options.value));
 }
 
 void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions& options) {

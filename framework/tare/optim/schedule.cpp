@@ -50,7 +50,8 @@ void add_ours(schedules::Registry& all) {
 
 void require_rate(double rate) {
   if (!(rate > 0) || !std::isfinite(rate)) {
-    throw ConfigError("lr", "a learning rate must be finite and > 0, got " + std::to_string(rate));
+    throw ConfigError("lr",
+                      "a learning rate must be finite and > 0, got " + config::number_text(rate));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/callback/autosave.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
@@ -14,11 +15,13 @@
 #include "tare/metric/loss.h"
 #include "tare/model/fp8.h"
 #include "tare/model/stored.h"
+#include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/recipe_data.h"
 #include "tare/recipe/resume.h"
+#include "tare/recipe/run_folder.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/train_state.h"
 
@@ -126,15 +129,70 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
                name_of(recipe, phase));
 }
 
+/// Throws FormatError for a damaged part of a run's folder, with what else in it can be exported.
+[[noreturn]] void refuse_damaged(const fs::path& folder, const RecipeOptions& recipe,
+                                 const std::string& part, const FormatError& error) {
+  std::string intact;
+  const auto add = [&](const fs::path& path, const std::string& more, const auto& verify) {
+    try {
+      verify(path);
+      intact += (intact.empty() ? "`tare export " : ", `tare export ") +
+                printable(path.string(), 1000) + more + '`';
+    } catch (const FormatError& damaged) {
+      log::debug(damaged.what());
+    }
+  };
+  for (const auto& name : result_names(recipe))
+    if (checkpoint::exists(folder / name))
+      add(folder / name, "", [](const fs::path& path) { (void)checkpoint::load(path); });
+  const fs::path bundle = folder / export_name(recipe);
+  if (fs::is_regular_file(bundle))
+    add(bundle, " --out FILE", [](const fs::path& path) { (void)open_bundle(path); });
+  throw FormatError(kExport, folder.string(), part,
+                    "does not verify (" + std::string(error.what()) + "); " +
+                        (intact.empty() ? "nothing else there verifies: " + run_again_text(folder)
+                                        : "these verify: " + intact));
+}
+
+/// Throws ConfigError for a folder, and for the name of a file that a run writes in its folder.
+void check_target(const fs::path& to) {
+  const std::string text = '\'' + printable(to.string(), 1000) + '\'';
+  if (fs::is_directory(to))
+    throw ConfigError(kExport, text + " is a folder: give the name of a file, such as " +
+                                   printable((to / "model.tare").string(), 1000));
+  fs::path name = fs::weakly_canonical(to), folder = name.parent_path();
+  while (!holds_recipe_of_run(folder) && folder.has_relative_path()) {
+    name = folder;
+    folder = folder.parent_path();
+  }
+  if (!holds_recipe_of_run(folder)) return;
+  RecipeOptions recipe = read_recipe(folder / kRecipe);
+  recipe.export_to = name.filename().string();
+  try {
+    check_file_names(recipe);
+  } catch (const ConfigError& error) {
+    throw ConfigError(kExport, text + " cannot be the new bundle, which " + error.problem() +
+                                   ": give another name");
+  }
+}
+
 BundleExport from_run(const fs::path& folder, fs::path to,
                       const std::optional<std::string>& weights) {
   const RecipeOptions recipe = read_recipe(folder / kRecipe);
   const std::string name = export_name(recipe);
   const fs::path own = folder / (name.empty() ? recipe.name + ".tare" : name);
   if (to.empty()) to = own;
-  auto newest = newest_checkpoint(folder, Autosave::names());
-  if (!newest && !name.empty() && fs::is_regular_file(own))
-    return from_bundle(own, to, weights.value_or("as_is"));
+  std::optional<CheckpointInfo> newest;
+  try {
+    newest = newest_checkpoint(folder, Autosave::names());
+  } catch (const FormatError& error) {
+    refuse_damaged(folder, recipe, "its newest automatic checkpoint", error);
+  }
+  if (!newest && !name.empty() && fs::is_regular_file(own)) try {
+      return from_bundle(own, to, weights.value_or("as_is"));
+    } catch (const FormatError& error) {
+      refuse_damaged(folder, recipe, "its bundle", error);
+    }
   if (!newest) newest = newest_checkpoint(folder, saved_names(recipe, folder));
   if (!newest)
     refuse(folder,
@@ -147,6 +205,7 @@ BundleExport from_run(const fs::path& folder, fs::path to,
 BundleExport export_bundle(const fs::path& from, const fs::path& to,
                            const std::optional<std::string>& weights) {
   if (weights) check_weight_storage(*weights, kExport);
+  if (!to.empty()) check_target(to);
   // "run/" and "run/saved/" name what they name without the separator at the end.
   const fs::path path = from.has_filename() ? from : from.parent_path();
   if (fs::is_directory(path)) {

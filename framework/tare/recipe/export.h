@@ -25,8 +25,9 @@ struct BundleExport {
 /// is CHECKPOINT.tare beside it; a bundle needs one. The recipe's data must be there; nothing is
 /// computed. `weights`: as ExportOptions::weights, where as_is keeps a bundle's fp8 weights but
 /// writes those of a checkpoint in float32; unset: the recipe's export_weights, for a bundle as_is.
-/// Throws ConfigError for what is not one of these or a bundle without `to`; FormatError for
-/// what does not verify, or does not fit the recipe's model; IoError.
+/// Throws ConfigError for what is not one of these, a bundle without `to`, and a `to` that is a
+/// folder or a name that the run of its folder uses itself; FormatError for what does not verify,
+/// with what else of a run's folder can be exported, or does not fit the recipe's model; IoError.
 BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {},
                            const std::optional<std::string>& weights = {});
 

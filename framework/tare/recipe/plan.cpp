@@ -4,6 +4,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan_resolved.h"
 #include "tare/recipe/read_recipe.h"
+#include "tare/recipe/weights_bundle.h"
 
 namespace tare {
 
@@ -12,6 +13,7 @@ RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& opt
   check_files(recipe);
   RecipeData data(options.download ? datasets::Network::allowed : datasets::Network::forbidden);
   const DataFacts facts = open_data(recipe, data).facts;
+  check_weights(recipe, facts);
   return plan_resolved(recipe, options, facts, data);
 }
 

@@ -12,6 +12,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
+#include "tare/recipe/weights_bundle.h"
 #include "tare/trace/trace.h"
 
 namespace tare {
@@ -85,7 +86,8 @@ void check_run(const RecipeOptions& recipe, RecipeData& data) {
   const ResolvedRecipe resolved = resolve_recipe(recipe, data);
   const RecipeOptions& run = resolved.recipe;
   ModelOptions options = model_options(run, resolved.facts);
-  options.weights.clear();  // their values do not matter here
+  options.weights.clear();
+  check_weights(run, resolved.facts);
   try {
     const plan::MetaScope meta;
     std::optional<Model> model;

@@ -385,6 +385,7 @@ class Runner {
     try {
       learner.export_to(path, {.weights = recipe_.export_weights});
     } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
+      report_.reason = StopReason::interrupted;
       write_report();
       throw;
     }

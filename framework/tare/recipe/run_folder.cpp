@@ -2,6 +2,7 @@
 #include "tare/recipe/run_folder.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "tare/config/node.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/resume.h"
+#include "tare/report/run_files.h"
 
 namespace tare {
 namespace {
@@ -34,15 +36,25 @@ bool is_there(const fs::path& path) {
 /// The first line of the recipe.yaml of a run, by which a run's folder is known.
 constexpr std::string_view kMark = "# The settings of a run with every default, written by Tare.\n";
 
+}  // namespace
+
 bool holds_recipe_of_run(const fs::path& folder) {
   const fs::path file = folder / "recipe.yaml";
   std::error_code ignored;
   return fs::is_regular_file(file, ignored) && io::read_text(file).starts_with(kMark);
 }
 
-// A run that a kill ended before its first checkpoint has no report either.
+namespace {
+
+// A run that a kill ended before its first checkpoint has no report either. A report that cannot be
+// read is taken for that of a finished run, so that nothing of it is removed.
 bool is_finished(const fs::path& folder) {
-  return is_there(folder / "report.json") && !has_autosaves(folder);
+  const fs::path file = folder / "report.json";
+  if (!is_there(file) || has_autosaves(folder)) return false;
+  const auto report = nlohmann::json::parse(io::read_text(file), nullptr,
+                                            /*allow_exceptions=*/false);
+  return !report.is_object() || !report.contains("reason") ||
+         report["reason"] != to_string(StopReason::interrupted);
 }
 
 bool is_autosave(const std::string& name) {

@@ -22,6 +22,9 @@ struct RunFolder {
       unfinished{};  ///< the last run passed by that could be continued; empty: none
 };
 
+/// Whether the folder holds a recipe.yaml that a run has written.
+[[nodiscard]] bool holds_recipe_of_run(const std::filesystem::path& folder);
+
 /// Finds or makes the folder: folder/name or, where that holds anything under the names that the
 /// run writes, the first of folder/name-2, folder/name-3 ... that does not. With Resume::always or
 /// automatic the last of them whose run is unfinished. With `overwrite` always folder/name, from

@@ -53,14 +53,21 @@ void RunPrinter::continued(const std::filesystem::path& folder, const std::strin
        " phases are done" + (inside ? ", the next one is under way\n" : "\n"));
 }
 
-void RunPrinter::phase_begin(size_t index) const {
+void RunPrinter::phase_begin(size_t index) {
   if (!out_) return;
   const std::string name = name_of(recipe_, index), number = phase_number(index);
-  *out_ << bold(name) << (name == number ? "" : ", " + number) << " of " << recipe_.phases.size()
-        << (verbose_ && width_for(*out_) != kAnyWidth ? "\n" : ": ");
+  const std::string rest =
+      (name == number ? "" : ", " + number) + " of " + std::to_string(recipe_.phases.size());
+  const bool alone = verbose_ && width_for(*out_) != kAnyWidth;
+  *out_ << bold(name) << rest << (alone ? "\n" : ": ");
+  column_ = alone ? 0 : name.size() + rest.size() + 2;
 }
 
-void RunPrinter::frozen(const FreezeReport& report) const { line(report.str()); }
+void RunPrinter::frozen(const FreezeReport& report) const {
+  if (!out_) return;
+  const size_t width = width_for(*out_);
+  line(width == kAnyWidth ? report.str() : wrapped(report.str(), width, column_, 2));
+}
 
 void RunPrinter::data(const std::string& description) {
   if (out_ && description != described_) *out_ << fitted(description, *out_) << '\n';

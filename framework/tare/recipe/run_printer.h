@@ -33,7 +33,7 @@ class RunPrinter {
   /// phase.
   void continued(const std::filesystem::path& folder, const std::string& checkpoint,
                  size_t phases_done, bool inside) const;
-  void phase_begin(size_t index) const;
+  void phase_begin(size_t index);
   void frozen(const FreezeReport& report) const;
   void data(const std::string& description);  ///< unless it was the last one printed
   void micro_batches(const MemoryPlan& plan) const;
@@ -57,6 +57,7 @@ class RunPrinter {
   std::ostream* out_;
   bool verbose_, call_sites_;
   std::string described_;  // the data that were printed last
+  size_t column_ = 0;      // at which the line of the phase continues
 };
 
 }  // namespace tare

@@ -1,6 +1,7 @@
-// Compares the bundle that a recipe takes its weights from with the recipe's data.
+// Compares the file that a recipe takes its weights from with the recipe's model and data.
 #include "tare/recipe/weights_bundle.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "tare/checkpoint/safetensors.h"
 #include "tare/config/field.h"
 #include "tare/inference/bundle.h"
+#include "tare/model/first_weights.h"
+#include "tare/model/registry.h"
+#include "tare/recipe/phase_data.h"
+#include "tare/trace/trace.h"
 
 namespace tare {
 namespace {
@@ -25,13 +30,31 @@ std::string text_of(const std::vector<std::string>& labels) {
   return text + (labels.size() > kShown ? ", ...)" : ")");
 }
 
+bool is_bundle(const std::string& path) {
+  return checkpoint::SafeTensors::open(path).metadata().contains("tare");
+}
+
+/// Returns what the weights are loaded into, without values; unset: they are needed to make it.
+std::optional<std::vector<NamedTensor>> targets_of(const RecipeOptions& recipe,
+                                                   const DataFacts& data) {
+  ModelOptions options = model_options(recipe, data);
+  options.weights.clear();
+  try {
+    const plan::MetaScope meta;
+    std::vector<NamedTensor> targets;
+    make_for(recipe, data, [&] { targets = models::make(recipe.model.name, options).state(); });
+    return targets;
+  } catch (const plan::NotPlannable& error) {
+    log::debug("the weights are not checked: " + std::string(error.what()));
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 void warn_of_weights_bundle(const RecipeOptions& recipe, const DataFacts& data) {
   const std::string& path = recipe.model.options.weights;
-  if (path.empty() || !data.bundle ||
-      !checkpoint::SafeTensors::open(path).metadata().contains("tare"))
-    return;
+  if (path.empty() || !data.bundle || !is_bundle(path)) return;
   const BundleManifest bundle = open_bundle(path).manifest();
   const std::string only =
       "the weights alone are taken from the bundle " + printable(path) + ": it ";
@@ -43,6 +66,15 @@ void warn_of_weights_bundle(const RecipeOptions& recipe, const DataFacts& data) 
       bundle.labels != data.bundle->labels)
     log::warning(only + "has " + text_of(bundle.labels) + ", and the data has " +
                  text_of(data.bundle->labels));
+}
+
+void check_weights(const RecipeOptions& recipe, const DataFacts& data) {
+  const std::string& path = recipe.model.options.weights;
+  if (path.empty()) return;
+  const auto targets = targets_of(recipe, data);
+  const std::string head = models::family(recipe.model.name).head;
+  if (targets) make_for(recipe, data, [&] { models::check_weights(*targets, head, path); });
+  if (data.bundle && is_bundle(path)) static_cast<void>(open_bundle(path));
 }
 
 }  // namespace tare

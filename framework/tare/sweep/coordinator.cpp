@@ -384,10 +384,19 @@ class Coordinator {
       if (Outcome done = outcome_of_run(run.trial, {}); done.state == search::TrialState::complete)
         outcome = std::move(done);
     const bool complete = outcome.state == search::TrialState::complete;
+    const std::string name = run.trial.run_name, reason = complete ? "complete" : outcome.reason;
+    const fs::path printed = printed_by(run.trial);
+    settle(run, how, std::move(outcome));
     if (host_.recorder)
-      host_.recorder->ended(run.trial.run_name, printed_by(run.trial),
-                            complete ? "complete" : outcome.reason,
-                            std::ssize(queue_) + std::ssize(running_), std::ssize(running_) + 1);
+      host_.recorder->ended(
+          name, printed, reason,
+          std::ssize(queue_) + std::ssize(paused_) + std::ssize(running_) + stopped_,
+          std::ssize(running_) + 1);
+  }
+
+  /// Ends a run, or lets it wait until it continues.
+  void settle(ActiveRun& run, const launch::ChildEnd& how, Outcome outcome) {
+    const bool complete = outcome.state == search::TrialState::complete;
     const auto& values = complete ? outcome.values : reports_of(run);
     if (complete) {
       (void)tuner_.report(run.trial, values);
@@ -430,6 +439,8 @@ class Coordinator {
     tuner_.add(run.trial);
     if (run.decision == search::PruneDecision::pause)
       paused_.emplace(run.trial.number, std::move(run.trial));
+    else if (report_.interrupted)
+      ++stopped_;
   }
 
   void finish(const ActiveRun& run, const Outcome& outcome) {
@@ -477,7 +488,8 @@ class Coordinator {
   std::unordered_set<std::string> wanted_;  // identities
   Clock::time_point watched_{}, shown_{};
   int64_t failed_ = 0;
-  std::string recipe_;  // as an identity
+  int64_t stopped_ = 0;  // runs that wait until the sweep is called again
+  std::string recipe_;   // as an identity
   bool recipe_changed_ = false;
   SweepReport report_;
 };

@@ -121,7 +121,8 @@ void FinishedRuns::print(const Trial& trial, const Outcome& outcome) const {
   switch (outcome.state) {
     case search::TrialState::complete:
       *out_ << sweep_.metric.name << ' ' << outcome.value() << ", peak "
-            << format_bytes(outcome.peak_bytes) << ", " << format_seconds(outcome.seconds);
+            << (outcome.peak_bytes > 0 ? format_bytes(outcome.peak_bytes) : "unknown") << ", "
+            << format_seconds(outcome.seconds);
       break;
     case search::TrialState::pruned:
       *out_ << "pruned after " << outcome.values.size()

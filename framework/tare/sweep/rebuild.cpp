@@ -98,16 +98,37 @@ void read_times(const fs::path& folder, Trial& trial, Outcome& outcome) {
   read("end_time", outcome.ended);
 }
 
+/// Returns the number in the first of the columns that has one.
+std::optional<double> number_in_row(const Row& row, const std::vector<std::string>& columns) {
+  for (const std::string& column : columns)
+    if (const auto value = config::as_number(field(row, column)); value && std::isfinite(*value))
+      return value;
+  return std::nullopt;
+}
+
 /// Returns the outcome in a row with the last values of a run, where the run has left no report.
 std::optional<Outcome> outcome_of_row(const SweepOptions& sweep, const Row& row) {
   const std::string& metric = sweep.metric.name;
   const std::string loss = metric == "valid_loss" ? "val_loss" : metric;
-  for (const std::string& column : {"run_" + loss, "run_val_" + metric})
-    if (const auto value = config::as_number(field(row, column)); value && std::isfinite(*value))
-      return Outcome{.state = search::TrialState::complete,
-                     .values = {*value},
-                     .seconds = config::as_number(field(row, "run_total_time")).value_or(0)};
-  return std::nullopt;
+  const auto value = number_in_row(row, {"run_" + loss, "run_val_" + metric, "run_" + metric});
+  if (!value) return std::nullopt;
+  const double peak = number_in_row(row, {"run_peak_bytes"}).value_or(0);
+  return Outcome{.state = search::TrialState::complete,
+                 .values = {*value},
+                 .peak_bytes = static_cast<int64_t>(std::clamp(peak, 0.0, 1e18)),
+                 .seconds = number_in_row(row, {"run_total_time", "run_seconds"}).value_or(0)};
+}
+
+/// Returns the outcome of a run of which only the row is left, whose state a sweep has written.
+std::optional<Outcome> outcome_of_row_alone(const SweepOptions& sweep, const Row& row) {
+  const std::string state = field(row, "state");
+  if (state == to_string(search::TrialState::failed))
+    return Outcome{.reason = "has failed, by its row in run_data.csv",
+                   .seconds = number_in_row(row, {"run_seconds"}).value_or(0)};
+  auto outcome = outcome_of_row(sweep, row);
+  if (outcome && state == to_string(search::TrialState::pruned))
+    outcome->state = search::TrialState::pruned;
+  return outcome;
 }
 
 struct Found {
@@ -165,7 +186,7 @@ class Rebuild {
   void take_row(const std::string& name, const Row& row) {
     const auto number = number_in(name, sweep_.name);
     if (!number || found_.contains(*number) || fs::exists(sweep_.log_dir / name)) return;
-    auto outcome = outcome_of_row(sweep_, row);
+    auto outcome = outcome_of_row_alone(sweep_, row);
     if (!outcome || *number >= static_cast<int64_t>(search::kMaxCells)) return;
     Trial trial{.number = *number, .run_name = name, .cell = cell_of(sweep_, row)};
     trial.identity = identity_.of(trial.cell);

@@ -49,6 +49,10 @@ void check_search(const SweepOptions& sweep) {
   for (const auto& [key, value] : sweep.set.values) {
     if (sweep.parameters.find(key))
       throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
+    if (!sweep.origin.is_program && (key == "name" || key == "folder"))
+      throw ConfigError(value.source, "set." + key,
+                        "has no effect, because each run has a name and a folder of its own",
+                        "omit it", {});
   }
   for (const auto& parameter : sweep.parameters.parameters) {
     const std::string& name = parameter.name;
@@ -175,6 +179,15 @@ void check(const SweepOptions& sweep) {
   } catch (const ConfigError& error) {
     throw at_its_place(sweep, error);
   }
+}
+
+void check_not_all_excluded(const SweepOptions& sweep) {
+  if (sweep.exclude.empty() || search::draws(sweep) || !search::grid(sweep).empty()) return;
+  throw at_its_place(sweep, {"sweep",
+                             "exclude.0",
+                             "and what follows exclude every combination",
+                             "at least one combination that runs",
+                             {}});
 }
 
 void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file) {

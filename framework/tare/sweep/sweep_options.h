@@ -95,6 +95,9 @@ void visit_fields(config::Visitor& visit, SweepOptions& o);
 /// Throws ConfigError, with its place in the file, for options that contradict each other.
 void check(const SweepOptions& sweep);
 
+/// Throws ConfigError where `exclude` leaves no combination of a grid.
+void check_not_all_excluded(const SweepOptions& sweep);
+
 /// Makes recipe and log_dir those of a sweep that was read from `file`.
 void resolve_paths(SweepOptions& sweep, const std::filesystem::path& file);
 
