@@ -64,13 +64,13 @@ std::vector<Mistake> mistakes_that_diverge() {
        }},
       {"RateThatIsNoNumber",
        "ConfigError",
-       {"a learning rate must be finite and > 0, got nan"},
+       {"a learning rate must be finite and > 0, got .nan"},
        [](Bench& b) {
          Learner(make_net(), {.train = points(48, 1)}, b.options).fit(1, {.lr = std::nan("")});
        }},
       {"RateThatIsInfinite",
        "ConfigError",
-       {"a learning rate must be finite and > 0, got inf"},
+       {"a learning rate must be finite and > 0, got .inf"},
        [](Bench& b) {
          Learner(make_net(), {.train = points(48, 1)}, b.options)
              .fit(1, {.lr = std::numeric_limits<double>::infinity()});

@@ -1,5 +1,6 @@
 // How the scale of gradients follows overflows.
 #include "tare/optim/grad_scaler.h"
+#include "tare/trace/trace.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -70,7 +71,8 @@ TEST(GradScaler, GivesUpWhenNoScaleHelps) {
   EXPECT_GT(scaler.scale(), 0);
 }
 
-TEST(GradScaler, LeavesMetaTensorsAlone) {
+TEST(GradScaler, TakesMetaTensorsOfAPlanForFinite) {
+  const plan::MetaScope scope;
   ParameterGroup group;
   auto tensor = torch::zeros({3}, torch::kMeta).set_requires_grad(true);
   tensor.mutable_grad() = torch::zeros({3}, torch::kMeta);

@@ -19,8 +19,9 @@ struct Machine {
   int64_t capability = 0;  ///< of a card, 10 x major + minor, such as 90 for H100; 0: the processor
   int64_t multiprocessors = 0;  ///< of a card; 0: unknown, so that attention is not split
 
+  /// Whether it is a card.
   [[nodiscard]] constexpr bool is_card() const { return capability > 0; }
-  static const Machine host;
+  static const Machine host;  ///< this processor
   static const Machine card;  ///< Ampere, as a card that is given by its size alone
 };
 inline constexpr Machine Machine::host{};

@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "tare/train/learner_state.h"
-
 namespace tare {
 namespace {
 
@@ -35,12 +33,7 @@ void Feed::stop() {
   loader_.stop();
 }
 
-bool Feed::next(Batch& batch) {
-  if (!side_) {
-    if (!loader_.next(batch)) return false;
-    state_.to_device(batch);
-    return true;
-  }
+bool Feed::next_ahead(Batch& batch) {
   batch.reset();
   if (!ahead_) ahead_ = fetch();
   Ahead now = std::move(*ahead_);

@@ -7,10 +7,9 @@
 
 #include "tare/data/loader.h"
 #include "tare/memory/side_work.h"
+#include "tare/train/learner_state.h"
 
 namespace tare {
-
-struct LearnerState;
 
 /// Gives the batches of a Loader on the device of a Learner. On a card the loader pins them, so
 /// that no copy waits for the card; with threads of the loader each batch is copied while the card
@@ -18,7 +17,7 @@ struct LearnerState;
 /// is thrown when it is its turn. One thread, as for Loader.
 class Feed {
  public:
-  /// `state` outlives it. Throws what Loader throws.
+  /// Keeps a reference to `state`, which outlives it. Throws what Loader throws.
   Feed(LearnerState& state, DatasetPtr data, LoaderOptions options);
   ~Feed();
   Feed(const Feed&) = delete;
@@ -27,7 +26,12 @@ class Feed {
   /// Begins an epoch, see Loader::start().
   void start(int64_t epoch, int64_t position = 0);
   /// Releases the tensors of `batch` and fills it with the next batch; false at the epoch's end.
-  bool next(Batch& batch);
+  bool next(Batch& batch) {
+    if (side_) return next_ahead(batch);
+    if (!loader_.next(batch)) return false;
+    state_.to_device(batch);
+    return true;
+  }
   /// Ends the epoch and frees the batches made ahead.
   void stop();
   [[nodiscard]] int64_t batches() const { return loader_.batches(); }
@@ -41,6 +45,7 @@ class Feed {
     bool is_there = false;             // else the epoch has ended
     std::exception_ptr error{};
   };
+  bool next_ahead(Batch& batch);
   [[nodiscard]] Ahead fetch();
   void drop_ahead();
 

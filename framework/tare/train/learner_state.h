@@ -155,7 +155,6 @@ struct LearnerState {
   void convert_inputs(Batch& batch) const;
   /// Returns a host batch with converted inputs, pinned where that lets copies run beside.
   [[nodiscard]] Batch ready_to_send(const Batch& on_host) const;
-  void note_inputs(const Batch& batch);
   Optimizer& ensure_optimizer();
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
