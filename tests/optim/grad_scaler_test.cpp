@@ -1,6 +1,5 @@
 // How the scale of gradients follows overflows.
 #include "tare/optim/grad_scaler.h"
-#include "tare/trace/trace.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -9,6 +8,7 @@
 
 #include "support/test_device.h"
 #include "tare/base/error.h"
+#include "tare/trace/trace.h"
 
 namespace tare {
 namespace {
