@@ -81,8 +81,8 @@ TYPED_TEST_P(LifecycleContract, OutOfMemoryInAFitLeavesNothingAndTheFitGoesOn) {
 TYPED_TEST_P(LifecycleContract, CyclesEndAtTheSameBytes) {
   auto l = this->learner();
   const int64_t bytes = this->allocated();
-  const bool on_host = this->backend_->traits().is_host;
-  for (int i = 0; i < (on_host ? 5 : 100); ++i) {
+  const bool by_host = this->backend_->traits().is_host || std::getenv("STAND_IN_VALUES");
+  for (int i = 0; i < (by_host ? 5 : 100); ++i) {
     l->fit(1);
     l->save("c");
     l->load("c");

@@ -146,12 +146,15 @@ Batch LearnerState::ready_to_send(const Batch& on_host) const {
 
 namespace {
 
-/// Is inlined, because it is a part of every step.
+/// Is inlined, because it is a part of every step. The batches of a data set have one name for
+/// their first input.
 [[gnu::always_inline]] inline void note_inputs(LearnerState& state, const Batch& batch) {
   if (!batch.inputs.empty()) {
     const NamedTensor& first = batch.inputs.front();
-    state.seen_input = first.tensor.scalar_type();
-    if (state.seen_name != first.name) state.seen_name = first.name;
+    if (const auto type = first.tensor.scalar_type(); state.seen_input != type) {
+      state.seen_input = type;
+      state.seen_name = first.name;
+    }
   }
   if (batch.inputs.size() > 1 || !state.seen_more.empty()) state.seen_more = more_inputs(batch);
 }
