@@ -66,6 +66,19 @@ TEST(RunReport, CallsNoColumnOfACallbackAFigureOfTheValidation) {
   EXPECT_THAT(html, Not(HasSubstr("used_mib of the validation")));
 }
 
+TEST(RunReport, KnowsTheMetricsOfARunThatHasNotEndedByItsRecipe) {
+  const TempDir folder;
+  write_file(folder / "recipe.yaml", "name: r\nmetrics: [accuracy]\nphases: [{name: head}]\n");
+  write_file(folder / "head.csv",
+             "epoch,train_loss,valid_loss,accuracy,used_mib,peak_mib,seconds\n"
+             "0,2.1,2,0.31,12,5,1.5\n1,1.2,1.3,0.55,12,6,1.5\n");
+  const std::string html = html_report(folder.path());
+  EXPECT_THAT(html, HasSubstr(">accuracy of the validation</text>"));
+  EXPECT_THAT(html, HasSubstr("<title>peak_mib by epoch</title>"));
+  EXPECT_THAT(html, Not(HasSubstr("peak_mib of the validation")));
+  EXPECT_THAT(html, HasSubstr("Equal in every epoch: used_mib 12."));
+}
+
 TEST(RunReport, DrawsNoCurveOfAColumnThatNeverChanges) {
   const TempDir folder;
   write_run(folder.path());

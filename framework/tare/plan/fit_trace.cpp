@@ -369,7 +369,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
   if (request.on_host() && request.options.precision != "fp32")
     throw plan::NotPlannable("precision " + request.options.precision,
                              "takes copies on the host that meta tensors do not show",
-                             "plan it by a probe, or with fp32 as a bound");
+                             "plan it with fp32 for a bound");
   const FitShape shape = shape_of(request, batch, parts);
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);

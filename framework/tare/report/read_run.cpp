@@ -65,6 +65,15 @@ std::vector<std::string> metric_names(const RunFiles& run) {
   return names;
 }
 
+std::vector<std::string> recipe_metrics(const RunFiles& run) {
+  std::vector<std::string> names;
+  if (run.recipe.empty()) return names;
+  const auto recipe = config::parse_text(run.recipe, "recipe.yaml");
+  if (const auto* metrics = recipe.find("metrics"))
+    for (const auto& metric : metrics->items) names.push_back(metric.text);
+  return names;
+}
+
 const MetricValue* find_metric(const EpochRow& row, const std::string& name) {
   const auto found = std::ranges::find(row.metrics, name, &MetricValue::name);
   return found == row.metrics.end() ? nullptr : &*found;

@@ -31,6 +31,8 @@ struct RunFiles {
 
 /// Returns the metrics of all epochs, each once, in the order in which they name them.
 [[nodiscard]] std::vector<std::string> metric_names(const RunFiles& run);
+/// Returns the metrics that the run's recipe lists; empty: it lists none.
+[[nodiscard]] std::vector<std::string> recipe_metrics(const RunFiles& run);
 
 /// Returns the metric of an epoch; null where the epoch has none of that name.
 [[nodiscard]] const MetricValue* find_metric(const EpochRow& row, const std::string& name);

@@ -90,7 +90,10 @@ std::string epoch_losses(const RunFiles& run) {
 
 /// Whether a column is a figure of the validation, and not one that a callback added.
 bool is_metric(const RunFiles& run, const std::string& column) {
-  if (!run.figures) return true;  // a run that has not ended has no figures
+  if (!run.figures) {  // a run that has not ended has a recipe alone
+    const auto names = recipe_metrics(run);
+    return names.empty() || std::ranges::find(names, column) != names.end();
+  }
   const auto values = figures_of(run.figures->test ? run.figures->test : run.figures->valid);
   return values.empty() || std::ranges::find(values, column, &MetricValue::name) != values.end();
 }
