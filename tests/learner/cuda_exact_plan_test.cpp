@@ -38,10 +38,12 @@ class ExactPlan : public ::testing::Test {
       options = {.classes = 64, .sample_shape = {48}, .width = 64, .layers = 2, .heads = 4};
     else if (name == "mlp")
       options.hidden = {64, 48};
+    else if (name == "wide")
+      options.hidden = {512};
     else
       options.width = 8;
     options.dropout = 0.1;
-    return models::make(name, options);
+    return models::make(name == "wide" ? "mlp" : name, options);
   }
   [[nodiscard]] static DatasetPtr set(const std::string& name, int64_t n) {
     if (name != "gpt") return tensor_dataset(torch::rand({n, 3, 32, 32}), torch::arange(n) % 10);
@@ -140,6 +142,23 @@ TEST_F(ExactPlan, OfSixteenBits) {
         expect_exact(name,
                      std::string("in ") + precision + " and batches of " + std::to_string(batch));
       }
+    }
+  }
+}
+
+// The peak is where the backward casts the gradient of a large weight.
+TEST_F(ExactPlan, OfSixteenBitsWithALargeWeight) {
+  options_.batch = 64;
+  for (const char* precision : {"bf16", "fp16", "bf16-true"}) {
+    options_.precision = precision;
+    options_.micro_batch = {};
+    expect_exact("wide", std::string("in ") + precision);
+    for (const int64_t part : {5, 16, 31}) {
+      options_.micro_batch = part;
+      expect_exact(
+          "wide", std::string("in ") + precision + " and micro-batches of " + std::to_string(part));
+      expect_exact(
+          "mlp", std::string("in ") + precision + " and micro-batches of " + std::to_string(part));
     }
   }
 }

@@ -69,10 +69,11 @@ bool is_cast(const Tensor& tensor) {
          tensor.scalar_type() != c10::kDouble;
 }
 
-/// Calls `action` with each tensor among the operands.
+/// Calls `action` with each tensor among the operands. The last operand comes first, as where GCC
+/// evaluates the arguments of LibTorch's calls: the order of the casts is that of their backward.
 template <class Action>
 void for_each_tensor(Stack& stack, size_t count, const Action& action) {
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = count; i-- > 0;) {
     IValue& value = torch::jit::peek(stack, i, count);
     if (value.isTensor()) {
       Tensor tensor = value.toTensor();
