@@ -73,6 +73,8 @@ TEST(Arguments, RefusesWithTheReason) {
   EXPECT_THAT(refused({"file", "--out"}), HasSubstr("out"));
   EXPECT_THAT(refused({"file", "-x"}), HasSubstr("x"));
   EXPECT_THAT(refused({std::string(5000, 'x').c_str()}), HasSubstr("4 KiB"));
+  EXPECT_THAT(refused({"a", "--out", ""}), HasSubstr("--out needs DIR, got ''"));
+  EXPECT_THAT(refused({"a", "--resume="}), HasSubstr("--resume needs always|auto, got ''"));
 }
 
 TEST(Arguments, HelpShowsHowAnOptionIsWritten) {

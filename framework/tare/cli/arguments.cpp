@@ -130,8 +130,11 @@ Arguments parse(const Command& command, int argc, const char* const* argv) {
     const auto result = declare(command).parse(static_cast<int>(pointers.size()), pointers.data());
     std::map<std::string, std::string> values;
     for (const auto& o : all_options(command)) {
-      if (result.count(o.name))
-        values[o.name] = o.value.empty() ? "" : result[o.name].as<std::string>();
+      if (!result.count(o.name)) continue;
+      values[o.name] = o.value.empty() ? "" : result[o.name].as<std::string>();
+      if (!o.value.empty() && values[o.name].empty())
+        throw ConfigError("tare " + command.name,
+                          "--" + o.name + " needs " + o.value + ", got ''" + see_help(command));
     }
     std::vector<std::string> positional;
     if (result.count("positional"))
