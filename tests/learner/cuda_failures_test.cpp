@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <functional>
 
 #include "contract/traits.h"
@@ -36,6 +37,23 @@ Function* of_stand_in(const char* name) {
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
 }
+
+/// Refuses memory on the host for each training batch after some.
+class ScarceData final : public Dataset {
+ public:
+  ScarceData(DatasetPtr data, int64_t batches) : data_(std::move(data)), left_(batches) {}
+  [[nodiscard]] int64_t size() const override { return data_->size(); }
+  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return data_->sample_shape(); }
+  [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    if (request.training && left_-- <= 0)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "the host has no memory for a batch");
+    return data_->get(request);
+  }
+
+ private:
+  DatasetPtr data_;
+  mutable std::atomic<int64_t> left_;
+};
 
 class CudaFailures : public ::testing::Test {
  protected:
@@ -213,6 +231,18 @@ TEST_F(CudaFailures, ACompactingPurgeThatIsRefusedLeavesTheWeightsOnTheHost) {
   (void)l->purge();
   EXPECT_FALSE(l->model().device().is_cpu());
   EXPECT_TRUE(weights_of(*l) == weights);
+}
+
+TEST_F(CudaFailures, ABatchThatTheHostCannotMakeIsNoEndOfTheEpoch) {
+  for (const int64_t workers : {0, 1}) {
+    Splits scarce = data();
+    scarce.train = std::make_shared<ScarceData>(scarce.train, 2);
+    LearnerOptions made = options();
+    made.workers = workers;
+    Learner learner(models::make("mlp", {.classes = kClasses, .sample_shape = {1, kSide, kSide}}),
+                    scarce, made);
+    EXPECT_THROW((void)learner.fit(1), c10::OutOfMemoryError) << workers;
+  }
 }
 
 TEST_F(CudaFailures, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {

@@ -57,13 +57,18 @@ Feed::Ahead Feed::fetch() {
   Ahead next;
   try {
     next.is_there = loader_.next(next.on_host);
-    if (!next.is_there) return next;
-    next.on_device = state_.copied(next.on_host, *side_);
-  } catch (const c10::OutOfMemoryError&) {  // it is copied when it is its turn
+    if (next.is_there) copy_ahead(next);
   } catch (...) {
     next.error = std::current_exception();
   }
   return next;
+}
+
+void Feed::copy_ahead(Ahead& next) {
+  try {
+    next.on_device = state_.copied(next.on_host, *side_);
+  } catch (const c10::OutOfMemoryError&) {  // it is copied when it is its turn
+  }
 }
 
 /// The memory must not go to the computation while a copy is under way.

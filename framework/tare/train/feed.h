@@ -47,6 +47,7 @@ class Feed {
   };
   bool next_ahead(Batch& batch);
   [[nodiscard]] Ahead fetch();
+  void copy_ahead(Ahead& next);
   void drop_ahead();
 
   LearnerState& state_;
