@@ -31,14 +31,13 @@ void check(const DatasetPtr& data, const LoaderOptions& o) {
               std::to_string(data->size()) + " samples: lower the batch or keep the last one");
 }
 
-/// Copies tensors of the host to pinned memory.
+}  // namespace
+
 void pin(Batch& batch) {
   for (auto* const list : {&batch.inputs, &batch.targets})
     for (NamedTensor& named : *list)
       if (named.tensor.is_cpu()) named.tensor = named.tensor.pin_memory();
 }
-
-}  // namespace
 
 struct Loader::State {
   DatasetPtr data;

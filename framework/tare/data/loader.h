@@ -22,6 +22,9 @@ struct LoaderOptions {
   bool pinned = false;
 };
 
+/// Copies tensors of the host to pinned memory; those that are pinned stay as they are.
+void pin(Batch& batch);
+
 /// Returns the batches of one epoch after the other; the batches do not depend on the number of
 /// workers. After an exception from next() it is stopped and may be started again. It may be
 /// destroyed at any moment, which joins the workers. Not thread-safe: one thread constructs, uses

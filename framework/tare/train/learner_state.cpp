@@ -1,7 +1,6 @@
 // Works for the Learner's calls: losses, gradients, devices and micro-batches.
 #include "tare/train/learner_state.h"
 
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -118,89 +117,6 @@ void LearnerState::return_to_device() {
   for (at::Tensor& tensor : state_on_host)
     if (tensor.device() != device) tensor.set_data(tensor.to(device));
   state_on_host.clear();
-}
-
-bool LearnerState::converts_inputs() const {
-  return precision == Precision::bf16_true || options.kernels.channels_last;
-}
-
-void LearnerState::convert_inputs(Batch& batch) const {
-  for (NamedTensor& input : batch.inputs) {
-    if (precision == Precision::bf16_true && input.tensor.is_floating_point())
-      input.tensor = input.tensor.to(c10::kBFloat16);
-    if (options.kernels.channels_last && input.tensor.dim() == 4)
-      input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
-  }
-}
-
-Batch LearnerState::ready_to_send(const Batch& on_host) const {
-  Batch batch = on_host;
-  convert_inputs(batch);
-  if (!pins) return batch;
-  for (auto* const list : {&batch.inputs, &batch.targets})
-    for (NamedTensor& named : *list)
-      if (named.tensor.is_cpu() && !named.tensor.is_pinned())
-        named.tensor = named.tensor.pin_memory();
-  return batch;
-}
-
-namespace {
-
-/// Is inlined, because it is a part of every step. The batches of a data set have one name for
-/// their first input.
-[[gnu::always_inline]] inline void note_inputs(LearnerState& state, const Batch& batch) {
-  if (!batch.inputs.empty()) {
-    const NamedTensor& first = batch.inputs.front();
-    if (const auto type = first.tensor.scalar_type(); state.seen_input != type) {
-      state.seen_input = type;
-      state.seen_name = first.name;
-    }
-  }
-  if (batch.inputs.size() > 1 || !state.seen_more.empty()) state.seen_more = more_inputs(batch);
-}
-
-}  // namespace
-
-void LearnerState::note_batch(const Batch& on_host, const Batch& on_device) {
-  note_inputs(*this, on_host);
-  sent.clear();
-  for (size_t i = 0; i < on_host.targets.size(); ++i) {
-    const at::Tensor& target = on_device.targets[i].tensor;
-    sent.push_back({label_range(loss, on_host.targets[i].tensor),
-                    target.storage().unsafeGetStorageImpl(), target._version(), target.numel()});
-  }
-}
-
-void LearnerState::to_device(Batch& batch) {
-  if (device.is_cpu()) {
-    note_inputs(*this, batch);
-    if (converts_inputs()) convert_inputs(batch);
-    return;
-  }
-  const Batch on_host = std::exchange(batch, ready_to_send(batch));
-  for (auto* const list : {&batch.inputs, &batch.targets})
-    for (NamedTensor& named : *list) named.tensor = named.tensor.to(device, /*non_blocking=*/true);
-  note_batch(on_host, batch);
-}
-
-Batch LearnerState::copied(const Batch& on_host, memory::SideWork& side) const {
-  const Batch from = ready_to_send(on_host);
-  Batch to = from;
-  for (auto* const list : {&to.inputs, &to.targets})
-    for (NamedTensor& named : *list)
-      if (named.tensor.is_cpu())
-        named.tensor = at::empty_like(named.tensor,
-                                      named.tensor.options().device(device).pinned_memory(false));
-  const auto copy = [](const NamedTensors& sources, NamedTensors& copies) {
-    for (size_t i = 0; i < sources.size(); ++i)
-      if (sources[i].tensor.is_cpu())
-        copies[i].tensor.copy_(sources[i].tensor, /*non_blocking=*/true);
-  };
-  side.run([&] {
-    copy(from.inputs, to.inputs);
-    copy(from.targets, to.targets);
-  });
-  return to;
 }
 
 Optimizer& LearnerState::ensure_optimizer() {

@@ -1,0 +1,86 @@
+// Sends batches to the device of a Learner, and notes what they are.
+#include <ATen/ops/empty_like.h>
+
+#include <utility>
+#include <vector>
+
+#include "tare/data/loader.h"
+#include "tare/memory/side_work.h"
+#include "tare/metric/check.h"
+#include "tare/train/learner_state.h"
+
+namespace tare {
+namespace {
+
+/// Is inlined, because it is a part of every step. The batches of a data set have one name for
+/// their first input.
+[[gnu::always_inline]] inline void note_inputs(LearnerState& state, const Batch& batch) {
+  if (!batch.inputs.empty()) {
+    const NamedTensor& first = batch.inputs.front();
+    if (const auto type = first.tensor.scalar_type(); state.seen_input != type) {
+      state.seen_input = type;
+      state.seen_name = first.name;
+    }
+  }
+  if (batch.inputs.size() > 1 || !state.seen_more.empty()) state.seen_more = more_inputs(batch);
+}
+
+}  // namespace
+
+bool LearnerState::converts_inputs() const {
+  return precision == Precision::bf16_true || options.kernels.channels_last;
+}
+
+void LearnerState::convert_inputs(Batch& batch) const {
+  for (NamedTensor& input : batch.inputs) {
+    if (precision == Precision::bf16_true && input.tensor.is_floating_point())
+      input.tensor = input.tensor.to(c10::kBFloat16);
+    if (options.kernels.channels_last && input.tensor.dim() == 4)
+      input.tensor = input.tensor.contiguous(c10::MemoryFormat::ChannelsLast);
+  }
+}
+
+Batch LearnerState::ready_to_send(const Batch& on_host) const {
+  Batch batch = on_host;
+  convert_inputs(batch);
+  if (pins) pin(batch);
+  return batch;
+}
+
+void LearnerState::note_batch(const Batch& on_host, const Batch& on_device) {
+  note_inputs(*this, on_host);
+  sent.clear();
+  for (size_t i = 0; i < on_host.targets.size(); ++i) {
+    const at::Tensor& target = on_device.targets[i].tensor;
+    sent.push_back({label_range(loss, on_host.targets[i].tensor),
+                    target.storage().unsafeGetStorageImpl(), target._version(), target.numel()});
+  }
+}
+
+void LearnerState::to_device(Batch& batch) {
+  if (device.is_cpu()) {
+    note_inputs(*this, batch);
+    if (converts_inputs()) convert_inputs(batch);
+    return;
+  }
+  const Batch on_host = std::exchange(batch, ready_to_send(batch));
+  for (auto* const list : {&batch.inputs, &batch.targets})
+    for (NamedTensor& named : *list) named.tensor = named.tensor.to(device, /*non_blocking=*/true);
+  note_batch(on_host, batch);
+}
+
+Batch LearnerState::copied(const Batch& on_host, memory::SideWork& side) const {
+  const Batch batch = ready_to_send(on_host);
+  const std::vector<at::Tensor> from = batch.tensors();
+  std::vector<at::Tensor> to = from;
+  for (at::Tensor& tensor : to)
+    if (tensor.is_cpu())
+      tensor = at::empty_like(tensor, tensor.options().device(device).pinned_memory(false));
+  side.run([&] {
+    for (size_t i = 0; i < from.size(); ++i)
+      if (from[i].is_cpu()) to[i].copy_(from[i], /*non_blocking=*/true);
+  });
+  return batch.with(to);
+}
+
+}  // namespace tare
