@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/callback/registry.h"
 #include "tare/config/registry.h"
+#include "tare/config/shared_options.h"
 #include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/launch/executors.h"
@@ -142,18 +144,12 @@ EntryKind sharing_kind_of(const Form& form, const Registry& all,
   return kind;
 }
 
-std::vector<EntryInfo> data_infos() {
+Node data_options(const std::string& name) {
   const Node standard = config::to_node(DataOptions{});
-  std::vector<EntryInfo> all = datasets::registry().infos();
-  for (auto& info : all) {
-    const Node own = std::exchange(info.defaults, Node::map());
-    for (const auto& field : datasets::fields_of(info.name))
-      info.defaults.set(field, *standard.find(field));
-    if (info.defaults.find("style"))
-      info.defaults.set("style", Node::string(GeneratedDigits{}.style));
-    if (!own.entries.empty()) info.defaults.set("options", own);
-  }
-  return all;
+  Node options = Node::map();
+  for (const auto& field : datasets::fields_of(name)) options.set(field, *standard.find(field));
+  if (options.find("style")) options.set("style", Node::string(GeneratedDigits{}.style));
+  return options;
 }
 
 /// The classes have no default here: a recipe counts them in its data.
@@ -228,19 +224,21 @@ std::vector<std::string> from_kind(const std::string& path) {
 
 std::vector<EntryKind> entry_kinds() {
   const auto at = [](const char* path) { return [path](const std::string&) { return path; }; };
-  return {kind_of({"callbacks", "callbacks", "callbacks=[", "]"}, callbacks::registry()),
-          kind_of({"collates", "collate", "data.collate="}, collates::registry()),
-          sharing_kind_of({"datasets", "data"}, datasets::registry(), data_infos(), at("data")),
-          kind_of({"executors", "executor"}, launch::executors::registry()),
-          kind_of({"losses", "loss", "loss="}, losses::registry()),
-          kind_of({"metrics", "metrics", "metrics=[", "]"}, metrics::registry()),
-          sharing_kind_of({"models", "model"}, models::registry(), model_infos(), at("model")),
-          sharing_kind_of({"optimizers", "optimizer"}, optimizers::registry(), optimizers::infos(),
-                          at("optimizer")),
-          kind_of({"pruners", "pruner"}, search::pruners::registry()),
-          kind_of({"samplers", "method"}, search::samplers::registry()),
-          schedules_kind(),
-          kind_of({"transforms", "transforms", "data.transforms=[", "]"}, transforms::registry())};
+  return {
+      kind_of({"callbacks", "callbacks", "callbacks=[", "]"}, callbacks::registry()),
+      kind_of({"collates", "collate", "data.collate="}, collates::registry()),
+      sharing_kind_of({"datasets", "data"}, datasets::registry(),
+                      config::with_shared(datasets::registry().infos(), data_options), at("data")),
+      kind_of({"executors", "executor"}, launch::executors::registry()),
+      kind_of({"losses", "loss", "loss="}, losses::registry()),
+      kind_of({"metrics", "metrics", "metrics=[", "]"}, metrics::registry()),
+      sharing_kind_of({"models", "model"}, models::registry(), model_infos(), at("model")),
+      sharing_kind_of({"optimizers", "optimizer"}, optimizers::registry(), optimizers::infos(),
+                      at("optimizer")),
+      kind_of({"pruners", "pruner"}, search::pruners::registry()),
+      kind_of({"samplers", "method"}, search::samplers::registry()),
+      schedules_kind(),
+      kind_of({"transforms", "transforms", "data.transforms=[", "]"}, transforms::registry())};
 }
 
 std::string option_name(const RecipeKey& option) {

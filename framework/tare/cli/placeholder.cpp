@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
+
+#include "tare/base/parts.h"
 
 namespace tare::cli {
 namespace {
@@ -11,13 +12,6 @@ namespace {
 // "cuda:N" of "cpu|cuda|cuda:N" is a form, not a word.
 bool is_word(const std::string& text) {
   return std::ranges::none_of(text, [](unsigned char c) { return std::isupper(c); });
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
 }
 
 }  // namespace
@@ -32,7 +26,7 @@ Placeholder parse_placeholder(const std::string& text, const std::vector<std::st
   if (result.name == "COMMAND") {
     result.words = commands;
   } else if (result.name.find('|') != std::string::npos) {
-    result.words = split(result.name, '|');
+    result.words = parts_of(result.name, '|');
     if (std::ranges::find(result.words, "COMMAND") != result.words.end())
       result.words.insert(result.words.end(), commands.begin(), commands.end());
     std::erase_if(result.words, [](const std::string& word) { return !is_word(word); });
@@ -47,7 +41,7 @@ Placeholder parse_placeholder(const std::string& text, const std::vector<std::st
     result.completes = Completes::keys;
   else if (result.name == "DIR" || result.name == "RUN")
     result.completes = Completes::folders;
-  else if (std::ranges::any_of(split(result.name, '|'), is_file))  // files complete folders too
+  else if (std::ranges::any_of(parts_of(result.name, '|'), is_file))  // files complete folders too
     result.completes = Completes::files;
   return result;
 }
@@ -55,7 +49,7 @@ Placeholder parse_placeholder(const std::string& text, const std::vector<std::st
 std::vector<Placeholder> parse_placeholders(const std::string& arguments,
                                             const std::vector<std::string>& commands) {
   std::vector<Placeholder> result;
-  for (const auto& word : split(arguments, ' ')) {
+  for (const auto& word : parts_of(arguments, ' ')) {
     Placeholder next = parse_placeholder(word, commands);
     if (next.name.empty() && !result.empty())  // the dots of "[key=value ...]"
       result.back().repeats = true;

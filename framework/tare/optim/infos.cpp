@@ -1,9 +1,8 @@
 // Lists the options of optimizers and schedules by asking the checks which ones a kind takes.
 #include "tare/optim/infos.h"
 
-#include <utility>
-
 #include "tare/base/error.h"
+#include "tare/config/shared_options.h"
 #include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
 
@@ -62,25 +61,14 @@ Node schedule_options(const std::string& name) {
   return options;
 }
 
-/// Moves the options of an entry's own behind those of all entries, into `options`.
-template <class Shared>
-std::vector<config::EntryInfo> with_shared(std::vector<config::EntryInfo> infos,
-                                           const Shared& shared) {
-  for (auto& info : infos) {
-    Node own = std::exchange(info.defaults, shared(info.name));
-    if (!own.entries.empty()) info.defaults.set("options", std::move(own));
-  }
-  return infos;
-}
-
 }  // namespace
 
 std::vector<config::EntryInfo> optimizers::infos() {
-  return with_shared(registry().infos(), optimizer_options);
+  return config::with_shared(registry().infos(), optimizer_options);
 }
 
 std::vector<config::EntryInfo> schedules::infos() {
-  return with_shared(registry().infos(), schedule_options);
+  return config::with_shared(registry().infos(), schedule_options);
 }
 
 }  // namespace tare

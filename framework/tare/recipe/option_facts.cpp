@@ -1,7 +1,7 @@
 // Reads the errors of an option for wrong values.
 #include "tare/recipe/option_facts.h"
 
-#include <sstream>
+#include "tare/base/parts.h"
 
 namespace tare {
 namespace {
@@ -60,16 +60,6 @@ std::string default_text(const Node& value) {
     items += (items.empty() ? "" : ", ") + item.text;
   }
   return items.empty() ? "" : '[' + items + ']';
-}
-
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) {
-    const size_t from = part.find_first_not_of(' ');
-    if (from != std::string::npos) parts.push_back(part.substr(from));
-  }
-  return parts;
 }
 
 }  // namespace tare

@@ -1,4 +1,4 @@
-// What an option takes, asked of the code that reads it: wrong values are given to it, and its
+// Finds out what an option takes from the code that reads it: wrong values are given to it, and its
 // errors name the type, the limits and the allowed words.
 #pragma once
 
@@ -27,9 +27,5 @@ struct OptionFacts {
 /// Returns a default on one line; empty for null, an empty text, and a value that takes several
 /// lines.
 [[nodiscard]] std::string default_text(const config::Node& value);
-
-/// Returns the parts of `text` between separators, without blanks at their start and without empty
-/// ones.
-[[nodiscard]] std::vector<std::string> parts_of(const std::string& text, char separator);
 
 }  // namespace tare

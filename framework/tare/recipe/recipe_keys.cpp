@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/base/terminal.h"
 #include "tare/callback/registry.h"
 #include "tare/config/node.h"
