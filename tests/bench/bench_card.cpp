@@ -23,7 +23,7 @@ using namespace tare;
 const c10::Device kCard(c10::kCUDA, 0);
 constexpr int64_t kVocabulary = 512, kContext = 256, kGptBatch = 16;
 
-/// What is trained, and on what.
+/// Holds a model and the data that it is trained on.
 struct Subject {
   std::function<Model()> model;
   DatasetPtr data;

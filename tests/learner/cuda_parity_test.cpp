@@ -64,7 +64,7 @@ class CardParity : public ::testing::TestWithParam<const char*> {
 TEST_P(CardParity, OfEveryOptimizer) {
   for (const auto& kind : optimizer_kinds()) {
     options_.optimizer.kind = kind;
-    // The others are a loop of Tare's on the host, and operators of LibTorch on a card.
+    // Tare steps the others in its own loop on the host, and by LibTorch's operators on a card.
     const bool is_one_kernel = kind == "sgd" || kind == "adam" || kind == "adamw";
     expect_parity(kind, is_one_kernel && !is_recurrent());
   }

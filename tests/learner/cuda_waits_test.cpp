@@ -58,7 +58,7 @@ class CudaWaits : public ::testing::Test {
   TempDir folder_;
 };
 
-// What an epoch waits for once, such as for the losses of its log, is the same for both.
+// Both fits wait once an epoch for as much, such as for the losses of the log.
 TEST_F(CudaWaits, ASteadyStepHasNone) {
   for (const char* name : {"mlp", "resnet9", "gpt"})
     for (const char* precision : {"fp32", "bf16", "bf16-true"})

@@ -347,7 +347,8 @@ TEST(SeveralOptimizers, StatesAreLoadedByNameInAnyOrder) {
     EXPECT_TRUE(torch::equal(tensor, loaded.at(name))) << name;
 }
 
-/// What loading the checkpoint of a fit with gan_options() says, after `change` of the options.
+/// Returns the error of loading a checkpoint of a fit with gan_options(), after `change` of the
+/// options.
 std::string load_refusal(const std::string& name,
                          const std::function<void(LearnerOptions&)>& change) {
   const TempDir folder;

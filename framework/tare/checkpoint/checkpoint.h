@@ -27,8 +27,8 @@ struct Contents {
 
 /// Sets whether save() waits for the disk.
 struct SaveOptions {
-  /// Whether to wait until all of it is on the disk; false: it survives a crash of the process, not
-  /// of the machine.
+  /// Whether to wait until the whole checkpoint is on the disk; false: it is kept after a crash of
+  /// the process, but not of the machine.
   bool flush = true;
 };
 

@@ -1,4 +1,4 @@
-// What a sweep has done so far, from its store: for `tare sweep status` and the end of a sweep.
+// Prints what a sweep has done so far, for `tare sweep status` and the end of a sweep.
 #pragma once
 
 #include <string>

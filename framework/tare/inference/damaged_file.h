@@ -1,4 +1,4 @@
-// What a safetensors file was whose header cannot be read, such as a truncated one. Internal.
+// Recognises safetensors files whose header cannot be read, such as truncated ones. Internal.
 #pragma once
 
 #include <filesystem>

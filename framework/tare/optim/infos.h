@@ -1,4 +1,4 @@
-// What `tare ls` lists of optimizers and schedules: each kind with the options that it takes.
+// Lists the kinds of optimizers and schedules with the options that each takes.
 #pragma once
 
 #include <vector>

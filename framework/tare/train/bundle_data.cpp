@@ -91,7 +91,7 @@ void add_different(Dimensions& to, size_t input, at::IntArrayRef one, at::IntArr
     if (one[i] != other[i]) to[input].insert(static_cast<int64_t>(i));
 }
 
-// What differs between samples of one data set, as get() gives each alone.
+// Adds the dimensions in which samples of one data set differ, as get() gives each alone.
 void add_different(Dimensions& to, const Dataset& data) {
   const std::vector<int64_t> largest = largest_samples(data);
   const std::vector<int64_t> sizes = data.sample_sizes(largest.front());
