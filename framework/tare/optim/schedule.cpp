@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string_view>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
 
 namespace tare {
 namespace {
+
+// A view compares its length first: both are asked for in each step.
+constexpr std::string_view kConstant = "constant", kOneCycle = "one_cycle";
 
 double cosine(double from, double to, double progress) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
@@ -111,17 +115,17 @@ double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape) {
 }
 
 double Schedule::factor(int64_t step, int64_t total) const {
-  if (kind == "one_cycle") return one_cycle_factor(step, total, one_cycle);
+  if (kind == kOneCycle) return one_cycle_factor(step, total, one_cycle);
   const auto rising = static_cast<int64_t>(static_cast<double>(total) * warmup);
   if (step < rising) return static_cast<double>(step + 1) / static_cast<double>(rising + 1);
   const auto falling = static_cast<double>(std::max<int64_t>(1, total - rising));
-  if (kind == "constant") return 1;  // the usual case needs no look-up in each step
+  if (kind == kConstant) return 1;  // the usual case needs no look-up in each step
   const auto curve = schedules::registry().make(kind);
   return curve(static_cast<double>(step - rising) / falling, final_factor);
 }
 
 std::optional<double> Schedule::momentum(int64_t step, int64_t total) const {
-  if (kind != "one_cycle") return std::nullopt;
+  if (kind != kOneCycle) return std::nullopt;
   return one_cycle_momentum(step, total, one_cycle);
 }
 

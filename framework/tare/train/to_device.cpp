@@ -25,6 +25,15 @@ namespace {
   if (batch.inputs.size() > 1 || !state.seen_more.empty()) state.seen_more = more_inputs(batch);
 }
 
+/// Is not inlined, so that a step on the host does without its frame.
+[[gnu::noinline]] void send(LearnerState& state, Batch& batch) {
+  const Batch on_host = std::exchange(batch, state.ready_to_send(batch));
+  for (auto* const list : {&batch.inputs, &batch.targets})
+    for (NamedTensor& named : *list)
+      named.tensor = named.tensor.to(state.device, /*non_blocking=*/true);
+  state.note_batch(on_host, batch);
+}
+
 }  // namespace
 
 bool LearnerState::converts_inputs() const {
@@ -58,15 +67,9 @@ void LearnerState::note_batch(const Batch& on_host, const Batch& on_device) {
 }
 
 void LearnerState::to_device(Batch& batch) {
-  if (device.is_cpu()) {
-    note_inputs(*this, batch);
-    if (converts_inputs()) convert_inputs(batch);
-    return;
-  }
-  const Batch on_host = std::exchange(batch, ready_to_send(batch));
-  for (auto* const list : {&batch.inputs, &batch.targets})
-    for (NamedTensor& named : *list) named.tensor = named.tensor.to(device, /*non_blocking=*/true);
-  note_batch(on_host, batch);
+  if (!device.is_cpu()) return send(*this, batch);
+  note_inputs(*this, batch);
+  if (converts_inputs()) convert_inputs(batch);
 }
 
 Batch LearnerState::copied(const Batch& on_host, memory::SideWork& side) const {
